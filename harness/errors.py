@@ -1,0 +1,108 @@
+"""Every error that streamproof raises on purpose: one class a cause.
+
+A message says what was wrong, with the value, and what to do. The command line prints the message alone and exits with
+the class's `exit_status`; a traceback is for our own mistakes only.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitStatus(IntEnum):
+    """What a command of streamproof tells the shell."""
+
+    HOLDS = 0
+    VIOLATED = 1
+    UNKNOWN = 2
+    USER_MISTAKE = 3
+    OWN_FAILURE = 4
+
+
+class StreamproofError(Exception):
+    """The root of the taxonomy. Never raised itself."""
+
+    exit_status: ExitStatus = ExitStatus.OWN_FAILURE
+
+
+class UserMistake(StreamproofError):
+    """Something that was handed to streamproof cannot be used; nothing has been started."""
+
+    exit_status = ExitStatus.USER_MISTAKE
+
+
+class InvalidScenario(UserMistake):
+    """A scenario contradicts itself: an unknown slice, a trigger that cannot happen, a claim without an oracle."""
+
+
+class UnknownName(UserMistake):
+    """A name that no registry knows."""
+
+    def __init__(self, kind: str, name: str, known: list[str]) -> None:
+        listed = ", ".join(known) if known else "none"
+        super().__init__(f"there is no {kind} {name!r}; there are: {listed}")
+        self.kind = kind
+        self.name = name
+        self.known = known
+
+
+class NotImportable(UserMistake):
+    """`module:name` does not lead to what it should."""
+
+
+class InvalidTopology(UserMistake):
+    """A graph of operators that cannot be run."""
+
+
+class InvalidOperator(UserMistake):
+    """An operator breaks its contract: it raised, its output is malformed, or its state cannot be snapshotted."""
+
+
+class Unsupported(UserMistake):
+    """A cluster cannot run this subject or carry out this fault."""
+
+
+class MissingTool(UserMistake):
+    """The machine lacks something that the run needs (Java, Spark, a port, ...)."""
+
+
+class InvalidHistory(UserMistake):
+    """A run folder cannot be judged."""
+
+
+class DamagedHistory(InvalidHistory):
+    """A record of the run folder is truncated or altered."""
+
+
+class UnknownHistoryVersion(InvalidHistory):
+    """The run folder was written by another version of the format."""
+
+
+class RunFolderInUse(UserMistake):
+    """Another run writes to this folder, or it already holds one."""
+
+
+class OwnFailure(StreamproofError):
+    """Something that streamproof itself is answerable for went wrong."""
+
+
+class DeadlinePassed(OwnFailure):
+    """A condition did not come true in time. Carries what was waited for and what was seen instead."""
+
+    def __init__(self, waited_for: str, seconds: float, seen: str) -> None:
+        super().__init__(f"waited {seconds:g} s for {waited_for}; last seen: {seen}")
+        self.waited_for = waited_for
+        self.seconds = seconds
+        self.seen = seen
+
+
+class ProcessDied(OwnFailure):
+    """A process that the run needs ended by itself. Carries the end of its log."""
+
+
+class StorageFailed(OwnFailure):
+    """A record or checkpoint could not be written (disk full, no permission)."""
+
+
+class ProtocolBroken(OwnFailure):
+    """A peer sent something that the wire format does not allow, or spoke with a wrong token or version."""
