@@ -1,0 +1,1 @@
+"""streamproof proves, or refutes, what a stream processor promises about failure."""

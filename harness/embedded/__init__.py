@@ -1,0 +1,1 @@
+"""The embedded cluster: Spark processes on this machine."""

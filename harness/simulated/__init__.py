@@ -1,0 +1,1 @@
+"""The simulated cluster: a seeded discrete-event world with virtual time."""

@@ -1,0 +1,1 @@
+"""The reference schemes, one file each, and the deliberately broken mutants."""

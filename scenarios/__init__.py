@@ -1,0 +1,1 @@
+"""The library of scenarios, and the workloads that they feed."""

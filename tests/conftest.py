@@ -1,0 +1,39 @@
+"""What all tests share: Spark needs Java, keeps to loopback, and runs its Python workers on this interpreter."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+OLDEST_JAVA = 17
+
+# Spark's workers otherwise take the first python3 on PATH, and its listeners whatever the host's name resolves to.
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+
+
+@cache
+def why_no_java() -> str | None:
+    """Why Spark cannot start here, or None if it can. Looks for Java where Spark does: JAVA_HOME, else PATH."""
+    if home := os.environ.get("JAVA_HOME"):
+        java, place = str(Path(home, "bin", "java")), f"JAVA_HOME ({home})"
+    else:
+        java, place = shutil.which("java") or "", "PATH"
+    if not java or not os.access(java, os.X_OK):
+        return f"needs Java {OLDEST_JAVA} or newer: none at {place}"
+    banner = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    version = re.search(r'version "(?:1\.)?(\d+)', banner)
+    if version is None or int(version[1]) < OLDEST_JAVA:
+        return f"needs Java {OLDEST_JAVA} or newer: {java} is {version[1] if version else 'of unknown version'}"
+    return None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("spark") and (reason := why_no_java()):
+            item.add_marker(pytest.mark.skip(reason=reason))
