@@ -27,4 +27,4 @@ def test_python_workers_run(spark: SparkSession) -> None:
     shout = udf(str.upper, "string")
     counted = words.groupBy(shout(col("word")).alias("word")).sum("n").withColumnRenamed("sum(n)", "n")
     expected = spark.createDataFrame([("A", 4), ("B", 2)], ["word", "n"])
-    assert_df_equality(counted, expected, ignore_row_order=True, ignore_nullable=True)
+    assert_df_equality(counted, expected, ignore_row_order=True, ignore_nullable=True, ignore_metadata=True)
