@@ -1,0 +1,107 @@
+"""What this machine offers an embedded cluster: a Java, a Spark, and what a child process may import.
+
+The Spark is the one inside the pyspark package, found without importing it: the harness's process holds no JVM and no
+pyspark.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import re
+import shutil
+import site
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import MissingTool
+
+OLDEST_JAVA = 17
+
+
+@dataclass(frozen=True)
+class Java:
+    home: Path
+    version: int
+
+    @property
+    def executable(self) -> Path:
+        return self.home / "bin" / "java"
+
+
+@dataclass(frozen=True)
+class Spark:
+    home: Path
+    scala: str
+
+    @property
+    def classpath(self) -> str:
+        """As Spark's own launcher writes it, so that all JVMs of a run agree (a class-data archive needs that)."""
+        return f"{self.home}/jars/*"
+
+
+def find_java(environment: Mapping[str, str] | None = None) -> Java:
+    """The Java of JAVA_HOME, else the one on PATH. MissingTool when there is none, or it is too old for Spark."""
+    env = os.environ if environment is None else environment
+    wanted = f"Spark needs Java {OLDEST_JAVA} or newer: install one (Debian: apt-get install openjdk-17-jre-headless)"
+    named = env.get("JAVA_HOME")
+    if named:
+        java = Path(named) / "bin" / "java"
+        if not os.access(java, os.X_OK):
+            raise MissingTool(f"JAVA_HOME is {named!r}, but there is no bin/java in it. {wanted}, or unset JAVA_HOME")
+    else:
+        on_path = shutil.which("java", path=env.get("PATH"))
+        if on_path is None:
+            raise MissingTool(f"no java: JAVA_HOME is not set and none is on PATH. {wanted}")
+        java = Path(on_path)
+    version = _java_version(java)
+    if version < OLDEST_JAVA:
+        raise MissingTool(f"{java} is Java {version}. {wanted}, and point JAVA_HOME to it")
+    # /usr/bin/java is a link on most systems; what it leads to is the home that Spark's launcher can use.
+    home = java.resolve().parent.parent
+    return Java(home if (home / "bin" / "java").exists() else java.parent.parent, version)
+
+
+@functools.cache
+def _java_version(java: Path) -> int:
+    try:
+        answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=True)
+    except (OSError, subprocess.SubprocessError) as problem:
+        raise MissingTool(f"{java} -version does not work: {problem}") from problem
+    return parse_java_version(answer.stderr + answer.stdout)
+
+
+def parse_java_version(text: str) -> int:
+    """The feature number in what `java -version` prints: 17 for "17.0.15", 8 for "1.8.0_392"."""
+    found = re.search(r'version "(?:1\.)?(\d+)', text)
+    if found is None:
+        raise MissingTool(f"cannot tell which Java this is: java -version printed {text.strip()[:200]!r}")
+    return int(found[1])
+
+
+def find_spark() -> Spark:
+    """The Spark inside the pyspark package of this interpreter. MissingTool when there is none, or only a client."""
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or not spec.submodule_search_locations:
+        raise MissingTool(f"{sys.executable} has no pyspark: pip install 'pyspark>=4'")
+    home = Path(next(iter(spec.submodule_search_locations)))
+    for jar in (home / "jars").glob("spark-core_*.jar"):
+        return Spark(home, jar.name.split("_")[1].split("-")[0])
+    raise MissingTool(f"{home} holds no Spark (pyspark-client only?): pip install 'pyspark>=4'")
+
+
+def inherited_import_path(path: Iterable[str] | None = None) -> str:
+    """A PYTHONPATH with which a child imports what this process can (user code found through pytest, `-m`, ...).
+
+    The interpreter's own folders are left out: every child has them anyway, and in PYTHONPATH they would come first.
+    """
+    own = {os.path.realpath(p) for p in (*sysconfig.get_paths().values(), *site.getsitepackages())}
+    own.add(os.path.realpath(sysconfig.get_path("stdlib") + "/lib-dynload"))
+    entries = [os.path.abspath(entry) for entry in (sys.path if path is None else path)]
+    kept = [entry for entry in entries if os.path.isdir(entry) and os.path.realpath(entry) not in own]
+    return os.pathsep.join(dict.fromkeys(kept))

@@ -1,0 +1,506 @@
+"""A real Spark standalone cluster made of processes on this machine, each of which can be killed on its own.
+
+One master, some workers with one executor of one core each, and drivers; all on loopback, all started from here, none
+of them inside the harness's process. A node is a worker together with everything that came from it: its executor, the
+executor's Python daemon, the Python workers. The master and every driver are nodes of their own.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shlex
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import TypeVar
+
+from ..errors import DeadlinePassed, ProcessDied, StorageFailed, StreamproofError, Unsupported, UserMistake
+from ..waiting import wait_until
+from . import reaping
+from .machine import find_java, find_spark, inherited_import_path
+from .reaping import LabelledProcess, Labels, ProcessId, end_all, labelled_processes
+from .settings import LOG4J2, as_properties, profile_settings
+
+T = TypeVar("T")
+
+MASTER = "master"
+LOOPBACK = "127.0.0.1"
+
+# What starts fastest: no optimizing compiler, no collector threads, no files in /tmp/hsperfdata.
+_QUICK_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xshare:auto")
+
+
+@dataclass(frozen=True)
+class EmbeddedOptions:
+    workers: int = 3
+    worker_memory_mb: int = 640
+    restart_worker_after: float | None = None
+    """Seconds after which a worker that ended is started again; None: never."""
+    profile: str = "tuned"
+    start_seconds: float = 60.0
+    """How long a process may take to come up."""
+    kill_seconds: float = 10.0
+    """How long a kill may take until everything is gone."""
+
+
+@dataclass(frozen=True)
+class Killed:
+    pid: int
+    kind: str
+    command: str
+
+
+@dataclass(frozen=True)
+class KillProof:
+    """That a kill bit: what was alive, when the first signal went out, and that all of it was gone at `gone_at`."""
+
+    node: str
+    processes: tuple[Killed, ...]
+    when: int
+    gone_at: int
+    gone: bool
+
+    @property
+    def bit(self) -> bool:
+        """False also when there was nothing left to kill."""
+        return self.gone and bool(self.processes)
+
+
+@dataclass(frozen=True)
+class NodeState:
+    name: str
+    alive: bool
+    incarnation: int
+    processes: tuple[LabelledProcess, ...]
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        return tuple(process.pid for process in self.processes)
+
+
+@dataclass
+class _Node:
+    """One node and its present incarnation."""
+
+    name: str
+    role: str
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    incarnation: int = 0
+    popen: subprocess.Popen[bytes] | None = None
+    process: ProcessId | None = None
+    logs: tuple[Path, ...] = ()
+
+    def running(self) -> bool:
+        return self.popen is not None and self.popen.poll() is None
+
+    def log_text(self) -> str:
+        return "".join(log.read_text(errors="replace") for log in self.logs if log.exists())
+
+    def log_tail(self, lines: int = 15) -> str:
+        return "\n".join(self.log_text().splitlines()[-lines:]) or "(its log is empty)"
+
+
+class DriverProcess:
+    """One incarnation of a driver."""
+
+    def __init__(self, name: str, popen: subprocess.Popen[bytes], stdout: Path, stderr: Path) -> None:
+        self.name = name
+        self.stdout = stdout
+        self.stderr = stderr
+        self._popen = popen
+
+    @property
+    def pid(self) -> int:
+        return self._popen.pid
+
+    def poll(self) -> int | None:
+        """Its exit status; negative: the signal that ended it; None: it runs."""
+        return self._popen.poll()
+
+    def wait(self, seconds: float) -> int:
+        try:
+            return self._popen.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise DeadlinePassed(f"driver {self.name} to end", seconds, _tail(self.stderr)) from None
+
+
+class SparkProcesses:
+    """Owns every process that it starts; on leaving the context none of them is left."""
+
+    def __init__(self, run_id: str, folder: Path, options: EmbeddedOptions | None = None) -> None:
+        self.run_id = run_id
+        self.folder = folder.resolve()
+        self.options = options or EmbeddedOptions()
+        if self.options.workers < 1:
+            raise UserMistake(f"a cluster needs at least one worker, not {self.options.workers}")
+        self.settings = profile_settings(self.options.profile, self.options.worker_memory_mb)
+        self.logs_folder = self.folder / "logs"
+        self.scratch = self.folder / "scratch"
+        self._java = find_java()
+        self._spark = find_spark()
+        self._labels = Labels(run_id, reaping.this_process(), self.scratch)
+        self._nodes: dict[str, _Node] = {}
+        self._master_address: tuple[str, int] | None = None
+        self._watchdog: subprocess.Popen[bytes] | None = None
+        self._closing = threading.Event()
+        self._launching = threading.Lock()  # Nothing is launched any more once the end has begun.
+        self._supervision_failed: list[Exception] = []
+
+    # -- its life ---------------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> SparkProcesses:
+        try:
+            self._prepare_folder()
+            self._start_watchdog()
+            self._nodes[MASTER] = _Node(MASTER, MASTER)
+            for number in range(self.options.workers):
+                self._nodes[f"node-{number}"] = _Node(f"node-{number}", f"worker-{number}")
+            self.start_node(MASTER)
+            # Together, and only now: a worker that finds no master waits for 20 s before it tries again.
+            for node in self._workers():
+                self._launch_worker(node)
+            for node in self._workers():
+                self._await_worker(node)
+        except BaseException:
+            self._stop()
+            raise
+        if self.options.restart_worker_after is not None:
+            for node in self._workers():
+                threading.Thread(
+                    target=self._supervise, args=(node,), name=f"restarts {node.name}", daemon=True
+                ).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop()
+        if problem is None and self._supervision_failed:
+            raise self._supervision_failed[0]
+
+    def _stop(self) -> None:
+        with self._launching:
+            self._closing.set()
+        ended = end_all(lambda: labelled_processes(self.run_id, self._sessions()), self.options.kill_seconds)
+        for popen in (self._watchdog, *(node.popen for node in self._nodes.values())):
+            if popen is not None and not ended.survivors:
+                popen.wait()
+        reaping.remove_scratch(self.scratch, self.run_id)
+        if ended.survivors:
+            alive = ", ".join(f"{process.pid} ({process.kind})" for process in ended.survivors)
+            raise DeadlinePassed("every process of the run to be gone", self.options.kill_seconds, f"alive: {alive}")
+
+    @property
+    def master_url(self) -> str:
+        if self._master_address is None:
+            raise Unsupported("the cluster has not been started")
+        return f"spark://{self._master_address[0]}:{self._master_address[1]}"
+
+    def nodes(self) -> dict[str, NodeState]:
+        """Every node with the processes that it has at this moment."""
+        found = labelled_processes(self.run_id, self._sessions())
+        return {
+            node.name: NodeState(
+                node.name, node.running(), node.incarnation, tuple(p for p in found if p.node == node.name)
+            )
+            for node in list(self._nodes.values())
+        }
+
+    def logs(self) -> list[Path]:
+        """Every log of every node, those of the executors included."""
+        return sorted(path for path in self.logs_folder.rglob("*") if path.suffix == ".log" or path.name in _STREAMS)
+
+    # -- starting ---------------------------------------------------------------------------------------------------
+
+    def start_node(self, name: str) -> None:
+        """Start a master or a worker (again), and wait until it takes part in the cluster."""
+        node = self._node(name)
+        with node.lock:
+            if node.running():
+                raise Unsupported(f"{name} is running: it cannot be started")
+            if name == MASTER:
+                self._launch_master(node)
+                self._master_address = self._await_in_log(node, _MASTER_IS_UP, lambda found: (found[1], int(found[2])))
+            elif node.role.startswith("worker-"):
+                self._launch_worker(node)
+                self._await_worker(node)
+            else:
+                raise Unsupported(f"{name} is a driver: start it with start_driver")
+
+    def start_driver(
+        self,
+        name: str,
+        module: str,
+        args: Sequence[str] = (),
+        env: Mapping[str, str] | None = None,
+        settings: Mapping[str, str] | None = None,
+    ) -> DriverProcess:
+        """`python -m module args`, whose first SparkSession or SparkContext is a client of this cluster.
+
+        A name can be used again once that driver has ended. Whatever this process can import, the driver and the
+        executors can. `settings` are Spark's, over the profile's.
+        """
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name):
+            raise UserMistake(f"a driver's name goes into file names: letters, digits, '_', '.', '-', not {name!r}")
+        node = self._nodes.setdefault(name, _Node(name, "driver"))
+        if node.role != "driver":
+            raise UserMistake(f"{name!r} is the name of a node of the cluster: give the driver another one")
+        with node.lock:
+            if node.running():
+                raise Unsupported(f"driver {name} is running: it cannot be started")
+            properties = self.scratch / "conf" / f"{name}.properties"
+            _write(properties, as_properties({**self.settings, **self._private_settings(), **(settings or {})}))
+            work = self.scratch / name
+            work.mkdir(exist_ok=True)
+            stream = self.logs_folder / f"{name}.{node.incarnation + 1}"
+            stdout, stderr = (
+                stream.with_name(stream.name + ".stdout.log"),
+                stream.with_name(stream.name + ".stderr.log"),
+            )
+            submit = f"--master {self.master_url} --properties-file {shlex.quote(str(properties))} pyspark-shell"
+            environment = {
+                **self._environment(node),
+                "PYSPARK_SUBMIT_ARGS": submit,
+                # What a driver prints must be in its log when it is killed.
+                "PYTHONUNBUFFERED": "1",
+                **(env or {}),
+            }
+            popen = self._launch(node, [sys.executable, "-m", module, *args], environment, stdout, stderr, work)
+            return DriverProcess(name, popen, stdout, stderr)
+
+    def _launch_master(self, node: _Node) -> None:
+        # Port 0: Spark takes a free one and says which, so none can be lost to someone else in between. A master that
+        # comes back must have the address that workers and drivers know.
+        port = self._master_address[1] if self._master_address else 0
+        self._launch_jvm(node, ("org.apache.spark.deploy.master.Master", "--port", str(port)))
+
+    def _launch_worker(self, node: _Node) -> None:
+        memory = f"{self.options.worker_memory_mb}m"
+        work = self.logs_folder / node.name  # Spark writes the executors' logs there.
+        arguments = ("--port", "0", "--cores", "1", "--memory", memory, "--work-dir", str(work), self.master_url)
+        self._launch_jvm(node, ("org.apache.spark.deploy.worker.Worker", *arguments))
+
+    def _launch_jvm(self, node: _Node, main: Sequence[str]) -> None:
+        command = [
+            str(self._java.executable),
+            "-Xmx256m",
+            *_QUICK_JVM,
+            f"-Dlog4j2.configurationFile={self._log4j2.as_uri()}",
+            f"-Djava.io.tmpdir={self.scratch / 'tmp'}",
+            "-cp",
+            self._spark.classpath,
+            main[0],
+            "--host",
+            LOOPBACK,
+            "--webui-port",
+            "0",
+            "--properties-file",
+            str(self._daemon_properties),
+            *main[1:],
+        ]
+        log = self.logs_folder / f"{node.name}.{node.incarnation + 1}.log"
+        self._launch(node, command, self._environment(node), log, log, self.scratch)
+
+    def _launch(
+        self, node: _Node, command: list[str], environment: Mapping[str, str], stdout: Path, stderr: Path, cwd: Path
+    ) -> subprocess.Popen[bytes]:
+        try:
+            with self._launching, stdout.open("ab") as out, stderr.open("ab") as err:
+                if self._closing.is_set():
+                    raise Unsupported(f"{node.name} cannot be started: the cluster is being stopped")
+                popen = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=err,
+                    env=dict(environment),
+                    cwd=cwd,
+                    start_new_session=True,
+                )
+        except OSError as problem:
+            raise StorageFailed(f"{node.name} cannot be started with its log in {stdout}: {problem}") from problem
+        node.incarnation += 1
+        node.popen = popen
+        node.process = ProcessId.of_child(popen.pid)
+        node.logs = (stdout,) if stdout == stderr else (stdout, stderr)
+        return popen
+
+    def _await_worker(self, node: _Node) -> None:
+        self._await_in_log(node, _WORKER_IS_REGISTERED, lambda found: True)
+
+    def _await_in_log(self, node: _Node, sign: re.Pattern[str], read: Callable[[re.Match[str]], T]) -> T:
+        def look() -> T | None:
+            found = sign.search(node.log_text())
+            if found is None and not node.running():
+                status = node.popen.returncode if node.popen else None
+                raise ProcessDied(
+                    f"{node.name} ended with status {status} at its start; its log ends:\n{node.log_tail()}"
+                )
+            return None if found is None else read(found)
+
+        return wait_until(look, self.options.start_seconds, f"{node.name} to come up", node.log_tail)
+
+    def _start_watchdog(self) -> None:
+        node = _Node("watchdog", "watchdog")
+        command = [sys.executable, "-m", reaping.__name__, self.run_id, str(self._labels.owner), str(self.scratch)]
+        log = self.logs_folder / "watchdog.log"
+        self._watchdog = self._launch(node, command, self._environment(node), log, log, self.folder)
+
+    def _supervise(self, node: _Node) -> None:
+        """Start the worker again whenever it has ended, whoever ended it."""
+        delay = self.options.restart_worker_after
+        try:
+            while node.process is not None and not self._closing.is_set():
+                node.process.wait_gone()
+                if self._closing.wait(delay):
+                    return
+                with node.lock:  # A kill that is under way must not hit the successor.
+                    if self._closing.is_set():
+                        return
+                    if not node.running():
+                        self._launch_worker(node)
+        except StreamproofError as problem:
+            if not self._closing.is_set():
+                self._supervision_failed.append(problem)
+
+    # -- killing ----------------------------------------------------------------------------------------------------
+
+    def kill_node(self, name: str) -> KillProof:
+        """SIGKILL a node: worker, executor, Python daemon and Python workers together; a driver with its JVM."""
+        node = self._node(name)
+        with node.lock:
+            return self._kill(node, lambda: self._processes_of(node))
+
+    kill_driver = kill_node
+
+    def kill_executor(self, name: str) -> KillProof:
+        """SIGKILL a worker's executor with its Python processes, and leave the worker, which will start another."""
+        node = self._node(name)
+        with node.lock:
+            before = self._processes_of(node)
+            worker = node.process
+            old = {process.process for process in before}
+
+            def find() -> list[LabelledProcess]:
+                # The worker's new children, and theirs, belong to the next executor. Whatever else is not the worker
+                # came from the executor that is killed, even if it was forked, or reparented, meanwhile.
+                now = self._processes_of(node)
+                spared = {process.pid for process in now if process.process == worker}
+                for process in sorted(now, key=lambda process: process.process.started):
+                    if process.process not in old and process.parent in spared:
+                        spared.add(process.pid)
+                return [process for process in now if process.pid not in spared]
+
+            return self._kill(node, find)
+
+    def _kill(self, node: _Node, find: Callable[[], list[LabelledProcess]]) -> KillProof:
+        ended = end_all(find, self.options.kill_seconds)
+        if node.process is not None and node.popen is not None and not node.process.alive():
+            node.popen.wait()  # Only now may its pid be given away.
+        return KillProof(
+            node=node.name,
+            processes=tuple(Killed(process.pid, process.kind, process.command) for process in ended.processes),
+            when=ended.when,
+            gone_at=ended.gone_at,
+            gone=not ended.survivors,
+        )
+
+    # -- what its processes are given -------------------------------------------------------------------------------
+
+    def _prepare_folder(self) -> None:
+        self._daemon_properties = self.scratch / "conf" / "daemons.properties"
+        self._log4j2 = self.scratch / "conf" / "log4j2.properties"
+        self._secret = secrets.token_hex(32)
+        try:
+            for folder in (self.logs_folder, self.scratch / "conf", self.scratch / "tmp"):
+                folder.mkdir(parents=True, exist_ok=True)
+        except OSError as problem:
+            raise StorageFailed(f"the run's folder cannot be prepared: {problem}") from problem
+        _write(self.scratch / reaping.MARKER, self.run_id)
+        _write(self._log4j2, LOG4J2)
+        _write(self._daemon_properties, as_properties({**self.settings, **self._private_settings(), **_DAEMONS_ONLY}))
+
+    def _private_settings(self) -> dict[str, str]:
+        """What depends on this run's folder and secret; not worth recording."""
+        options = " ".join(
+            [
+                *_QUICK_JVM,
+                f"-Dlog4j2.configurationFile={self._log4j2.as_uri()}",
+                f'"-Djava.io.tmpdir={self.scratch / "tmp"}"',
+            ]
+        )
+        return {
+            # Not extraJavaOptions: those are the user's, and a fault injector's.
+            "spark.driver.defaultJavaOptions": options,
+            "spark.executor.defaultJavaOptions": options,
+            "spark.sql.warehouse.dir": str(self.scratch / "warehouse"),
+            # Without it anyone with an account on this machine could run code through the master.
+            "spark.authenticate": "true",
+            "spark.authenticate.secret": self._secret,
+        }
+
+    def _environment(self, node: _Node) -> dict[str, str]:
+        # A Spark that the user has set up elsewhere must not leak in.
+        foreign = ("SPARK_", "PYSPARK_", "STREAMPROOF_")
+        tmp = str(self.scratch / "tmp")
+        return {
+            **{name: value for name, value in os.environ.items() if not name.startswith(foreign)},
+            **self._labels.environment(node.name, node.role),
+            "JAVA_HOME": str(self._java.home),
+            "SPARK_HOME": str(self._spark.home),
+            "SPARK_SCALA_VERSION": self._spark.scala,
+            "SPARK_LOCAL_IP": LOOPBACK,
+            "SPARK_LOCAL_DIRS": str(self.scratch / node.name),
+            "PYSPARK_PYTHON": sys.executable,
+            "PYSPARK_DRIVER_PYTHON": sys.executable,
+            "PYTHONPATH": inherited_import_path(),
+            "TMPDIR": tmp,
+        }
+
+    # -- looking up -------------------------------------------------------------------------------------------------
+
+    def _node(self, name: str) -> _Node:
+        node = self._nodes.get(name)
+        if node is None:
+            raise Unsupported(f"there is no node {name!r}; there are: {', '.join(self._nodes)}")
+        return node
+
+    def _workers(self) -> list[_Node]:
+        return [node for node in self._nodes.values() if node.role.startswith("worker-")]
+
+    def _sessions(self) -> dict[int, str]:
+        """The sessions that are this run's for certain: their leaders have not been waited for, or live."""
+        return {
+            node.process.pid: node.name
+            for node in list(self._nodes.values())
+            if node.process is not None and node.popen is not None and node.popen.returncode is None
+        }
+
+    def _processes_of(self, node: _Node) -> list[LabelledProcess]:
+        sessions = {pid: name for pid, name in self._sessions().items() if name == node.name}
+        return [process for process in labelled_processes(self.run_id, sessions) if process.node == node.name]
+
+
+_MASTER_IS_UP = re.compile(r"Starting Spark master at spark://([^:\s]+):(\d+)(?=[\s\S]*New state: ALIVE)")
+_WORKER_IS_REGISTERED = re.compile(r"Successfully registered with master")
+_STREAMS = ("stdout", "stderr")
+_DAEMONS_ONLY = {"spark.master.rest.enabled": "false", "spark.ui.killEnabled": "false"}
+
+
+def _write(path: Path, text: str) -> None:
+    """For this user alone: some of these files hold the run's secret."""
+    try:
+        path.touch(mode=0o600)
+        path.write_text(text)
+    except OSError as problem:
+        raise StorageFailed(f"{path} cannot be written: {problem}") from problem
+
+
+def _tail(log: Path, lines: int = 15) -> str:
+    return "\n".join(log.read_text(errors="replace").splitlines()[-lines:]) or "(its log is empty)"

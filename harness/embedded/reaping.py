@@ -1,0 +1,322 @@
+"""Which processes belong to a run, and how they are ended: all of them, for certain, and no others.
+
+Every process that a run starts carries labels in its environment, and its descendants inherit them: executors, Python
+daemons and Python workers included. So a run is found again by reading /proc, whoever started what and whatever has
+been reparented since. The session, which descendants inherit too, is a second sign for the moment in which a process
+that just calls exec shows no environment.
+
+A process is named by its pid and its start, and signalled through a pidfd, so that a pid which the kernel has given
+away again is never hit. Linux only.
+
+Run as a module, this is the watchdog of one run: it outlives the harness by the moment it takes to end the run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+RUN: Final = "STREAMPROOF_RUN"
+ROLE: Final = "STREAMPROOF_ROLE"
+NODE: Final = "STREAMPROOF_NODE"
+OWNER: Final = "STREAMPROOF_OWNER"
+SCRATCH: Final = "STREAMPROOF_SCRATCH"
+
+MARKER: Final = "streamproof-run"
+"""A scratch folder holds a file of this name, with the run's id in it; no other folder is ever removed."""
+
+PROC = Path("/proc")
+
+
+@dataclass(frozen=True)
+class ProcessId:
+    """A pid together with its start (in clock ticks since boot): unique until the machine boots again."""
+
+    pid: int
+    started: int
+
+    @classmethod
+    def of(cls, pid: int) -> ProcessId | None:
+        """None when there is no such process, or only a zombie, which holds nothing any more."""
+        stat = _stat(pid)
+        return None if stat is None or stat.state in "ZX" else cls(pid, stat.started)
+
+    @classmethod
+    def of_child(cls, pid: int) -> ProcessId:
+        """Of a child that has not been waited for: it is listed even if it has ended already."""
+        stat = _stat(pid)
+        assert stat is not None, f"{pid} is no child of ours that has not been waited for"
+        return cls(pid, stat.started)
+
+    @classmethod
+    def parse(cls, text: str) -> ProcessId | None:
+        pid, _, started = text.partition(":")
+        return cls(int(pid), int(started)) if pid.isdecimal() and started.isdecimal() else None
+
+    def __str__(self) -> str:
+        return f"{self.pid}:{self.started}"
+
+    def alive(self) -> bool:
+        return ProcessId.of(self.pid) == self
+
+    def end(self) -> None:
+        """SIGKILL it, if it is still there."""
+        with _Pidfd(self) as fd:
+            if fd is not None:
+                try:
+                    signal.pidfd_send_signal(fd, signal.SIGKILL)
+                except ProcessLookupError:
+                    return  # It ended by itself between the two calls.
+
+    def wait_gone(self, seconds: float | None = None) -> bool:
+        """Whether it is gone (a zombie is), once that is so or `seconds` have passed."""
+        with _Pidfd(self) as fd:
+            if fd is None:
+                return True
+            poll = select.poll()
+            poll.register(fd, select.POLLIN)
+            return bool(poll.poll(None if seconds is None else max(0, round(seconds * 1000))))
+
+
+class _Pidfd:
+    """A handle on exactly this process; None when it is gone."""
+
+    def __init__(self, process: ProcessId) -> None:
+        self._process = process
+        self._fd: int | None = None
+
+    def __enter__(self) -> int | None:
+        try:
+            self._fd = os.pidfd_open(self._process.pid)
+        except ProcessLookupError:
+            return None
+        # Checked after the handle is open: the pid cannot be given away under an open handle.
+        return self._fd if self._process.alive() else None
+
+    def __exit__(self, *_: object) -> None:
+        if self._fd is not None:
+            os.close(self._fd)
+
+
+@dataclass(frozen=True)
+class LabelledProcess:
+    """A live process that carries a run's labels."""
+
+    process: ProcessId
+    parent: int
+    session: int
+    run: str
+    node: str
+    owner: ProcessId | None
+    scratch: str | None
+    command: str
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def kind(self) -> str:
+        """What it is to Spark, read off its command line; `python-worker` includes the daemon that forks them."""
+        for sign, kind in _SIGNS:
+            if sign in self.command:
+                return kind
+        return "other"
+
+
+_SIGNS = (
+    ("org.apache.spark.executor.", "executor"),
+    ("org.apache.spark.deploy.worker.Worker", "worker"),
+    ("org.apache.spark.deploy.master.Master", "master"),
+    ("org.apache.spark.deploy.SparkSubmit", "driver-jvm"),
+    ("pyspark.daemon", "python-worker"),
+    ("pyspark.worker", "python-worker"),
+    ("embedded.reaping ", "watchdog"),
+    (" -m ", "driver"),
+)
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What the processes of one run are told about themselves."""
+
+    run: str
+    owner: ProcessId
+    scratch: Path
+
+    def environment(self, node: str, role: str) -> dict[str, str]:
+        return {RUN: self.run, OWNER: str(self.owner), SCRATCH: str(self.scratch), NODE: node, ROLE: role}
+
+
+def this_process() -> ProcessId:
+    me = ProcessId.of(os.getpid())
+    assert me is not None, "this process runs, so /proc lists it"
+    return me
+
+
+def labelled_processes(run: str | None = None, sessions: Mapping[int, str] | None = None) -> list[LabelledProcess]:
+    """Every live process of this user that carries labels: of all runs, or of one.
+
+    `sessions` maps the sessions that are known to be the run's to their node; a member of one counts although its
+    environment cannot be read yet. Processes of another pid namespace (a container's) are left out: their owner's pid
+    means nothing here.
+    """
+    return list(_labelled(run, sessions or {}))
+
+
+def _labelled(run: str | None, sessions: Mapping[int, str]) -> Iterator[LabelledProcess]:
+    me, namespace = os.geteuid(), os.readlink(PROC / "self/ns/pid")
+    for name in os.listdir(PROC):
+        if not name.isdecimal():
+            continue
+        pid = int(name)
+        try:
+            if os.stat(PROC / name).st_uid != me:
+                continue
+            labels = _labels(PROC / name / "environ")
+            stat = _stat(pid)
+            if stat is None or stat.state in "ZX":
+                continue
+            node = sessions.get(stat.session)
+            belongs = RUN in labels if run is None else labels.get(RUN) == run or node is not None
+            if not belongs or os.readlink(PROC / name / "ns/pid") != namespace:
+                continue
+            command = (PROC / name / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue  # It ended while we looked, or is not ours to see.
+        yield LabelledProcess(
+            process=ProcessId(pid, stat.started),
+            parent=stat.parent,
+            session=stat.session,
+            run=labels.get(RUN, run or ""),
+            node=labels.get(NODE, node or ""),
+            owner=ProcessId.parse(labels.get(OWNER, "")),
+            scratch=labels.get(SCRATCH),
+            command=command,
+        )
+
+
+def _labels(environ: Path) -> dict[str, str]:
+    pairs = (pair.split(b"=", 1) for pair in environ.read_bytes().split(b"\0") if pair.startswith(b"STREAMPROOF_"))
+    return {pair[0].decode(): os.fsdecode(pair[1]) for pair in pairs if len(pair) == 2}
+
+
+@dataclass(frozen=True)
+class _Stat:
+    state: str
+    parent: int
+    session: int
+    started: int
+
+
+def _stat(pid: int) -> _Stat | None:
+    try:
+        text = (PROC / str(pid) / "stat").read_text(errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    # The name, in parentheses, may hold anything, blanks and parentheses included.
+    fields = text.rpartition(")")[2].split()
+    return _Stat(state=fields[0], parent=int(fields[1]), session=int(fields[3]), started=int(fields[19]))
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What `end_all` did: when the first signal went out, whom it hit, and who is alive nevertheless."""
+
+    when: int
+    gone_at: int
+    processes: tuple[LabelledProcess, ...]
+    survivors: tuple[LabelledProcess, ...]
+
+
+def end_all(find: Callable[[], Iterable[LabelledProcess]], seconds: float = 10.0) -> Ended:
+    """SIGKILL what `find` lists, wait until it is gone, and list again, until two lists in a row are empty.
+
+    A process that is forked between the listing and the killing is in the next list; once a list's processes are gone,
+    none of them can fork. The second empty list is for a process that calls exec just while we look.
+    """
+    deadline = time.monotonic() + seconds
+    hit: dict[ProcessId, LabelledProcess] = {}
+    empty_lists = 0
+    listed = list(find())
+    when = time.monotonic_ns()
+    while empty_lists < 2:
+        for process in listed:
+            process.process.end()
+        hit.update((process.process, process) for process in listed)
+        for process in listed:
+            process.process.wait_gone(deadline - time.monotonic())
+        empty_lists = 0 if listed else empty_lists + 1
+        if listed and time.monotonic() > deadline:
+            break
+        listed = list(find())
+    survivors = tuple(process for process in hit.values() if process.process.alive())
+    return Ended(when, time.monotonic_ns(), tuple(hit.values()), survivors)
+
+
+@dataclass(frozen=True)
+class Reaped:
+    """What was left behind by a run whose owner is gone, and is ended now."""
+
+    run: str
+    processes: tuple[LabelledProcess, ...]
+    survivors: tuple[LabelledProcess, ...]
+
+
+def reap() -> list[Reaped]:
+    """End everything, on this machine, of runs whose owner is gone. Runs whose owner is alive are not touched."""
+    me = os.getpid()
+    orphans: dict[str, ProcessId | None] = {}
+    for process in labelled_processes():
+        if process.pid != me and (process.owner is None or not process.owner.alive()):
+            orphans[process.run] = process.owner
+    return [_reap_run(run, owner) for run, owner in sorted(orphans.items())]
+
+
+def _reap_run(run: str, owner: ProcessId | None) -> Reaped:
+    """A run's id can come back under another owner (the same run started again), so both must agree."""
+    me = os.getpid()
+    ended = end_all(lambda: (p for p in labelled_processes(run) if p.owner == owner and p.pid != me))
+    for scratch in {process.scratch for process in ended.processes if process.scratch}:
+        remove_scratch(Path(scratch), run)
+    return Reaped(run, ended.processes, ended.survivors)
+
+
+def remove_scratch(scratch: Path, run: str) -> None:
+    """Remove a run's scratch folder, if that is what it is."""
+    marker = scratch / MARKER
+    try:
+        is_the_runs = marker.read_text() == run
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    while is_the_runs and scratch.exists():
+        with contextlib.suppress(FileNotFoundError):  # Another one removes it too; go on with what it left.
+            shutil.rmtree(scratch)
+
+
+def watch(run: str, owner: ProcessId, scratch: Path) -> None:
+    """Wait until the owner is gone, however it went, and end the run."""
+    owner.wait_gone()
+    _reap_run(run, owner)
+    # Also when no process was left to tell of it.
+    remove_scratch(scratch, run)
+
+
+def _main(arguments: list[str]) -> None:
+    run, owner_text, scratch = arguments
+    owner = ProcessId.parse(owner_text)
+    assert owner is not None, f"not a process: {owner_text!r}"
+    watch(run, owner, Path(scratch))
+
+
+if __name__ == "__main__":
+    _main(sys.argv[1:])

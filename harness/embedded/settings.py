@@ -1,0 +1,84 @@
+"""How an embedded cluster's Spark is set up: the named profiles, and the files that carry them to the processes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from ..errors import UnknownName
+
+_ALWAYS: Final = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "768m",
+    "spark.executor.cores": "1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # Ten lost executors in a row would otherwise end the application: here executors are lost on purpose.
+    "spark.deploy.maxExecutorRetries": "-1",
+}
+
+_TUNED: Final = {
+    # A killed worker stalls a query for 8 s with the default, since tasks wait for a place near their state.
+    "spark.locality.wait": "0s",
+    "spark.network.timeout": "6s",
+    # The session refuses an interval above the timeout.
+    "spark.network.timeoutInterval": "1s",
+    "spark.executor.heartbeatInterval": "1s",
+    "spark.rpc.askTimeout": "5s",
+    "spark.shuffle.io.maxRetries": "2",
+    "spark.shuffle.io.retryWait": "500ms",
+    "spark.task.maxFailures": "8",
+    # Read by master and workers.
+    "spark.worker.timeout": "8",
+}
+
+_SLICES: Final = {
+    **_TUNED,
+    # A node agent is one task that is meant to be killed often and must start with a blank interpreter each time.
+    "spark.task.maxFailures": "10000",
+    "spark.python.worker.reuse": "false",
+}
+
+PROFILES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
+    {
+        "default": MappingProxyType({}),
+        "tuned": MappingProxyType(_TUNED),
+        "slices": MappingProxyType(_SLICES),
+    }
+)
+"""default: Spark's own time-outs. tuned: failures are noticed in seconds. slices: tuned, for long-running tasks."""
+
+
+def profile_settings(name: str, worker_memory_mb: int) -> dict[str, str]:
+    if name not in PROFILES:
+        raise UnknownName("profile", name, sorted(PROFILES))
+    return {**_ALWAYS, "spark.executor.memory": f"{worker_memory_mb}m", **PROFILES[name]}
+
+
+def as_properties(settings: Mapping[str, str]) -> str:
+    """A Java properties file."""
+    return "".join(f"{_escaped(key)}={_escaped(value)}\n" for key, value in sorted(settings.items()))
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+
+
+LOG4J2: Final = """\
+status = error
+rootLogger.level = info
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{yyyy-MM-dd'T'HH:mm:ss.SSSXXX} %p %c{1}: %m%n%ex
+logger.jetty.name = org.sparkproject.jetty
+logger.jetty.level = warn
+logger.jetty2.name = org.eclipse.jetty
+logger.jetty2.level = warn
+logger.native.name = org.apache.hadoop.util.NativeCodeLoader
+logger.native.level = error
+"""
