@@ -1,1 +1,1 @@
-"""The simulated cluster: a seeded discrete-event world with virtual time."""
+"""The simulated cluster: a seeded discrete-event world in which schemes run without Spark."""

@@ -1,0 +1,135 @@
+"""Crash addresses: named places in a protocol at which a node can die, the same in every world.
+
+An *address* names one such place exactly. A *moment* is a partial address, as a scenario writes it: `checkpoint(3).durable`
+leaves open which slice. A moment strikes at the first address that it matches.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from .errors import InvalidScenario
+
+
+class Point(StrEnum):
+    """The kinds of place. A host announces them; see `harness.host` for the order."""
+
+    STARTED = "started"
+    """An incarnation begins. Key: empty."""
+    REROUTED = "rerouted"
+    """It hears of a neighbour's incarnation. Key: `count-0#2`."""
+    RECEIVED = "received"
+    """A message arrived. Key: peer and message, `split-0@11`, `count-0 ack@40`."""
+    SEND_ISSUED = "send-issued"
+    """A message is about to go out. Key: receiver and message."""
+    SEND_HANDED_OVER = "send-handed-over"
+    """The network has it: it can arrive though its sender dies."""
+    SEND_DELIVERED = "send-delivered"
+    """The receiver's host has it. The actor is still the sender."""
+    CHECKPOINT_ISSUED = "checkpoint-issued"
+    """A checkpoint is handed to its store. Key: its number."""
+    CHECKPOINT_DURABLE = "checkpoint-durable"
+    """The store has it, and its slice has not been told."""
+    CHECKPOINT_TOLD = "checkpoint-told"
+    """The slice hears that it is durable."""
+    TIMER = "timer"
+    """A timer fires. Key: its name."""
+    SOURCE_COMMIT = "source-commit"
+    """Spark tells a query's source that a batch's offsets are in the log. Key: the batch id."""
+    SINK_WRITE = "sink-write"
+    """A query's sink is given a batch. Key: the batch id."""
+
+
+class Side(StrEnum):
+    BEFORE = "before"
+    AFTER = "after"
+
+
+_TEXT = re.compile(
+    r"(?P<actor>\S+)/(?P<replica>\d+)#(?P<incarnation>\d+) (?P<side>before|after) (?P<point>[a-z-]+)(?: (?P<key>.+))?"
+)
+
+
+@dataclass(frozen=True, order=True)
+class Address:
+    """Where exactly: `count-0/0#1 after checkpoint-durable 3`."""
+
+    actor: str
+    """A slice, the manager, or a driver."""
+    incarnation: int
+    point: Point
+    key: str
+    """An identity, never a count."""
+    side: Side
+    replica: int = 0
+
+    def __str__(self) -> str:
+        text = f"{self.actor}/{self.replica}#{self.incarnation} {self.side} {self.point}"
+        return f"{text} {self.key}" if self.key else text
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        """The address that prints as `text`. Raises InvalidScenario."""
+        match = _TEXT.fullmatch(text)
+        if match is None or match["point"] not in set(Point):
+            raise InvalidScenario(
+                f"{text!r} is not a crash address; one looks like 'count-0/0#1 after checkpoint-durable 3'"
+            )
+        return cls(
+            match["actor"],
+            int(match["incarnation"]),
+            Point(match["point"]),
+            match["key"] or "",
+            Side(match["side"]),
+            int(match["replica"]),
+        )
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A partial address: what is None is left open."""
+
+    point: Point
+    side: Side = Side.AFTER
+    key: str | None = None
+    actor: str | None = None
+    incarnation: int | None = None
+    recovering: bool = False
+    """Only incarnations that replace an earlier one."""
+    taken: int = 0
+    """Only once the actor's incarnation has taken this many events."""
+
+    @classmethod
+    def exactly(cls, address: Address) -> Moment:
+        return cls(address.point, address.side, address.key, address.actor, address.incarnation)
+
+    def of(self, actor: str) -> Moment:
+        """The same moment in the life of `actor`, unless it already names one."""
+        return self if self.actor is not None else replace(self, actor=actor)
+
+    def matches(self, address: Address, taken: int) -> bool:
+        return (
+            self.point is address.point
+            and self.side is address.side
+            and (self.actor is None or self.actor == address.actor)
+            and (self.key is None or self.key == address.key)
+            and (self.incarnation is None or self.incarnation == address.incarnation)
+            and (not self.recovering or address.incarnation > 1)
+            and taken >= self.taken
+        )
+
+    def __str__(self) -> str:
+        parts = [f"{self.side} {self.point}"]
+        if self.key:
+            parts.append(self.key)
+        if self.actor:
+            parts.append(f"of {self.actor}")
+        if self.incarnation is not None:
+            parts.append(f"as incarnation {self.incarnation}")
+        if self.recovering:
+            parts.append("while it recovers")
+        if self.taken:
+            parts.append(f"once it has taken {self.taken:,} events")
+        return " ".join(parts)

@@ -1,0 +1,105 @@
+"""What a subject can claim. Guarantees form a lattice: which implies which is data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .quantities import Duration, Events
+
+AT_LEAST_ONCE = "at-least-once"
+AT_MOST_ONCE = "at-most-once"
+EXACTLY_ONCE = "exactly-once"
+EXACTLY_ONCE_OUTPUT = "exactly-once-output"
+PRECISE = "precise-recovery"
+ROLLBACK_REPEATING = "rollback-recovery-repeating"
+ROLLBACK_DIVERGENT = "rollback-recovery-divergent"
+GAP = "gap-recovery"
+AMNESIA = "amnesia"
+RECOVERS_WITHIN = "recovers-within"
+
+IMPLIES: dict[str, tuple[str, ...]] = {
+    PRECISE: (ROLLBACK_REPEATING, EXACTLY_ONCE_OUTPUT),
+    EXACTLY_ONCE_OUTPUT: (EXACTLY_ONCE,),
+    ROLLBACK_REPEATING: (ROLLBACK_DIVERGENT,),
+    ROLLBACK_DIVERGENT: (EXACTLY_ONCE,),
+    EXACTLY_ONCE: (AT_LEAST_ONCE, AT_MOST_ONCE),
+    GAP: (AMNESIA,),
+    AMNESIA: (AT_MOST_ONCE,),
+}
+"""Each guarantee's next weaker ones."""
+
+STRENGTH: tuple[str, ...] = (
+    PRECISE,
+    ROLLBACK_REPEATING,
+    ROLLBACK_DIVERGENT,
+    EXACTLY_ONCE_OUTPUT,
+    EXACTLY_ONCE,
+    GAP,
+    AMNESIA,
+    AT_LEAST_ONCE,
+    AT_MOST_ONCE,
+)
+"""The order in which the strongest guarantee that a history is consistent with is looked for."""
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """A claim on a history: which guarantee, and its bound where it has one."""
+
+    name: str
+    within: Duration | Events | None = None
+
+    def __str__(self) -> str:
+        return self.name if self.within is None else f"{self.name} ({self.within})"
+
+
+def implied(name: str) -> frozenset[str]:
+    """Every guarantee that `name` implies, itself included."""
+    found = {name}
+    waiting = [name]
+    while waiting:
+        for weaker in IMPLIES.get(waiting.pop(), ()):
+            if weaker not in found:
+                found.add(weaker)
+                waiting.append(weaker)
+    return frozenset(found)
+
+
+def at_least_once() -> Guarantee:
+    return Guarantee(AT_LEAST_ONCE)
+
+
+def at_most_once() -> Guarantee:
+    return Guarantee(AT_MOST_ONCE)
+
+
+def exactly_once() -> Guarantee:
+    """Of effects: an output may be repeated, as long as nothing counts twice."""
+    return Guarantee(EXACTLY_ONCE)
+
+
+def exactly_once_output() -> Guarantee:
+    """Of effects, and no output is repeated."""
+    return Guarantee(EXACTLY_ONCE_OUTPUT)
+
+
+def precise_recovery() -> Guarantee:
+    return Guarantee(PRECISE)
+
+
+def rollback_recovery(*, divergent: bool = False) -> Guarantee:
+    """Nothing is lost or counted twice. Outputs may repeat: identically, or, where `divergent`, with another content."""
+    return Guarantee(ROLLBACK_DIVERGENT if divergent else ROLLBACK_REPEATING)
+
+
+def gap_recovery(checkpoint_every: Events) -> Guarantee:
+    """What a crash takes back is bounded by the checkpoint interval."""
+    return Guarantee(GAP, checkpoint_every)
+
+
+def amnesia() -> Guarantee:
+    return Guarantee(AMNESIA)
+
+
+def recovers_within(limit: Duration) -> Guarantee:
+    return Guarantee(RECOVERS_WITHIN, limit)

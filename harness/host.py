@@ -1,0 +1,150 @@
+"""Carries out what slices ask for, and announces every point at which their node could die.
+
+The same host runs in the simulator and in a node agent; the `World` under it differs. The order of points for one input is
+part of the contract: the input arrives (before), the slice has taken it in memory and nothing has left yet (after), then
+each effect in turn.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from .addresses import Address, Point, Side
+from .records import Record
+from .slices.effects import (
+    Checkpoint,
+    CheckpointId,
+    Durable,
+    Fire,
+    Input,
+    Inspect,
+    Note,
+    Persist,
+    Receive,
+    Reroute,
+    Send,
+    SetTimer,
+    Start,
+)
+from .slices.machine import Slice
+from .slices.messages import Message, identity
+
+
+class World(Protocol):
+    """What a host stands on."""
+
+    def watched(self, actor: str) -> frozenset[Point]:
+        """The points of `actor` that have to be announced."""
+
+    def arrive(self, address: Address, taken: int) -> bool:
+        """Announce a point and wait for the answer. False: this host is dead and must not touch anything any more."""
+
+    def send(self, sender: str, to: str, message: Message) -> None:
+        """Hand a message to the network."""
+
+    def persist(self, checkpoint: Checkpoint) -> None:
+        """Begin to write a checkpoint; `Host.durable` is called when the store has it."""
+
+    def set_timer(self, slice_id: str, timer: str, delay: int) -> None:
+        """Fire after `delay` microseconds."""
+
+    def note(self, record: Record) -> None:
+        """Hand a record to the recorder's link, ahead of everything that is sent later."""
+
+
+class Host:
+    """The slices that one node runs."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.slices: dict[str, Slice] = {}
+
+    def start(self, machine: Slice, given: Start) -> None:
+        """Run a new incarnation here, in place of any earlier one."""
+        machine.incarnation = given.incarnation
+        self.slices[machine.spec.slice_id] = machine
+        self.feed(machine.spec.slice_id, given)
+
+    def deliver(self, sender: str, to: str, message: Message) -> None:
+        """A message has come in for a slice here."""
+        if Point.SEND_DELIVERED in self._world.watched(sender):
+            key = f"{to} {identity(message)}"
+            address = Address(sender, message.incarnation, Point.SEND_DELIVERED, key, Side.AFTER)
+            if not self._world.arrive(address, 0):
+                return
+        self.feed(to, Receive(sender, message))
+
+    def durable(self, slice_id: str, checkpoint: CheckpointId) -> None:
+        """A checkpoint of a slice here has reached its store."""
+        self.feed(slice_id, Durable(checkpoint))
+
+    def feed(self, slice_id: str, given: Input) -> None:
+        """Give a slice one input and carry out what it asks for.
+
+        Raises InvalidOperator when the user's code fails.
+        """
+        machine = self.slices[slice_id]
+        watched = self._world.watched(slice_id)
+        if not watched:
+            for effect in machine.on(given):
+                match effect:
+                    case Send(to=to, message=message):
+                        self._world.send(slice_id, to, message)
+                    case Note(record=record):
+                        self._world.note(record)
+                    case Persist(checkpoint=checkpoint):
+                        self._world.persist(checkpoint)
+                    case SetTimer(timer=timer, delay=delay):
+                        self._world.set_timer(slice_id, timer, delay)
+            return
+        self._feed_watched(machine, given, watched)
+
+    def _feed_watched(self, machine: Slice, given: Input, watched: frozenset[Point]) -> None:
+        """As above, with every point announced; stops where the node dies."""
+        world, name = self._world, machine.spec.slice_id
+
+        def alive(point: Point, key: str, side: Side) -> bool:
+            if point not in watched:
+                return True
+            return world.arrive(Address(name, machine.incarnation, point, key, side), machine.taken)
+
+        arrival = _arrival(given)
+        if arrival is not None and not alive(*arrival, Side.BEFORE):
+            return
+        effects = machine.on(given)
+        if arrival is not None and not alive(*arrival, Side.AFTER):
+            return
+        for effect in effects:
+            match effect:
+                case Note(record=record):
+                    world.note(record)
+                case Send(to=to, message=message):
+                    key = f"{to} {identity(message)}"
+                    if not alive(Point.SEND_ISSUED, key, Side.BEFORE):
+                        return
+                    world.send(name, to, message)
+                    if not alive(Point.SEND_HANDED_OVER, key, Side.AFTER):
+                        return
+                case Persist(checkpoint=checkpoint):
+                    if not alive(Point.CHECKPOINT_ISSUED, str(checkpoint.id.number), Side.BEFORE):
+                        return
+                    world.persist(checkpoint)
+                case SetTimer(timer=timer, delay=delay):
+                    world.set_timer(name, timer, delay)
+
+
+def _arrival(given: Input) -> tuple[Point, str] | None:
+    """The point that an input is, and its key."""
+    match given:
+        case Start():
+            return Point.STARTED, ""
+        case Reroute(peer=peer, incarnation=incarnation):
+            return Point.REROUTED, f"{peer}#{incarnation}"
+        case Receive(peer=peer, message=message):
+            return Point.RECEIVED, f"{peer} {identity(message)}"
+        case Durable(id=checkpoint):
+            return Point.CHECKPOINT_TOLD, str(checkpoint.number)
+        case Fire(timer=timer):
+            return Point.TIMER, timer
+        case Inspect():
+            return None

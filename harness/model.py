@@ -1,0 +1,275 @@
+"""What a stream processor is made of: events, operators, and the topology that connects them.
+
+An *operator* is the user's code. A *topology* is a graph of operators between sources and sinks; cut into its partitions it
+becomes *slices*, which exchange events over FIFO *channels*. Nothing here runs anything.
+"""
+
+from __future__ import annotations
+
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from .errors import InvalidOperator, InvalidTopology
+
+Value = Any
+"""A value of an event or of a state: anything that MessagePack can carry."""
+
+Output = tuple[str, Value]
+"""What an operator emits: (key, value). The runtime adds source, sequence number and time."""
+
+State = TypeVar("State")
+
+NUMBERING_SPAN = 1_000_000_000
+"""Sequence numbers that one incarnation may use before it would run into those of the next (see `slices.components`)."""
+
+
+class Event(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One event. Its id (source, seq) is unique, and seq rises strictly within a source."""
+
+    source: str
+    seq: int
+    key: str
+    value: Value
+    time: int
+    """Event time in ms."""
+
+
+class Operator(ABC, Generic[State]):
+    """The user's code: a function of an event and a state, and how that state survives.
+
+    `process` may change `state` in place. It must draw everything that it computes from its two arguments; an operator
+    that cannot (it reads a clock, draws random numbers) says so with `deterministic = False`.
+    """
+
+    deterministic: bool = True
+
+    @abstractmethod
+    def initial_state(self) -> State:
+        """A blank state, made anew at every call."""
+
+    @abstractmethod
+    def process(self, event: Event, state: State) -> Iterable[Output]:
+        """Take one event into `state` and return what it makes, in order."""
+
+    def snapshot(self, state: State) -> bytes:
+        """`state` as bytes that do not change when the state goes on. By default: MessagePack."""
+        return _encode(state)
+
+    def restore(self, snapshot: bytes) -> State:
+        """The state that `snapshot` was taken of. By default: decoded as the type of `initial_state()`."""
+        return msgspec.msgpack.decode(snapshot, type=type(self.initial_state()))
+
+    def rows(self, state: State) -> Mapping[str, Value]:
+        """The state as canonical keyed rows, for the record. By default a mapping's items, else one row."""
+        if isinstance(state, Mapping):
+            return {str(key): value for key, value in state.items()}
+        return {"": state}
+
+
+def _encode(state: object) -> bytes:
+    try:
+        return msgspec.msgpack.encode(state)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidOperator(
+            f"a state of type {type(state).__name__} cannot be snapshotted ({error}); "
+            "give the operator snapshot() and restore() of its own"
+        ) from error
+
+
+class Partitioning(StrEnum):
+    """How the outputs of an operator's slices are spread over those of the next (PPA, section II)."""
+
+    ONE_TO_ONE = "one-to-one"
+    """Slice i feeds slice i."""
+    SPLIT = "split"
+    """Every upstream slice feeds a group of slices of its own, by key."""
+    MERGE = "merge"
+    """A group of upstream slices feeds one slice."""
+    FULL = "full"
+    """Every upstream slice feeds every slice, by key."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """An operator in a topology, cut into `parallelism` slices."""
+
+    operator: Operator[Any]
+    parallelism: int = 1
+
+
+@dataclass(frozen=True)
+class Edge:
+    upstream: str
+    downstream: str
+    partitioning: Partitioning = Partitioning.FULL
+
+
+@dataclass(frozen=True)
+class Topology:
+    """An acyclic graph of operators from one or more sources to one or more sinks.
+
+    Sources and sinks are names without an operator: they are the harness's own ends and always have one slice each.
+    Raises InvalidTopology when it is made of parts that do not fit.
+    """
+
+    name: str
+    stages: Mapping[str, Stage]
+    edges: tuple[Edge, ...]
+    sources: tuple[str, ...] = ("source",)
+    sinks: tuple[str, ...] = ("sink",)
+    _slices: tuple[str, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        _check(self)
+        names = _in_order(self)
+        slices = tuple(slice_name(name, i) for name in names for i in range(self.parallelism(name)))
+        object.__setattr__(self, "_slices", slices)
+
+    def parallelism(self, name: str) -> int:
+        return self.stages[name].parallelism if name in self.stages else 1
+
+    @property
+    def slices(self) -> tuple[str, ...]:
+        """Every slice, upstream before downstream, sources and sinks included."""
+        return self._slices
+
+    @property
+    def operator_slices(self) -> tuple[str, ...]:
+        """The slices that run an operator, upstream before downstream: what a fault can hit."""
+        return tuple(s for s in self._slices if operator_of(s) in self.stages)
+
+    def role(self, slice_id: str) -> Role:
+        name = operator_of(slice_id)
+        return Role.SOURCE if name in self.sources else Role.SINK if name in self.sinks else Role.OPERATOR
+
+    def upstream(self, slice_id: str) -> tuple[str, ...]:
+        """The slices that feed `slice_id`, in the order of their ids within each edge."""
+        name, index = operator_of(slice_id), index_of(slice_id)
+        found: list[str] = []
+        for edge in self.edges:
+            if edge.downstream != name:
+                continue
+            ups, downs = self.parallelism(edge.upstream), self.parallelism(edge.downstream)
+            for i in range(ups):
+                if index in _targets(edge.partitioning, i, ups, downs):
+                    found.append(slice_name(edge.upstream, i))
+        return tuple(found)
+
+    def downstream(self, slice_id: str) -> tuple[str, ...]:
+        """The slices that `slice_id` feeds."""
+        name, index = operator_of(slice_id), index_of(slice_id)
+        return tuple(
+            slice_name(edge.downstream, target)
+            for edge in self.edges
+            if edge.upstream == name
+            for target in _targets(
+                edge.partitioning, index, self.parallelism(edge.upstream), self.parallelism(edge.downstream)
+            )
+        )
+
+    def receivers(self, slice_id: str, key: str) -> tuple[str, ...]:
+        """The slices that an output of `slice_id` with this key goes to: one for each edge."""
+        name, index = operator_of(slice_id), index_of(slice_id)
+        found: list[str] = []
+        for edge in self.edges:
+            if edge.upstream == name:
+                targets = _targets(
+                    edge.partitioning, index, self.parallelism(edge.upstream), self.parallelism(edge.downstream)
+                )
+                found.append(slice_name(edge.downstream, targets[zlib.crc32(key.encode()) % len(targets)]))
+        return tuple(found)
+
+
+class Role(StrEnum):
+    SOURCE = "source"
+    OPERATOR = "operator"
+    SINK = "sink"
+
+
+def slice_name(operator: str, index: int) -> str:
+    return f"{operator}-{index}"
+
+
+def operator_of(slice_id: str) -> str:
+    return slice_id.rpartition("-")[0]
+
+
+def index_of(slice_id: str) -> int:
+    return int(slice_id.rpartition("-")[2])
+
+
+def channel_name(upstream: str, downstream: str) -> str:
+    return f"{upstream}>{downstream}"
+
+
+def _targets(partitioning: Partitioning, index: int, ups: int, downs: int) -> range:
+    """Which of `downs` slices the upstream slice `index` of `ups` can reach."""
+    match partitioning:
+        case Partitioning.ONE_TO_ONE:
+            return range(index, index + 1)
+        case Partitioning.SPLIT:
+            group = downs // ups
+            return range(index * group, (index + 1) * group)
+        case Partitioning.MERGE:
+            target = index // (ups // downs)
+            return range(target, target + 1)
+        case Partitioning.FULL:
+            return range(downs)
+
+
+def _check(topology: Topology) -> None:
+    names = set(topology.stages) | set(topology.sources) | set(topology.sinks)
+    if len(names) != len(topology.stages) + len(topology.sources) + len(topology.sinks):
+        raise InvalidTopology(f"topology {topology.name!r} uses a name twice among its operators, sources and sinks")
+    for name, stage in topology.stages.items():
+        if stage.parallelism < 1:
+            raise InvalidTopology(f"operator {name!r} has parallelism {stage.parallelism}; it needs at least 1")
+        if not isinstance(stage.operator, Operator):
+            raise InvalidTopology(f"{name!r} is a {type(stage.operator).__name__}; derive it from streamproof.Operator")
+    pairs = [(edge.upstream, edge.downstream) for edge in topology.edges]
+    if len(set(pairs)) != len(pairs):
+        raise InvalidTopology(f"topology {topology.name!r} connects two operators twice: {sorted(pairs)}")
+    for edge in topology.edges:
+        for end in (edge.upstream, edge.downstream):
+            if end not in names:
+                raise InvalidTopology(f"an edge names {end!r}, which is not there; there are: {', '.join(sorted(names))}")
+        ups, downs = topology.parallelism(edge.upstream), topology.parallelism(edge.downstream)
+        fits = {
+            Partitioning.ONE_TO_ONE: ups == downs,
+            Partitioning.SPLIT: downs % ups == 0,
+            Partitioning.MERGE: ups % downs == 0,
+            Partitioning.FULL: True,
+        }[edge.partitioning]
+        if not fits:
+            raise InvalidTopology(
+                f"{edge.upstream} ({ups} slices) to {edge.downstream} ({downs} slices) cannot be {edge.partitioning}"
+            )
+    fed, feeding = {down for _, down in pairs}, {up for up, _ in pairs}
+    for name in names:
+        if name in topology.sources and name in fed:
+            raise InvalidTopology(f"source {name!r} has an input")
+        if name in topology.sinks and name in feeding:
+            raise InvalidTopology(f"sink {name!r} has an output")
+        if (name not in topology.sources and name not in fed) or (name not in topology.sinks and name not in feeding):
+            raise InvalidTopology(f"{name!r} is not connected on both sides; every path leads from a source to a sink")
+
+
+def _in_order(topology: Topology) -> list[str]:
+    """The operators, upstream before downstream. Raises InvalidTopology on a cycle."""
+    waiting = [*topology.sources, *topology.stages, *topology.sinks]
+    done: list[str] = []
+    while waiting:
+        ready = [
+            name for name in waiting if all(edge.upstream in done for edge in topology.edges if edge.downstream == name)
+        ]
+        if not ready:
+            raise InvalidTopology(f"topology {topology.name!r} has a cycle through {', '.join(sorted(waiting))}")
+        done += ready
+        waiting = [name for name in waiting if name not in ready]
+    return done

@@ -1,0 +1,38 @@
+"""How far a run of slices has come, as its records tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from .records import Delivered, Ended, Offered, Record
+from .slices.machine import SliceSpec
+
+
+class Progress:
+    """Follows the records of a run: what was offered and delivered, and whether everything has come to its end."""
+
+    def __init__(self, specs: Sequence[SliceSpec]) -> None:
+        self._upstream = {spec.slice_id: spec.upstream for spec in specs}
+        self._ended: dict[str, Ended] = {}
+        self.offered = 0
+        self.delivered = 0
+
+    def note(self, record: Record) -> None:
+        match record:
+            case Ended(slice=name):
+                self._ended[name] = record
+            case Delivered(rows=rows):
+                self.delivered += len(rows)
+            case Offered(events=events):
+                self.offered += len(events)
+
+    def drained(self, current: Mapping[str, int]) -> bool:
+        """Whether every slice, as its current incarnation, has seen the end of its input from the current incarnations of
+        all that feed it. Channels are FIFO, so everything before the end has been taken then."""
+        for name, upstream in self._upstream.items():
+            ended = self._ended.get(name)
+            if ended is None or ended.incarnation != current.get(name):
+                return False
+            if any(ended.inputs.get(up) != current.get(up) for up in upstream):
+                return False
+        return True

@@ -1,0 +1,45 @@
+"""Amounts with their unit, so that a scenario reads `checkpoint_every=events(500)` and cannot mean seconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .errors import InvalidScenario
+
+
+@dataclass(frozen=True, order=True)
+class Events:
+    """A number of events."""
+
+    count: int
+
+    def __str__(self) -> str:
+        return f"{self.count:,} events"
+
+
+@dataclass(frozen=True, order=True)
+class Duration:
+    """A span of time in microseconds: virtual in the simulator, real on a cluster."""
+
+    micros: int
+
+    @property
+    def seconds(self) -> float:
+        return self.micros / 1e6
+
+    def __str__(self) -> str:
+        return f"{self.seconds:g} s"
+
+
+def events(count: int) -> Events:
+    """Raises InvalidScenario unless `count` is a positive whole number."""
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+        raise InvalidScenario(f"events({count!r}) needs a positive whole number")
+    return Events(count)
+
+
+def seconds(amount: float) -> Duration:
+    """Raises InvalidScenario unless `amount` is a non-negative number."""
+    if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0 <= amount < 1e9:
+        raise InvalidScenario(f"seconds({amount!r}) needs a number that is not negative")
+    return Duration(round(amount * 1e6))

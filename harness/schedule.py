@@ -1,0 +1,118 @@
+"""What is planned to go wrong: faults with their targets and triggers, as data.
+
+What a fault *is* stands here; the kinds stand in `streamproof.faults`, one file each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from .addresses import Moment, Point, Side
+from .errors import InvalidScenario
+from .quantities import Duration, Events
+
+
+@dataclass(frozen=True)
+class AtTime:
+    """So long after the source began to offer input."""
+
+    after: Duration
+
+    def __str__(self) -> str:
+        return f"{self.after} after the start"
+
+
+Trigger = Moment | AtTime
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One planned disturbance: a kind, whom it hits, and when.
+
+    Targets are names of the scenario (slices, nodes, drivers). A slice stands for the node that runs it when the fault
+    strikes. All targets are hit at once.
+    """
+
+    kind: str
+    targets: tuple[str, ...]
+    trigger: Trigger | None = None
+
+    def at(self, moment: Moment) -> Fault:
+        """Strike at a crash address; one that names no actor means the first target's."""
+        return replace(self, trigger=moment.of(self.targets[0]))
+
+    def after(self, amount: Duration | Events) -> Fault:
+        """Strike so long after the start, or once the first target has taken so many events."""
+        if isinstance(amount, Duration):
+            return replace(self, trigger=AtTime(amount))
+        return self.at(Moment(Point.RECEIVED, Side.AFTER, taken=amount.count))
+
+    def __str__(self) -> str:
+        return f"{self.kind} {' and '.join(self.targets)}, {self.trigger}"
+
+
+Schedule = tuple[Fault, ...]
+
+
+@dataclass(frozen=True)
+class checkpoint:  # noqa: N801 - reads as a word in a scenario: checkpoint(3).durable
+    """The moments in the life of a slice's checkpoint number `number`."""
+
+    number: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.number, int) or self.number < 1:
+            raise InvalidScenario(f"checkpoint({self.number!r}): checkpoints are numbered from 1")
+
+    @property
+    def taken(self) -> Moment:
+        """It is about to be handed to its store."""
+        return Moment(Point.CHECKPOINT_ISSUED, Side.BEFORE, str(self.number))
+
+    @property
+    def durable(self) -> Moment:
+        """Its store has it; the slice has not been told."""
+        return Moment(Point.CHECKPOINT_DURABLE, Side.AFTER, str(self.number))
+
+    @property
+    def acknowledged(self) -> Moment:
+        """The slice has been told, and has not yet said so upstream."""
+        return Moment(Point.CHECKPOINT_TOLD, Side.AFTER, str(self.number))
+
+
+@dataclass(frozen=True)
+class recovery:  # noqa: N801 - reads as a word in a scenario: recovery("count-0").started
+    """The moments in a slice's recovery."""
+
+    slice_id: str
+
+    @property
+    def started(self) -> Moment:
+        """Its new incarnation begins, restored and not yet in touch with its neighbours."""
+        return Moment(Point.STARTED, Side.AFTER, actor=self.slice_id, recovering=True)
+
+    @property
+    def replaying(self) -> Moment:
+        """The first replayed or new event reaches its new incarnation."""
+        return Moment(Point.RECEIVED, Side.BEFORE, actor=self.slice_id, recovering=True)
+
+
+@dataclass(frozen=True)
+class batch:  # noqa: N801 - reads as a word in a scenario: batch(2).committed_at_source
+    """The moments in the life of a query's micro-batch number `number`, counted from 0."""
+
+    number: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.number, int) or self.number < 0:
+            raise InvalidScenario(f"batch({self.number!r}): batches are numbered from 0")
+
+    @property
+    def source_commit(self) -> Moment:
+        """Spark commits the batch's offsets to the source."""
+        return Moment(Point.SOURCE_COMMIT, Side.BEFORE, str(self.number))
+
+    @property
+    def written(self) -> Moment:
+        """The sink has taken the batch, and Spark has not yet been told."""
+        return Moment(Point.SINK_WRITE, Side.AFTER, str(self.number))

@@ -1,0 +1,350 @@
+"""A deterministic discrete-event world for slices: virtual time, hosts that die, links that lose what was on its way to them.
+
+Everything that happens has a number, its step. Same plan, seed and schedule: same history, byte for byte. Nothing in here
+reads a clock, an environment, or the order of a hash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from heapq import heappop, heappush
+from random import Random
+
+from ..addresses import Address, Point, Side
+from ..controller import Controller, Strike
+from ..history import Bite, Drained, FaultMissed, FaultStruck, NodeGone, NodeUp, Placed, Stamp, TimelineEntry
+from ..host import Host
+from ..manager import Announce, Manager, ManagerInput, NodeJoined, NodeLost, Place, SliceUp
+from ..model import Event, Role
+from ..progress import Progress
+from ..quantities import Duration
+from ..records import Record, Stamped
+from ..slices.effects import Checkpoint, CheckpointId, Fire, Inspect, Reroute, Start
+from ..slices.machine import OperatorSlice, SinkSlice, Slice, SliceSpec, SourceSlice
+from ..slices.messages import Message, Open
+from ..stores import MemoryStore
+
+HARNESS = "harness"
+"""The host of the sources and sinks, outside every fault domain."""
+
+
+@dataclass(frozen=True)
+class SimulationOptions:
+    """How the simulated machines behave; times in microseconds of virtual time."""
+
+    nodes: int = 3
+    offer_interval: int = 1_000
+    """Between two batches of a source."""
+    link_delay: tuple[int, int] = (200, 800)
+    """Bounds of a message's delay, drawn uniformly for each; channels stay FIFO."""
+    disk_delay: tuple[int, int] = (500, 3_000)
+    detection: int = 5_000
+    """From the death of a node until the manager knows."""
+    redeployment: int = 3_000
+    """From the manager's decision until a slice starts."""
+    restart_node_after: int | None = 20_000
+    """Until a dead node joins again; None: never."""
+    control_delay: int = 200
+    step_limit: int = 5_000_000
+    """A run that takes more steps than this is given up as not coming to rest."""
+
+
+class _Node:
+    """One simulated machine. Its memory is its host and its links; both go when it dies."""
+
+    def __init__(self, name: str, world: SimulatedWorld) -> None:
+        self.name = name
+        self.alive = True
+        self.life = 1
+        """Rises with each restart, so that what was under way in an earlier life is void."""
+        self.host = Host(_NodeWorld(self, world))
+        self.links: dict[tuple[str, str], int] = {}
+        """(slice here, peer) -> the peer's incarnation that it talks to."""
+
+
+class SimulatedWorld:
+    """One run. Make it, `run` it, and read `records`, `timeline` and `steps`."""
+
+    def __init__(
+        self,
+        specs: Sequence[SliceSpec],
+        batches: Mapping[str, Sequence[list[Event]]],
+        controller: Controller,
+        options: SimulationOptions,
+        seed: int,
+    ) -> None:
+        self.records: list[Stamped] = []
+        self.timeline: list[TimelineEntry] = []
+        self.steps = 0
+        self._specs = {spec.slice_id: spec for spec in specs}
+        self._batches = batches
+        self._controller = controller
+        self._watched: dict[str, frozenset[Point]] = {}
+        self._options = options
+        self._random = Random(seed).random
+        self._now = 0
+        self._order = 0
+        self._queue: list[tuple[int, int, Callable[[], None]]] = []
+        self._channels: dict[tuple[str, int, str, int], int] = {}
+        """(sender, its incarnation, receiver, its incarnation) -> when the last message arrives: links are FIFO."""
+        self._store = MemoryStore()
+        self._places: dict[tuple[str, int], _Node] = {}
+        """(slice, incarnation) -> where it was started."""
+        self._current: dict[str, int] = {}
+        """Slice -> the incarnation that has been announced."""
+        self._nodes = {f"node-{i}": _Node(f"node-{i}", self) for i in range(options.nodes)}
+        self._harness = _Node(HARNESS, self)
+        operator_slices = [s.slice_id for s in specs if s.role is Role.OPERATOR]
+        self._manager = Manager(operator_slices, options.nodes)
+        self.progress = Progress(specs)
+
+    # Running
+
+    def run(self) -> bool:
+        """Run until nothing more is due. Returns whether the subject was drained.
+
+        Raises InvalidOperator when the user's code fails.
+        """
+        for name in self._nodes:
+            self._manage(NodeJoined(name))
+        for spec in self._specs.values():
+            if spec.role is not Role.OPERATOR:
+                self._start(self._harness, self._harness.life, spec.slice_id, 1)
+        for when in self._controller.times():
+            self._at(when.micros, partial(self._strike_due, when))
+        self._drain_queue()
+        drained = self.progress.drained(self._current)
+        if drained:
+            self.timeline.append(Drained(self._stamp()))
+        for node in (*self._nodes.values(), self._harness):
+            if node.alive:
+                for slice_id, machine in node.host.slices.items():
+                    if self._current.get(slice_id) == machine.incarnation:
+                        node.host.feed(slice_id, Inspect())
+        for number, fault in self._controller.pending():
+            self.timeline.append(FaultMissed(self._stamp(), number, str(fault)))
+        return drained
+
+    def _drain_queue(self) -> None:
+        queue, limit = self._queue, self._options.step_limit
+        while queue and self.steps < limit:
+            self._now, _, action = heappop(queue)
+            self.steps += 1
+            action()
+
+    def _at(self, when: int, action: Callable[[], None]) -> None:
+        self._order += 1
+        heappush(self._queue, (when, self._order, action))
+
+    def _later(self, delay: int, action: Callable[[], None]) -> None:
+        self._at(self._now + delay, action)
+
+    def _draw(self, bounds: tuple[int, int]) -> int:
+        low, high = bounds
+        return low + int((high - low) * self._random())
+
+    def _stamp(self) -> Stamp:
+        return Stamp(self._now, self.steps)
+
+    # What nodes ask for
+
+    def note(self, record: Record) -> None:
+        self.records.append(Stamped(self._now, record))
+        self.progress.note(record)
+
+    def send(self, node: _Node, sender: str, to: str, message: Message) -> None:
+        receiver = node.links.get((sender, to))
+        if receiver is None:
+            return
+        link = (sender, message.incarnation, to, receiver)
+        when = max(self._channels.get(link, 0), self._now + self._draw(self._options.link_delay))
+        self._channels[link] = when
+        self._at(when, partial(self._arrive, sender, to, receiver, message))
+
+    def _arrive(self, sender: str, to: str, receiver: int, message: Message) -> None:
+        node = self._places.get((to, receiver))
+        if node is None or not node.alive:
+            return
+        machine = node.host.slices.get(to)
+        if machine is None or machine.incarnation != receiver:
+            return
+        if type(message) is Open:
+            node.links[to, sender] = message.incarnation
+        node.host.deliver(sender, to, message)
+
+    def persist(self, node: _Node, checkpoint: Checkpoint) -> None:
+        self._later(self._draw(self._options.disk_delay), partial(self._write, node, node.life, checkpoint))
+
+    def _write(self, node: _Node, life: int, checkpoint: Checkpoint) -> None:
+        slice_id, number = checkpoint.slice, str(checkpoint.id.number)
+        if not self._running(node, life, slice_id, checkpoint.id.incarnation):
+            return
+        if not self._passes(node, slice_id, checkpoint.id, number, Side.BEFORE) or not self._store.write(checkpoint):
+            return
+        if self._passes(node, slice_id, checkpoint.id, number, Side.AFTER):
+            node.host.durable(slice_id, checkpoint.id)
+
+    def _passes(self, node: _Node, slice_id: str, checkpoint: CheckpointId, number: str, side: Side) -> bool:
+        if Point.CHECKPOINT_DURABLE not in self.watched(slice_id):
+            return True
+        address = Address(slice_id, checkpoint.incarnation, Point.CHECKPOINT_DURABLE, number, side)
+        return self.arrive(node, address, node.host.slices[slice_id].taken)
+
+    def set_timer(self, node: _Node, slice_id: str, timer: str, delay: int) -> None:
+        incarnation = node.host.slices[slice_id].incarnation
+        self._later(delay, partial(self._fire, node, node.life, slice_id, incarnation, timer))
+
+    def _fire(self, node: _Node, life: int, slice_id: str, incarnation: int, timer: str) -> None:
+        if self._running(node, life, slice_id, incarnation):
+            node.host.feed(slice_id, Fire(timer))
+
+    def _running(self, node: _Node, life: int, slice_id: str, incarnation: int) -> bool:
+        machine = node.host.slices.get(slice_id)
+        return node.alive and node.life == life and machine is not None and machine.incarnation == incarnation
+
+    # Management
+
+    def _manage(self, given: ManagerInput) -> None:
+        for effect in self._manager.on(given):
+            match effect:
+                case Place(slice_id=slice_id, incarnation=incarnation, node=name):
+                    node = self._nodes[name]
+                    self._later(
+                        self._options.redeployment, partial(self._start, node, node.life, slice_id, incarnation)
+                    )
+                case Announce(slice_id=slice_id, incarnation=incarnation):
+                    self._announce(slice_id, incarnation)
+
+    def _start(self, node: _Node, life: int, slice_id: str, incarnation: int) -> None:
+        if not node.alive or node.life != life:
+            return
+        if node is not self._harness:
+            self.timeline.append(Placed(self._stamp(), slice_id, incarnation, node.name))
+        checkpoint = self._store.fence(slice_id, incarnation)
+        self._places[slice_id, incarnation] = node
+        node.host.start(self._machine(slice_id), Start(incarnation, checkpoint))
+        if not self._running(node, life, slice_id, incarnation):
+            return
+        if node is self._harness:
+            self._announce(slice_id, incarnation)
+        else:
+            self._later(self._options.control_delay, partial(self._manage, SliceUp(slice_id, incarnation)))
+
+    def _machine(self, slice_id: str) -> Slice:
+        spec = self._specs[slice_id]
+        match spec.role:
+            case Role.SOURCE:
+                return SourceSlice(spec, iter(self._batches[slice_id]), self._options.offer_interval)
+            case Role.SINK:
+                return SinkSlice(spec)
+            case Role.OPERATOR:
+                return OperatorSlice(spec)
+
+    def _announce(self, slice_id: str, incarnation: int) -> None:
+        """Neighbours hear of the slice, and the slice of its neighbours."""
+        self._current[slice_id] = incarnation
+        spec = self._specs[slice_id]
+        pairs = [(down, slice_id) for down in spec.downstream] + [(slice_id, up) for up in spec.upstream]
+        for listener, upstream in pairs:
+            if listener in self._current and upstream in self._current:
+                self._later(
+                    self._options.control_delay,
+                    partial(self._reroute, listener, self._current[listener], upstream, self._current[upstream]),
+                )
+
+    def _reroute(self, slice_id: str, incarnation: int, upstream: str, upstream_incarnation: int) -> None:
+        node = self._places[slice_id, incarnation]
+        known = node.links.get((slice_id, upstream), 0)
+        if self._running(node, node.life, slice_id, incarnation) and upstream_incarnation > known:
+            node.links[slice_id, upstream] = upstream_incarnation
+            node.host.feed(slice_id, Reroute(upstream, upstream_incarnation))
+
+    # Faults
+
+    def watched(self, actor: str) -> frozenset[Point]:
+        watched = self._watched.get(actor)
+        if watched is None:
+            watched = self._watched[actor] = frozenset(p for p in Point if self._controller.watches(actor, p))
+        return watched
+
+    def arrive(self, node: _Node, address: Address, taken: int) -> bool:
+        strikes = self._controller.arrived(address, taken)
+        if strikes:
+            self._watched.clear()
+            life = node.life
+            for strike in strikes:
+                self._strike(strike)
+            return node.alive and node.life == life
+        return True
+
+    def _strike_due(self, when: Duration) -> None:
+        for strike in self._controller.elapsed(when):
+            self._strike(strike)
+
+    def _strike(self, strike: Strike) -> None:
+        """Kill the nodes that run the targets. Only a node that was alive, before all was drained, counts as a bite."""
+        outstanding = not self.progress.drained(self._current)
+        hit: list[str] = []
+        for target in strike.fault.targets:
+            node = self._node_of(target)
+            if node is None or not node.alive:
+                self._timeline_struck(strike, Bite(target, None if node is None else node.name, (), outstanding, False))
+            elif node.name not in hit:
+                hit.append(node.name)
+                self._timeline_struck(strike, Bite(target, node.name, tuple(node.host.slices), outstanding, True))
+        for name in hit:
+            self._kill(self._nodes[name])
+
+    def _timeline_struck(self, strike: Strike, bite: Bite) -> None:
+        address = None if strike.address is None else str(strike.address)
+        self.timeline.append(FaultStruck(self._stamp(), strike.number, str(strike.fault), address, bite))
+
+    def _node_of(self, target: str) -> _Node | None:
+        if target in self._nodes:
+            return self._nodes[target]
+        name = self._manager.node_of.get(target)
+        return None if name is None else self._nodes[name]
+
+    def _kill(self, node: _Node) -> None:
+        node.alive = False
+        node.host.slices.clear()
+        node.links.clear()
+        self._later(self._options.detection, partial(self._lose, node, node.life))
+        if self._options.restart_node_after is not None:
+            self._later(
+                max(self._options.restart_node_after, self._options.detection), partial(self._restart, node, node.life)
+            )
+
+    def _lose(self, node: _Node, life: int) -> None:
+        self.timeline.append(NodeGone(self._stamp(), node.name))
+        self._manage(NodeLost(node.name))
+
+    def _restart(self, node: _Node, life: int) -> None:
+        node.alive = True
+        node.life = life + 1
+        self.timeline.append(NodeUp(self._stamp(), node.name))
+        self._manage(NodeJoined(node.name))
+
+
+class _NodeWorld:
+    """The world as one node's host sees it."""
+
+    def __init__(self, node: _Node, world: SimulatedWorld) -> None:
+        self._node = node
+        self._world = world
+        self.watched = world.watched
+        self.note = world.note
+
+    def arrive(self, address: Address, taken: int) -> bool:
+        return self._world.arrive(self._node, address, taken)
+
+    def send(self, sender: str, to: str, message: Message) -> None:
+        self._world.send(self._node, sender, to, message)
+
+    def persist(self, checkpoint: Checkpoint) -> None:
+        self._world.persist(self._node, checkpoint)
+
+    def set_timer(self, slice_id: str, timer: str, delay: int) -> None:
+        self._world.set_timer(self._node, slice_id, timer, delay)

@@ -1,0 +1,96 @@
+"""Verdicts and what supports them: named anomalies, counted, with bounded evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from .guarantees import Guarantee
+
+SAMPLE = 10
+"""How many pieces of evidence a tally keeps."""
+
+
+class Anomaly(StrEnum):
+    """A named way to be wrong."""
+
+    LOST_INPUT = "lost-input"
+    """An input is missing from the effects that it should have had."""
+    DUPLICATE_EFFECT = "duplicate-effect"
+    """An input counts more than once."""
+    DUPLICATE_OUTPUT = "duplicate-output"
+    """An output was delivered again."""
+    PHANTOM_OUTPUT = "phantom-output"
+    """An output, or a row of state, that no legal execution of what was taken gives."""
+    REORDERED_OUTPUT = "reordered-output"
+    """Outputs of one channel, or effects after a recovery, in another order than before."""
+    STATE_ROLLBACK = "state-rollback"
+    """A crash took back more than its bound, or something that was visible is not in the state any more."""
+    BOUND_EXCEEDED = "bound-exceeded"
+    """A stated bound on time was passed."""
+    STALL = "stall"
+    """The run did not come to its end."""
+
+
+class Status(StrEnum):
+    HOLDS = "HOLDS"
+    VIOLATED = "VIOLATED"
+    UNKNOWN = "UNKNOWN"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One instance of an anomaly: which input or output, where, when, after which fault."""
+
+    what: str
+    where: str
+    at: tuple[int, ...] = ()
+    """Microseconds since the run began, one for each time that it was seen."""
+    fault: int | None = None
+    """The place in the schedule of the last fault that struck before, if any."""
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How often an anomaly was seen, with a bounded sample."""
+
+    anomaly: Anomaly
+    count: int
+    sample: tuple[Evidence, ...]
+
+    def __str__(self) -> str:
+        return f"{self.anomaly} x {self.count:,}"
+
+
+def tally(anomaly: Anomaly, count: int, evidence: Iterable[Evidence]) -> Tally:
+    """Takes no more of `evidence` than it keeps."""
+    sample = []
+    for piece in evidence:
+        sample.append(piece)
+        if len(sample) == SAMPLE:
+            break
+    return Tally(anomaly, count, tuple(sample))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What an oracle says of one guarantee."""
+
+    guarantee: Guarantee
+    status: Status
+    observables: tuple[str, ...]
+    """What was judged: outputs, state, progress."""
+    summary: str
+    anomalies: tuple[Tally, ...] = ()
+    reason: str = ""
+    """Why it is UNKNOWN."""
+
+
+def overall(verdicts: Sequence[Verdict]) -> Status:
+    """VIOLATED outranks UNKNOWN, which outranks HOLDS."""
+    statuses = {verdict.status for verdict in verdicts}
+    for status in (Status.VIOLATED, Status.UNKNOWN):
+        if status in statuses:
+            return status
+    return Status.HOLDS
