@@ -191,7 +191,7 @@ class SparkProcesses:
         for popen in (self._watchdog, *(node.popen for node in self._nodes.values())):
             if popen is not None and not ended.survivors:
                 popen.wait()
-        reaping.remove_scratch(self.scratch, self.run_id)
+        reaping.remove_scratch(self.scratch, self.run_id, self._labels.owner)
         if ended.survivors:
             alive = ", ".join(f"{process.pid} ({process.kind})" for process in ended.survivors)
             raise DeadlinePassed("every process of the run to be gone", self.options.kill_seconds, f"alive: {alive}")
@@ -420,9 +420,9 @@ class SparkProcesses:
         try:
             for folder in (self.logs_folder, self.scratch / "conf", self.scratch / "tmp"):
                 folder.mkdir(parents=True, exist_ok=True)
+            reaping.mark_scratch(self.scratch, self.run_id, self._labels.owner)
         except OSError as problem:
             raise StorageFailed(f"the run's folder cannot be prepared: {problem}") from problem
-        _write(self.scratch / reaping.MARKER, self.run_id)
         _write(self._log4j2, LOG4J2)
         _write(self._daemon_properties, as_properties({**self.settings, **self._private_settings(), **_DAEMONS_ONLY}))
 

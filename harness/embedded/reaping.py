@@ -32,7 +32,7 @@ OWNER: Final = "STREAMPROOF_OWNER"
 SCRATCH: Final = "STREAMPROOF_SCRATCH"
 
 MARKER: Final = "streamproof-run"
-"""A scratch folder holds a file of this name, with the run's id in it; no other folder is ever removed."""
+"""A scratch folder holds a file of this name that says whose it is; no other folder is ever removed."""
 
 PROC = Path("/proc")
 
@@ -155,6 +155,22 @@ class Labels:
 
     def environment(self, node: str, role: str) -> dict[str, str]:
         return {RUN: self.run, OWNER: str(self.owner), SCRATCH: str(self.scratch), NODE: node, ROLE: role}
+
+
+def mark_scratch(scratch: Path, run: str, owner: ProcessId | None) -> None:
+    (scratch / MARKER).write_text(f"{run} {owner}")
+
+
+def remove_scratch(scratch: Path, run: str, owner: ProcessId | None) -> None:
+    """Remove the scratch folder of this run under this owner, if that is what it is."""
+    marker = scratch / MARKER
+    try:
+        is_the_runs = marker.read_text() == f"{run} {owner}"
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    while is_the_runs and scratch.exists():
+        with contextlib.suppress(FileNotFoundError):  # Another one removes it too; go on with what it left.
+            shutil.rmtree(scratch)
 
 
 def this_process() -> ProcessId:
@@ -287,20 +303,8 @@ def _reap_run(run: str, owner: ProcessId | None) -> Reaped:
     me = os.getpid()
     ended = end_all(lambda: (p for p in labelled_processes(run) if p.owner == owner and p.pid != me))
     for scratch in {process.scratch for process in ended.processes if process.scratch}:
-        remove_scratch(Path(scratch), run)
+        remove_scratch(Path(scratch), run, owner)
     return Reaped(run, ended.processes, ended.survivors)
-
-
-def remove_scratch(scratch: Path, run: str) -> None:
-    """Remove a run's scratch folder, if that is what it is."""
-    marker = scratch / MARKER
-    try:
-        is_the_runs = marker.read_text() == run
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    while is_the_runs and scratch.exists():
-        with contextlib.suppress(FileNotFoundError):  # Another one removes it too; go on with what it left.
-            shutil.rmtree(scratch)
 
 
 def watch(run: str, owner: ProcessId, scratch: Path) -> None:
@@ -308,7 +312,7 @@ def watch(run: str, owner: ProcessId, scratch: Path) -> None:
     owner.wait_gone()
     _reap_run(run, owner)
     # Also when no process was left to tell of it.
-    remove_scratch(scratch, run)
+    remove_scratch(scratch, run, owner)
 
 
 def _main(arguments: list[str]) -> None:
