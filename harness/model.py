@@ -51,7 +51,7 @@ class Operator(ABC, Generic[State]):
 
     @abstractmethod
     def initial_state(self) -> State:
-        """A blank state, made anew at every call."""
+        """A blank state, made anew at every call. None says that the operator keeps nothing."""
 
     @abstractmethod
     def process(self, event: Event, state: State) -> Iterable[Output]:
@@ -66,7 +66,9 @@ class Operator(ABC, Generic[State]):
         return msgspec.msgpack.decode(snapshot, type=type(self.initial_state()))
 
     def rows(self, state: State) -> Mapping[str, Value]:
-        """The state as canonical keyed rows, for the record. By default a mapping's items, else one row."""
+        """The state as canonical keyed rows, for the record. By default a mapping's items, nothing for None, else one row."""
+        if state is None:
+            return {}
         if isinstance(state, Mapping):
             return {str(key): value for key, value in state.items()}
         return {"": state}

@@ -24,6 +24,8 @@ class Started(msgspec.Struct, frozen=True, tag="started", array_like=True):
     slice: str
     incarnation: int
     restored: tuple[int, int] | None
+    next_seq: int
+    """The number that its next output will carry."""
 
 
 class Taken(msgspec.Struct, frozen=True, tag="taken", array_like=True):

@@ -120,8 +120,13 @@ class _Base:
         checkpoint = given.checkpoint
         if self.spec.components.numbering is Numbering.FRESH:
             self._seq = (given.incarnation - 1) * NUMBERING_SPAN
+        if checkpoint is not None:
+            self._restore(checkpoint)
         restored = None if checkpoint is None else (checkpoint.id.incarnation, checkpoint.id.number)
-        effects.append(Note(Started(self.spec.slice_id, given.incarnation, restored)))
+        effects.append(Note(Started(self.spec.slice_id, given.incarnation, restored, self._seq + 1)))
+
+    def _restore(self, checkpoint: Checkpoint) -> None:
+        raise OwnFailure(f"{self.spec.slice_id} takes no checkpoints, but was given {checkpoint.id}")
 
     def _reroute(self, given: Reroute, effects: list[Effect]) -> None:
         """A new upstream incarnation is asked for what it may have that we have not."""
@@ -246,11 +251,7 @@ class OperatorSlice(_Receiving):
         self._waiting: deque[tuple[str, Batch | End]] = deque()
         """Input that came while a checkpoint was due and the one before it not yet durable."""
 
-    def _start(self, given: Start, effects: list[Effect]) -> None:
-        super()._start(given, effects)
-        checkpoint = given.checkpoint
-        if checkpoint is None:
-            return
+    def _restore(self, checkpoint: Checkpoint) -> None:
         self._checkpoint_number = checkpoint.id.number
         if checkpoint.state is not None:
             with _user_code(self.spec.slice_id, "restore()"):

@@ -1,0 +1,100 @@
+"""What an oracle is: it judges a history against one guarantee.
+
+The oracles stand in `streamproof.oracles`, one guarantee a file. Each says in its docstring, as a definition with its
+source, what it checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from .collation import Collation
+from .errors import UnknownName
+from .guarantees import IMPLIES, STRENGTH, Guarantee
+from .history import History
+from .quantities import Duration
+from .verdicts import Status, Tally, Verdict
+
+
+@dataclass(frozen=True)
+class Case:
+    """What an oracle is shown."""
+
+    history: History
+    collation: Collation
+    checkpoint_every: int | None = None
+    """Events between two checkpoints, where the subject declares it."""
+    virtual_time: bool = False
+    """Whether the clock is the simulator's, on which a duration means nothing."""
+
+
+Judge = Callable[[Case, Guarantee], Verdict]
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """A guarantee's name and how to judge it."""
+
+    guarantee: str
+    judge: Judge
+    bound: type[Duration] | None = None
+    """The kind of bound that a claim of it has to state."""
+
+    @property
+    def definition(self) -> str:
+        return (self.judge.__doc__ or "").strip()
+
+
+def decide(
+    case: Case, guarantee: Guarantee, found: Sequence[Tally], holds: str, *, needs_end: bool = True
+) -> Verdict:
+    """The verdict that all oracles share: what was found violates; without it the run must have been whole, and its faults
+    must have bitten, to hold.
+
+    `needs_end` is for guarantees that a run which was cut short cannot show to hold.
+    """
+    collation = case.collation
+    observables = collation.observables
+    if collation.unjudgeable:
+        return Verdict(guarantee, Status.UNKNOWN, observables, "", reason=collation.unjudgeable)
+    if found:
+        return Verdict(guarantee, Status.VIOLATED, observables, ", ".join(map(str, found)), tuple(found))
+    if needs_end and collation.incomplete:
+        return Verdict(guarantee, Status.UNKNOWN, observables, "", reason=collation.incomplete)
+    if collation.unproven:
+        return Verdict(guarantee, Status.UNKNOWN, observables, "", reason=collation.unproven)
+    return Verdict(guarantee, Status.HOLDS, observables, holds)
+
+
+def lost(collation: Collation, *names: str) -> tuple[Tally, ...]:
+    """Tallies of losses, which count only once the run has come to its end."""
+    return () if collation.incomplete else collation.tallies(*names)
+
+
+def judge(case: Case, guarantees: Sequence[Guarantee], oracles: Mapping[str, Oracle]) -> list[Verdict]:
+    """One verdict a guarantee. Raises UnknownName for a guarantee without an oracle."""
+    for guarantee in guarantees:
+        if guarantee.name not in oracles:
+            raise UnknownName("guarantee", guarantee.name, sorted(oracles))
+    return [oracles[guarantee.name].judge(case, guarantee) for guarantee in guarantees]
+
+
+def strongest(case: Case, oracles: Mapping[str, Oracle]) -> list[Guarantee]:
+    """The guarantees that the history is consistent with and that none of the others implies."""
+    holding = [
+        name
+        for name in STRENGTH
+        if name in oracles and oracles[name].judge(case, Guarantee(name)).status is Status.HOLDS
+    ]
+    covered: set[str] = set()
+    found = []
+    for name in holding:
+        if name not in covered:
+            found.append(Guarantee(name))
+            waiting = [name]
+            while waiting:
+                weaker = IMPLIES.get(waiting.pop(), ())
+                waiting += weaker
+                covered.update(weaker)
+    return found

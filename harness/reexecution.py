@@ -1,0 +1,297 @@
+"""Runs a recorded history again: run(pi), what the operators give for the order in which inputs were taken.
+
+A history says for each incarnation of a slice from which checkpoint it started and in which order it took which events.
+Operators are pure, so that is enough to compute, slice by slice from the sources on, everything that each incarnation
+emitted and what it held at every checkpoint, without looking at what was delivered.
+
+Every event gets its *derivation*: the source event at its root, then at each hop which of the outputs it was. It names the
+event across incarnations, renumberings and replays, and so carries the lineage of state and outputs.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .model import Event, Role, Topology, Value, channel_name, operator_of
+from .records import CheckpointTaken, Delivered, Kept, Offered, Stamped, Started, Taken
+from .slices.machine import SliceSpec
+
+Derivation = tuple[Any, ...]
+"""(source slice, seq, index of the output at each further hop)."""
+
+
+@dataclass(slots=True)
+class Emissions:
+    """What one incarnation put on one channel itself, in order."""
+
+    seqs: list[int] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    derivations: list[Derivation] = field(default_factory=list)
+
+    def between(self, first: int, last: int) -> tuple[list[Event], list[Derivation]]:
+        low, high = bisect_left(self.seqs, first), bisect_right(self.seqs, last)
+        return self.events[low:high], self.derivations[low:high]
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Where in an incarnation a checkpoint was taken."""
+
+    position: int
+    """How many events it had taken itself."""
+    state: Any
+    """The operator's own snapshot of its state."""
+
+
+@dataclass(slots=True)
+class Rerun:
+    """One incarnation of a slice, executed again."""
+
+    slice_id: str
+    number: int
+    parent: Rerun | None
+    """The incarnation whose checkpoint it started from; None: blank."""
+    parent_cut: int
+    """How many of the events that `parent` took itself were in that checkpoint."""
+    first_seq: int
+    """The number of its first own output; what it replays with a lower one was made by `parent`."""
+    next_seq: int
+    """The number of its next own output."""
+    started_at: int
+    state: Any = None
+    took: list[Derivation] = field(default_factory=list)
+    took_at: list[int] = field(default_factory=list)
+    sources: list[tuple[str, int, int]] = field(default_factory=list)
+    """For each event that it took: upstream slice, upstream incarnation, seq."""
+    emitted: dict[str, Emissions] = field(default_factory=dict)
+    cuts: dict[int, Cut] = field(default_factory=dict)
+
+    def lineage(self, upto: int | None = None) -> list[Derivation]:
+        """Everything that has gone into its state, in order, through all the checkpoints that it descends from."""
+        own = self.took if upto is None else self.took[:upto]
+        return own if self.parent is None else self.parent.lineage(self.parent_cut) + own
+
+    def channel(self, to: str, first: int, last: int) -> tuple[list[Event], list[Derivation]]:
+        """What it can send to `to` with numbers from `first` to `last`, inherited output log included."""
+        own = self.emitted[to].between(max(first, self.first_seq), last)
+        if first >= self.first_seq or self.parent is None:
+            return own
+        events, derivations = self.parent.channel(to, first, min(last, self.first_seq - 1))
+        return events + own[0], derivations + own[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One delivered row, and what made it (None: nothing that was taken does)."""
+
+    event: Event
+    derivation: Derivation | None
+    incarnation: int
+    at: int
+
+
+@dataclass(frozen=True)
+class Reexecution:
+    """A whole history, executed again."""
+
+    topology: Topology
+    offered: Mapping[str, Sequence[Event]]
+    reruns: Mapping[str, Mapping[int, Rerun]]
+    """Operator slice -> incarnation -> its rerun."""
+    outputs: Mapping[str, Sequence[Output]]
+    """Channel into a sink -> O, in the order of delivery."""
+    kept: Mapping[str, tuple[int, Mapping[str, Value]]]
+    """Operator slice -> (incarnation, rows) as recorded at the end: T."""
+    unexplained: Sequence[str]
+    """What the records say was taken that, by the same records, nobody sent."""
+
+    def survivor(self, slice_id: str) -> Rerun | None:
+        """The last incarnation: the one whose state is T."""
+        reruns = self.reruns[slice_id]
+        return reruns[max(reruns)] if reruns else None
+
+    def stateful(self) -> Iterator[str]:
+        """The operator slices that keep something."""
+        for slice_id in self.topology.operator_slices:
+            if self.topology.stages[operator_of(slice_id)].operator.initial_state() is not None:
+                yield slice_id
+
+
+def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped]) -> Reexecution:
+    """Execute a history again. Whatever the user's code raises comes through: it did not raise in the run."""
+    topology = specs[0].topology
+    offered: dict[str, list[Event]] = {spec.slice_id: [] for spec in specs if spec.role is Role.SOURCE}
+    books: dict[str, list[tuple[int, Started | Taken | CheckpointTaken]]] = {spec.slice_id: [] for spec in specs}
+    delivered: list[tuple[int, Delivered]] = []
+    kept: dict[str, tuple[int, Mapping[str, Value]]] = {}
+    for stamped in records:
+        record = stamped.record
+        match record:
+            case Taken() | Started() | CheckpointTaken():
+                books[record.slice].append((stamped.at, record))
+            case Offered(source=source, events=events):
+                offered[source] += events
+            case Delivered():
+                delivered.append((stamped.at, record))
+            case Kept(actor=actor, incarnation=incarnation, rows=rows):
+                kept[actor] = (incarnation, rows)
+
+    reruns: dict[str, dict[int, Rerun]] = {}
+    unexplained: list[str] = []
+    for spec in specs:
+        if spec.role is Role.SOURCE:
+            reruns[spec.slice_id] = {1: _offer(spec, offered[spec.slice_id])}
+        elif spec.role is Role.OPERATOR:
+            reruns[spec.slice_id] = _rerun_slice(spec, books[spec.slice_id], reruns, unexplained)
+
+    outputs: dict[str, list[Output]] = {
+        channel_name(up, spec.slice_id): [] for spec in specs if spec.role is Role.SINK for up in spec.upstream
+    }
+    for at, record in delivered:
+        outputs[record.channel] += _outputs(record, at, reruns)
+    operators = {spec.slice_id: reruns[spec.slice_id] for spec in specs if spec.role is Role.OPERATOR}
+    return Reexecution(topology, offered, operators, outputs, kept, unexplained)
+
+
+def _offer(spec: SliceSpec, events: Sequence[Event]) -> Rerun:
+    rerun = Rerun(spec.slice_id, 1, None, 0, 1, 1, 0, emitted={to: Emissions() for to in spec.downstream})
+    channels = [rerun.emitted[to] for to in spec.downstream]
+    for event in events:
+        for place in spec.receivers[event.key]:
+            channel = channels[place]
+            channel.seqs.append(event.seq)
+            channel.events.append(event)
+            channel.derivations.append((event.source, event.seq))
+    return rerun
+
+
+def _rerun_slice(
+    spec: SliceSpec,
+    book: Sequence[tuple[int, Started | Taken | CheckpointTaken]],
+    reruns: Mapping[str, Mapping[int, Rerun]],
+    unexplained: list[str],
+) -> dict[int, Rerun]:
+    operator = spec.topology.stages[operator_of(spec.slice_id)].operator
+    found: dict[int, Rerun] = {}
+    for at, record in book:
+        if isinstance(record, Started):
+            found[record.incarnation] = _begin(spec, record, at, found, unexplained)
+            continue
+        rerun = found[record.incarnation]
+        if isinstance(record, CheckpointTaken):
+            rerun.cuts[record.number] = Cut(len(rerun.took), operator.snapshot(rerun.state))
+            continue
+        sender = reruns[record.upstream].get(record.upstream_incarnation)
+        events, derivations = ([], []) if sender is None else sender.channel(spec.slice_id, record.first, record.last)
+        if len(events) != record.count:
+            unexplained.append(
+                f"{spec.slice_id}#{record.incarnation} took {record.count} events numbered {record.first} to "
+                f"{record.last} from {record.upstream}#{record.upstream_incarnation}, which made {len(events)} of them"
+            )
+        rerun.took += derivations
+        rerun.took_at += [at] * len(events)
+        rerun.sources += [(record.upstream, record.upstream_incarnation, event.seq) for event in events]
+        _execute(spec, rerun, events, derivations)
+    return found
+
+
+def _begin(
+    spec: SliceSpec, record: Started, at: int, found: Mapping[int, Rerun], unexplained: list[str]
+) -> Rerun:
+    operator = spec.topology.stages[operator_of(spec.slice_id)].operator
+    rerun = Rerun(
+        spec.slice_id,
+        record.incarnation,
+        None,
+        0,
+        record.next_seq,
+        record.next_seq,
+        at,
+        emitted={to: Emissions() for to in spec.downstream},
+    )
+    if record.restored is None:
+        rerun.state = operator.initial_state()
+        return rerun
+    incarnation, number = record.restored
+    parent = found.get(incarnation)
+    cut = None if parent is None else parent.cuts.get(number)
+    if parent is None or cut is None:
+        unexplained.append(f"{spec.slice_id}#{record.incarnation} started from a checkpoint that nobody took")
+        rerun.state = operator.initial_state()
+        return rerun
+    rerun.parent, rerun.parent_cut = parent, cut.position
+    rerun.state = operator.restore(cut.state)
+    return rerun
+
+
+def _execute(spec: SliceSpec, rerun: Rerun, events: Sequence[Event], derivations: Sequence[Derivation]) -> None:
+    process = spec.topology.stages[operator_of(spec.slice_id)].operator.process
+    channels = [rerun.emitted[to] for to in spec.downstream]
+    receivers, state, name = spec.receivers, rerun.state, spec.slice_id
+    seq = rerun.next_seq
+    for event, derivation in zip(events, derivations, strict=True):
+        for index, (key, value) in enumerate(process(event, state)):
+            output = Event(name, seq, key, value, event.time)
+            for place in receivers[key]:
+                channel = channels[place]
+                channel.seqs.append(seq)
+                channel.events.append(output)
+                channel.derivations.append((*derivation, index))
+            seq += 1
+    rerun.next_seq = seq
+
+
+def _outputs(record: Delivered, at: int, reruns: Mapping[str, Mapping[int, Rerun]]) -> list[Output]:
+    """What was delivered, each row beside the one that re-execution gives for its id."""
+    rows = record.rows
+    sender = reruns.get(rows[0].source, {}).get(record.incarnation)
+    if sender is None:
+        return [Output(row, None, record.incarnation, at) for row in rows]
+    events, derivations = sender.channel(record.sink, rows[0].seq, rows[-1].seq)
+    if events == rows:
+        return [Output(row, d, record.incarnation, at) for row, d in zip(rows, derivations, strict=True)]
+    made = {event.seq: (event, derivation) for event, derivation in zip(events, derivations, strict=True)}
+    outputs = []
+    for row in rows:
+        event, derivation = made.get(row.seq, (None, None))
+        outputs.append(Output(row, derivation if event == row else None, record.incarnation, at))
+    return outputs
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What an execution without failures has taken and delivered, for results that do not depend on order."""
+
+    taken: Mapping[str, Mapping[Derivation, Event]]
+    """Operator slice -> derivation -> event."""
+    delivered: Mapping[str, Mapping[Derivation, Event]]
+    """Channel into a sink -> derivation -> output."""
+
+
+def expect(specs: Sequence[SliceSpec], offered: Mapping[str, Sequence[Event]]) -> Expected:
+    """Execute the topology once, each slice taking its channels one after the other."""
+    reruns: dict[str, Rerun] = {}
+    taken: dict[str, dict[Derivation, Event]] = {}
+    delivered: dict[str, dict[Derivation, Event]] = {}
+    for spec in specs:
+        if spec.role is Role.SOURCE:
+            reruns[spec.slice_id] = _offer(spec, offered[spec.slice_id])
+            continue
+        channels = [(up, reruns[up].emitted[spec.slice_id]) for up in spec.upstream]
+        if spec.role is Role.SINK:
+            for up, channel in channels:
+                delivered[channel_name(up, spec.slice_id)] = dict(
+                    zip(channel.derivations, channel.events, strict=True)
+                )
+            continue
+        rerun = Rerun(spec.slice_id, 1, None, 0, 1, 1, 0, emitted={to: Emissions() for to in spec.downstream})
+        rerun.state = spec.topology.stages[operator_of(spec.slice_id)].operator.initial_state()
+        reruns[spec.slice_id] = rerun
+        taken[spec.slice_id] = {}
+        for _, channel in channels:
+            _execute(spec, rerun, channel.events, channel.derivations)
+            taken[spec.slice_id].update(zip(channel.derivations, channel.events, strict=True))
+    return Expected(taken, delivered)

@@ -1,0 +1,37 @@
+"""What is fed to a subject: numbered events in batches, from a seed, the same on every cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from .errors import InvalidScenario
+from .model import Event
+
+Draw = Callable[[int, int], Iterator[tuple[str, object]]]
+"""(number of events, seed) -> that many (key, value)."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """`events` events of a named kind, offered in batches of `batch`."""
+
+    name: str
+    events: int
+    batch: int
+    draw: Draw
+    seed: int = 7
+
+    def __post_init__(self) -> None:
+        for field in ("events", "batch"):
+            amount = getattr(self, field)
+            if not isinstance(amount, int) or isinstance(amount, bool) or amount < 1:
+                raise InvalidScenario(f"workload {self.name!r}: {field}={amount!r} needs a positive whole number")
+
+    def batches(self, source: str) -> list[list[Event]]:
+        """The whole input of the source slice `source`. Event time is 1 ms an event."""
+        drawn = [
+            Event(source, seq, key, value, seq)
+            for seq, (key, value) in enumerate(self.draw(self.events, self.seed), start=1)
+        ]
+        return [drawn[i : i + self.batch] for i in range(0, len(drawn), self.batch)]

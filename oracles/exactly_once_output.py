@@ -1,0 +1,18 @@
+"""Exactly-once output: exactly-once, and no output is repeated."""
+
+from __future__ import annotations
+
+from ..harness.guarantees import EXACTLY_ONCE_OUTPUT, Guarantee
+from ..harness.oracle import Case, Oracle, decide, lost
+from ..harness.verdicts import Verdict
+
+
+def judge(case: Case, guarantee: Guarantee) -> Verdict:
+    """Every input is in the lineage of O and of T exactly once, and the recorder took each output once."""
+    found = lost(case.collation, "lost_state", "lost_output") + case.collation.tallies(
+        "duplicate_effects", "duplicate_outputs", "phantoms"
+    )
+    return decide(case, guarantee, found, f"{case.collation.inputs:,} inputs, each counted and delivered once")
+
+
+ORACLE = Oracle(EXACTLY_ONCE_OUTPUT, judge)

@@ -1,0 +1,87 @@
+"""Precise recovery: the failure is masked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..harness.collation import Collation
+from ..harness.guarantees import PRECISE, Guarantee
+from ..harness.oracle import Case, Oracle, decide, lost
+from ..harness.reexecution import Reexecution, Rerun
+from ..harness.verdicts import Anomaly, Evidence, Status, Tally, Verdict, tally
+
+
+def judge(case: Case, guarantee: Guarantee) -> Verdict:
+    """One legal order pi gives run(pi) = O per sink channel and run(pi) = T, and the order after a recovery extends the one
+    before it, up to the last visible effect.
+
+    The order is the recorded one. O has every output once, in order, as pi gives it; T is what pi gives; and wherever an
+    incarnation died after something that it took had become visible (delivered, or taken downstream), those who replaced it
+    have taken the same, in the same order. (StreamMine3G, section 2.2.2.)
+    """
+    collation = case.collation
+    if collation.reexecution is None:
+        return _not_executable(case, guarantee)
+    found = lost(collation, "lost_state", "lost_output") + collation.tallies(
+        "duplicate_effects", "duplicate_outputs", "phantoms", "reordered"
+    )
+    found += _changed_order(collation, collation.reexecution)
+    return decide(case, guarantee, found, f"{collation.inputs:,} inputs: outputs and state as without the failure")
+
+
+def _not_executable(case: Case, guarantee: Guarantee) -> Verdict:
+    reason = "the subject cannot be executed again, so its order is not known"
+    return Verdict(guarantee, Status.UNKNOWN, case.collation.observables, "", reason=reason)
+
+
+def _changed_order(collation: Collation, reexecution: Reexecution) -> tuple[Tally, ...]:
+    changed = [
+        evidence
+        for slice_id, reruns in reexecution.reruns.items()
+        if len(reruns) > 1
+        for evidence in _changes(reexecution, slice_id, reruns[max(reruns)])
+    ]
+    return (tally(Anomaly.REORDERED_OUTPUT, len(changed), changed),) if changed and not collation.incomplete else ()
+
+
+def _changes(reexecution: Reexecution, slice_id: str, survivor: Rerun) -> Iterator[Evidence]:
+    after = survivor.lineage()
+    for rerun in reexecution.reruns[slice_id].values():
+        visible = _visible(reexecution, rerun)
+        if rerun is survivor or not visible:
+            continue
+        before = [*rerun.lineage(0), *rerun.took[:visible]]
+        for place, derivation in enumerate(before):
+            if place >= len(after) or after[place] != derivation:
+                yield Evidence(
+                    f"incarnation {rerun.number} had taken input {derivation[0]} #{derivation[1]:,} as number {place + 1}, "
+                    "and it was visible; after the recovery another came in its place",
+                    slice_id,
+                )
+                break
+
+
+def _visible(reexecution: Reexecution, rerun: Rerun) -> int:
+    """How many of the events that an incarnation took itself had a visible effect, the last of them included."""
+    last = None
+    for to, emissions in rerun.emitted.items():
+        seqs = [
+            seq
+            for other in reexecution.reruns.get(to, {}).values()
+            for upstream, incarnation, seq in other.sources
+            if upstream == rerun.slice_id and incarnation == rerun.number
+        ]
+        seqs += [
+            output.event.seq
+            for output in reexecution.outputs.get(f"{rerun.slice_id}>{to}", ())
+            if output.incarnation == rerun.number
+        ]
+        if seqs:
+            own = [d for seq, d in zip(emissions.seqs, emissions.derivations, strict=True) if seq <= max(seqs)]
+            if own:
+                place = rerun.took.index(own[-1][:-1]) + 1
+                last = place if last is None else max(last, place)
+    return last or 0
+
+
+ORACLE = Oracle(PRECISE, judge)

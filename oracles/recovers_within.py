@@ -1,0 +1,41 @@
+"""Recovers within t: how long a failure is felt."""
+
+from __future__ import annotations
+
+from ..harness.guarantees import RECOVERS_WITHIN, Guarantee
+from ..harness.oracle import Case, Oracle, decide
+from ..harness.quantities import Duration
+from ..harness.recovery import Recovery, recoveries
+from ..harness.verdicts import Anomaly, Evidence, Status, Verdict, tally
+
+
+def judge(case: Case, guarantee: Guarantee) -> Verdict:
+    """On a real clock, from the failure until the pre-failure progress vector is reached again, no recovery takes longer
+    than t.
+
+    Its parts: detected, redeployed, restored, caught up (StreamMine3G, section 7.3.4). UNKNOWN where the clock is virtual.
+    """
+    observables = ("progress",)
+    limit = guarantee.within
+    if not isinstance(limit, Duration):
+        return Verdict(guarantee, Status.UNKNOWN, observables, "", reason="the claim states no limit")
+    if case.virtual_time:
+        reason = "the simulator's clock is virtual, and the scenario gives no cost model"
+        return Verdict(guarantee, Status.UNKNOWN, observables, "", reason=reason)
+    found = recoveries(case.history)
+    late = [r for r in found if r.total is not None and r.total > limit.micros]
+    unfinished = [r for r in found if r.total is None]
+    if unfinished and not late:
+        reason = f"{unfinished[0].actor} was not seen to catch up after fault {unfinished[0].fault + 1}"
+        return Verdict(guarantee, Status.UNKNOWN, observables, "", reason=reason)
+    anomalies = (tally(Anomaly.BOUND_EXCEEDED, len(late), map(_evidence, late)),) if late else ()
+    slowest = max((r.total or 0 for r in found), default=0)
+    return decide(case, guarantee, anomalies, f"slowest of {len(found)} recoveries {slowest / 1e6:.2f} s")
+
+
+def _evidence(recovery: Recovery) -> Evidence:
+    total = recovery.total or 0
+    return Evidence(f"recovered after {total / 1e6:.2f} s", recovery.actor, (), recovery.fault)
+
+
+ORACLE = Oracle(RECOVERS_WITHIN, judge, Duration)
