@@ -1,1 +1,8 @@
-"""The kinds of fault, the schedules, and the injectors that carry them out."""
+"""The kinds of fault, one file each. A new one is registered here by one line."""
+
+from __future__ import annotations
+
+from ..harness.injection import FaultKind
+from . import crash
+
+FAULTS: tuple[FaultKind, ...] = (crash.KIND,)

@@ -78,6 +78,10 @@ class UnknownHistoryVersion(InvalidHistory):
     """The run folder was written by another version of the format."""
 
 
+class ScenarioChanged(InvalidHistory):
+    """The code of a scenario is not what it was when its run was recorded."""
+
+
 class RunFolderInUse(UserMistake):
     """Another run writes to this folder, or it already holds one."""
 

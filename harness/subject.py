@@ -6,13 +6,18 @@ life cycle of all subjects: prepare, start, drained, stop.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any, Protocol
 
 from .addresses import Point
+from .collation import Collation, collate_reexecution
 from .guarantees import Guarantee, implied
-from .model import Event, Role, Topology
+from .history import History
+from .model import Role, Topology
+from .quantities import Duration
+from .reexecution import expect, reexecute
 from .slices.components import Components
 from .slices.machine import SliceSpec
 
@@ -52,6 +57,16 @@ class Subject(Protocol):
     def observables(self) -> tuple[str, ...]:
         """What can be judged of it: outputs, state, progress."""
 
+    @property
+    def checkpoint_every(self) -> int | None:
+        """Events between two checkpoints of one actor, where it declares that."""
+
+    def describe(self) -> dict[str, Any]:
+        """What a record must say of it, so that a changed subject is noticed."""
+
+    def collate(self, history: History) -> Collation:
+        """What a history of this subject comes to, in the way that its kind allows."""
+
 
 class Deployment(Protocol):
     """A subject on a cluster, for one run. Its owner releases it on every path."""
@@ -62,14 +77,17 @@ class Deployment(Protocol):
     def start(self) -> None:
         """Offer the input."""
 
-    def drained(self) -> bool:
-        """Whether the end of the input has passed through and nothing more is due."""
+    def drained(self, deadline: Duration) -> bool:
+        """Wait until the end of the input has passed through and nothing more is due. False: it did not, by the deadline
+        or because the subject has come to rest without."""
 
     def stop(self) -> None:
         """Collect what was kept, then end."""
 
 
-SLICE_POINTS = frozenset(Point) - {Point.SOURCE_COMMIT, Point.SINK_WRITE}
+QUERY_POINTS = frozenset({Point.SOURCE_COMMIT, Point.SINK_WRITE})
+CHECKPOINT_POINTS = frozenset({Point.CHECKPOINT_ISSUED, Point.CHECKPOINT_DURABLE, Point.CHECKPOINT_TOLD})
+SLICE_POINTS = frozenset(Point) - QUERY_POINTS - {Point.TIMER}
 
 
 @dataclass(frozen=True)
@@ -91,11 +109,34 @@ class SchemeSubject:
 
     @property
     def points(self) -> frozenset[Point]:
-        return SLICE_POINTS
+        checkpoints = self.components[Role.OPERATOR].checkpointing is not None
+        return SLICE_POINTS if checkpoints else SLICE_POINTS - CHECKPOINT_POINTS
+
+    @property
+    def checkpoint_every(self) -> int | None:
+        """Events between two checkpoints of a slice; None where none are taken."""
+        checkpointing = self.components[Role.OPERATOR].checkpointing
+        return None if checkpointing is None else checkpointing.every.count
 
     @property
     def observables(self) -> tuple[str, ...]:
         return ("outputs", "state")
+
+    def describe(self) -> dict[str, Any]:
+        topology = self.topology
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "slices": list(topology.slices),
+            "edges": [[edge.upstream, edge.downstream, str(edge.partitioning)] for edge in topology.edges],
+            "operators": {name: type(stage.operator).__qualname__ for name, stage in topology.stages.items()},
+            "components": {str(role): _plain(asdict(parts)) for role, parts in self.components.items()},
+        }
+
+    def collate(self, history: History) -> Collation:
+        specs = self.specs()
+        rerun = reexecute(specs, history.records)
+        return collate_reexecution(history, rerun, expect(specs, rerun.offered))
 
     def specs(self) -> tuple[SliceSpec, ...]:
         """Its slices, upstream before downstream."""
@@ -105,10 +146,16 @@ class SchemeSubject:
         )
 
 
+def _plain(fields: Any) -> Any:
+    """What JSON gives back the same."""
+    if isinstance(fields, dict):
+        return {str(key): _plain(value) for key, value in fields.items()}
+    if isinstance(fields, frozenset):
+        return sorted(str(value) for value in fields)
+    return str(fields) if isinstance(fields, StrEnum) else fields
+
+
 def claimed(subject: Subject, guarantee: Guarantee) -> bool:
     """Whether the subject claims `guarantee`, or something that implies it."""
     return any(guarantee.name in implied(claim.guarantee.name) for claim in subject.claims)
 
-
-Input = Mapping[str, Sequence[list[Event]]]
-"""Source slice -> its batches, in order."""

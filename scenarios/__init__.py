@@ -1,1 +1,7 @@
-"""The library of scenarios, and the workloads that they feed."""
+"""The library of scenarios, and the workloads and topologies that they are made of."""
+
+from __future__ import annotations
+
+from .library import SCENARIOS
+
+__all__ = ["SCENARIOS"]

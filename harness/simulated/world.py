@@ -14,13 +14,15 @@ from random import Random
 
 from ..addresses import Address, Point, Side
 from ..controller import Controller, Strike
-from ..history import Bite, Drained, FaultMissed, FaultStruck, NodeGone, NodeUp, Placed, Stamp, TimelineEntry
+from ..history import Bite, Drained, FaultMissed, FaultStruck, NodeGone, NodeUp, Placed, Stamp
 from ..host import Host
+from ..injection import FaultKind
 from ..manager import Announce, Manager, ManagerInput, NodeJoined, NodeLost, Place, SliceUp
 from ..model import Event, Role
 from ..progress import Progress
 from ..quantities import Duration
-from ..records import Record, Stamped
+from ..recorder import Recorder
+from ..records import Record
 from ..slices.effects import Checkpoint, CheckpointId, Fire, Inspect, Reroute, Start
 from ..slices.machine import OperatorSlice, SinkSlice, Slice, SliceSpec, SourceSlice
 from ..slices.messages import Message, Open
@@ -65,19 +67,21 @@ class _Node:
 
 
 class SimulatedWorld:
-    """One run. Make it, `run` it, and read `records`, `timeline` and `steps`."""
+    """One run."""
 
     def __init__(
         self,
         specs: Sequence[SliceSpec],
         batches: Mapping[str, Sequence[list[Event]]],
         controller: Controller,
+        kinds: Mapping[str, FaultKind],
+        recorder: Recorder,
         options: SimulationOptions,
         seed: int,
     ) -> None:
-        self.records: list[Stamped] = []
-        self.timeline: list[TimelineEntry] = []
         self.steps = 0
+        self._recorder = recorder
+        self._kinds = kinds
         self._specs = {spec.slice_id: spec for spec in specs}
         self._batches = batches
         self._controller = controller
@@ -102,30 +106,39 @@ class SimulatedWorld:
 
     # Running
 
-    def run(self) -> bool:
-        """Run until nothing more is due. Returns whether the subject was drained.
-
-        Raises InvalidOperator when the user's code fails.
-        """
+    def prepare(self) -> None:
+        """Let the nodes join and place the slices; nothing has happened yet."""
         for name in self._nodes:
             self._manage(NodeJoined(name))
+
+    def start(self) -> None:
+        """Let the sources offer; from here on time triggers count."""
         for spec in self._specs.values():
             if spec.role is not Role.OPERATOR:
                 self._start(self._harness, self._harness.life, spec.slice_id, 1)
         for when in self._controller.times():
             self._at(when.micros, partial(self._strike_due, when))
+
+    def rest(self) -> bool:
+        """Run until nothing more is due. Returns whether the subject was drained.
+
+        Raises InvalidOperator when the user's code fails.
+        """
         self._drain_queue()
         drained = self.progress.drained(self._current)
         if drained:
-            self.timeline.append(Drained(self._stamp()))
+            self._recorder.log(Drained(self._stamp()))
+        return drained
+
+    def inspect(self) -> None:
+        """Record what is kept at the end, and the faults that never came."""
         for node in (*self._nodes.values(), self._harness):
             if node.alive:
                 for slice_id, machine in node.host.slices.items():
                     if self._current.get(slice_id) == machine.incarnation:
                         node.host.feed(slice_id, Inspect())
         for number, fault in self._controller.pending():
-            self.timeline.append(FaultMissed(self._stamp(), number, str(fault)))
-        return drained
+            self._recorder.log(FaultMissed(self._stamp(), number, str(fault)))
 
     def _drain_queue(self) -> None:
         queue, limit = self._queue, self._options.step_limit
@@ -151,7 +164,7 @@ class SimulatedWorld:
     # What nodes ask for
 
     def note(self, record: Record) -> None:
-        self.records.append(Stamped(self._now, record))
+        self._recorder.note(self._now, record)
         self.progress.note(record)
 
     def send(self, node: _Node, sender: str, to: str, message: Message) -> None:
@@ -221,7 +234,7 @@ class SimulatedWorld:
         if not node.alive or node.life != life:
             return
         if node is not self._harness:
-            self.timeline.append(Placed(self._stamp(), slice_id, incarnation, node.name))
+            self._recorder.log(Placed(self._stamp(), slice_id, incarnation, node.name))
         checkpoint = self._store.fence(slice_id, incarnation)
         self._places[slice_id, incarnation] = node
         node.host.start(self._machine(slice_id), Start(incarnation, checkpoint))
@@ -284,22 +297,25 @@ class SimulatedWorld:
             self._strike(strike)
 
     def _strike(self, strike: Strike) -> None:
+        address = None if strike.address is None else str(strike.address)
+        for bite in self._kinds[strike.fault.kind].inflict(self, strike.fault):
+            self._recorder.log(FaultStruck(self._stamp(), strike.number, str(strike.fault), address, bite))
+
+    def crash(self, targets: Sequence[str]) -> list[Bite]:
         """Kill the nodes that run the targets. Only a node that was alive, before all was drained, counts as a bite."""
         outstanding = not self.progress.drained(self._current)
-        hit: list[str] = []
-        for target in strike.fault.targets:
+        bites: list[Bite] = []
+        hit: list[_Node] = []
+        for target in targets:
             node = self._node_of(target)
             if node is None or not node.alive:
-                self._timeline_struck(strike, Bite(target, None if node is None else node.name, (), outstanding, False))
-            elif node.name not in hit:
-                hit.append(node.name)
-                self._timeline_struck(strike, Bite(target, node.name, tuple(node.host.slices), outstanding, True))
-        for name in hit:
-            self._kill(self._nodes[name])
-
-    def _timeline_struck(self, strike: Strike, bite: Bite) -> None:
-        address = None if strike.address is None else str(strike.address)
-        self.timeline.append(FaultStruck(self._stamp(), strike.number, str(strike.fault), address, bite))
+                bites.append(Bite(target, None if node is None else node.name, (), outstanding, gone=False))
+            elif node not in hit:
+                hit.append(node)
+                bites.append(Bite(target, node.name, tuple(node.host.slices), outstanding, gone=True))
+        for node in hit:
+            self._kill(node)
+        return bites
 
     def _node_of(self, target: str) -> _Node | None:
         if target in self._nodes:
@@ -318,13 +334,13 @@ class SimulatedWorld:
             )
 
     def _lose(self, node: _Node, life: int) -> None:
-        self.timeline.append(NodeGone(self._stamp(), node.name))
+        self._recorder.log(NodeGone(self._stamp(), node.name))
         self._manage(NodeLost(node.name))
 
     def _restart(self, node: _Node, life: int) -> None:
         node.alive = True
         node.life = life + 1
-        self.timeline.append(NodeUp(self._stamp(), node.name))
+        self._recorder.log(NodeUp(self._stamp(), node.name))
         self._manage(NodeJoined(node.name))
 
 

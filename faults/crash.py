@@ -1,0 +1,33 @@
+"""Crash: a node stops at once, with everything that it has in memory, and says nothing more."""
+
+from __future__ import annotations
+
+from ..harness.errors import InvalidScenario
+from ..harness.history import Bite
+from ..harness.injection import FaultKind, Machines
+from ..harness.schedule import Fault
+
+
+def crash(*targets: str) -> Fault:
+    """Crash the nodes that run these slices or drivers, or the nodes of these names, all at once.
+
+    Say when with `.at(moment)` or `.after(amount)`. Raises InvalidScenario without a target.
+    """
+    if not targets:
+        raise InvalidScenario('crash() needs a target, as in crash("count-0")')
+    return Fault("crash", targets)
+
+
+def _inflict(machines: Machines, fault: Fault) -> list[Bite]:
+    return machines.crash(fault.targets)
+
+
+KIND = FaultKind(
+    name="crash",
+    breaks="a node: every slice, driver or task on it, with its memory and whatever is on its way to it",
+    heals="the manager restores its slices on another node; the cluster starts the node again where it is told to",
+    proof="the node was held at the address, or alive when its time came; then every process of it was seen to be gone, "
+    "with input still to be processed",
+    clusters=frozenset({"simulated", "embedded"}),
+    inflict=_inflict,
+)

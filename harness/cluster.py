@@ -1,0 +1,62 @@
+"""Where a subject runs. One contract for the simulator, embedded Spark and containers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from .injection import FaultKind
+from .recorder import Recorder
+from .scenario import Scenario
+from .subject import Deployment
+
+
+@dataclass(frozen=True)
+class Live:
+    """What the progress line of a running scenario shows."""
+
+    offered: int
+    delivered: int
+    fault: str
+    """The fault in force; empty when there is none."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Everything that a cluster needs to know about one execution of a scenario."""
+
+    id: str
+    """The label that everything started for it carries."""
+    scenario: Scenario
+    seed: int
+    recorder: Recorder
+    kinds: Mapping[str, FaultKind]
+    folder: Path | None
+    """Where logs and checkpoints go; None only where nothing is written, in the simulator."""
+    show: Callable[[Live], None] = lambda live: None
+
+
+class Cluster(Protocol):
+    @property
+    def name(self) -> str:
+        """`simulated`, `embedded` or `docker`."""
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The names of the nodes that faults can be aimed at."""
+
+    @property
+    def virtual_time(self) -> bool:
+        """Whether durations mean nothing here."""
+
+    def check(self, scenario: Scenario) -> None:
+        """Refuse what this cluster cannot run, before anything starts. Raises Unsupported or MissingTool."""
+
+    def describe(self) -> Mapping[str, object]:
+        """What a record must say about it: sizes, settings, versions."""
+
+    def deploy(self, run: Run) -> AbstractContextManager[Deployment]:
+        """The subject on this cluster. Leaving the context releases everything, on every path."""

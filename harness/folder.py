@@ -1,0 +1,164 @@
+"""The run folder: everything that one run leaves behind, enough to judge it again on another machine.
+
+```
+scenario.json      what was run: scenario, seed, schedule, claims, versions, machine, cluster
+timeline.jsonl     what happened to the machines, one entry a line, with the proof that each fault bit
+records.frames     the records while they are being written; gone once they are sealed
+offered.parquet    what the sources gave            \\
+delivered.parquet  what the recorder took            } sealed
+steps.parquet      what slices took, checkpointed, kept /
+seal.json          the digests of the three; written last
+verdicts.json      what the oracles said
+logs/              the logs of every process
+```
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from .errors import DamagedHistory, InvalidHistory, RunFolderInUse, StorageFailed, UnknownHistoryVersion
+from .frames import FrameWriter, read_frames
+from .history import History, TimelineEntry
+from .records import Record, Stamped
+from .sealing import is_sealed, read_sealed, seal
+
+VERSION = 1
+_json = msgspec.json.Encoder().encode
+_entry = msgspec.json.Decoder(TimelineEntry).decode
+
+
+class Description(msgspec.Struct, frozen=True):
+    """`scenario.json`."""
+
+    version: int
+    run: str
+    scenario: str
+    origin: str
+    """What `streamproof run` was given: the library's name, or module:attribute."""
+    subject: dict[str, Any]
+    workload: dict[str, Any]
+    seed: int
+    schedule: list[str]
+    claims: list[str]
+    breaks: list[str]
+    cluster: dict[str, Any]
+    versions: dict[str, str]
+    machine: dict[str, Any]
+    began: str
+    """UTC, ISO 8601."""
+
+
+class RunFolder:
+    """Writes one run. It is the run's recorder; use it as a context manager.
+
+    The folder is held by a lock while it is written, which goes when the writer dies.
+    """
+
+    def __init__(self, path: Path, description: Description) -> None:
+        self.path = path
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            (path / "logs").mkdir(exist_ok=True)
+            self._lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise StorageFailed(f"cannot make the run folder {path}: {error.strerror}") from error
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(self._lock)
+            raise RunFolderInUse(f"another run is writing to {path}; name another folder with --folder") from error
+        if (path / "scenario.json").exists():
+            os.close(self._lock)
+            raise RunFolderInUse(f"{path} already holds a run; name another folder with --folder, or remove it")
+        write_json(path / "scenario.json", description)
+        self._frames = FrameWriter(path / "records.frames")
+        self._timeline = (path / "timeline.jsonl").open("ab", buffering=0)
+
+    def __enter__(self) -> RunFolder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._frames.close()
+        finally:
+            self._timeline.close()
+            os.close(self._lock)
+
+    def note(self, at: int, record: Record) -> None:
+        self._frames.append(Stamped(at, record))
+
+    def log(self, entry: TimelineEntry) -> None:
+        """Written at once, after every record that came before it."""
+        self._frames.flush()
+        try:
+            self._timeline.write(_json(entry) + b"\n")
+        except OSError as error:
+            raise StorageFailed(f"cannot write {self.path / 'timeline.jsonl'}: {error.strerror}") from error
+
+    def flush(self) -> None:
+        self._frames.flush()
+
+    def seal(self) -> None:
+        """Turn the records into Parquet. Afterwards nothing more can be noted."""
+        self._frames.close()
+        frames = self.path / "records.frames"
+        seal(read_frames(frames), self.path)
+        frames.unlink()
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write `content` in one step, so that no half of it can be mistaken for the whole. Raises StorageFailed."""
+    draft = path.with_name(path.name + ".draft")
+    try:
+        draft.write_bytes(msgspec.json.format(_json(content), indent=2) + b"\n")
+        draft.replace(path)
+    except OSError as error:
+        raise StorageFailed(f"cannot write {path}: {error.strerror}") from error
+
+
+def read_description(path: Path) -> Description:
+    """Raises InvalidHistory for what is not a run folder, UnknownHistoryVersion for one of another version."""
+    file = path / "scenario.json"
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise InvalidHistory(f"{path} is not a run folder: {file.name} cannot be read ({error.strerror})") from error
+    try:
+        found = msgspec.json.decode(content)
+        version = found.get("version") if isinstance(found, dict) else None
+        if version != VERSION:
+            raise UnknownHistoryVersion(f"{path} has version {version!r}; this streamproof reads version {VERSION}")
+        return msgspec.convert(found, Description)
+    except msgspec.MsgspecError as error:
+        raise DamagedHistory(f"{file} cannot be read: {error}") from error
+
+
+def read_history(path: Path) -> History:
+    """What a run has left, whole or half-way. Raises DamagedHistory when something in it was altered."""
+    sealed = is_sealed(path)
+    frames = path / "records.frames"
+    if not sealed and not frames.exists():
+        raise DamagedHistory(f"{path} has neither records.frames nor seal.json; its records are gone")
+    records = read_sealed(path) if sealed else list(read_frames(frames))
+    return History(records, _read_timeline(path / "timeline.jsonl"), sealed)
+
+
+def _read_timeline(path: Path) -> list[TimelineEntry]:
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except FileNotFoundError as error:
+        raise DamagedHistory(f"{path} is missing") from error
+    # What follows the last newline is what a killed writer had begun.
+    entries = []
+    for number, line in enumerate(lines[:-1], start=1):
+        try:
+            entries.append(_entry(line))
+        except msgspec.MsgspecError as error:
+            raise DamagedHistory(f"{path}, line {number}, cannot be read: {error}") from error
+    return entries

@@ -1,0 +1,84 @@
+"""Framed segments: an append-only file of records of which a killed writer leaves a readable beginning.
+
+A frame is a length and a CRC-32, each four bytes big-endian, then the MessagePack of one stamped record. A file begins with
+eight bytes that name the format and its version.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from .errors import DamagedHistory, StorageFailed, UnknownHistoryVersion
+from .records import Stamped
+
+MAGIC = b"SPFRAME1"
+_HEAD = struct.Struct(">II")
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Stamped).decode
+
+
+class FrameWriter:
+    """Appends records to a new file. The caller decides when to flush."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            self._file: BinaryIO = path.open("xb", buffering=1 << 18)
+        except OSError as error:
+            raise StorageFailed(f"cannot write {path}: {error.strerror}") from error
+        self._write(MAGIC)
+
+    def append(self, record: Stamped) -> None:
+        """Raises StorageFailed when the disk does not take it."""
+        body = _encode(record)
+        self._write(_HEAD.pack(len(body), zlib.crc32(body)) + body)
+
+    def flush(self) -> None:
+        try:
+            self._file.flush()
+        except OSError as error:
+            raise StorageFailed(f"cannot write {self._path}: {error.strerror}") from error
+
+    def close(self) -> None:
+        """Raises StorageFailed when what was buffered cannot be written."""
+        try:
+            self._file.close()
+        except OSError as error:
+            raise StorageFailed(f"cannot write {self._path}: {error.strerror}") from error
+
+    def _write(self, data: bytes) -> None:
+        try:
+            self._file.write(data)
+        except OSError as error:
+            raise StorageFailed(f"cannot write {self._path}: {error.strerror}") from error
+
+
+def read_frames(path: Path) -> Iterator[Stamped]:
+    """The whole frames of a file; a frame cut short at the end is what a killed writer leaves, and is passed over.
+
+    Raises DamagedHistory where a frame is altered, UnknownHistoryVersion for a file of another version.
+    """
+    data = path.read_bytes()
+    if data[:8] != MAGIC:
+        if data[:7] == MAGIC[:7]:
+            raise UnknownHistoryVersion(f"{path} has frame format {data[7:8]!r}; this streamproof reads {MAGIC[7:8]!r}")
+        raise DamagedHistory(f"{path} does not begin as a file of records does; it was altered or is not one")
+    place = len(MAGIC)
+    while place + _HEAD.size <= len(data):
+        length, crc = _HEAD.unpack_from(data, place)
+        body = data[place + _HEAD.size : place + _HEAD.size + length]
+        if len(body) < length:
+            return
+        if zlib.crc32(body) != crc:
+            raise DamagedHistory(f"{path}: the record at byte {place:,} was altered; its checksum does not match")
+        try:
+            yield _decode(body)
+        except msgspec.MsgspecError as error:
+            raise DamagedHistory(f"{path}: the record at byte {place:,} cannot be read: {error}") from error
+        place += _HEAD.size + length

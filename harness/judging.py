@@ -1,0 +1,79 @@
+"""From a history to its verdicts: for a run that has just ended, and again for its folder, on any machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from .collation import Collation
+from .errors import ExitStatus, ScenarioChanged
+from .folder import Description, read_description, read_history
+from .guarantees import Guarantee
+from .history import History
+from .oracle import Case, Oracle, judge, strongest
+from .recovery import Recovery, recoveries
+from .registry import Registry
+from .scenario import Scenario
+from .verdicts import Status, Verdict
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What came of a run."""
+
+    verdicts: tuple[Verdict, ...]
+    """Of the claims."""
+    broken: tuple[Verdict, ...]
+    """Of what the scenario expects to be violated."""
+    strongest: tuple[Guarantee, ...]
+    """What the history is consistent with, and nothing in it is stronger."""
+    recoveries: tuple[Recovery, ...]
+    collation: Collation
+    digest: str
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """HOLDS only if all claims hold, and all that should break is violated."""
+        if any(v.status is Status.VIOLATED for v in self.verdicts):
+            return ExitStatus.VIOLATED
+        if any(v.status is Status.HOLDS for v in self.broken):
+            return ExitStatus.VIOLATED
+        if any(v.status is Status.UNKNOWN for v in (*self.verdicts, *self.broken)):
+            return ExitStatus.UNKNOWN
+        return ExitStatus.HOLDS
+
+
+def judge_history(
+    scenario: Scenario, history: History, oracles: Mapping[str, Oracle], virtual_time: bool
+) -> Judgement:
+    """Judge one history against what its scenario claims, and what it expects to break."""
+    collation = scenario.subject.collate(history)
+    case = Case(history, collation, scenario.subject.checkpoint_every, virtual_time)
+    return Judgement(
+        tuple(judge(case, scenario.claimed, oracles)),
+        tuple(judge(case, scenario.breaks, oracles)),
+        tuple(strongest(case, oracles)),
+        tuple(recoveries(history)),
+        collation,
+        history.digest(),
+    )
+
+
+def judge_folder(path: Path, registry: Registry) -> tuple[Description, Scenario, Judgement]:
+    """Judge a run folder again. The subject's code comes from where the run had it.
+
+    Raises InvalidHistory, DamagedHistory or UnknownHistoryVersion for a folder that cannot be judged, ScenarioChanged,
+    NotImportable or UnknownName where the scenario is another now or cannot be found.
+    """
+    description = read_description(path)
+    scenario = registry.scenario(description.origin).scenario
+    now = scenario.subject.describe()
+    if now != description.subject:
+        raise ScenarioChanged(
+            f"{description.origin} has changed since {path.name} was run: its subject is {now} now, and was "
+            f"{description.subject}; check out the version that was run"
+        )
+    history = read_history(path)
+    virtual = bool(description.cluster.get("cluster") == "simulated")
+    return description, scenario, judge_history(scenario, history, registry.oracles, virtual)

@@ -1,0 +1,51 @@
+"""The harness's end that takes what comes out, and stamps its clock. It stands outside every fault domain."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from .history import History, Stamp, TimelineEntry
+from .records import Record, Stamped
+
+Clock = Callable[[], int]
+"""Microseconds since the run began."""
+
+
+class Recorder(Protocol):
+    """Takes records and timeline entries, in the order in which they reach it."""
+
+    def note(self, at: int, record: Record) -> None: ...
+
+    def log(self, entry: TimelineEntry) -> None: ...
+
+
+class MemoryRecorder:
+    """Keeps a history in memory: what exploration uses, where most histories are never looked at again."""
+
+    def __init__(self) -> None:
+        self.records: list[Stamped] = []
+        self.timeline: list[TimelineEntry] = []
+
+    def note(self, at: int, record: Record) -> None:
+        self.records.append(Stamped(at, record))
+
+    def log(self, entry: TimelineEntry) -> None:
+        self.timeline.append(entry)
+
+    def history(self) -> History:
+        return History(self.records, self.timeline)
+
+
+class MonotonicClock:
+    """The one clock of a run on a real cluster. Every process of the machine can read it, given its start."""
+
+    def __init__(self, started_ns: int | None = None) -> None:
+        self.started_ns = time.monotonic_ns() if started_ns is None else started_ns
+
+    def __call__(self) -> int:
+        return (time.monotonic_ns() - self.started_ns) // 1_000
+
+    def stamp(self) -> Stamp:
+        return Stamp(self())

@@ -1,0 +1,104 @@
+"""What is known by name: kinds of fault, oracles, schemes, scenarios, and the clusters.
+
+The harness imports none of the rooms. Each room names what it offers in the package's metadata, under the entry point group
+`streamproof`; a user's package adds its own there in the same way. Loading one is explicit: no import has side effects.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import entry_points
+from typing import Any
+
+from .errors import InvalidScenario, NotImportable, UnknownName
+from .injection import FaultKind
+from .library import Entry
+from .oracle import Oracle
+from .scenario import Scenario
+
+GROUP = "streamproof"
+
+
+@dataclass(frozen=True)
+class Named:
+    """A scenario that can be run by name, and where it came from, so that its run can be judged again elsewhere."""
+
+    name: str
+    origin: str
+    """`module:attribute`, or the name in the library."""
+    summary: str
+    scenario: Scenario
+
+
+class Registry:
+    """Everything that the installed packages offer, loaded when first asked for."""
+
+    def _load(self, name: str) -> list[Any]:
+        found: list[Any] = []
+        for point in entry_points(group=GROUP):
+            if point.name == name:
+                found += point.load()
+        return found
+
+    @cached_property
+    def faults(self) -> dict[str, FaultKind]:
+        return {kind.name: kind for kind in self._load("faults")}
+
+    @cached_property
+    def oracles(self) -> dict[str, Oracle]:
+        return {oracle.guarantee: oracle for oracle in self._load("oracles")}
+
+    @cached_property
+    def schemes(self) -> dict[str, Entry]:
+        return {entry.name: entry for entry in self._load("schemes")}
+
+    @cached_property
+    def scenarios(self) -> dict[str, Entry]:
+        return {entry.name: entry for entry in self._load("scenarios")}
+
+    def scenario(self, name: str) -> Named:
+        """A scenario by its name in the library, or as `module:attribute`.
+
+        Raises UnknownName, NotImportable, or InvalidScenario when what is there makes no scenario.
+        """
+        if ":" not in name:
+            entry = self.scenarios.get(name)
+            if entry is None:
+                raise UnknownName("scenario", name, sorted(self.scenarios))
+            return Named(name, name, entry.summary, _made(entry.make, name))
+        made = load(name)
+        summary = (getattr(made, "__doc__", None) or "").strip().partition("\n")[0]
+        attribute = name.rpartition(":")[2]
+        return Named(attribute.replace("_", "-"), name, summary, _made(made, name))
+
+
+def load(origin: str) -> Any:
+    """The object that `module:attribute` names. Raises NotImportable."""
+    module_name, _, attribute = origin.partition(":")
+    if not module_name or not attribute:
+        raise NotImportable(f"{origin!r} does not name anything; write module:attribute")
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as error:
+        raise NotImportable(
+            f"cannot import {module_name!r} ({error}); is its folder on PYTHONPATH, and everything that it needs installed?"
+        ) from error
+    try:
+        return getattr(module, attribute)
+    except AttributeError as error:
+        offered = [name for name, value in vars(module).items() if callable(value) and value.__module__ == module_name]
+        raise UnknownName(f"attribute of {module_name}", attribute, _shown(offered)) from error
+
+
+def _shown(names: Iterable[str]) -> list[str]:
+    return sorted(name for name in names if not name.startswith("_"))
+
+
+def _made(make: Any, name: str) -> Scenario:
+    scenario = make() if callable(make) else make
+    if not isinstance(scenario, Scenario):
+        raise InvalidScenario(f"{name} gives a {type(scenario).__name__}; it must be, or return, a Scenario")
+    return scenario

@@ -1,0 +1,150 @@
+"""Runs a scenario: from its check to its verdicts, with everything released on every path."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+import msgspec
+
+from .cluster import Cluster, Live, Run
+from .errors import StreamproofError
+from .folder import VERSION, Description, RunFolder, read_history, write_json
+from .history import Aborted, History, Stamp
+from .injection import FaultKind
+from .judging import Judgement, judge_history
+from .oracle import Oracle
+from .recorder import MemoryRecorder
+from .registry import Named, Registry
+from .scenario import Scenario, check
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run that has come to its verdicts."""
+
+    folder: Path
+    description: Description
+    history: History
+    judgement: Judgement
+
+
+def check_scenario(scenario: Scenario, cluster: Cluster, registry: Registry) -> None:
+    """Refuse, before anything starts, what this cluster cannot run or nobody can judge."""
+    check(scenario, cluster.nodes, registry.faults, registry.oracles)
+    cluster.check(scenario)
+    for fault in scenario.faults:
+        registry.faults[fault.kind].require(cluster.name)
+
+
+def run_named(
+    named: Named,
+    cluster: Cluster,
+    registry: Registry,
+    *,
+    seed: int,
+    folder: Path | None = None,
+    show: Callable[[Live], None] = lambda live: None,
+) -> Finished:
+    """Run a scenario into a folder of its own, and judge it.
+
+    Raises a UserMistake before anything has started; what goes wrong later is written to the timeline and raised.
+    """
+    check_scenario(named.scenario, cluster, registry)
+    description = describe(named, cluster, seed, folder)
+    path = folder or Path("runs") / description.run
+    with RunFolder(path, description) as recorder:
+        run = Run(description.run, named.scenario, seed, recorder, registry.faults, path, show)
+        _carry_out(run, cluster)
+        recorder.seal()
+    history = read_history(path)
+    judgement = judge_history(named.scenario, history, registry.oracles, cluster.virtual_time)
+    write_verdicts(path, judgement)
+    return Finished(path, description, history, judgement)
+
+
+def run_in_memory(
+    scenario: Scenario,
+    cluster: Cluster,
+    kinds: Mapping[str, FaultKind],
+    oracles: Mapping[str, Oracle],
+    *,
+    seed: int,
+) -> tuple[History, Judgement]:
+    """Run a scenario without leaving anything behind: for exploration and tests, in the simulator."""
+    recorder = MemoryRecorder()
+    _carry_out(Run("in-memory", scenario, seed, recorder, kinds, None), cluster)
+    history = recorder.history()
+    return history, judge_history(scenario, history, oracles, cluster.virtual_time)
+
+
+def _carry_out(run: Run, cluster: Cluster) -> None:
+    try:
+        with cluster.deploy(run) as deployment:
+            deployment.prepare()
+            deployment.start()
+            if not deployment.drained(run.scenario.deadline):
+                run.recorder.log(Aborted(Stamp(0), "stall: the end of the input did not pass through"))
+            deployment.stop()
+    except StreamproofError as error:
+        run.recorder.log(Aborted(Stamp(0), f"{type(error).__name__}: {error}"))
+        raise
+    except KeyboardInterrupt:
+        run.recorder.log(Aborted(Stamp(0), "interrupted by the user"))
+        raise
+
+
+def describe(named: Named, cluster: Cluster, seed: int, folder: Path | None) -> Description:
+    """What `scenario.json` says."""
+    began = datetime.now(UTC)
+    scenario = named.scenario
+    run_id = folder.name if folder is not None else f"{began:%Y-%m-%dT%H-%M-%S}-{named.name}-{os.getpid()}"
+    workload = scenario.workload
+    return Description(
+        version=VERSION,
+        run=run_id,
+        scenario=named.name,
+        origin=named.origin,
+        subject=scenario.subject.describe(),
+        workload={
+            "name": workload.name,
+            "events": workload.events,
+            "batch": workload.batch,
+            "seed": workload.seed,
+        },
+        seed=seed,
+        schedule=[str(fault) for fault in scenario.faults],
+        claims=[str(guarantee) for guarantee in scenario.claimed],
+        breaks=[str(guarantee) for guarantee in scenario.breaks],
+        cluster=dict(cluster.describe()),
+        versions={
+            "streamproof": version("streamproof"),
+            "pyspark": version("pyspark"),
+            "python": platform.python_version(),
+        },
+        machine={"system": platform.platform(), "cores": os.cpu_count() or 0, "byteorder": sys.byteorder},
+        began=began.isoformat(timespec="milliseconds"),
+    )
+
+
+def write_verdicts(path: Path, judgement: Judgement) -> None:
+    """Leave `verdicts.json` in a run folder."""
+    write_json(path / "verdicts.json", summary(judgement))
+
+
+def summary(judgement: Judgement) -> dict[str, object]:
+    """A judgement as plain data: what `--json` prints and `verdicts.json` holds."""
+    return {
+        "verdicts": [msgspec.to_builtins(verdict) for verdict in judgement.verdicts],
+        "expected_to_break": [msgspec.to_builtins(verdict) for verdict in judgement.broken],
+        "strongest": [str(guarantee) for guarantee in judgement.strongest],
+        "recoveries": [{**msgspec.to_builtins(r), "total": r.total} for r in judgement.recoveries],
+        "digest": judgement.digest,
+        "exit_status": int(judgement.exit_status),
+    }

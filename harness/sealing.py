@@ -1,0 +1,154 @@
+"""Seals the records of a finished run into Parquet, and reads them back.
+
+Three tables, each row with `n`, the place of its record in the history:
+
+- `offered.parquet`: source, seq, key, value, time, at
+- `delivered.parquet`: sink, channel, incarnation, position, source, seq, key, value, time, at
+- `steps.parquet`: every other record, as its kind and its fields in JSON
+
+Values are JSON. `seal.json` has the SHA-256 of each table; it is written last, so that a folder which has it is whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from .errors import DamagedHistory, StorageFailed
+from .model import Event
+from .records import Delivered, Offered, Record, Stamped
+
+TABLES = ("offered", "delivered", "steps")
+_CHUNK = 200_000
+_json = msgspec.json.Encoder().encode
+_step = msgspec.json.Decoder(Record).decode
+
+_EVENT = [("source", pa.string()), ("seq", pa.int64()), ("key", pa.string()), ("value", pa.string())]
+_EVENT += [("time", pa.int64()), ("at", pa.int64())]
+_SCHEMAS = {
+    "offered": pa.schema([("n", pa.int64()), *_EVENT]),
+    "delivered": pa.schema(
+        [
+            ("n", pa.int64()),
+            ("sink", pa.string()),
+            ("channel", pa.string()),
+            ("incarnation", pa.int64()),
+            ("position", pa.int64()),
+            *_EVENT,
+        ]
+    ),
+    "steps": pa.schema([("n", pa.int64()), ("at", pa.int64()), ("kind", pa.string()), ("fields", pa.string())]),
+}
+
+
+class _Table:
+    """Collects rows as columns and writes them out in chunks, so that no history has to fit in memory twice."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self._schema = _SCHEMAS[name]
+        self._writer = pq.ParquetWriter(folder / f"{name}.parquet", self._schema)
+        self._rows: list[tuple[Any, ...]] = []
+
+    def add(self, *row: Any) -> None:
+        self._rows.append(row)
+        if len(self._rows) >= _CHUNK:
+            self._flush()
+
+    def _flush(self) -> None:
+        columns = zip(*self._rows, strict=True) if self._rows else [()] * len(self._schema)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, self._schema, strict=True)]
+        self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
+        self._rows = []
+
+    def close(self) -> None:
+        self._flush()
+        self._writer.close()
+
+
+def seal(records: Iterable[Stamped], folder: Path) -> None:
+    """Write the tables, then the seal. Raises StorageFailed when the disk does not take them."""
+    try:
+        tables = {name: _Table(name, folder) for name in TABLES}
+        for n, stamped in enumerate(records):
+            at, record = stamped.at, stamped.record
+            match record:
+                case Offered():
+                    for e in record.events:
+                        tables["offered"].add(n, e.source, e.seq, e.key, _json(e.value).decode(), e.time, at)
+                case Delivered():
+                    head = (n, record.sink, record.channel, record.incarnation)
+                    for position, e in enumerate(record.rows, start=record.position):
+                        row = (e.source, e.seq, e.key, _json(e.value).decode(), e.time, at)
+                        tables["delivered"].add(*head, position, *row)
+                case _:
+                    kind = str(record.__struct_config__.tag)
+                    tables["steps"].add(n, at, kind, _json(record).decode())
+        for table in tables.values():
+            table.close()
+        digests = {name: _digest(folder / f"{name}.parquet") for name in TABLES}
+        draft = folder / "seal.json.draft"
+        draft.write_bytes(msgspec.json.format(_json(digests)))
+        draft.replace(folder / "seal.json")
+    except OSError as error:
+        raise StorageFailed(f"cannot seal the records in {folder}: {error.strerror or error}") from error
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def is_sealed(folder: Path) -> bool:
+    return (folder / "seal.json").exists()
+
+
+def read_sealed(folder: Path) -> list[Stamped]:
+    """The records of a sealed run, in their order. Raises DamagedHistory when a table is missing or was altered."""
+    try:
+        digests = msgspec.json.decode((folder / "seal.json").read_bytes(), type=dict[str, str])
+    except msgspec.MsgspecError as error:
+        raise DamagedHistory(f"{folder / 'seal.json'} cannot be read: {error}") from error
+    found: list[tuple[int, Stamped]] = []
+    for name in TABLES:
+        path = folder / f"{name}.parquet"
+        if not path.exists():
+            raise DamagedHistory(f"{path} is missing from the sealed run")
+        if _digest(path) != digests.get(name):
+            raise DamagedHistory(f"{path} was altered after it was sealed; its SHA-256 does not match {folder / 'seal.json'}")
+        found += _read_table(name, path)
+    found.sort(key=lambda entry: entry[0])
+    return [stamped for _, stamped in found]
+
+
+def _read_table(name: str, path: Path) -> Iterator[tuple[int, Stamped]]:
+    columns = pq.read_table(path).to_pydict()
+    if name == "steps":
+        for n, at, fields in zip(columns["n"], columns["at"], columns["fields"], strict=True):
+            yield n, Stamped(at, _step(fields))
+        return
+    events = [
+        Event(source, seq, key, msgspec.json.decode(value), time)
+        for source, seq, key, value, time in zip(
+            *(columns[field] for field in ("source", "seq", "key", "value", "time")), strict=True
+        )
+    ]
+    numbers: list[int] = columns["n"]
+    start = 0
+    for end in range(1, len(numbers) + 1):
+        if end < len(numbers) and numbers[end] == numbers[start]:
+            continue
+        rows = events[start:end]
+        record: Record
+        if name == "offered":
+            record = Offered(rows[0].source, rows)
+        else:
+            sink, channel = columns["sink"][start], columns["channel"][start]
+            record = Delivered(sink, channel, columns["incarnation"][start], columns["position"][start], rows)
+        yield numbers[start], Stamped(columns["at"][start], record)
+        start = end

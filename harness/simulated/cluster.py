@@ -1,0 +1,71 @@
+"""The simulated cluster behind the contract of all clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+
+from ..cluster import Live, Run
+from ..controller import Controller
+from ..errors import Unsupported
+from ..model import Role
+from ..quantities import Duration
+from ..scenario import Scenario
+from ..subject import Deployment, SchemeSubject
+from .world import SimulatedWorld, SimulationOptions
+
+
+class SimulatedCluster:
+    """Runs schemes in virtual time. Deterministic: the seed and the schedule are everything."""
+
+    name = "simulated"
+    virtual_time = True
+
+    def __init__(self, options: SimulationOptions | None = None) -> None:
+        self.options = options or SimulationOptions()
+        self.nodes = tuple(f"node-{i}" for i in range(self.options.nodes))
+
+    def check(self, scenario: Scenario) -> None:
+        if not isinstance(scenario.subject, SchemeSubject):
+            raise Unsupported(
+                f"{scenario.subject.name} is a {scenario.subject.kind}; the simulator runs schemes on topologies only. "
+                "Run it with --cluster embedded"
+            )
+
+    def describe(self) -> Mapping[str, object]:
+        return {"cluster": self.name, **asdict(self.options)}
+
+    @contextmanager
+    def deploy(self, run: Run) -> Iterator[Deployment]:
+        self.check(run.scenario)
+        yield SimulatedDeployment(run, self.options)
+
+
+class SimulatedDeployment:
+    """One run in the simulator."""
+
+    def __init__(self, run: Run, options: SimulationOptions) -> None:
+        assert isinstance(run.scenario.subject, SchemeSubject)
+        specs = run.scenario.subject.specs()
+        batches = {s.slice_id: run.scenario.workload.batches(s.slice_id) for s in specs if s.role is Role.SOURCE}
+        self._controller = Controller(run.scenario.faults)
+        self._world = SimulatedWorld(
+            specs, batches, self._controller, run.kinds, run.recorder, options, run.seed
+        )
+        self._show = run.show
+
+    def prepare(self) -> None:
+        self._world.prepare()
+
+    def start(self) -> None:
+        self._world.start()
+
+    def drained(self, deadline: Duration) -> bool:
+        """Virtual time needs no deadline: the world runs until nothing more is due."""
+        drained = self._world.rest()
+        self._show(Live(self._world.progress.offered, self._world.progress.delivered, ""))
+        return drained
+
+    def stop(self) -> None:
+        self._world.inspect()
