@@ -42,7 +42,8 @@ class Spark:
     @property
     def classpath(self) -> str:
         """As Spark's own launcher writes it, so that all JVMs of a run agree (a class-data archive needs that)."""
-        return f"{self.home}/jars/*"
+        slf4j = [str(jar) for jar in sorted((self.home / "jars").glob("slf4j-api-*.jar"))]
+        return os.pathsep.join([f"{self.home}/conf", *slf4j, f"{self.home}/jars/*"])
 
 
 def find_java(environment: Mapping[str, str] | None = None) -> Java:

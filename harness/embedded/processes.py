@@ -23,6 +23,7 @@ from typing import TypeVar
 from ..errors import DeadlinePassed, ProcessDied, StorageFailed, StreamproofError, Unsupported, UserMistake
 from ..waiting import wait_until
 from . import reaping
+from .class_archive import archive_options
 from .machine import find_java, find_spark, inherited_import_path
 from .reaping import LabelledProcess, Labels, ProcessId, end_all, labelled_processes
 from .settings import LOG4J2, as_properties, profile_settings
@@ -144,6 +145,7 @@ class SparkProcesses:
         self.scratch = self.folder / "scratch"
         self._java = find_java()
         self._spark = find_spark()
+        self._jvm_options = (*_QUICK_JVM, *archive_options(self._java, self._spark))
         self._labels = Labels(run_id, reaping.this_process(), self.scratch)
         self._nodes: dict[str, _Node] = {}
         self._master_address: tuple[str, int] | None = None
@@ -290,7 +292,7 @@ class SparkProcesses:
         command = [
             str(self._java.executable),
             "-Xmx256m",
-            *_QUICK_JVM,
+            *self._jvm_options,
             f"-Dlog4j2.configurationFile={self._log4j2.as_uri()}",
             f"-Djava.io.tmpdir={self.scratch / 'tmp'}",
             "-cp",
@@ -417,6 +419,13 @@ class SparkProcesses:
         self._daemon_properties = self.scratch / "conf" / "daemons.properties"
         self._log4j2 = self.scratch / "conf" / "log4j2.properties"
         self._secret = secrets.token_hex(32)
+        daemons_only = {
+            "spark.master.rest.enabled": "false",
+            "spark.ui.killEnabled": "false",
+            # A master that comes back must know its workers and applications, or their executors end themselves.
+            "spark.deploy.recoveryMode": "FILESYSTEM",
+            "spark.deploy.recoveryDirectory": str(self.scratch / "recovery"),
+        }
         try:
             for folder in (self.logs_folder, self.scratch / "conf", self.scratch / "tmp"):
                 folder.mkdir(parents=True, exist_ok=True)
@@ -424,15 +433,15 @@ class SparkProcesses:
         except OSError as problem:
             raise StorageFailed(f"the run's folder cannot be prepared: {problem}") from problem
         _write(self._log4j2, LOG4J2)
-        _write(self._daemon_properties, as_properties({**self.settings, **self._private_settings(), **_DAEMONS_ONLY}))
+        _write(self._daemon_properties, as_properties({**self.settings, **self._private_settings(), **daemons_only}))
 
     def _private_settings(self) -> dict[str, str]:
         """What depends on this run's folder and secret; not worth recording."""
         options = " ".join(
             [
-                *_QUICK_JVM,
+                *(shlex.quote(option) for option in self._jvm_options),
                 f"-Dlog4j2.configurationFile={self._log4j2.as_uri()}",
-                f'"-Djava.io.tmpdir={self.scratch / "tmp"}"',
+                shlex.quote(f"-Djava.io.tmpdir={self.scratch / 'tmp'}"),
             ]
         )
         return {
@@ -487,10 +496,11 @@ class SparkProcesses:
         return [process for process in labelled_processes(self.run_id, sessions) if process.node == node.name]
 
 
-_MASTER_IS_UP = re.compile(r"Starting Spark master at spark://([^:\s]+):(\d+)(?=[\s\S]*New state: ALIVE)")
+_MASTER_IS_UP = re.compile(
+    r"Starting Spark master at spark://([^:\s]+):(\d+)(?=[\s\S]*(?:New state: ALIVE|Recovery complete))"
+)
 _WORKER_IS_REGISTERED = re.compile(r"Successfully registered with master")
 _STREAMS = ("stdout", "stderr")
-_DAEMONS_ONLY = {"spark.master.rest.enabled": "false", "spark.ui.killEnabled": "false"}
 
 
 def _write(path: Path, text: str) -> None:

@@ -75,6 +75,9 @@ appender.stderr.name = stderr
 appender.stderr.target = SYSTEM_ERR
 appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d{yyyy-MM-dd'T'HH:mm:ss.SSSXXX} %p %c{1}: %m%n%ex
+# By name: pyspark's driver, which Spark takes for a shell, mutes what only the root logger lets through.
+logger.spark.name = org.apache.spark
+logger.spark.level = info
 logger.jetty.name = org.sparkproject.jetty
 logger.jetty.level = warn
 logger.jetty2.name = org.eclipse.jetty

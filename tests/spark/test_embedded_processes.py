@@ -150,6 +150,9 @@ def test_what_is_killed_comes_back(tmp_path: Path, run_id: str, notes: Notes) ->
         address = cluster.master_url
         cluster.start_node(MASTER)
         assert cluster.master_url == address
+        # The new master knows the worker and the application: it brings an executor back.
+        assert cluster.kill_executor("node-0").bit
+        notes.await_tasks(5)
     assert labelled_processes(run_id) == []
 
 
