@@ -259,7 +259,7 @@ class SparkProcesses:
             properties = self.scratch / "conf" / f"{name}.properties"
             _write(properties, as_properties({**self.settings, **self._private_settings(), **(settings or {})}))
             work = self.scratch / name
-            work.mkdir(exist_ok=True)
+            _make_folder(work)
             stream = self.logs_folder / f"{name}.{node.incarnation + 1}"
             stdout, stderr = (
                 stream.with_name(stream.name + ".stdout.log"),
@@ -426,12 +426,12 @@ class SparkProcesses:
             "spark.deploy.recoveryMode": "FILESYSTEM",
             "spark.deploy.recoveryDirectory": str(self.scratch / "recovery"),
         }
+        for folder in (self.logs_folder, self.scratch / "conf", self.scratch / "tmp"):
+            _make_folder(folder)
         try:
-            for folder in (self.logs_folder, self.scratch / "conf", self.scratch / "tmp"):
-                folder.mkdir(parents=True, exist_ok=True)
             reaping.mark_scratch(self.scratch, self.run_id, self._labels.owner)
         except OSError as problem:
-            raise StorageFailed(f"the run's folder cannot be prepared: {problem}") from problem
+            raise StorageFailed(f"{self.scratch} cannot be written to: {problem}") from problem
         _write(self._log4j2, LOG4J2)
         _write(self._daemon_properties, as_properties({**self.settings, **self._private_settings(), **daemons_only}))
 
@@ -501,6 +501,13 @@ _MASTER_IS_UP = re.compile(
 )
 _WORKER_IS_REGISTERED = re.compile(r"Successfully registered with master")
 _STREAMS = ("stdout", "stderr")
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise StorageFailed(f"the folder {folder} cannot be made: {problem}") from problem
 
 
 def _write(path: Path, text: str) -> None:

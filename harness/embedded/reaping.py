@@ -48,7 +48,7 @@ class ProcessId:
     def of(cls, pid: int) -> ProcessId | None:
         """None when there is no such process, or only a zombie, which holds nothing any more."""
         stat = _stat(pid)
-        return None if stat is None or stat.state in "ZX" else cls(pid, stat.started)
+        return None if stat is None or stat.gone else cls(pid, stat.started)
 
     @classmethod
     def of_child(cls, pid: int) -> ProcessId:
@@ -200,7 +200,7 @@ def _labelled(run: str | None, sessions: Mapping[int, str]) -> Iterator[Labelled
                 continue
             labels = _labels(PROC / name / "environ")
             stat = _stat(pid)
-            if stat is None or stat.state in "ZX":
+            if stat is None or stat.gone:
                 continue
             node = sessions.get(stat.session)
             belongs = RUN in labels if run is None else labels.get(RUN) == run or node is not None
@@ -231,7 +231,13 @@ class _Stat:
     state: str
     parent: int
     session: int
+    threads: int
     started: int
+
+    @property
+    def gone(self) -> bool:
+        """A process whose first thread has ended shows as a zombie while its other threads still run."""
+        return self.state in "ZX" and self.threads <= 1
 
 
 def _stat(pid: int) -> _Stat | None:
@@ -241,7 +247,8 @@ def _stat(pid: int) -> _Stat | None:
         return None
     # The name, in parentheses, may hold anything, blanks and parentheses included.
     fields = text.rpartition(")")[2].split()
-    return _Stat(state=fields[0], parent=int(fields[1]), session=int(fields[3]), started=int(fields[19]))
+    parent, session, threads, started = (int(fields[position]) for position in (1, 3, 17, 19))
+    return _Stat(fields[0], parent, session, threads, started)
 
 
 @dataclass(frozen=True)

@@ -128,6 +128,23 @@ def test_a_zombie_counts_as_gone(start: Start, run_id: str) -> None:
     assert labelled_processes(run_id) == []
 
 
+def test_a_process_lives_as_long_as_any_of_its_threads(start: Start) -> None:
+    # The first thread ends (exit is number 60 of x86-64's calls, 93 of arm64's), another one stays.
+    process = start(
+        "import ctypes, os, threading, time; threading.Thread(target=time.sleep, args=(60,)).start();"
+        "print(flush=True);"
+        "ctypes.CDLL(None).syscall(60 if os.uname().machine == 'x86_64' else 93, 0)"
+    )
+    state = Path(f"/proc/{process.pid}/stat")
+    wait_until(lambda: state.read_text().rpartition(")")[2].split()[0] == "Z", 10, "the first thread to end")
+    name = ProcessId.of_child(process.pid)
+    assert name.alive()
+    assert not name.wait_gone(0)
+    name.end()
+    assert name.wait_gone(10)
+    assert not name.alive()
+
+
 def test_whatever_forks_meanwhile_is_ended_too(start: Start, run_id: str) -> None:
     start(FORK)
     wait_until(lambda: len(labelled_processes(run_id)) > 20, 30, "20 forks")

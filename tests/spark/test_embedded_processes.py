@@ -13,7 +13,7 @@ from streamproof.harness.embedded import processes
 from streamproof.harness.embedded.machine import inherited_import_path
 from streamproof.harness.embedded.processes import MASTER, DriverProcess, EmbeddedOptions, KillProof, SparkProcesses
 from streamproof.harness.embedded.reaping import labelled_processes, reap
-from streamproof.harness.errors import ProcessDied, UnknownName, Unsupported, UserMistake
+from streamproof.harness.errors import ProcessDied, StorageFailed, UnknownName, Unsupported, UserMistake
 from streamproof.harness.waiting import wait_until
 
 pytestmark = pytest.mark.spark
@@ -220,3 +220,6 @@ def test_what_cannot_be_done_is_said(tmp_path: Path, run_id: str) -> None:
         _ = cluster.master_url
     with pytest.raises(Unsupported, match="there is no node 'node-7'"):
         cluster.kill_node("node-7")
+    (tmp_path / "file").touch()
+    with pytest.raises(StorageFailed, match="cannot be made"):
+        SparkProcesses(run_id, tmp_path / "file" / "run").__enter__()
