@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from streamproof.harness.embedded.machine import find_java, find_spark, inherited_import_path, parse_java_version
+from streamproof.harness.embedded.class_archive import archive_options, archive_path
+from streamproof.harness.embedded.machine import (
+    Java,
+    Spark,
+    find_java,
+    find_spark,
+    inherited_import_path,
+    parse_java_version,
+)
 from streamproof.harness.embedded.settings import PROFILES, as_properties, profile_settings
 from streamproof.harness.errors import MissingTool
 
@@ -81,6 +89,24 @@ def test_a_child_imports_what_this_process_can(tmp_path: Path, monkeypatch: pyte
     monkeypatch.chdir(tmp_path)
     path = ["", str(tmp_path / "missing"), "/", "/", *(entry for entry in sys.path if "site-packages" in entry)]
     assert inherited_import_path(path).split(os.pathsep) == [str(tmp_path), "/"]
+
+
+def test_a_class_archive_is_used_when_there_is_one_for_these_jars(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    java = Java(fake_java(tmp_path / "java", "17.0.1"), 17)
+    spark = Spark(tmp_path / "spark", "2.13")
+    jar = spark.home / "jars" / "spark-core_2.13-4.3.0.jar"
+    jar.parent.mkdir(parents=True)
+    jar.touch()
+    assert archive_options(java, spark) == ()
+    archive = archive_path(java, spark)
+    archive.parent.mkdir(parents=True)
+    archive.touch()
+    assert archive_options(java, spark) == (f"-XX:SharedArchiveFile={archive}",)
+    jar.write_text("another build")
+    assert archive_options(java, spark) == ()
 
 
 def test_a_profile_is_complete_and_plain() -> None:
