@@ -38,34 +38,40 @@ class SimulatedCluster:
 
     @contextmanager
     def deploy(self, run: Run) -> Iterator[Deployment]:
+        with self.simulate(run, Controller(run.scenario.faults)) as deployment:
+            yield deployment
+
+    @contextmanager
+    def simulate(self, run: Run, controller: Controller) -> Iterator[SimulatedDeployment]:
+        """As `deploy`, under a controller of the caller's."""
         self.check(run.scenario)
-        yield SimulatedDeployment(run, self.options)
+        yield SimulatedDeployment(run, self.options, controller)
 
 
 class SimulatedDeployment:
     """One run in the simulator."""
 
-    def __init__(self, run: Run, options: SimulationOptions) -> None:
+    def __init__(self, run: Run, options: SimulationOptions, controller: Controller) -> None:
         assert isinstance(run.scenario.subject, SchemeSubject)
         specs = run.scenario.subject.specs()
         batches = {s.slice_id: run.scenario.workload.batches(s.slice_id) for s in specs if s.role is Role.SOURCE}
-        self._controller = Controller(run.scenario.faults)
-        self._world = SimulatedWorld(
-            specs, batches, self._controller, run.kinds, run.recorder, options, run.seed
-        )
+        self.world = SimulatedWorld(specs, batches, controller, run.kinds, run.recorder, options, run.seed)
         self._show = run.show
 
     def prepare(self) -> None:
-        self._world.prepare()
+        self.world.prepare()
 
     def start(self) -> None:
-        self._world.start()
+        self.world.start()
 
     def drained(self, deadline: Duration) -> bool:
         """Virtual time needs no deadline: the world runs until nothing more is due."""
-        drained = self._world.rest()
-        self._show(Live(self._world.progress.offered, self._world.progress.delivered, ""))
+        drained = self.world.rest()
+        self._show(Live(self.world.progress.offered, self.world.progress.delivered, ""))
         return drained
 
+    def waiting_for(self) -> str:
+        return self._world.waiting_for()
+
     def stop(self) -> None:
-        self._world.inspect()
+        self.world.inspect()

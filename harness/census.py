@@ -1,0 +1,86 @@
+"""Every crash address that a run in the simulator passes: what there is to enumerate.
+
+The same scenario and seed pass the same addresses, so each of them is a place at which a later run can be struck: turn one
+into a trigger with `Moment.exactly`. A census under a schedule also passes what only a recovery reaches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from .addresses import Address, Point
+from .cluster import Run
+from .controller import Controller, Strike
+from .injection import FaultKind
+from .quantities import Duration
+from .recorder import MemoryRecorder
+from .scenario import Scenario
+from .schedule import Fault
+from .simulated.cluster import SimulatedCluster
+from .simulated.world import SimulationOptions
+
+
+@dataclass(frozen=True)
+class Reached:
+    """An address, and where in the run it was first reached."""
+
+    address: Address
+    step: int
+    """The simulator's step."""
+    after: tuple[int, ...]
+    """The places in the schedule of the faults that had struck before, in their order; empty in the failure-free part."""
+
+
+class _Watching(Controller):
+    """Lets every point be announced, and keeps what was."""
+
+    def __init__(self, schedule: Sequence[Fault]) -> None:
+        super().__init__(schedule)
+        self.step: Callable[[], int] = lambda: 0
+        self.reached: dict[Address, Reached] = {}
+        self._struck: tuple[int, ...] = ()
+
+    def watches(self, actor: str, point: Point) -> bool:
+        return True
+
+    def arrived(self, address: Address, taken: int = 0) -> list[Strike]:
+        if address not in self.reached:
+            self.reached[address] = Reached(address, self.step(), self._struck)
+        return self._note(super().arrived(address, taken))
+
+    def elapsed(self, since_start: Duration) -> list[Strike]:
+        return self._note(super().elapsed(since_start))
+
+    def _note(self, strikes: list[Strike]) -> list[Strike]:
+        self._struck += tuple(strike.number for strike in strikes)
+        return strikes
+
+
+def census(
+    scenario: Scenario,
+    kinds: Mapping[str, FaultKind],
+    *,
+    seed: int,
+    schedule: Sequence[Fault] | None = None,
+    options: SimulationOptions | None = None,
+) -> tuple[Reached, ...]:
+    """The addresses that `scenario` passes, in the order in which they are first reached.
+
+    `schedule` is used in place of the scenario's own faults; `()` asks for the run without failures. What is reached after
+    a fault has struck says so, and what of it a failure-free run does not pass belongs to the recovery:
+
+        calm = census(scenario, kinds, seed=1, schedule=())
+        recovering = [r for r in census(scenario, kinds, seed=1, schedule=faults) if r.after]
+
+    Raises Unsupported for a subject that the simulator cannot run, InvalidOperator when the user's code fails.
+    """
+    faults = scenario.faults if schedule is None else schedule
+    controller = _Watching(faults)
+    run = Run("census", replace(scenario, faults=tuple(faults)), seed, MemoryRecorder(), kinds, None)
+    with SimulatedCluster(options).simulate(run, controller) as deployment:
+        controller.step = lambda: deployment.world.steps
+        deployment.prepare()
+        deployment.start()
+        deployment.drained(scenario.deadline)
+    return tuple(controller.reached.values())
