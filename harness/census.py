@@ -1,7 +1,7 @@
 """Every crash address that a run in the simulator passes: what there is to enumerate.
 
-The same scenario and seed pass the same addresses, so each of them is a place at which a later run can be struck: turn one
-into a trigger with `Moment.exactly`. A census under a schedule also passes what only a recovery reaches.
+The same scenario and seed pass the same addresses, so each of them is a place at which a later run can be struck: turn
+one into a trigger with `Moment.exactly`. A census under a schedule also passes what only a recovery reaches.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Reached:
     step: int
     """The simulator's step."""
     after: tuple[int, ...]
-    """The places in the schedule of the faults that had struck before, in their order; empty in the failure-free part."""
+    """The places in the schedule of the faults that had struck before; empty in the part without failures."""
 
 
 class _Watching(Controller):
@@ -67,8 +67,8 @@ def census(
 ) -> tuple[Reached, ...]:
     """The addresses that `scenario` passes, in the order in which they are first reached.
 
-    `schedule` is used in place of the scenario's own faults; `()` asks for the run without failures. What is reached after
-    a fault has struck says so, and what of it a failure-free run does not pass belongs to the recovery:
+    `schedule` is used in place of the scenario's own faults; `()` asks for the run without failures. What is reached
+    after a fault has struck says so, and what of it a run without failures does not pass belongs to the recovery:
 
         calm = census(scenario, kinds, seed=1, schedule=())
         recovering = [r for r in census(scenario, kinds, seed=1, schedule=faults) if r.after]
@@ -79,7 +79,7 @@ def census(
     controller = _Watching(faults)
     run = Run("census", replace(scenario, faults=tuple(faults)), seed, MemoryRecorder(), kinds, None)
     with SimulatedCluster(options).simulate(run, controller) as deployment:
-        controller.step = lambda: deployment.world.steps
+        controller.step = lambda: deployment.steps
         deployment.prepare()
         deployment.start()
         deployment.drained(scenario.deadline)

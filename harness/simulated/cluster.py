@@ -55,23 +55,28 @@ class SimulatedDeployment:
         assert isinstance(run.scenario.subject, SchemeSubject)
         specs = run.scenario.subject.specs()
         batches = {s.slice_id: run.scenario.workload.batches(s.slice_id) for s in specs if s.role is Role.SOURCE}
-        self.world = SimulatedWorld(specs, batches, controller, run.kinds, run.recorder, options, run.seed)
+        self._world = SimulatedWorld(specs, batches, controller, run.kinds, run.recorder, options, run.seed)
         self._show = run.show
 
+    @property
+    def steps(self) -> int:
+        """How many steps the world has taken."""
+        return self._world.steps
+
     def prepare(self) -> None:
-        self.world.prepare()
+        self._world.prepare()
 
     def start(self) -> None:
-        self.world.start()
+        self._world.start()
 
     def drained(self, deadline: Duration) -> bool:
         """Virtual time needs no deadline: the world runs until nothing more is due."""
-        drained = self.world.rest()
-        self._show(Live(self.world.progress.offered, self.world.progress.delivered, ""))
+        drained = self._world.rest()
+        self._show(Live(self._world.progress.offered, self.world.progress.delivered, ""))
         return drained
 
     def waiting_for(self) -> str:
         return self._world.waiting_for()
 
     def stop(self) -> None:
-        self.world.inspect()
+        self._world.inspect()
