@@ -72,7 +72,7 @@ class SimulatedDeployment:
     def drained(self, deadline: Duration) -> bool:
         """Virtual time needs no deadline: the world runs until nothing more is due."""
         drained = self._world.rest()
-        self._show(Live(self._world.progress.offered, self.world.progress.delivered, ""))
+        self._show(Live(self._world.progress.offered, self._world.progress.delivered, ""))
         return drained
 
     def waiting_for(self) -> str:
