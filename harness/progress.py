@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from .records import Delivered, Ended, Offered, Record
 from .slices.machine import SliceSpec
@@ -29,10 +29,20 @@ class Progress:
     def drained(self, current: Mapping[str, int]) -> bool:
         """Whether every slice, as its current incarnation, has seen the end of its input from the current incarnations of
         all that feed it. Channels are FIFO, so everything before the end has been taken then."""
+        return not any(True for _ in self._unfinished(current))
+
+    def waiting_for(self, current: Mapping[str, int]) -> str:
+        """Which slices have not come to their end, and what they have not heard."""
+        return "; ".join(self._unfinished(current)) or "nothing"
+
+    def _unfinished(self, current: Mapping[str, int]) -> Iterator[str]:
         for name, upstream in self._upstream.items():
             ended = self._ended.get(name)
-            if ended is None or ended.incarnation != current.get(name):
-                return False
-            if any(ended.inputs.get(up) != current.get(up) for up in upstream):
-                return False
-        return True
+            if name not in current:
+                yield f"{name} runs nowhere"
+            elif ended is None or ended.incarnation != current[name]:
+                yield f"{name}#{current[name]} has not seen the end of its input"
+            else:
+                for up in upstream:
+                    if up not in current or ended.inputs.get(up) != current[up]:
+                        yield f"{name} has not heard the end from {up}#{current.get(up, '?')}"

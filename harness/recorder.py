@@ -47,5 +47,6 @@ class MonotonicClock:
     def __call__(self) -> int:
         return (time.monotonic_ns() - self.started_ns) // 1_000
 
-    def stamp(self) -> Stamp:
-        return Stamp(self())
+    def stamp(self, when_ns: int | None = None) -> Stamp:
+        """Now, or when the machine's monotonic clock showed `when_ns`."""
+        return Stamp(self() if when_ns is None else (when_ns - self.started_ns) // 1_000)

@@ -90,7 +90,7 @@ def _carry_out(run: Run, cluster: Cluster) -> None:
             deployment.prepare()
             deployment.start()
             if not deployment.drained(run.scenario.deadline):
-                run.recorder.log(Aborted(Stamp(0), "stall: the end of the input did not pass through"))
+                run.recorder.log(Aborted(Stamp(0), f"stall: {deployment.waiting_for()}"))
             deployment.stop()
     except StreamproofError as error:
         run.recorder.log(Aborted(Stamp(0), f"{type(error).__name__}: {error}"))

@@ -81,6 +81,9 @@ class Deployment(Protocol):
         """Wait until the end of the input has passed through and nothing more is due. False: it did not, by the deadline
         or because the subject has come to rest without."""
 
+    def waiting_for(self) -> str:
+        """What is still to come before it is drained, in words."""
+
     def stop(self) -> None:
         """Collect what was kept, then end."""
 

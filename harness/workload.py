@@ -21,12 +21,19 @@ class Workload:
     batch: int
     draw: Draw
     seed: int = 7
+    rate: int | None = None
+    """Events/s that a source offers; None: as fast as they are taken (in the simulator: as its options say)."""
 
     def __post_init__(self) -> None:
-        for field in ("events", "batch"):
+        for field in ("events", "batch") if self.rate is None else ("events", "batch", "rate"):
             amount = getattr(self, field)
             if not isinstance(amount, int) or isinstance(amount, bool) or amount < 1:
                 raise InvalidScenario(f"workload {self.name!r}: {field}={amount!r} needs a positive whole number")
+
+    @property
+    def interval(self) -> int:
+        """Microseconds between two batches; 0 without a rate."""
+        return 0 if self.rate is None else round(self.batch / self.rate * 1e6)
 
     def batches(self, source: str) -> list[list[Event]]:
         """The whole input of the source slice `source`. Event time is 1 ms an event."""

@@ -15,7 +15,9 @@ from ..harness.workload import Workload
 TEXTS = ("python-docs", "zen")
 
 
-def text(name: str = "python-docs", *, events: int = 2_000, batch: int = 10, seed: int = 7) -> Workload:
+def text(
+    name: str = "python-docs", *, events: int = 2_000, batch: int = 10, seed: int = 7, rate: int | None = None
+) -> Workload:
     """Lines of a real text, one an event: key the line's number, value the line. The seed says where in the text to begin;
     it starts over where it ends.
 
@@ -31,7 +33,7 @@ def text(name: str = "python-docs", *, events: int = 2_000, batch: int = 10, see
         for number in range(count):
             yield str(number), lines[(start + number) % len(lines)]
 
-    return Workload(name, events, batch, draw, seed)
+    return Workload(name, events, batch, draw, seed, rate)
 
 
 def numbered(*, events: int = 200, keys: int = 8, batch: int = 10, seed: int = 7) -> Workload:

@@ -130,6 +130,9 @@ class SimulatedWorld:
             self._recorder.log(Drained(self._stamp()))
         return drained
 
+    def waiting_for(self) -> str:
+        return self.progress.waiting_for(self._current)
+
     def inspect(self) -> None:
         """Record what is kept at the end, and the faults that never came."""
         for node in (*self._nodes.values(), self._harness):
@@ -325,6 +328,9 @@ class SimulatedWorld:
 
     def _kill(self, node: _Node) -> None:
         node.alive = False
+        for slice_id, machine in node.host.slices.items():
+            if self._current.get(slice_id) == machine.incarnation:
+                del self._current[slice_id]
         node.host.slices.clear()
         node.links.clear()
         self._later(self._options.detection, partial(self._lose, node, node.life))

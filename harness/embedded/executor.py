@@ -1,0 +1,110 @@
+"""The long-running task that makes an executor a node: it connects a node agent to its manager and to the harness."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..addresses import Address, Moment
+from ..errors import OwnFailure, StreamproofError
+from ..records import Record
+from ..slices.machine import OperatorSlice, Slice, SliceSpec
+from ..stores import FileStore
+from ..wire import VERSION, BlockingConnection, Greeting, Place, decoded, frame, read_frame
+from .agent import NodeAgent
+from .protocol import (
+    HEARTBEAT,
+    Arrived,
+    Begun,
+    Failed,
+    Heartbeat,
+    InspectAll,
+    Join,
+    Route,
+    StartSlice,
+    Up,
+    from_manager,
+)
+
+
+@dataclass(frozen=True)
+class AgentPlan:
+    """What a node agent needs to know; shipped to it by Spark."""
+
+    token: str
+    manager: Place
+    harness: Place
+    checkpoints: Path
+    specs: tuple[SliceSpec, ...]
+    armed: tuple[Moment, ...]
+
+
+class HarnessLinks:
+    """An agent's two connections to the harness. Both are waited on: a record is in the kernel's hands before anything that
+    follows it is sent, so it arrives even if the node dies."""
+
+    def __init__(self, plan: AgentPlan, node: str) -> None:
+        self._records = BlockingConnection(plan.harness, Greeting(VERSION, plan.token, "records", node))
+        self._control = BlockingConnection(plan.harness, Greeting(VERSION, plan.token, "control", node))
+
+    def note(self, record: Record) -> None:
+        self._records.send(record)
+
+    def begun(self, slice_id: str, incarnation: int) -> None:
+        self._records.send(Begun(slice_id, incarnation, time.monotonic_ns()))
+
+    def arrive(self, address: Address, taken: int, exact: bool) -> None:
+        self._control.send(Arrived(address, taken, exact))
+        if self._control.receive() is None:
+            raise OwnFailure("the controller went away while a point was held")
+
+    def failed(self, error: StreamproofError) -> None:
+        self._control.send(Failed(type(error).__name__, str(error)))
+
+
+def run_node_agent(plan: AgentPlan) -> Iterator[str]:
+    """The body of the task. Returns when the manager has gone away."""
+    node = os.environ["STREAMPROOF_NODE"]
+    asyncio.run(_serve(plan, node))
+    yield node
+
+
+async def _serve(plan: AgentPlan, node: str) -> None:
+    links = HarnessLinks(plan, node)
+    specs = {spec.slice_id: spec for spec in plan.specs}
+
+    def make(slice_id: str) -> Slice:
+        return OperatorSlice(specs[slice_id])
+
+    agent = NodeAgent(node, plan.token, make, specs, FileStore(plan.checkpoints), plan.armed, links)
+    place = await agent.listen()
+    reader, writer = await asyncio.open_connection(*plan.manager)
+    writer.write(frame(Greeting(VERSION, plan.token, "manager", node)) + frame(Join(place)))
+    beating = asyncio.get_running_loop().create_task(_beat(writer))
+    try:
+        while (body := await read_frame(reader)) is not None:
+            message = decoded(from_manager, body)
+            try:
+                match message:
+                    case StartSlice(slice=slice_id, incarnation=incarnation):
+                        agent.start(slice_id, incarnation)
+                        writer.write(frame(Up(slice_id, incarnation)))
+                    case Route():
+                        agent.route(message)
+                    case InspectAll():
+                        agent.inspect()
+            except StreamproofError as error:
+                links.failed(error)
+    finally:
+        beating.cancel()
+        await agent.close()
+
+
+async def _beat(writer: asyncio.StreamWriter) -> None:
+    while True:
+        writer.write(frame(Heartbeat()))
+        await asyncio.sleep(HEARTBEAT)

@@ -1,0 +1,104 @@
+"""What the parts of an embedded run of slices say to one another, besides what slices say."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ..addresses import Address
+from ..records import Record
+from ..wire import Place
+
+HEARTBEAT = 0.2
+"""Seconds between two heartbeats of an agent."""
+HEARTBEAT_LIMIT = 2.0
+"""Seconds of silence after which the manager takes a node for lost; a kill must be done within it."""
+
+
+class Join(msgspec.Struct, frozen=True, tag="join"):
+    """Agent to manager: this node is here, and takes links there."""
+
+    links: Place
+
+
+class Heartbeat(msgspec.Struct, frozen=True, tag="heartbeat"):
+    """Agent to manager."""
+
+
+class Up(msgspec.Struct, frozen=True, tag="up"):
+    """Agent to manager: this incarnation runs."""
+
+    slice: str
+    incarnation: int
+
+
+class StartSlice(msgspec.Struct, frozen=True, tag="start-slice"):
+    """Manager to agent."""
+
+    slice: str
+    incarnation: int
+
+
+class Route(msgspec.Struct, frozen=True, tag="route"):
+    """Manager to agents and harness: who speaks for a slice, and where it takes links."""
+
+    slice: str
+    incarnation: int
+    node: str
+    links: Place
+
+
+class InspectAll(msgspec.Struct, frozen=True, tag="inspect-all"):
+    """Harness to manager to agents: record what you keep."""
+
+
+class NodeSeen(msgspec.Struct, frozen=True, tag="node-seen"):
+    """Manager to harness: a node has joined, or was lost."""
+
+    node: str
+    up: bool
+    when: int
+    """Monotonic clock of the machine, ns."""
+
+
+class Begun(msgspec.Struct, frozen=True, tag="begun", array_like=True):
+    """Agent to recorder: it begins to start this incarnation."""
+
+    slice: str
+    incarnation: int
+    when: int
+    """Monotonic clock of the machine, ns."""
+
+
+class Arrived(msgspec.Struct, frozen=True, tag="arrived"):
+    """Host to controller: this point was reached; the host waits for `Go`, or for death."""
+
+    address: Address
+    taken: int
+    exact: bool
+    """Whether the host vouches that this is the point."""
+
+
+class Failed(msgspec.Struct, frozen=True, tag="failed"):
+    """Anyone to harness: this error of the taxonomy ends the run."""
+
+    error: str
+    message: str
+
+
+class Go(msgspec.Struct, frozen=True, tag="go"):
+    """Controller to host."""
+
+
+ToManager = Join | Heartbeat | Up
+FromManager = StartSlice | Route | InspectAll
+DriverToHarness = Route | NodeSeen | Failed
+HarnessToDriver = Route | InspectAll
+ToRecorder = Record | Begun
+ToController = Arrived | Failed
+
+to_manager = msgspec.msgpack.Decoder(ToManager)
+from_manager = msgspec.msgpack.Decoder(FromManager)
+driver_to_harness = msgspec.msgpack.Decoder(DriverToHarness)
+harness_to_driver = msgspec.msgpack.Decoder(HarnessToDriver)
+to_recorder = msgspec.msgpack.Decoder(ToRecorder)
+to_controller = msgspec.msgpack.Decoder(ToController)

@@ -1,0 +1,206 @@
+"""The harness's end of a run on a real cluster: one listener, on which processes of the run hand in records, announce crash
+points, and are answered.
+
+It runs an event loop in a thread of its own, so that records are taken whatever the rest of the harness does. A fault
+strikes in that loop, while the point holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from .. import errors
+from ..addresses import Address, Moment
+from ..controller import Controller, Strike
+from ..errors import OwnFailure, StreamproofError
+from ..history import Bite, FaultMissed, FaultStruck, NodeGone, NodeUp, Placed
+from ..injection import FaultKind
+from ..quantities import Duration
+from ..recorder import MonotonicClock, Recorder
+from ..records import Record
+from ..schedule import Fault
+from ..wire import Greeting, Place, accept, decoded, frame, read_frame
+from .protocol import Arrived, Begun, Failed, Go, to_controller, to_recorder
+
+T = TypeVar("T")
+Inflict = Callable[[FaultKind, Fault, bool], list[Bite]]
+"""Carry out a fault; the flag says whether its point is held exactly. Returns the proof."""
+Speak = Callable[[Greeting, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+class RunServer:
+    """Takes records and arrivals for one run. Use it as a context manager; what `serve` registers is called in its loop."""
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        schedule: tuple[Fault, ...],
+        kinds: Mapping[str, FaultKind],
+        inflict: Inflict,
+        noted: Callable[[Record], None],
+        begun: Callable[[str, Begun], None] = lambda node, message: None,
+        others: Mapping[str, Speak] | None = None,
+    ) -> None:
+        self.token = secrets.token_urlsafe(32)
+        self.clock = MonotonicClock()
+        self.failure: StreamproofError | None = None
+        self.fault_in_force = ""
+        self._recorder = recorder
+        self._controller = Controller(schedule)
+        self._kinds = kinds
+        self._inflict = inflict
+        self._noted = noted
+        self._begun = begun
+        self._others = dict(others or {})
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="run server", daemon=True)
+        self._connections: set[asyncio.Task[Any]] = set()
+        self.place: Place = ("", 0)
+
+    def __enter__(self) -> RunServer:
+        self._thread.start()
+        self.place = self.call(self._listen())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.call(self._close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run something in the server's loop, from another thread, and wait for it."""
+        future: Future[T] = asyncio.run_coroutine_threadsafe(work, self._loop)
+        return future.result()
+
+    async def _listen(self) -> Place:
+        self._server = await asyncio.start_server(self._answer, "127.0.0.1", 0)
+        host, port = self._server.sockets[0].getsockname()
+        return host, port
+
+    async def _close(self) -> None:
+        self._server.close()
+        for task in list(self._connections):
+            task.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+
+    # What is armed
+
+    @property
+    def armed(self) -> tuple[Moment, ...]:
+        return self._controller.armed
+
+    def start_timers(self) -> None:
+        """From now on time triggers count."""
+
+        async def arm() -> None:
+            self._began = self.clock()
+            for when in self._controller.times():
+                self._loop.call_later(when.seconds, self._due)
+
+        self.call(arm())
+
+    def _due(self) -> None:
+        for strike in self._controller.elapsed(Duration(self.clock() - self._began)):
+            self._strike(strike, exact=True)
+
+    def missed(self) -> None:
+        """Log the faults whose trigger has not come."""
+        for number, fault in self._controller.pending():
+            self._recorder.log(FaultMissed(self.clock.stamp(), number, str(fault)))
+
+    # What comes in
+
+    def note(self, record: Record) -> None:
+        self._recorder.note(self.clock(), record)
+        self._noted(record)
+
+    def placed(self, node: str, message: Begun) -> None:
+        self._recorder.log(Placed(self.clock.stamp(message.when), message.slice, message.incarnation, node))
+        self._begun(node, message)
+
+    def node_seen(self, node: str, up: bool, when: int) -> None:
+        """`when` is the monotonic clock, in ns, of whoever saw it; all processes of a machine share that clock."""
+        stamp = self.clock.stamp(when)
+        self._recorder.log(NodeUp(stamp, node) if up else NodeGone(stamp, node))
+
+    def arrived(self, address: Address, taken: int, exact: bool) -> None:
+        """A point is held. Returns when its host may go on, if it still lives."""
+        for strike in self._controller.arrived(address, taken):
+            self._strike(strike, exact)
+
+    def fail(self, error: StreamproofError) -> None:
+        """End the run with this error; the first one counts."""
+        if self.failure is None:
+            self.failure = error
+
+    def _strike(self, strike: Strike, exact: bool) -> None:
+        self.fault_in_force = str(strike.fault)
+        address = None if strike.address is None else str(strike.address)
+        struck = self.clock.stamp()
+        try:
+            bites = self._inflict(self._kinds[strike.fault.kind], strike.fault, exact)
+        except StreamproofError as error:
+            self.fail(error)
+            return
+        for bite in bites:
+            self._recorder.log(FaultStruck(struck, strike.number, str(strike.fault), address, bite))
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        try:
+            greeting = await accept(reader, self.token)
+            if greeting is not None:
+                await self._converse(greeting, reader, writer)
+        except StreamproofError as error:
+            self.fail(error)
+        except asyncio.CancelledError:
+            # Only `_close` cancels. asyncio would print what a connection's task raises at its end.
+            return
+        finally:
+            self._connections.discard(task)
+            writer.close()
+
+    async def _converse(
+        self, greeting: Greeting, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        if greeting.purpose in self._others:
+            await self._others[greeting.purpose](greeting, reader, writer)
+            return
+        records = greeting.purpose == "records"
+        while (body := await read_frame(reader)) is not None:
+            if records:
+                record = decoded(to_recorder, body)
+                if isinstance(record, Begun):
+                    self.placed(greeting.node, record)
+                else:
+                    self.note(record)
+                continue
+            message = decoded(to_controller, body)
+            match message:
+                case Arrived(address=address, taken=taken, exact=exact):
+                    self.arrived(address, taken, exact)
+                    writer.write(frame(Go()))
+                case Failed():
+                    self.fail(from_afar(message))
+
+
+def from_afar(failed: Failed) -> StreamproofError:
+    """The error of the taxonomy that another process of the run named."""
+    kind = getattr(errors, failed.error, OwnFailure)
+    if isinstance(kind, type) and issubclass(kind, StreamproofError):
+        error = kind.__new__(kind)
+        Exception.__init__(error, failed.message)
+        return error
+    return OwnFailure(failed.message)

@@ -1,0 +1,279 @@
+"""A scheme on embedded Spark: node agents in the executors, the manager in the driver, the sources and sinks in here."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark import cloudpickle
+
+from ..addresses import Address
+from ..cluster import Live, Run
+from ..errors import DeadlinePassed, InvalidOperator, ProcessDied, StorageFailed
+from ..history import Bite, Drained
+from ..injection import FaultKind
+from ..model import Role
+from ..progress import Progress
+from ..quantities import Duration
+from ..records import Kept, Record
+from ..schedule import Fault
+from ..slices.machine import SinkSlice, Slice, SourceSlice
+from ..stores import MemoryStore
+from ..subject import SchemeSubject
+from ..waiting import wait_until
+from ..wire import Greeting, decoded, frame, read_frame
+from .agent import NodeAgent
+from .executor import AgentPlan
+from .processes import SparkProcesses
+from .protocol import HEARTBEAT_LIMIT, Begun, InspectAll, NodeSeen, Route, driver_to_harness
+from .run_server import RunServer, from_afar
+from .slices_driver import DriverPlan
+
+HARNESS = "harness"
+READY_SECONDS = 60.0
+KEPT_SECONDS = 20.0
+
+
+@contextmanager
+def deploy_scheme(run: Run, processes: SparkProcesses) -> Iterator[SchemeDeployment]:
+    """Serve one run on a cluster that is up."""
+    deployment = SchemeDeployment(run, processes)
+    with deployment.server:
+        try:
+            yield deployment
+        finally:
+            deployment.close()
+
+
+class SchemeDeployment:
+    """One run. Its methods are called from the harness's thread; everything else happens in the server's loop."""
+
+    def __init__(self, run: Run, processes: SparkProcesses) -> None:
+        subject = run.scenario.subject
+        assert isinstance(subject, SchemeSubject)
+        assert run.folder is not None
+        self._run = run
+        self._folder: Path = run.folder
+        self._processes = processes
+        self._specs = {spec.slice_id: spec for spec in subject.specs()}
+        self._operators = [s for s, spec in self._specs.items() if spec.role is Role.OPERATOR]
+        self._ends = [s for s, spec in self._specs.items() if spec.role is not Role.OPERATOR]
+        self._progress = Progress(tuple(self._specs.values()))
+        self._current: dict[str, int] = {}
+        self._node_of: dict[str, str] = {}
+        self._kept: dict[str, int] = {}
+        self._driver_link: asyncio.StreamWriter | None = None
+        self.server = RunServer(
+            run.recorder,
+            tuple(run.scenario.faults),
+            run.kinds,
+            self._inflict,
+            self._noted,
+            self._begun,
+            {"driver": self._hear_driver},
+        )
+        self._agent = NodeAgent(
+            HARNESS,
+            self.server.token,
+            self._make_end,
+            self._specs,
+            MemoryStore(),
+            self.server.armed,
+            _Here(self.server),
+        )
+
+    # The life cycle
+
+    def prepare(self) -> None:
+        """Raises DeadlinePassed or ProcessDied when the slices do not come up."""
+        plan = DriverPlan(
+            AgentPlan(
+                token=self.server.token,
+                manager=("", 0),
+                harness=self.server.place,
+                checkpoints=self._folder / "checkpoints",
+                specs=tuple(self._specs.values()),
+                armed=self.server.armed,
+            ),
+            nodes=self._processes.options.workers,
+        )
+        self._links = self.server.call(self._agent.listen())
+        self._driver = self._processes.start_driver(
+            "driver", "streamproof.harness.embedded.slices_driver", [str(self._write(plan))]
+        )
+        wait_until(
+            self._watched(lambda: self._current.keys() >= set(self._operators)),
+            READY_SECONDS,
+            "every slice to run on a node",
+            lambda: f"running: {', '.join(sorted(self._current)) or 'none'}",
+        )
+
+    def start(self) -> None:
+        self.server.start_timers()
+        self.server.call(self._start_ends())
+
+    def drained(self, deadline: Duration) -> bool:
+        """Raises what ended the run early: InvalidOperator, StorageFailed, ProcessDied."""
+        try:
+            wait_until(
+                self._watched(lambda: self._progress.drained(self._current)),
+                deadline.seconds,
+                "the end of the input to pass through",
+            )
+        except DeadlinePassed:
+            return False
+        self._run.recorder.log(Drained(self.server.clock.stamp()))
+        return True
+
+    def waiting_for(self) -> str:
+        return self._progress.waiting_for(self._current)
+
+    def stop(self) -> None:
+        """Record what is kept; the cluster's owner ends the processes."""
+        self.server.call(self._inspect())
+        try:
+            wait_until(
+                self._watched(lambda: all(self._kept.get(s) == self._current.get(s) for s in self._operators)),
+                KEPT_SECONDS,
+                "every slice's final state",
+            )
+        except DeadlinePassed:
+            # A slice whose state is not on record makes the run UNKNOWN, and the collation says which.
+            pass
+        self.server.missed()
+
+    def close(self) -> None:
+        self.server.call(self._agent.close())
+
+    def _watched(self, condition: Callable[[], bool]) -> Callable[[], bool]:
+        """The condition, with an eye on what could end the run meanwhile."""
+
+        def look() -> bool:
+            self._run.show(Live(self._progress.offered, self._progress.delivered, self.server.fault_in_force))
+            if self.server.failure is not None:
+                raise self.server.failure
+            if self._driver.poll() is not None:
+                raise ProcessDied(
+                    f"the driver ended by itself with status {self._driver.poll()}; its log is {self._driver.stderr}"
+                )
+            return condition()
+
+        return look
+
+    def _write(self, plan: DriverPlan) -> Path:
+        """Put the plan where only this user can read it: it holds the run's token."""
+        try:
+            body = cloudpickle.dumps(plan)
+        except Exception as error:
+            raise InvalidOperator(f"the topology cannot be sent to Spark: {type(error).__name__}: {error}") from error
+        path = self._processes.scratch / "plan.pickle"
+        try:
+            path.touch(mode=0o600)
+            path.write_bytes(body)
+        except OSError as error:
+            raise StorageFailed(f"cannot write {path}: {error.strerror}") from error
+        return path
+
+    # In the server's loop
+
+    async def _start_ends(self) -> None:
+        for slice_id in self._ends:
+            self._agent.start(slice_id, 1)
+            self._route(Route(slice_id, 1, HARNESS, self._links))
+
+    async def _inspect(self) -> None:
+        if self._driver_link is not None:
+            self._driver_link.write(frame(InspectAll()))
+
+    def _route(self, route: Route) -> None:
+        """One of the harness's own slices can be reached."""
+        self._current[route.slice] = route.incarnation
+        self._agent.route(route)
+        if self._driver_link is not None:
+            self._driver_link.write(frame(route))
+
+    async def _hear_driver(
+        self, greeting: Greeting, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self._driver_link = writer
+        while (body := await read_frame(reader)) is not None:
+            message = decoded(driver_to_harness, body)
+            match message:
+                case Route(slice=slice_id, incarnation=incarnation):
+                    self._current[slice_id] = incarnation
+                    self._agent.route(message)
+                case NodeSeen(node=node, up=up, when=when):
+                    self.server.node_seen(node, up, when)
+                case _:
+                    self.server.fail(from_afar(message))
+
+    def _noted(self, record: Record) -> None:
+        self._progress.note(record)
+        if isinstance(record, Kept):
+            self._kept[record.actor] = record.incarnation
+
+    def _begun(self, node: str, message: Begun) -> None:
+        self._node_of[message.slice] = node
+
+    def _make_end(self, slice_id: str) -> Slice:
+        spec = self._specs[slice_id]
+        if spec.role is Role.SINK:
+            return SinkSlice(spec)
+        workload = self._run.scenario.workload
+        return SourceSlice(spec, iter(workload.batches(slice_id)), workload.interval)
+
+    # Faults
+
+    def _inflict(self, kind: FaultKind, fault: Fault, exact: bool) -> list[Bite]:
+        return kind.inflict(_Machines(self, exact), fault)
+
+    def crash(self, targets: Sequence[str], exact: bool) -> list[Bite]:
+        outstanding = not self._progress.drained(self._current)
+        nodes = {target: self._node_of.get(target, target) for target in targets}
+        known = self._processes.nodes()
+        hit = sorted({node for node in nodes.values() if node in known})
+        began = self.server.clock()
+        with ThreadPoolExecutor(max_workers=max(1, len(hit))) as pool:
+            proofs = dict(zip(hit, pool.map(self._processes.kill_node, hit), strict=True))
+        quick = self.server.clock() - began < HEARTBEAT_LIMIT * 1e6
+        bites: list[Bite] = []
+        for target, node in nodes.items():
+            actors = tuple(s for s, runs_on in self._node_of.items() if runs_on == node)
+            for actor in actors:
+                self._current.pop(actor, None)
+            proof = proofs.get(node)
+            if proof is None:
+                bites.append(Bite(target, None, (), outstanding, gone=False))
+            elif not any(bite.node == node for bite in bites):
+                pids = tuple(process.pid for process in proof.processes)
+                bites.append(Bite(target, node, actors, outstanding, proof.bit, pids, held_at_address=exact and quick))
+        return bites
+
+
+class _Machines:
+    """The cluster, as a kind of fault sees it while a point is held."""
+
+    def __init__(self, deployment: SchemeDeployment, exact: bool) -> None:
+        self._deployment = deployment
+        self._exact = exact
+
+    def crash(self, targets: Sequence[str]) -> list[Bite]:
+        return self._deployment.crash(targets, self._exact)
+
+
+class _Here:
+    """The harness, for the agent that runs inside it."""
+
+    def __init__(self, server: RunServer) -> None:
+        self._server = server
+        self.note = server.note
+        self.failed = server.fail
+
+    def begun(self, slice_id: str, incarnation: int) -> None:
+        """The ends are never redeployed."""
+
+    def arrive(self, address: Address, taken: int, exact: bool) -> None:
+        self._server.arrived(address, taken, exact)

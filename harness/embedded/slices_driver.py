@@ -1,0 +1,166 @@
+"""The driver of a scheme on embedded Spark: it hosts the manager, and runs one job whose tasks are the node agents.
+
+Run as `python -m streamproof.harness.embedded.slices_driver PLAN`; PLAN is a file that the harness wrote.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import sys
+import threading
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pyspark import SparkConf, SparkContext
+
+from ..manager import Announce, Manager, ManagerInput, NodeJoined, NodeLost, Place, SliceUp
+from ..model import Role
+from ..wire import VERSION, Greeting, accept, decoded, frame, read_frame
+from ..wire import Place as NetworkPlace
+from .executor import AgentPlan, run_node_agent
+from .protocol import (
+    HEARTBEAT,
+    HEARTBEAT_LIMIT,
+    Failed,
+    Heartbeat,
+    InspectAll,
+    Join,
+    NodeSeen,
+    Route,
+    StartSlice,
+    Up,
+    harness_to_driver,
+    to_manager,
+)
+
+
+@dataclass(frozen=True)
+class DriverPlan:
+    """What the driver needs to know."""
+
+    agents: AgentPlan
+    nodes: int
+
+
+@dataclass
+class _Agent:
+    """A node agent, as the manager's host sees it."""
+
+    writer: asyncio.StreamWriter
+    links: NetworkPlace
+    heard: float = field(default_factory=time.monotonic)
+
+
+class ManagerHost:
+    """Detects lost nodes, and carries out what the manager decides."""
+
+    def __init__(self, plan: DriverPlan) -> None:
+        self._token = plan.agents.token
+        slices = [s.slice_id for s in plan.agents.specs if s.role is Role.OPERATOR]
+        self._manager = Manager(slices, plan.nodes)
+        self._agents: dict[str, _Agent] = {}
+        self._routes: dict[str, Route] = {}
+        self._harness: asyncio.StreamWriter | None = None
+
+    async def listen(self) -> NetworkPlace:
+        self._server = await asyncio.start_server(self._answer, "127.0.0.1", 0)
+        host, port = self._server.sockets[0].getsockname()
+        return host, port
+
+    async def serve(self, harness: NetworkPlace) -> None:
+        """Until the harness goes away."""
+        reader, self._harness = await asyncio.open_connection(*harness)
+        self._harness.write(frame(Greeting(VERSION, self._token, "driver", "driver")))
+        watching = asyncio.get_running_loop().create_task(self._watch())
+        try:
+            while (body := await read_frame(reader)) is not None:
+                message = decoded(harness_to_driver, body)
+                if isinstance(message, Route):
+                    self._announce(message)
+                else:
+                    self._tell_all(message)
+        finally:
+            watching.cancel()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        greeting = await accept(reader, self._token)
+        if greeting is None or greeting.purpose != "manager":
+            writer.close()
+            return
+        node = greeting.node
+        agent: _Agent | None = None
+        while (body := await read_frame(reader)) is not None:
+            message = decoded(to_manager, body)
+            match message:
+                case Join(links=links):
+                    if node in self._agents:
+                        self._lose(node, self._agents[node])
+                    agent = self._agents[node] = _Agent(writer, links)
+                    self._tell_harness(NodeSeen(node, up=True, when=time.monotonic_ns()))
+                    for route in self._routes.values():
+                        writer.write(frame(route))
+                    self._decide(NodeJoined(node))
+                case Heartbeat():
+                    if agent is not None:
+                        agent.heard = time.monotonic()
+                case Up(slice=slice_id, incarnation=incarnation):
+                    self._decide(SliceUp(slice_id, incarnation))
+        if agent is not None:
+            self._lose(node, agent)
+
+    async def _watch(self) -> None:
+        """Silence is a loss too."""
+        while True:
+            await asyncio.sleep(HEARTBEAT)
+            for node, agent in list(self._agents.items()):
+                if time.monotonic() - agent.heard > HEARTBEAT_LIMIT:
+                    self._lose(node, agent)
+
+    def _lose(self, node: str, agent: _Agent) -> None:
+        if self._agents.get(node) is not agent:
+            return
+        del self._agents[node]
+        agent.writer.close()
+        self._tell_harness(NodeSeen(node, up=False, when=time.monotonic_ns()))
+        self._decide(NodeLost(node))
+
+    def _decide(self, given: ManagerInput) -> None:
+        for effect in self._manager.on(given):
+            match effect:
+                case Place(slice_id=slice_id, incarnation=incarnation, node=node):
+                    self._agents[node].writer.write(frame(StartSlice(slice_id, incarnation)))
+                case Announce(slice_id=slice_id, incarnation=incarnation, node=node):
+                    self._announce(Route(slice_id, incarnation, node, self._agents[node].links))
+
+    def _announce(self, route: Route) -> None:
+        self._routes[route.slice] = route
+        self._tell_all(route)
+        self._tell_harness(route)
+
+    def _tell_all(self, message: Route | InspectAll) -> None:
+        for agent in self._agents.values():
+            agent.writer.write(frame(message))
+
+    def _tell_harness(self, message: Route | NodeSeen | Failed) -> None:
+        if self._harness is not None:
+            self._harness.write(frame(message))
+
+
+def _run_agents(plan: AgentPlan, nodes: int) -> None:
+    context = SparkContext(conf=SparkConf().setAppName("streamproof"))
+    context.parallelize(range(nodes), nodes).mapPartitions(lambda _: run_node_agent(plan)).collect()
+
+
+async def _main(plan: DriverPlan) -> None:
+    host = ManagerHost(plan)
+    manager = await host.listen()
+    agents = replace(plan.agents, manager=manager)
+    job = threading.Thread(target=_run_agents, args=(agents, plan.nodes), name="agents", daemon=True)
+    job.start()
+    await host.serve(plan.agents.harness)
+
+
+if __name__ == "__main__":
+    asyncio.run(_main(pickle.loads(Path(sys.argv[1]).read_bytes())))
