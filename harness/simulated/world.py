@@ -186,7 +186,7 @@ class SimulatedWorld:
         machine = node.host.slices.get(to)
         if machine is None or machine.incarnation != receiver:
             return
-        if type(message) is Open:
+        if type(message) is Open and message.incarnation > node.links.get((to, sender), 0):
             node.links[to, sender] = message.incarnation
         node.host.deliver(sender, to, message)
 
