@@ -7,12 +7,14 @@ black box against reference runs (see `harness.references`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from operator import lt
 
 from .history import Aborted, FaultMissed, FaultStruck, History
 from .model import Event
-from .reexecution import Derivation, Expected, Output, Reexecution, Rerun
+from .reexecution import Delivery, Derivation, Expected, Output, Reexecution
 from .verdicts import Anomaly, Evidence, Tally, tally
 
 
@@ -70,10 +72,12 @@ def collate_reexecution(history: History, rerun: Reexecution, expected: Expected
     repeated: list[tuple[str, Output, Output]] = []
     reordered: list[tuple[str, Output]] = []
     phantom_rows: list[tuple[str, Output]] = []
-    for channel, outputs in rerun.outputs.items():
+    for channel, deliveries in rerun.deliveries.items():
+        if _is_as_expected(deliveries, expected.delivered[channel]):
+            continue
         first: dict[Derivation, Output] = {}
         highest = 0
-        for output in outputs:
+        for output in (output for delivery in deliveries for output in delivery.outputs()):
             if output.derivation is None:
                 phantom_rows.append((channel, output))
                 continue
@@ -111,6 +115,15 @@ def collate_reexecution(history: History, rerun: Reexecution, expected: Expected
         inputs=sum(len(events) for events in rerun.offered.values()),
         reexecution=rerun,
     )
+
+
+def _is_as_expected(deliveries: Sequence[Delivery], expected: Mapping[Derivation, Event]) -> bool:
+    """Whether everything was delivered once, in order: most of the histories of a search."""
+    seen = [derivation for delivery in deliveries for derivation in delivery.derivations]
+    if len(seen) != len(expected) or expected.keys() != set(seen):
+        return False
+    seqs = [event.seq for delivery in deliveries for event in delivery.record.rows]
+    return all(map(lt, seqs, islice(seqs, 1, None)))
 
 
 def _chain(*parts: Iterable[Evidence]) -> Iterator[Evidence]:
@@ -199,11 +212,8 @@ class _Story:
             if not takers
             else f"taken by incarnation {', '.join(str(t.number) for t in takers)} and not restored"
         )
-        at = tuple(self._time(t, derivation) for t in takers)
+        at = tuple(time for taker in takers for time in taker.took_at(derivation))
         return Evidence(f"{self._input(derivation, event)}: {fate}", slice_id, at, None if fault is None else fault.number)
-
-    def _time(self, rerun: Rerun, derivation: Derivation) -> int:
-        return rerun.took_at[rerun.took.index(derivation)]
 
     def lost_output(self, channel: str, derivation: Derivation) -> Evidence:
         event = self._expected.delivered[channel][derivation]
@@ -214,12 +224,8 @@ class _Story:
 
     def doubled(self, slice_id: str, derivation: Derivation) -> Evidence:
         event = self._expected.taken[slice_id].get(derivation)
-        at = tuple(
-            when
-            for rerun in self._rerun.reruns[slice_id].values()
-            for when, taken in zip(rerun.took_at, rerun.took, strict=True)
-            if taken == derivation
-        )
+        reruns = self._rerun.reruns[slice_id].values()
+        at = tuple(time for rerun in reruns for time in rerun.took_at(derivation))
         fault = self._faults.before(at[-1]) if at else None
         return Evidence(f"{self._input(derivation, event)}: counts {len(at)} times", slice_id, at, fault)
 

@@ -18,13 +18,13 @@ class Progress:
         self.delivered = 0
 
     def note(self, record: Record) -> None:
-        match record:
-            case Ended(slice=name):
-                self._ended[name] = record
-            case Delivered(rows=rows):
-                self.delivered += len(rows)
-            case Offered(events=events):
-                self.offered += len(events)
+        kind = type(record)
+        if kind is Delivered:
+            self.delivered += len(record.rows)
+        elif kind is Offered:
+            self.offered += len(record.events)
+        elif kind is Ended:
+            self._ended[record.slice] = record
 
     def drained(self, current: Mapping[str, int]) -> bool:
         """Whether every slice, as its current incarnation, has seen the end of its input from the current incarnations of

@@ -15,6 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from .model import Event, Role, Topology, Value, channel_name, operator_of
 from .records import CheckpointTaken, Delivered, Kept, Offered, Stamped, Started, Taken
 from .slices.machine import SliceSpec
@@ -27,13 +29,27 @@ Derivation = tuple[Any, ...]
 class Emissions:
     """What one incarnation put on one channel itself, in order."""
 
-    seqs: list[int] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     derivations: list[Derivation] = field(default_factory=list)
 
     def between(self, first: int, last: int) -> tuple[list[Event], list[Derivation]]:
-        low, high = bisect_left(self.seqs, first), bisect_right(self.seqs, last)
+        """What is numbered from `first` to `last`."""
+        low = bisect_left(self.events, first, key=_seq)
+        high = bisect_right(self.events, last, low, key=_seq)
         return self.events[low:high], self.derivations[low:high]
+
+
+def _seq(event: Event) -> int:
+    return event.seq
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """Consecutive events that an incarnation took from one channel."""
+
+    record: Taken
+    at: int
+    seqs: list[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +79,9 @@ class Rerun:
     started_at: int
     state: Any = None
     took: list[Derivation] = field(default_factory=list)
-    took_at: list[int] = field(default_factory=list)
-    sources: list[tuple[str, int, int]] = field(default_factory=list)
-    """For each event that it took: upstream slice, upstream incarnation, seq."""
+    """What it took itself, in order."""
+    intakes: list[Intake] = field(default_factory=list)
+    """The same, batch by batch."""
     emitted: dict[str, Emissions] = field(default_factory=dict)
     cuts: dict[int, Cut] = field(default_factory=dict)
 
@@ -73,6 +89,11 @@ class Rerun:
         """Everything that has gone into its state, in order, through all the checkpoints that it descends from."""
         own = self.took if upto is None else self.took[:upto]
         return own if self.parent is None else self.parent.lineage(self.parent_cut) + own
+
+    def took_at(self, derivation: Derivation) -> list[int]:
+        """When it took this, each time that it did."""
+        times = [intake.at for intake in self.intakes for _ in intake.seqs]
+        return [at for at, taken in zip(times, self.took, strict=True) if taken == derivation]
 
     def channel(self, to: str, first: int, last: int) -> tuple[list[Event], list[Derivation]]:
         """What it can send to `to` with numbers from `first` to `last`, inherited output log included."""
@@ -93,6 +114,19 @@ class Output:
     at: int
 
 
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """Rows that were delivered together, each beside what made it."""
+
+    record: Delivered
+    at: int
+    derivations: Sequence[Derivation | None]
+
+    def outputs(self) -> Iterator[Output]:
+        for event, derivation in zip(self.record.rows, self.derivations, strict=True):
+            yield Output(event, derivation, self.record.incarnation, self.at)
+
+
 @dataclass(frozen=True)
 class Reexecution:
     """A whole history, executed again."""
@@ -101,7 +135,7 @@ class Reexecution:
     offered: Mapping[str, Sequence[Event]]
     reruns: Mapping[str, Mapping[int, Rerun]]
     """Operator slice -> incarnation -> its rerun."""
-    outputs: Mapping[str, Sequence[Output]]
+    deliveries: Mapping[str, Sequence[Delivery]]
     """Channel into a sink -> O, in the order of delivery."""
     kept: Mapping[str, tuple[int, Mapping[str, Value]]]
     """Operator slice -> (incarnation, rows) as recorded at the end: T."""
@@ -129,15 +163,14 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped]) -> Reexecu
     kept: dict[str, tuple[int, Mapping[str, Value]]] = {}
     for stamped in records:
         record = stamped.record
-        match record:
-            case Taken() | Started() | CheckpointTaken():
-                books[record.slice].append((stamped.at, record))
-            case Offered(source=source, events=events):
-                offered[source] += events
-            case Delivered():
-                delivered.append((stamped.at, record))
-            case Kept(actor=actor, incarnation=incarnation, rows=rows):
-                kept[actor] = (incarnation, rows)
+        if isinstance(record, (Taken, Started, CheckpointTaken)):
+            books[record.slice].append((stamped.at, record))
+        elif isinstance(record, Delivered):
+            delivered.append((stamped.at, record))
+        elif isinstance(record, Offered):
+            offered[record.source] += record.events
+        elif isinstance(record, Kept):
+            kept[record.actor] = (record.incarnation, record.rows)
 
     reruns: dict[str, dict[int, Rerun]] = {}
     unexplained: list[str] = []
@@ -147,13 +180,13 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped]) -> Reexecu
         elif spec.role is Role.OPERATOR:
             reruns[spec.slice_id] = _rerun_slice(spec, books[spec.slice_id], reruns, unexplained)
 
-    outputs: dict[str, list[Output]] = {
+    deliveries: dict[str, list[Delivery]] = {
         channel_name(up, spec.slice_id): [] for spec in specs if spec.role is Role.SINK for up in spec.upstream
     }
     for at, record in delivered:
-        outputs[record.channel] += _outputs(record, at, reruns)
+        deliveries[record.channel].append(_delivery(record, at, reruns))
     operators = {spec.slice_id: reruns[spec.slice_id] for spec in specs if spec.role is Role.OPERATOR}
-    return Reexecution(topology, offered, operators, outputs, kept, unexplained)
+    return Reexecution(topology, offered, operators, deliveries, kept, unexplained)
 
 
 def _offer(spec: SliceSpec, events: Sequence[Event]) -> Rerun:
@@ -162,7 +195,6 @@ def _offer(spec: SliceSpec, events: Sequence[Event]) -> Rerun:
     for event in events:
         for place in spec.receivers[event.key]:
             channel = channels[place]
-            channel.seqs.append(event.seq)
             channel.events.append(event)
             channel.derivations.append((event.source, event.seq))
     return rerun
@@ -192,8 +224,7 @@ def _rerun_slice(
                 f"{record.last} from {record.upstream}#{record.upstream_incarnation}, which made {len(events)} of them"
             )
         rerun.took += derivations
-        rerun.took_at += [at] * len(events)
-        rerun.sources += [(record.upstream, record.upstream_incarnation, event.seq) for event in events]
+        rerun.intakes.append(Intake(record, at, [event.seq for event in events]))
         _execute(spec, rerun, events, derivations)
     return found
 
@@ -229,36 +260,40 @@ def _begin(
 
 def _execute(spec: SliceSpec, rerun: Rerun, events: Sequence[Event], derivations: Sequence[Derivation]) -> None:
     process = spec.topology.stages[operator_of(spec.slice_id)].operator.process
-    channels = [rerun.emitted[to] for to in spec.downstream]
-    receivers, state, name = spec.receivers, rerun.state, spec.slice_id
-    seq = rerun.next_seq
+    channels = [(rerun.emitted[to].events.append, rerun.emitted[to].derivations.append) for to in spec.downstream]
+    receivers, state, name, seq = spec.receivers, rerun.state, spec.slice_id, rerun.next_seq
     for event, derivation in zip(events, derivations, strict=True):
-        for index, (key, value) in enumerate(process(event, state)):
-            output = Event(name, seq, key, value, event.time)
+        index = 0
+        for key, value in process(event, state):
+            output, made = Event(name, seq, key, value, event.time), (*derivation, index)
             for place in receivers[key]:
-                channel = channels[place]
-                channel.seqs.append(seq)
-                channel.events.append(output)
-                channel.derivations.append((*derivation, index))
+                add_event, add_derivation = channels[place]
+                add_event(output)
+                add_derivation(made)
             seq += 1
+            index += 1
     rerun.next_seq = seq
 
 
-def _outputs(record: Delivered, at: int, reruns: Mapping[str, Mapping[int, Rerun]]) -> list[Output]:
+def _delivery(record: Delivered, at: int, reruns: Mapping[str, Mapping[int, Rerun]]) -> Delivery:
     """What was delivered, each row beside the one that re-execution gives for its id."""
     rows = record.rows
     sender = reruns.get(rows[0].source, {}).get(record.incarnation)
     if sender is None:
-        return [Output(row, None, record.incarnation, at) for row in rows]
+        return Delivery(record, at, [None] * len(rows))
     events, derivations = sender.channel(record.sink, rows[0].seq, rows[-1].seq)
     if events == rows:
-        return [Output(row, d, record.incarnation, at) for row, d in zip(rows, derivations, strict=True)]
+        return Delivery(record, at, derivations)
     made = {event.seq: (event, derivation) for event, derivation in zip(events, derivations, strict=True)}
-    outputs = []
+    known: list[Derivation | None] = []
     for row in rows:
         event, derivation = made.get(row.seq, (None, None))
-        outputs.append(Output(row, derivation if event == row else None, record.incarnation, at))
-    return outputs
+        known.append(derivation if event is not None and _encode(event) == _encode(row) else None)
+    return Delivery(record, at, known)
+
+
+_encode = msgspec.msgpack.Encoder(order="sorted").encode
+"""Two values are the same when their canonical encodings are: a tuple that went through a record is a list."""
 
 
 @dataclass(frozen=True)
@@ -295,3 +330,18 @@ def expect(specs: Sequence[SliceSpec], offered: Mapping[str, Sequence[Event]]) -
             _execute(spec, rerun, channel.events, channel.derivations)
             taken[spec.slice_id].update(zip(channel.derivations, channel.events, strict=True))
     return Expected(taken, delivered)
+
+
+class Expectations:
+    """What an execution without failures gives for an input, kept for the next history with the same one."""
+
+    def __init__(self, specs: Sequence[SliceSpec]) -> None:
+        self._specs = specs
+        self._offered: dict[str, list[Event]] | None = None
+        self._expected = Expected({}, {})
+
+    def of(self, offered: Mapping[str, Sequence[Event]]) -> Expected:
+        if self._offered is None or self._offered != offered:
+            self._expected = expect(self._specs, offered)
+            self._offered = {source: list(events) for source, events in offered.items()}
+        return self._expected

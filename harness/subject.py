@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, Protocol
 
 from .addresses import Point
@@ -17,7 +18,7 @@ from .guarantees import Guarantee, implied
 from .history import History
 from .model import Role, Topology
 from .quantities import Duration
-from .reexecution import expect, reexecute
+from .reexecution import Expectations, reexecute
 from .slices.components import Components
 from .slices.machine import SliceSpec
 
@@ -137,16 +138,20 @@ class SchemeSubject:
         }
 
     def collate(self, history: History) -> Collation:
-        specs = self.specs()
-        rerun = reexecute(specs, history.records)
-        return collate_reexecution(history, rerun, expect(specs, rerun.offered))
+        rerun = reexecute(self.specs, history.records)
+        return collate_reexecution(history, rerun, self._expectations.of(rerun.offered))
 
+    @cached_property
     def specs(self) -> tuple[SliceSpec, ...]:
         """Its slices, upstream before downstream."""
         return tuple(
             SliceSpec(slice_id, self.topology, self.components[self.topology.role(slice_id)])
             for slice_id in self.topology.slices
         )
+
+    @cached_property
+    def _expectations(self) -> Expectations:
+        return Expectations(self.specs)
 
 
 def _plain(fields: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from .errors import InvalidScenario
 from .model import Event
@@ -36,9 +37,20 @@ class Workload:
         return 0 if self.rate is None else round(self.batch / self.rate * 1e6)
 
     def batches(self, source: str) -> list[list[Event]]:
-        """The whole input of the source slice `source`. Event time is 1 ms an event."""
+        """The whole input of the source slice `source`. Event time is 1 ms an event.
+
+        The same objects each time: nobody changes them, and a search asks for them at every schedule.
+        """
+        return _batches(self, source)
+
+    def _drawn(self, source: str) -> list[list[Event]]:
         drawn = [
             Event(source, seq, key, value, seq)
             for seq, (key, value) in enumerate(self.draw(self.events, self.seed), start=1)
         ]
         return [drawn[i : i + self.batch] for i in range(0, len(drawn), self.batch)]
+
+
+@lru_cache(maxsize=16)
+def _batches(workload: Workload, source: str) -> list[list[Event]]:
+    return workload._drawn(source)

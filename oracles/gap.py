@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ..harness.guarantees import AMNESIA, GAP, Guarantee
 from ..harness.oracle import Case, Oracle, decide
 from ..harness.quantities import Events
-from ..harness.reexecution import Reexecution, Rerun
+from ..harness.reexecution import Reexecution
 from ..harness.verdicts import Anomaly, Evidence, Status, Tally, Verdict, tally
 
 
@@ -63,11 +63,11 @@ def _holes(reexecution: Reexecution) -> Iterator[Evidence]:
     for slice_id, reruns in reexecution.reruns.items():
         for rerun in reruns.values():
             bounds: dict[tuple[str, int], list[int]] = {}
-            for upstream, incarnation, seq in rerun.sources:
-                bounds.setdefault((upstream, incarnation), []).append(seq)
+            for intake in rerun.intakes:
+                sender = (intake.record.upstream, intake.record.upstream_incarnation)
+                bounds.setdefault(sender, []).extend(intake.seqs)
             for (upstream, incarnation), seqs in bounds.items():
-                sender = reexecution.reruns.get(upstream, {}).get(incarnation)
-                sent = _sent(reexecution, sender, upstream, slice_id, seqs[0], seqs[-1])
+                sent = _sent(reexecution, upstream, incarnation, slice_id, seqs[0], seqs[-1])
                 if sent != seqs:
                     missing = sorted(set(sent) - set(seqs))
                     yield Evidence(
@@ -77,9 +77,8 @@ def _holes(reexecution: Reexecution) -> Iterator[Evidence]:
                     )
 
 
-def _sent(
-    reexecution: Reexecution, sender: Rerun | None, upstream: str, to: str, first: int, last: int
-) -> list[int]:
+def _sent(reexecution: Reexecution, upstream: str, incarnation: int, to: str, first: int, last: int) -> list[int]:
+    sender = reexecution.reruns.get(upstream, {}).get(incarnation)
     if sender is not None:
         return [event.seq for event in sender.channel(to, first, last)[0]]
     events = reexecution.offered.get(upstream, ())

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ..harness.collation import Collation
 from ..harness.guarantees import PRECISE, Guarantee
+from ..harness.model import channel_name
 from ..harness.oracle import Case, Oracle, decide, lost
 from ..harness.reexecution import Reexecution, Rerun
 from ..harness.verdicts import Anomaly, Evidence, Status, Tally, Verdict, tally
@@ -63,25 +64,25 @@ def _changes(reexecution: Reexecution, slice_id: str, survivor: Rerun) -> Iterat
 
 def _visible(reexecution: Reexecution, rerun: Rerun) -> int:
     """How many of the events that an incarnation took itself had a visible effect, the last of them included."""
-    last = None
+    last = 0
     for to, emissions in rerun.emitted.items():
         seqs = [
             seq
             for other in reexecution.reruns.get(to, {}).values()
-            for upstream, incarnation, seq in other.sources
-            if upstream == rerun.slice_id and incarnation == rerun.number
+            for intake in other.intakes
+            if (intake.record.upstream, intake.record.upstream_incarnation) == (rerun.slice_id, rerun.number)
+            for seq in intake.seqs
         ]
         seqs += [
-            output.event.seq
-            for output in reexecution.outputs.get(f"{rerun.slice_id}>{to}", ())
-            if output.incarnation == rerun.number
+            event.seq
+            for delivery in reexecution.deliveries.get(channel_name(rerun.slice_id, to), ())
+            if delivery.record.incarnation == rerun.number
+            for event in delivery.record.rows
         ]
-        if seqs:
-            own = [d for seq, d in zip(emissions.seqs, emissions.derivations, strict=True) if seq <= max(seqs)]
-            if own:
-                place = rerun.took.index(own[-1][:-1]) + 1
-                last = place if last is None else max(last, place)
-    return last or 0
+        own = emissions.between(0, max(seqs))[1] if seqs else []
+        if own:
+            last = max(last, rerun.took.index(own[-1][:-1]) + 1)
+    return last
 
 
 ORACLE = Oracle(PRECISE, judge)

@@ -58,7 +58,7 @@ class SchemeDeployment:
         self._run = run
         self._folder: Path = run.folder
         self._processes = processes
-        self._specs = {spec.slice_id: spec for spec in subject.specs()}
+        self._specs = {spec.slice_id: spec for spec in subject.specs}
         self._operators = [s for s, spec in self._specs.items() if spec.role is Role.OPERATOR]
         self._ends = [s for s, spec in self._specs.items() if spec.role is not Role.OPERATOR]
         self._progress = Progress(tuple(self._specs.values()))

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from heapq import heappop, heappush
 from random import Random
+from typing import Any
 
 from ..addresses import Address, Point, Side
 from ..controller import Controller, Strike
@@ -54,16 +54,33 @@ class SimulationOptions:
 
 
 class _Node:
-    """One simulated machine. Its memory is its host and its links; both go when it dies."""
+    """One simulated machine, and the world as its host sees it. Its memory is its host and its links; both go when it dies."""
 
     def __init__(self, name: str, world: SimulatedWorld) -> None:
         self.name = name
         self.alive = True
         self.life = 1
         """Rises with each restart, so that what was under way in an earlier life is void."""
-        self.host = Host(_NodeWorld(self, world))
+        self.host = Host(self)
         self.links: dict[tuple[str, str], int] = {}
         """(slice here, peer) -> the peer's incarnation that it talks to."""
+        self._world = world
+        self.watched = world.watched
+        self.note = world.note
+
+    def arrive(self, address: Address, taken: int) -> bool:
+        return self._world.arrive(self, address, taken)
+
+    def send(self, sender: str, to: str, message: Message) -> None:
+        receiver = self.links.get((sender, to))
+        if receiver is not None:
+            self._world.send(sender, to, receiver, message)
+
+    def persist(self, checkpoint: Checkpoint) -> None:
+        self._world.persist(self, checkpoint)
+
+    def set_timer(self, slice_id: str, timer: str, delay: int) -> None:
+        self._world.set_timer(self, slice_id, timer, delay)
 
 
 class SimulatedWorld:
@@ -90,7 +107,7 @@ class SimulatedWorld:
         self._random = Random(seed).random
         self._now = 0
         self._order = 0
-        self._queue: list[tuple[int, int, Callable[[], None]]] = []
+        self._queue: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
         self._channels: dict[tuple[str, int, str, int], int] = {}
         """(sender, its incarnation, receiver, its incarnation) -> when the last message arrives: links are FIFO."""
         self._store = MemoryStore()
@@ -117,7 +134,7 @@ class SimulatedWorld:
             if spec.role is not Role.OPERATOR:
                 self._start(self._harness, self._harness.life, spec.slice_id, 1)
         for when in self._controller.times():
-            self._at(when.micros, partial(self._strike_due, when))
+            self._at(when.micros, self._strike_due, when)
 
     def rest(self) -> bool:
         """Run until nothing more is due. Returns whether the subject was drained.
@@ -146,16 +163,16 @@ class SimulatedWorld:
     def _drain_queue(self) -> None:
         queue, limit = self._queue, self._options.step_limit
         while queue and self.steps < limit:
-            self._now, _, action = heappop(queue)
+            self._now, _, action, given = heappop(queue)
             self.steps += 1
-            action()
+            action(*given)
 
-    def _at(self, when: int, action: Callable[[], None]) -> None:
+    def _at(self, when: int, action: Callable[..., None], *given: Any) -> None:
         self._order += 1
-        heappush(self._queue, (when, self._order, action))
+        heappush(self._queue, (when, self._order, action, given))
 
-    def _later(self, delay: int, action: Callable[[], None]) -> None:
-        self._at(self._now + delay, action)
+    def _later(self, delay: int, action: Callable[..., None], *given: Any) -> None:
+        self._at(self._now + delay, action, *given)
 
     def _draw(self, bounds: tuple[int, int]) -> int:
         low, high = bounds
@@ -170,14 +187,15 @@ class SimulatedWorld:
         self._recorder.note(self._now, record)
         self.progress.note(record)
 
-    def send(self, node: _Node, sender: str, to: str, message: Message) -> None:
-        receiver = node.links.get((sender, to))
-        if receiver is None:
-            return
+    def send(self, sender: str, to: str, receiver: int, message: Message) -> None:
         link = (sender, message.incarnation, to, receiver)
-        when = max(self._channels.get(link, 0), self._now + self._draw(self._options.link_delay))
+        low, high = self._options.link_delay
+        when = self._now + low + int((high - low) * self._random())
+        earliest = self._channels.get(link, 0)
+        if when < earliest:
+            when = earliest
         self._channels[link] = when
-        self._at(when, partial(self._arrive, sender, to, receiver, message))
+        self._at(when, self._arrive, sender, to, receiver, message)
 
     def _arrive(self, sender: str, to: str, receiver: int, message: Message) -> None:
         node = self._places.get((to, receiver))
@@ -191,7 +209,7 @@ class SimulatedWorld:
         node.host.deliver(sender, to, message)
 
     def persist(self, node: _Node, checkpoint: Checkpoint) -> None:
-        self._later(self._draw(self._options.disk_delay), partial(self._write, node, node.life, checkpoint))
+        self._later(self._draw(self._options.disk_delay), self._write, node, node.life, checkpoint)
 
     def _write(self, node: _Node, life: int, checkpoint: Checkpoint) -> None:
         slice_id, number = checkpoint.slice, str(checkpoint.id.number)
@@ -210,7 +228,7 @@ class SimulatedWorld:
 
     def set_timer(self, node: _Node, slice_id: str, timer: str, delay: int) -> None:
         incarnation = node.host.slices[slice_id].incarnation
-        self._later(delay, partial(self._fire, node, node.life, slice_id, incarnation, timer))
+        self._later(delay, self._fire, node, node.life, slice_id, incarnation, timer)
 
     def _fire(self, node: _Node, life: int, slice_id: str, incarnation: int, timer: str) -> None:
         if self._running(node, life, slice_id, incarnation):
@@ -228,7 +246,7 @@ class SimulatedWorld:
                 case Place(slice_id=slice_id, incarnation=incarnation, node=name):
                     node = self._nodes[name]
                     self._later(
-                        self._options.redeployment, partial(self._start, node, node.life, slice_id, incarnation)
+                        self._options.redeployment, self._start, node, node.life, slice_id, incarnation
                     )
                 case Announce(slice_id=slice_id, incarnation=incarnation):
                     self._announce(slice_id, incarnation)
@@ -246,7 +264,7 @@ class SimulatedWorld:
         if node is self._harness:
             self._announce(slice_id, incarnation)
         else:
-            self._later(self._options.control_delay, partial(self._manage, SliceUp(slice_id, incarnation)))
+            self._later(self._options.control_delay, self._manage, SliceUp(slice_id, incarnation))
 
     def _machine(self, slice_id: str) -> Slice:
         spec = self._specs[slice_id]
@@ -267,7 +285,7 @@ class SimulatedWorld:
             if listener in self._current and upstream in self._current:
                 self._later(
                     self._options.control_delay,
-                    partial(self._reroute, listener, self._current[listener], upstream, self._current[upstream]),
+                    self._reroute, listener, self._current[listener], upstream, self._current[upstream],
                 )
 
     def _reroute(self, slice_id: str, incarnation: int, upstream: str, upstream_incarnation: int) -> None:
@@ -333,10 +351,10 @@ class SimulatedWorld:
                 del self._current[slice_id]
         node.host.slices.clear()
         node.links.clear()
-        self._later(self._options.detection, partial(self._lose, node, node.life))
+        self._later(self._options.detection, self._lose, node, node.life)
         if self._options.restart_node_after is not None:
             self._later(
-                max(self._options.restart_node_after, self._options.detection), partial(self._restart, node, node.life)
+                max(self._options.restart_node_after, self._options.detection), self._restart, node, node.life
             )
 
     def _lose(self, node: _Node, life: int) -> None:
@@ -348,25 +366,3 @@ class SimulatedWorld:
         node.life = life + 1
         self._recorder.log(NodeUp(self._stamp(), node.name))
         self._manage(NodeJoined(node.name))
-
-
-class _NodeWorld:
-    """The world as one node's host sees it."""
-
-    def __init__(self, node: _Node, world: SimulatedWorld) -> None:
-        self._node = node
-        self._world = world
-        self.watched = world.watched
-        self.note = world.note
-
-    def arrive(self, address: Address, taken: int) -> bool:
-        return self._world.arrive(self._node, address, taken)
-
-    def send(self, sender: str, to: str, message: Message) -> None:
-        self._world.send(self._node, sender, to, message)
-
-    def persist(self, checkpoint: Checkpoint) -> None:
-        self._world.persist(self._node, checkpoint)
-
-    def set_timer(self, slice_id: str, timer: str, delay: int) -> None:
-        self._world.set_timer(self._node, slice_id, timer, delay)

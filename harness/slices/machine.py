@@ -137,11 +137,11 @@ class _Base:
             effects.append(Send(given.peer, Open(self.incarnation, channel.mark)))
 
     def _receive(self, given: Receive, effects: list[Effect]) -> None:
-        match given.message:
-            case Batch() | End():
-                self._from_upstream(given.peer, given.message, effects)
-            case Open() | Acknowledge():
-                self._from_downstream(given.peer, given.message, effects)
+        message = given.message
+        if isinstance(message, (Batch, End)):
+            self._from_upstream(given.peer, message, effects)
+        else:
+            self._from_downstream(given.peer, message, effects)
 
     def _from_upstream(self, peer: str, message: Batch | End, effects: list[Effect]) -> None:
         raise OwnFailure(f"{self.spec.slice_id} has no input, but {peer} sent {identity(message)}")
