@@ -36,7 +36,9 @@ def text(
     return Workload(name, events, batch, draw, seed, rate)
 
 
-def numbered(*, events: int = 200, keys: int = 8, batch: int = 10, seed: int = 7) -> Workload:
+def numbered(
+    *, events: int = 200, keys: int = 8, batch: int = 10, seed: int = 7, rate: int | None = None
+) -> Workload:
     """Events that mean nothing, under one of `keys` keys each, drawn from the seed: what the trace topology is fed."""
 
     def draw(count: int, seed: int) -> Iterator[tuple[str, object]]:
@@ -44,10 +46,12 @@ def numbered(*, events: int = 200, keys: int = 8, batch: int = 10, seed: int = 7
         for number in range(count):
             yield f"k{random.randrange(keys)}", number
 
-    return Workload("numbered", events, batch, draw, seed)
+    return Workload("numbered", events, batch, draw, seed, rate)
 
 
-def words(vocabulary: int = 50, *, events: int = 200, batch: int = 10, seed: int = 7) -> Workload:
+def words(
+    vocabulary: int = 50, *, events: int = 200, batch: int = 10, seed: int = 7, rate: int | None = None
+) -> Workload:
     """Lines of a single word each, drawn from a small vocabulary: as many events in every part of a word count."""
 
     def draw(count: int, seed: int) -> Iterator[tuple[str, object]]:
@@ -55,7 +59,7 @@ def words(vocabulary: int = 50, *, events: int = 200, batch: int = 10, seed: int
         for number in range(count):
             yield str(number), f"w{random.randrange(vocabulary)}"
 
-    return Workload("words", events, batch, draw, seed)
+    return Workload("words", events, batch, draw, seed, rate)
 
 
 @cache

@@ -68,6 +68,8 @@ class NodeAgent:
         self._routes: dict[str, Route] = {}
         self._links: dict[tuple[str, str], asyncio.StreamWriter] = {}
         """(slice here, peer) -> the connection between them."""
+        self._spoken: dict[tuple[str, str], int] = {}
+        """(slice here, slice downstream) -> the newest incarnation of it that has dialled."""
         self._accepted: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
@@ -149,8 +151,13 @@ class NodeAgent:
         if greeting is None or greeting.purpose != "link" or not self._runs(greeting.peer, greeting.peer_incarnation):
             writer.close()
             return
+        link = (greeting.peer, greeting.local)
+        if greeting.incarnation < self._spoken.get(link, 0):
+            writer.close()
+            return
+        self._spoken[link] = greeting.incarnation
         self._accepted.add(writer)
-        self._keep(greeting.peer, greeting.local, writer)
+        self._keep(*link, writer)
         self._spawn(self._read(reader, writer, greeting.peer, greeting.peer_incarnation, greeting.local))
 
     def _keep(self, slice_id: str, peer: str, writer: asyncio.StreamWriter) -> None:
@@ -223,14 +230,21 @@ class NodeAgent:
             writer.write(frame(message))
 
     def persist(self, checkpoint: Checkpoint) -> None:
+        """The disk works in a thread of its own: the slice goes on meanwhile."""
+        self._passes(checkpoint.slice, checkpoint.id, Side.BEFORE)
+        self._spawn(self._write(checkpoint))
+
+    async def _write(self, checkpoint: Checkpoint) -> None:
         slice_id, id_ = checkpoint.slice, checkpoint.id
-        self._passes(slice_id, id_, Side.BEFORE)
-        if not self._store.write(checkpoint):
+        durable = await asyncio.get_running_loop().run_in_executor(None, self._store.write, checkpoint)
+        if not self._runs(slice_id, id_.incarnation):
+            return
+        if not durable:
             # A later incarnation runs elsewhere: this one must not speak any more.
-            self._host.slices.pop(slice_id, None)
+            del self._host.slices[slice_id]
             return
         self._passes(slice_id, id_, Side.AFTER)
-        asyncio.get_running_loop().call_soon(self._durable, slice_id, id_)
+        self._host.durable(slice_id, id_)
 
     def _passes(self, slice_id: str, checkpoint: CheckpointId, side: Side) -> None:
         if Point.CHECKPOINT_DURABLE in self.watched(slice_id):
@@ -238,10 +252,6 @@ class NodeAgent:
                 slice_id, checkpoint.incarnation, Point.CHECKPOINT_DURABLE, str(checkpoint.number), side
             )
             self.arrive(address, self._host.slices[slice_id].taken)
-
-    def _durable(self, slice_id: str, checkpoint: CheckpointId) -> None:
-        if self._runs(slice_id, checkpoint.incarnation):
-            self._guarded(lambda: self._host.durable(slice_id, checkpoint))
 
     def set_timer(self, slice_id: str, timer: str, delay: int) -> None:
         incarnation = self._host.slices[slice_id].incarnation
@@ -252,10 +262,3 @@ class NodeAgent:
         await self._room(slice_id)
         if self._runs(slice_id, incarnation):
             self._host.feed(slice_id, Fire(timer))
-
-    def _guarded(self, work: Callable[[], None]) -> None:
-        """For callbacks of the loop, which has nobody to raise to."""
-        try:
-            work()
-        except StreamproofError as error:
-            self._around.failed(error)
