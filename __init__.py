@@ -1,1 +1,107 @@
-"""streamproof proves, or refutes, what a stream processor promises about failure."""
+"""streamproof proves, or refutes, what a stream processor promises about failure.
+
+What most users need is importable from here, under short names; each loads when it is first used. A scheme and its
+guarantee are two things: `gap` and `amnesia` are the schemes, `gap_recovery` and `amnesia_recovery` the guarantees.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .faults.crash import crash
+    from .harness.errors import StreamproofError
+    from .harness.guarantees import (
+        Guarantee,
+        at_least_once,
+        at_most_once,
+        exactly_once,
+        exactly_once_output,
+        gap_recovery,
+        precise_recovery,
+        recovers_within,
+        rollback_recovery,
+    )
+    from .harness.guarantees import amnesia as amnesia_recovery
+    from .harness.model import Edge, Event, Operator, Output, Partitioning, Stage, Topology
+    from .harness.quantities import events, seconds
+    from .harness.scenario import Scenario
+    from .harness.schedule import batch, checkpoint, recovery
+    from .harness.workload import Workload
+    from .reference_impls.amnesia import amnesia
+    from .reference_impls.gap import gap
+    from .reference_impls.passive_replication import passive_replication
+    from .scenarios.trace import trace
+    from .scenarios.word_count import word_count
+    from .scenarios.workloads import numbered, text, words
+
+__all__ = [
+    "Edge",
+    "Event",
+    "Guarantee",
+    "Operator",
+    "Output",
+    "Partitioning",
+    "Scenario",
+    "Stage",
+    "StreamproofError",
+    "Topology",
+    "Workload",
+    "amnesia",
+    "amnesia_recovery",
+    "at_least_once",
+    "at_most_once",
+    "batch",
+    "checkpoint",
+    "crash",
+    "events",
+    "exactly_once",
+    "exactly_once_output",
+    "gap",
+    "gap_recovery",
+    "numbered",
+    "passive_replication",
+    "precise_recovery",
+    "recovers_within",
+    "recovery",
+    "rollback_recovery",
+    "seconds",
+    "text",
+    "trace",
+    "word_count",
+    "words",
+]
+
+_NAMES = {
+    "faults.crash": "crash",
+    "harness.errors": "StreamproofError",
+    "harness.guarantees": "Guarantee at_least_once at_most_once exactly_once exactly_once_output gap_recovery "
+    "precise_recovery recovers_within rollback_recovery",
+    "harness.model": "Edge Event Operator Output Partitioning Stage Topology",
+    "harness.quantities": "events seconds",
+    "harness.scenario": "Scenario",
+    "harness.schedule": "batch checkpoint recovery",
+    "harness.workload": "Workload",
+    "reference_impls.amnesia": "amnesia",
+    "reference_impls.gap": "gap",
+    "reference_impls.passive_replication": "passive_replication",
+    "scenarios.trace": "trace",
+    "scenarios.word_count": "word_count",
+    "scenarios.workloads": "numbered text words",
+}
+_HOMES = {name: (module, name) for module, names in _NAMES.items() for name in names.split()}
+_HOMES["amnesia_recovery"] = ("harness.guarantees", "amnesia")
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, attribute = home
+    value = globals()[name] = getattr(import_module(f"{__name__}.{module}"), attribute)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

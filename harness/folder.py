@@ -112,6 +112,21 @@ class RunFolder:
         frames.unlink()
 
 
+def in_use(path: Path) -> bool:
+    """Whether a run is being written to this folder now."""
+    try:
+        lock = os.open(path / "lock", os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
+
+
 def write_json(path: Path, content: Any) -> None:
     """Write `content` in one step, so that no half of it can be mistaken for the whole. Raises StorageFailed."""
     draft = path.with_name(path.name + ".draft")

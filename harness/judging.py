@@ -44,9 +44,7 @@ class Judgement:
         return ExitStatus.HOLDS
 
 
-def judge_history(
-    scenario: Scenario, history: History, oracles: Mapping[str, Oracle], virtual_time: bool
-) -> Judgement:
+def judge_history(scenario: Scenario, history: History, oracles: Mapping[str, Oracle], virtual_time: bool) -> Judgement:
     """Judge one history against what its scenario claims, and what it expects to break."""
     collation = scenario.subject.collate(history)
     case = Case(history, collation, scenario.subject.checkpoint_every, virtual_time)
@@ -60,7 +58,7 @@ def judge_history(
     )
 
 
-def judge_folder(path: Path, registry: Registry) -> tuple[Description, Scenario, Judgement]:
+def judge_folder(path: Path, registry: Registry) -> tuple[Description, History, Judgement]:
     """Judge a run folder again. The subject's code comes from where the run had it.
 
     Raises InvalidHistory, DamagedHistory or UnknownHistoryVersion for a folder that cannot be judged, ScenarioChanged,
@@ -76,4 +74,4 @@ def judge_folder(path: Path, registry: Registry) -> tuple[Description, Scenario,
         )
     history = read_history(path)
     virtual = bool(description.cluster.get("cluster") == "simulated")
-    return description, scenario, judge_history(scenario, history, registry.oracles, virtual)
+    return description, history, judge_history(scenario, history, registry.oracles, virtual)

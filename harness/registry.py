@@ -1,21 +1,22 @@
 """What is known by name: kinds of fault, oracles, schemes, scenarios, and the clusters.
 
-The harness imports none of the rooms. Each room names what it offers in the package's metadata, under the entry point group
-`streamproof`; a user's package adds its own there in the same way. Loading one is explicit: no import has side effects.
+The harness imports none of the rooms. Each room names what it offers in the package's metadata, under the entry point
+group `streamproof`; a user's package adds its own there in the same way. Loading one is explicit: no import has side effects.
 """
 
 from __future__ import annotations
 
 import importlib
+import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import entry_points
 from typing import Any
 
-from .errors import InvalidScenario, NotImportable, UnknownName
+from .errors import InvalidScenario, NotImportable, StreamproofError, UnknownName
 from .injection import FaultKind
-from .library import Entry
+from .library import Entry, entries
 from .oracle import Oracle
 from .scenario import Scenario
 
@@ -40,8 +41,19 @@ class Registry:
         found: list[Any] = []
         for point in entry_points(group=GROUP):
             if point.name == name:
-                found += point.load()
+                try:
+                    found += point.load()
+                except Exception as error:
+                    package = "a package" if point.dist is None else point.dist.name
+                    raise NotImportable(
+                        f"{package} offers {name} at {point.value}, which cannot be used: {_what(error)}"
+                    ) from error
         return found
+
+    def _entries(self, name: str) -> dict[str, Entry]:
+        """A maker may stand in a list by itself, and then goes by its own name."""
+        found = [entry if isinstance(entry, Entry) else entries("", entry)[0] for entry in self._load(name)]
+        return {entry.name: entry for entry in found}
 
     @cached_property
     def faults(self) -> dict[str, FaultKind]:
@@ -53,11 +65,11 @@ class Registry:
 
     @cached_property
     def schemes(self) -> dict[str, Entry]:
-        return {entry.name: entry for entry in self._load("schemes")}
+        return self._entries("schemes")
 
     @cached_property
     def scenarios(self) -> dict[str, Entry]:
-        return {entry.name: entry for entry in self._load("scenarios")}
+        return self._entries("scenarios")
 
     def scenario(self, name: str) -> Named:
         """A scenario by its name in the library, or as `module:attribute`.
@@ -84,13 +96,28 @@ def load(origin: str) -> Any:
         module = importlib.import_module(module_name)
     except ImportError as error:
         raise NotImportable(
-            f"cannot import {module_name!r} ({error}); is its folder on PYTHONPATH, and everything that it needs installed?"
+            f"cannot import {module_name!r} ({error}); "
+            "is its folder on PYTHONPATH, and everything that it needs installed?"
         ) from error
+    except (Exception, SystemExit) as error:
+        raise NotImportable(f"cannot import {module_name!r}: {_what(error)}") from error
     try:
         return getattr(module, attribute)
     except AttributeError as error:
-        offered = [name for name, value in vars(module).items() if callable(value) and value.__module__ == module_name]
+        offered = [name for name, value in vars(module).items() if _offered(value, module_name)]
         raise UnknownName(f"attribute of {module_name}", attribute, _shown(offered)) from error
+
+
+def _offered(value: Any, module_name: str) -> bool:
+    """Whether a module's value may be meant as a scenario: one, or what it defines itself and can be called."""
+    return isinstance(value, Scenario) or (callable(value) and getattr(value, "__module__", None) == module_name)
+
+
+def _what(error: BaseException) -> str:
+    """An error of somebody's code in one line, with the place."""
+    frames = traceback.extract_tb(error.__traceback__)
+    text = f"{type(error).__name__}: {error}"
+    return f"{text} ({frames[-1].filename}, line {frames[-1].lineno})" if frames else text
 
 
 def _shown(names: Iterable[str]) -> list[str]:
@@ -98,7 +125,12 @@ def _shown(names: Iterable[str]) -> list[str]:
 
 
 def _made(make: Any, name: str) -> Scenario:
-    scenario = make() if callable(make) else make
+    try:
+        scenario = make() if callable(make) else make
+    except StreamproofError:
+        raise
+    except Exception as error:
+        raise InvalidScenario(f"{name} does not make a scenario: {_what(error)}") from error
     if not isinstance(scenario, Scenario):
         raise InvalidScenario(f"{name} gives a {type(scenario).__name__}; it must be, or return, a Scenario")
     return scenario

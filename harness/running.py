@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
+from itertools import count
 from pathlib import Path
 
 import msgspec
@@ -23,6 +24,9 @@ from .oracle import Oracle
 from .recorder import MemoryRecorder
 from .registry import Named, Registry
 from .scenario import Scenario, check
+
+_runs = count(1)
+"""The runs of this process."""
 
 
 @dataclass(frozen=True)
@@ -49,15 +53,16 @@ def run_named(
     registry: Registry,
     *,
     seed: int,
+    run_id: str | None = None,
     folder: Path | None = None,
     show: Callable[[Live], None] = lambda live: None,
 ) -> Finished:
-    """Run a scenario into a folder of its own, and judge it.
+    """Run a scenario into a folder of its own, and judge it. Without a folder it is `runs/` and the run's id.
 
     Raises a UserMistake before anything has started; what goes wrong later is written to the timeline and raised.
     """
     check_scenario(named.scenario, cluster, registry)
-    description = describe(named, cluster, seed, folder)
+    description = describe(named, cluster, seed, run_id or new_run_id(named.name))
     path = folder or Path("runs") / description.run
     with RunFolder(path, description) as recorder:
         run = Run(description.run, named.scenario, seed, recorder, registry.faults, path, show)
@@ -100,11 +105,17 @@ def _carry_out(run: Run, cluster: Cluster) -> None:
         raise
 
 
-def describe(named: Named, cluster: Cluster, seed: int, folder: Path | None) -> Description:
+def new_run_id(name: str) -> str:
+    """A label that no other run on this machine carries: everything that is started for a run is found by it."""
+    number = next(_runs)
+    again = f"-{number}" if number > 1 else ""
+    return f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%S}-{name}-{os.getpid()}{again}"
+
+
+def describe(named: Named, cluster: Cluster, seed: int, run_id: str) -> Description:
     """What `scenario.json` says."""
     began = datetime.now(UTC)
     scenario = named.scenario
-    run_id = folder.name if folder is not None else f"{began:%Y-%m-%dT%H-%M-%S}-{named.name}-{os.getpid()}"
     workload = scenario.workload
     return Description(
         version=VERSION,

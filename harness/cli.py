@@ -1,0 +1,389 @@
+"""The command line: `streamproof doctor | list | run | judge | reap`.
+
+Every command ends in an `ExitStatus`. What a user did wrong is said in one message on stderr, without a traceback; of a
+mistake of ours the traceback goes into a file. With `--json`, stdout carries one JSON document and nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
+
+import typer
+from rich.console import Console
+
+from .errors import ExitStatus, OwnFailure, RunFolderInUse, StorageFailed, StreamproofError, UnknownName
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from .registry import Registry
+    from .scenario import Scenario
+
+INTERRUPTED: Final = 130
+SEED: Final = 7
+LISTED: Final = ("scenarios", "schemes", "faults", "oracles")
+
+
+@dataclass
+class _Session:
+    """What the end of a command has to know of its course."""
+
+    folder: Path | None = None
+    """That of the run which has begun."""
+
+
+app = typer.Typer(
+    name="streamproof",
+    help="Proves, or refutes, what a stream processor promises about failure.",
+    epilog="Exit status: 0 all claims hold, 1 one is violated, 2 none is violated and one is unknown, "
+    "3 a mistake in what was asked for, 4 a failure of streamproof itself.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+# What arguments can be completed to
+
+
+def _complete_scenario(incomplete: str) -> list[str]:
+    return [name for name in _registry().scenarios if name.startswith(incomplete)]
+
+
+def _complete_cluster(incomplete: str) -> list[str]:
+    from .clusters import CLUSTERS
+
+    return [name for name in CLUSTERS if name.startswith(incomplete)]
+
+
+def _complete_kind(incomplete: str) -> list[str]:
+    return [kind for kind in LISTED if kind.startswith(incomplete)]
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
+
+
+@app.callback()
+def _streamproof(
+    version: Annotated[bool, typer.Option("--version", is_eager=True, help="Print the version and exit.")] = False,
+) -> None:
+    if version:
+        from importlib.metadata import version as installed
+
+        _write(f"streamproof {installed('streamproof')}\n")
+        raise typer.Exit()
+
+
+@app.command()
+def doctor(as_json: Json = False) -> ExitStatus:
+    """Show what this machine can run, and the command that adds the rest."""
+    from .doctor import diagnose
+    from .screen import diagnosis
+
+    found = diagnose()
+    if as_json:
+        _write_json({**asdict(found), "embedded": found.embedded, "simulated": True, "commands": found.commands})
+    else:
+        _show(diagnosis(found))
+    return ExitStatus.HOLDS if found.embedded else ExitStatus.USER_MISTAKE
+
+
+@app.command("list")
+def list_(
+    kind: Annotated[
+        str | None, typer.Argument(help="One of: " + ", ".join(LISTED) + ".", autocompletion=_complete_kind)
+    ] = None,
+    as_json: Json = False,
+) -> ExitStatus:
+    """List the scenarios, schemes, faults and oracles that are installed."""
+    from .screen import first_sentence, library
+
+    if kind is not None and kind not in LISTED:
+        raise UnknownName("list", kind, list(LISTED))
+    registry = _registry()
+    makers = {
+        "scenarios": lambda: {entry.name: entry.summary for entry in registry.scenarios.values()},
+        "schemes": lambda: {entry.name: entry.summary for entry in registry.schemes.values()},
+        "faults": lambda: {fault.name: fault.breaks for fault in registry.faults.values()},
+        "oracles": lambda: {oracle.guarantee: oracle.definition for oracle in registry.oracles.values()},
+    }
+    found = {
+        name: {key: first_sentence(text) for key, text in makers[name]().items()}
+        for name in LISTED
+        if kind in (None, name)
+    }
+    if as_json:
+        _write_json({k: [{"name": n, "summary": s} for n, s in names.items()] for k, names in found.items()})
+    else:
+        _show(library(found))
+    return ExitStatus.HOLDS
+
+
+@app.command()
+def run(
+    context: typer.Context,
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="A scenario's name, as `list` shows it, or module:attribute.",
+            autocompletion=_complete_scenario,
+        ),
+    ],
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            help="embedded (the default: Spark processes on this machine) or simulated.",
+            autocompletion=_complete_cluster,
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="What the cluster and the faults draw from.")] = SEED,
+    folder: Annotated[
+        Path | None,
+        typer.Option(help="Where the run is recorded; by default a new folder in runs/.", show_default=False),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan, and start nothing.")] = False,
+    as_json: Json = False,
+) -> ExitStatus:
+    """Run a scenario and judge it."""
+    from .clusters import make_cluster
+    from .planning import plan
+    from .running import check_scenario, new_run_id, run_named
+    from .screen import end_of_run, place, planned
+
+    registry = _registry()
+    named = registry.scenario(name)
+    chosen = make_cluster(cluster)
+    check_scenario(named.scenario, chosen, registry)
+    if dry_run:
+        planning = plan(named, chosen, seed)
+        if as_json:
+            _write_json(asdict(planning))
+        else:
+            _show(planned(planning))
+        return ExitStatus.HOLDS
+    if not chosen.virtual_time:
+        _reap_silently()
+    run_id = new_run_id(named.name)
+    path = folder or Path("runs") / run_id
+    session: _Session = context.obj
+    session.folder = None if (path / "scenario.json").exists() else path
+    with _progress(named.scenario, place(chosen.describe())) as line:
+        finished = run_named(named, chosen, registry, seed=seed, run_id=run_id, folder=path, show=line.show)
+    if as_json:
+        _write_json(_judged(path, finished.description, finished.judgement))
+    else:
+        _show(end_of_run(finished.description, finished.history, finished.judgement, path))
+    return finished.judgement.exit_status
+
+
+@app.command()
+def judge(
+    folder: Annotated[Path, typer.Argument(help="The folder of a run.", show_default=False)],
+    as_json: Json = False,
+) -> ExitStatus:
+    """Judge a run again from its folder."""
+    from .folder import in_use
+    from .judging import judge_folder
+    from .running import write_verdicts
+    from .screen import end_of_run
+
+    description, history, judgement = judge_folder(folder, _registry())
+    if not in_use(folder):
+        # A folder that cannot be written can be judged all the same.
+        with contextlib.suppress(StorageFailed):
+            write_verdicts(folder, judgement)
+    if as_json:
+        _write_json(_judged(folder, description, judgement))
+    else:
+        _show(end_of_run(description, history, judgement, folder))
+    return judgement.exit_status
+
+
+@app.command()
+def reap(as_json: Json = False) -> ExitStatus:
+    """End what runs have left behind that were killed themselves."""
+    from .embedded.reaping import reap as reap_all
+
+    reaped = reap_all()
+    if as_json:
+        _write_json({"reaped": [_reaped(one) for one in reaped]})
+    elif reaped:
+        _write("".join(_said(one) + "\n" for one in reaped))
+    else:
+        _write("nothing was left behind\n")
+    return ExitStatus.OWN_FAILURE if any(one.survivors for one in reaped) else ExitStatus.HOLDS
+
+
+def _reap_silently() -> None:
+    from .embedded.reaping import reap as reap_all
+
+    for one in reap_all():
+        _complain(_said(one))
+
+
+def _said(reaped: Any) -> str:
+    kinds = ", ".join(sorted({process.kind for process in reaped.processes}))
+    text = f"ended what run {reaped.run} had left: {len(reaped.processes)} processes ({kinds})"
+    if reaped.survivors:
+        text += f"; still there: pid {', '.join(str(process.pid) for process in reaped.survivors)}"
+    return text
+
+
+def _reaped(reaped: Any) -> dict[str, Any]:
+    return {
+        "run": reaped.run,
+        "ended": [{"pid": process.pid, "kind": process.kind} for process in reaped.processes],
+        "survivors": [process.pid for process in reaped.survivors],
+    }
+
+
+def _judged(folder: Path, description: Any, judgement: Any) -> dict[str, Any]:
+    from .running import summary
+
+    return {
+        "folder": str(folder),
+        "run": description.run,
+        "scenario": description.scenario,
+        "origin": description.origin,
+        "cluster": description.cluster.get("cluster"),
+        "seed": description.seed,
+        **summary(judgement),
+    }
+
+
+def _progress(scenario: Scenario, where: str) -> Any:
+    from .progress_line import ProgressLine
+
+    return ProgressLine(sys.stderr, f"starting {where}", scenario.deadline)
+
+
+def _registry() -> Registry:
+    from .registry import Registry
+
+    # What lies in the current directory can be named as module:attribute, and a run's processes inherit the path.
+    here = os.getcwd()
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    return Registry()
+
+
+# Output
+
+
+def _show(lines: Iterable[Text]) -> None:
+    """Coloured on a terminal only (rich looks, and heeds NO_COLOR); long lines are the terminal's to wrap."""
+    console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+    with console.capture() as captured:
+        for line in lines:
+            console.print(line)
+    _write(captured.get())
+
+
+def _write_json(document: Any) -> None:
+    _write(json.dumps(document, indent=2, ensure_ascii=False, default=str) + "\n")
+
+
+def _write(text: str) -> None:
+    """To stdout. Who reads it may have had enough (`| head`): that does not change how the command ended."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _complain(text: str) -> None:
+    with contextlib.suppress(OSError):
+        sys.stderr.write(f"streamproof: {text}\n")
+        sys.stderr.flush()
+
+
+# The ends of a command
+
+
+def execute(arguments: Sequence[str]) -> int:
+    """Run one command; its exit status."""
+    session = _Session()
+    try:
+        status = typer.main.get_command(app).main(
+            list(arguments), prog_name="streamproof", standalone_mode=False, obj=session
+        )
+        if status == INTERRUPTED:
+            _complain("interrupted; nothing is left running")
+        return int(status or 0)
+    except (KeyboardInterrupt, typer.Abort):
+        _complain("interrupted; nothing is left running")
+        return INTERRUPTED
+    except StreamproofError as error:
+        return _failed(str(error), error, error.exit_status, session, arguments)
+    except Exception as error:
+        wrong_flag = getattr(error, "format_message", None)
+        if wrong_flag is not None:
+            return _failed(_usage(error, wrong_flag()), error, ExitStatus.USER_MISTAKE, _Session(), arguments)
+        text = f"this is a mistake in streamproof: {type(error).__name__}: {error}"
+        return _failed(text, error, ExitStatus.OWN_FAILURE, session, arguments)
+
+
+def _usage(error: Exception, message: str) -> str:
+    context = getattr(error, "ctx", None)
+    return message if context is None else f"{message}\n{context.get_usage()}\nMore: {context.command_path} --help"
+
+
+def _failed(text: str, error: Exception, status: ExitStatus, session: _Session, arguments: Sequence[str]) -> int:
+    """Say what went wrong; where the run had begun or the mistake may be ours, also where to find more."""
+    _complain(text)
+    folder = session.folder
+    begun = folder is not None and not isinstance(error, RunFolderInUse) and (folder / "scenario.json").exists()
+    ours = not isinstance(error, StreamproofError) and status is ExitStatus.OWN_FAILURE
+    if begun or ours or isinstance(error, OwnFailure):
+        kept = _keep_traceback(error, folder if begun else None)
+        if kept is not None:
+            _complain(f"the traceback is in {kept}")
+    if "--json" in arguments:
+        kind = (
+            type(error).__name__ if isinstance(error, StreamproofError) else "WrongUsage" if not ours else "OwnFailure"
+        )
+        _write_json({"error": {"kind": kind, "message": text, "exit_status": int(status)}})
+    return int(status)
+
+
+def _keep_traceback(error: Exception, folder: Path | None) -> Path | None:
+    """Write a traceback to the run's logs, or to a new file of its own; None when neither can be written."""
+    content = "".join(traceback.format_exception(error))
+    if folder is not None:
+        with contextlib.suppress(OSError):
+            path = folder / "logs" / "failure.txt"
+            path.write_text(content, encoding="utf-8")
+            return path
+    with contextlib.suppress(OSError):
+        number, name = tempfile.mkstemp(prefix="streamproof-failure-", suffix=".txt")
+        with open(number, "w", encoding="utf-8") as file:
+            file.write(content)
+        return Path(name)
+    return None
+
+
+def main() -> NoReturn:
+    """The entry point."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character shows another one, and no run ends because of it.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    signal.signal(signal.SIGTERM, _terminate)
+    sys.exit(execute(sys.argv[1:]))
+
+
+def _terminate(number: int, frame: object) -> NoReturn:
+    """Leave by way of every context that is open, so that what was started is ended."""
+    raise SystemExit(128 + number)

@@ -1,0 +1,87 @@
+"""What a scenario would do on a cluster, found out without starting anything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .cluster import Cluster
+from .manager import Manager, NodeJoined
+from .registry import Named
+from .schedule import Fault
+from .subject import SchemeSubject
+
+
+@dataclass(frozen=True)
+class Hit:
+    """Whom a planned fault is aimed at."""
+
+    target: str
+    node: str | None
+    """Where it runs before the first fault; None where only Spark decides."""
+    actors: tuple[str, ...]
+    """What else goes with that node."""
+
+
+@dataclass(frozen=True)
+class PlannedFault:
+    fault: str
+    kind: str
+    when: str
+    hits: tuple[Hit, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A scenario, its placement before the first fault, and its schedule in that placement."""
+
+    scenario: str
+    subject: str
+    scheme: str
+    cluster: str
+    seed: int
+    events: int
+    workload: str
+    placement: dict[str, tuple[str, ...]]
+    """Node -> the slices that the manager places there first."""
+    faults: tuple[PlannedFault, ...]
+    claims: tuple[str, ...]
+    breaks: tuple[str, ...]
+
+
+def plan(named: Named, cluster: Cluster, seed: int) -> Plan:
+    """The plan of a scenario that has been checked."""
+    scenario = named.scenario
+    placement = _placement(named, cluster)
+    return Plan(
+        scenario=named.name,
+        subject=scenario.subject.name,
+        scheme=scenario.subject.kind,
+        cluster=cluster.name,
+        seed=seed,
+        events=scenario.workload.events,
+        workload=scenario.workload.name,
+        placement=placement,
+        faults=tuple(_planned(fault, placement) for fault in scenario.faults),
+        claims=tuple(map(str, scenario.claimed)),
+        breaks=tuple(map(str, scenario.breaks)),
+    )
+
+
+def _placement(named: Named, cluster: Cluster) -> dict[str, tuple[str, ...]]:
+    """As the manager decides once every node has joined; the order in which they join makes no difference."""
+    subject = named.scenario.subject
+    if not isinstance(subject, SchemeSubject):
+        return {}
+    manager = Manager(subject.topology.operator_slices, len(cluster.nodes))
+    for node in cluster.nodes:
+        manager.on(NodeJoined(node))
+    return {node: tuple(s for s, at in manager.node_of.items() if at == node) for node in cluster.nodes}
+
+
+def _planned(fault: Fault, placement: dict[str, tuple[str, ...]]) -> PlannedFault:
+    hits = []
+    for target in fault.targets:
+        node = target if target in placement else next((n for n, s in placement.items() if target in s), None)
+        others = tuple(s for s in placement.get(node or "", ()) if s != target)
+        hits.append(Hit(target, node, others))
+    return PlannedFault(str(fault), fault.kind, str(fault.trigger), tuple(hits))

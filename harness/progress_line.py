@@ -1,0 +1,68 @@
+"""The one live line of a run: events offered and delivered, the fault in force, time left. On a terminal only."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Final, TextIO
+
+from .cluster import Live
+from .quantities import Duration
+
+_EVERY: Final = 0.1
+_CLEAR: Final = "\r\x1b[K"
+
+
+class ProgressLine:
+    """Redraws one line of `stream`, and leaves nothing behind. Use it as a context manager."""
+
+    def __init__(
+        self, stream: TextIO, starting: str, deadline: Duration, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._stream = stream
+        self._starting = starting
+        self._deadline = deadline.seconds
+        self._clock = clock
+        self._shown = stream.isatty() and os.environ.get("TERM") != "dumb"
+        self._first_event: float | None = None
+        self._next = 0.0
+
+    def __enter__(self) -> ProgressLine:
+        self._draw(self._starting)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._draw("")
+
+    def show(self, live: Live) -> None:
+        """What a `Run` calls, as often as it likes."""
+        now = self._clock()
+        if live.offered and self._first_event is None:
+            self._first_event = now
+        if self._shown and now >= self._next:
+            self._next = now + _EVERY
+            self._draw(self.line(live, now))
+
+    def line(self, live: Live, now: float) -> str:
+        """The line's text."""
+        if self._first_event is None:
+            return self._starting
+        left = max(0.0, self._deadline - (now - self._first_event))
+        parts = [f"{live.offered:,} events offered", f"{live.delivered:,} outputs delivered"]
+        if live.fault:
+            parts.append(live.fault)
+        parts.append(f"at most {left:.0f} s left")
+        return " · ".join(parts)
+
+    def _draw(self, text: str) -> None:
+        if not self._shown:
+            return
+        width = shutil.get_terminal_size().columns
+        try:
+            self._stream.write(_CLEAR + text[: max(0, width - 1)])
+            self._stream.flush()
+        except OSError:
+            self._shown = False  # A terminal that has gone away is no reason to end the run.
