@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 
 from ..harness.guarantees import AMNESIA, GAP, Guarantee
 from ..harness.oracle import Case, Oracle, decide
 from ..harness.quantities import Events
-from ..harness.reexecution import Reexecution
+from ..harness.reexecution import Delivery, Derivation, Reexecution, Rerun
 from ..harness.verdicts import Anomaly, Evidence, Status, Tally, Verdict, tally
 
 
@@ -23,9 +27,11 @@ def judge_gap(case: Case, guarantee: Guarantee) -> Verdict:
     every = guarantee.within.count if isinstance(guarantee.within, Events) else case.checkpoint_every
     reexecution = case.collation.reexecution
     if reexecution is None or every is None:
-        reason = "the subject declares no checkpoint interval" if reexecution else "the subject cannot be executed again"
+        reason = (
+            "the subject declares no checkpoint interval" if reexecution else "the subject cannot be executed again"
+        )
         return Verdict(guarantee, Status.UNKNOWN, case.collation.observables, "", reason=reason)
-    rolled_back = list(_rolled_back(reexecution, 2 * every))
+    rolled_back = [] if case.collation.incomplete else list(_rolled_back(reexecution, 2 * every))
     found = _common(case, reexecution)
     if rolled_back:
         found += (tally(Anomaly.STATE_ROLLBACK, len(rolled_back), rolled_back),)
@@ -35,7 +41,8 @@ def judge_gap(case: Case, guarantee: Guarantee) -> Verdict:
 def judge_amnesia(case: Case, guarantee: Guarantee) -> Verdict:
     """As gap recovery, without a bound: a crashed slice may have started blank.
 
-    Each incarnation is still a run over one contiguous interval per channel, and nothing counts twice.
+    Each incarnation is still a run over one contiguous interval per channel, and nothing counts twice; what a receiver
+    passes over without a crash is lost beyond that.
     (StreamMine3G, section 2.2.2.)
     """
     reexecution = case.collation.reexecution
@@ -52,38 +59,121 @@ def _holds(case: Case) -> str:
 
 def _common(case: Case, reexecution: Reexecution) -> tuple[Tally, ...]:
     found = case.collation.tallies("duplicate_effects", "duplicate_outputs", "phantoms", "reordered")
-    holes = list(_holes(reexecution))
+    holes = list(_holes(reexecution, complete=not case.collation.incomplete))
     if holes:
         found += (tally(Anomaly.LOST_INPUT, len(holes), holes),)
     return found
 
 
-def _holes(reexecution: Reexecution) -> Iterator[Evidence]:
-    """Places where an incarnation took something, left out the next of the same channel, and went on after it."""
-    for slice_id, reruns in reexecution.reruns.items():
+@dataclass(frozen=True)
+class _Stretch:
+    """What one incarnation of a receiver took from one incarnation upstream."""
+
+    upstream: str
+    incarnation: int
+    to: str
+    where: str
+    seqs: Sequence[int]
+    opens: bool
+    """It is the first to have opened the channel: until then, the outputs waited."""
+    survives: bool
+    """Neither end was replaced."""
+    ordered: bool
+    """Its order says something that no tally says."""
+    has: Callable[[], Collection[Derivation | None]]
+    """Everything that it ever had, from whomever."""
+
+
+def _holes(reexecution: Reexecution, complete: bool) -> Iterator[Evidence]:
+    """Where a receiver passed over outputs though no crash stood between it and them.
+
+    What it takes of one incarnation upstream is contiguous. It begins with the first output, for the one who opens the
+    channel first, and ends with the last one where neither end was replaced. What it has from elsewhere is not passed
+    over.
+    """
+    for stretch in _stretches(reexecution):
+        seqs = stretch.seqs
+        whole = stretch.survives and complete
+        if not seqs and not (stretch.opens and whole):
+            continue
+        low = 0 if stretch.opens else seqs[0]
+        high = sys.maxsize if whole else seqs[-1]
+        taken = set(seqs)
+        passed = [(seq, d) for seq, d in _made(reexecution, stretch) if low <= seq <= high and seq not in taken]
+        has = stretch.has() if passed else ()
+        missing = [seq for seq, derivation in passed if derivation not in has]
+        disorder = stretch.ordered and any(later <= earlier for earlier, later in pairwise(seqs))
+        if missing or disorder:
+            took = f"#{seqs[0]:,} to #{seqs[-1]:,}" if seqs else "nothing"
+            but = f"not #{missing[0]:,}, and no crash came between" if missing else "not in order"
+            yield Evidence(f"took {took} of {stretch.upstream}#{stretch.incarnation}, but {but}", stretch.where)
+
+
+def _stretches(reexecution: Reexecution) -> Iterator[_Stretch]:
+    topology = reexecution.topology
+    for to, reruns in reexecution.reruns.items():
         for rerun in reruns.values():
-            bounds: dict[tuple[str, int], list[int]] = {}
+            took: dict[tuple[str, int], list[int]] = {}
             for intake in rerun.intakes:
-                sender = (intake.record.upstream, intake.record.upstream_incarnation)
-                bounds.setdefault(sender, []).extend(intake.seqs)
-            for (upstream, incarnation), seqs in bounds.items():
-                sent = _sent(reexecution, upstream, incarnation, slice_id, seqs[0], seqs[-1])
-                if sent != seqs:
-                    missing = sorted(set(sent) - set(seqs))
-                    yield Evidence(
-                        f"took {upstream}#{incarnation} #{seqs[0]:,} to #{seqs[-1]:,}, but not "
-                        + (f"#{missing[0]:,}" if missing else "in order"),
-                        f"{slice_id}#{rerun.number}",
+                record = intake.record
+                took.setdefault((record.upstream, record.upstream_incarnation), []).extend(intake.seqs)
+            for upstream in topology.upstream(to):
+                senders = reexecution.reruns.get(upstream, {1: None})
+                for incarnation, sender in senders.items():
+                    up_before = sender is None or sender.started_at <= rerun.started_at
+                    yield _Stretch(
+                        upstream,
+                        incarnation,
+                        to,
+                        f"{to}#{rerun.number}",
+                        took.get((upstream, incarnation), ()),
+                        rerun.number == 1 or not up_before,
+                        rerun.number == max(reruns) and incarnation == max(senders),
+                        True,
+                        partial(_lineage, rerun),
                     )
+    for channel, deliveries in reexecution.deliveries.items():
+        upstream, _, sink = channel.partition(">")
+        delivered: dict[int, list[int]] = {}
+        for delivery in deliveries:
+            rows = delivery.record.rows
+            delivered.setdefault(delivery.record.incarnation, []).extend(row.seq for row in rows)
+        senders = reexecution.reruns.get(upstream, {1: None})
+        for incarnation in senders:
+            yield _Stretch(
+                upstream,
+                incarnation,
+                sink,
+                channel,
+                delivered.get(incarnation, ()),
+                True,
+                incarnation == max(senders),
+                False,
+                partial(_derivations, deliveries),
+            )
 
 
-def _sent(reexecution: Reexecution, upstream: str, incarnation: int, to: str, first: int, last: int) -> list[int]:
-    sender = reexecution.reruns.get(upstream, {}).get(incarnation)
+def _lineage(rerun: Rerun) -> set[Derivation | None]:
+    return set(rerun.lineage())
+
+
+def _derivations(deliveries: Sequence[Delivery]) -> set[Derivation | None]:
+    return {derivation for delivery in deliveries for derivation in delivery.derivations}
+
+
+def _made(reexecution: Reexecution, stretch: _Stretch) -> Iterable[tuple[int, Derivation]]:
+    """What the incarnation upstream made for the receiver itself, and of an inherited log what the receiver took."""
+    sender = reexecution.reruns.get(stretch.upstream, {}).get(stretch.incarnation)
     if sender is not None:
-        return [event.seq for event in sender.channel(to, first, last)[0]]
-    events = reexecution.offered.get(upstream, ())
+        first = min(sender.first_seq, stretch.seqs[0]) if stretch.seqs else sender.first_seq
+        events, derivations = sender.channel(stretch.to, first, sys.maxsize)
+        return zip((event.seq for event in events), derivations, strict=True)
     receivers = reexecution.topology.receivers
-    return [e.seq for e in events if first <= e.seq <= last and to in receivers(upstream, e.key)]
+    return (
+        (event.seq, (event.source, event.seq))
+        for event in reexecution.offered.get(stretch.upstream, ())
+        if stretch.to in receivers(stretch.upstream, event.key)
+    )
 
 
 def _rolled_back(reexecution: Reexecution, allowed: int) -> Iterator[Evidence]:
