@@ -1,7 +1,7 @@
 """Schemes that are broken on purpose, each by one rule of its protocol: what a harness must catch.
 
-They stand apart from the schemes and are data. A mutant claims what its scheme claims, or more, and does not keep it: some
-schedule of crashes shows the anomaly that it names.
+They stand apart from the schemes and are data. A mutant claims what its scheme claims, or more, and does not keep it:
+some schedule of crashes shows the anomaly that it names.
 """
 
 from __future__ import annotations
@@ -52,9 +52,7 @@ def _checkpointing(
     policy = subject.components[Role.OPERATOR].checkpointing
     assert policy is not None
     contents = policy.contents - {without}
-    return _changed(
-        subject, checkpointing=Checkpointing(policy.every, contents, acknowledge or policy.acknowledge)
-    )
+    return _changed(subject, checkpointing=Checkpointing(policy.every, contents, acknowledge or policy.acknowledge))
 
 
 def _masked(topology: Topology, every: Events) -> SchemeSubject:
