@@ -330,7 +330,7 @@ class SimulatedWorld:
         for target in targets:
             node = self._node_of(target)
             if node is None or not node.alive:
-                bites.append(Bite(target, None if node is None else node.name, (), outstanding, gone=False))
+                bites.append(Bite(target, None, (), outstanding, gone=False))
             elif node not in hit:
                 hit.append(node)
                 bites.append(Bite(target, node.name, tuple(node.host.slices), outstanding, gone=True))
