@@ -1,0 +1,149 @@
+"""What the tests in the simulator share: small cases of every scheme, and schedules drawn from a seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from random import Random
+
+from streamproof.faults import FAULTS
+from streamproof.faults.crash import crash
+from streamproof.harness.addresses import Moment
+from streamproof.harness.census import Reached, census
+from streamproof.harness.collation import Collation
+from streamproof.harness.guarantees import Guarantee, implied
+from streamproof.harness.history import History
+from streamproof.harness.model import Topology
+from streamproof.harness.oracle import Case, judge
+from streamproof.harness.quantities import Duration, Events, events
+from streamproof.harness.running import run_in_memory
+from streamproof.harness.scenario import Scenario
+from streamproof.harness.schedule import Fault
+from streamproof.harness.simulated.cluster import SimulatedCluster
+from streamproof.harness.simulated.world import SimulationOptions
+from streamproof.harness.subject import SchemeSubject
+from streamproof.harness.verdicts import Status, Verdict
+from streamproof.harness.workload import Workload
+from streamproof.oracles import ORACLES
+from streamproof.reference_impls.amnesia import amnesia
+from streamproof.reference_impls.gap import gap
+from streamproof.reference_impls.passive_replication import passive_replication
+from streamproof.scenarios.trace import trace
+from streamproof.scenarios.word_count import word_count
+from streamproof.scenarios.workloads import numbered, text, words
+
+KINDS = {kind.name: kind for kind in FAULTS}
+JUDGES = {oracle.guarantee: oracle for oracle in ORACLES}
+EVERY = events(8)
+"""Small enough for several checkpoints in a small workload."""
+
+SCHEMES: dict[str, Callable[[Topology], SchemeSubject]] = {
+    "amnesia": amnesia,
+    "gap": lambda topology: gap(topology, checkpoint_every=EVERY),
+    "passive-replication": lambda topology: passive_replication(topology, checkpoint_every=EVERY),
+    "passive-replication-masked": lambda topology: passive_replication(
+        topology, checkpoint_every=EVERY, sink_filter=True
+    ),
+}
+WORKLOADS: dict[str, tuple[Callable[[], Topology], Workload]] = {
+    "word-count-words": (word_count, words(vocabulary=12, events=32, batch=4)),
+    "word-count-zen": (word_count, text("zen", events=8, batch=1)),
+    "trace-numbered": (trace, numbered(events=32, batch=4)),
+}
+CASES = [f"{scheme}/{workload}" for scheme in SCHEMES for workload in WORKLOADS]
+LOSSY = ("amnesia", "gap")
+
+SLOW_SOURCE = SimulationOptions(offer_interval=3_000)
+"""So slow that a recovery is over long before the input is."""
+WORLDS = {
+    "usual": SLOW_SOURCE,
+    "one-node": replace(SLOW_SOURCE, nodes=1),
+    "a-node-each": replace(SLOW_SOURCE, nodes=4),
+    "noticed-at-once": replace(SLOW_SOURCE, detection=0, redeployment=0, restart_node_after=0, control_delay=50),
+    "noticed-late": replace(SLOW_SOURCE, detection=30_000, redeployment=10_000, restart_node_after=40_000),
+    "slow-disks": replace(SLOW_SOURCE, disk_delay=(5_000, 20_000)),
+    "slow-links": replace(SLOW_SOURCE, link_delay=(100, 12_000), detection=500, redeployment=500, control_delay=100),
+    "fast-source": SimulationOptions(offer_interval=10),
+    "nodes-lost-for-good": replace(SLOW_SOURCE, nodes=5, restart_node_after=None),
+}
+
+
+def subject_of(case: str) -> SchemeSubject:
+    scheme, _, workload = case.partition("/")
+    return SCHEMES[scheme](WORKLOADS[workload][0]())
+
+
+@cache
+def scenario_of(case: str) -> Scenario:
+    """A case without faults."""
+    return Scenario(subject_of(case), WORKLOADS[case.partition("/")[2]][1])
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A run with its verdicts: of every guarantee that is claimed, and of all that these imply."""
+
+    scenario: Scenario
+    history: History
+    collation: Collation
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def claim(self) -> Verdict:
+        return self.verdicts[0]
+
+    @property
+    def lost(self) -> int:
+        return self.collation.lost_state.count + self.collation.lost_output.count
+
+    def verdict(self, guarantee: str) -> Verdict:
+        case = Case(self.history, self.collation, self.scenario.subject.checkpoint_every, virtual_time=True)
+        return judge(case, [Guarantee(guarantee)], JUDGES)[0]
+
+    def alarms(self) -> list[str]:
+        return [f"{v.guarantee}: {v.summary}: {v.anomalies}" for v in self.verdicts if v.status is Status.VIOLATED]
+
+
+def run(scenario: Scenario, schedule: Sequence[Fault], *, seed: int = 1, world: str = "usual") -> Judged:
+    planned = replace(scenario, faults=tuple(schedule))
+    history, judgement = run_in_memory(planned, SimulatedCluster(WORLDS[world]), KINDS, JUDGES, seed=seed)
+    return judged(planned, history, judgement.collation)
+
+
+def judged(scenario: Scenario, history: History, collation: Collation) -> Judged:
+    case = Case(history, collation, scenario.subject.checkpoint_every, virtual_time=True)
+    weaker = {name for guarantee in scenario.claimed for name in implied(guarantee.name)}
+    weaker -= {guarantee.name for guarantee in scenario.claimed}
+    guarantees = [*scenario.claimed, *(Guarantee(name) for name in sorted(weaker))]
+    return Judged(scenario, history, collation, tuple(judge(case, guarantees, JUDGES)))
+
+
+def addresses(
+    scenario: Scenario, schedule: Sequence[Fault] = (), *, seed: int = 1, world: str = "usual"
+) -> tuple[Reached, ...]:
+    return census(scenario, KINDS, seed=seed, schedule=schedule, options=WORLDS[world])
+
+
+def drawn(scenario: Scenario, seed: int, world: str) -> tuple[Fault, ...]:
+    """One to three crashes, each of one slice or of several at the same time.
+
+    When: mostly at an address that the run passes once the crashes before it have struck, so that it is a recovery that
+    is hit; else at any address of that run, at a time, or after a number of events.
+    """
+    random = Random(seed)
+    actors = scenario.subject.actors
+    schedule: list[Fault] = []
+    for _ in range(random.randint(1, 3)):
+        fault = crash(*random.sample(actors, random.choice((1, 1, 1, 2, 2, len(actors)))))
+        when = random.choice(("recovering", "recovering", "recovering", "address", "time", "events"))
+        if when == "time":
+            schedule.append(fault.after(Duration(random.randrange(40_000))))
+        elif when == "events":
+            schedule.append(fault.after(Events(random.randint(1, 30))))
+        else:
+            reached = addresses(scenario, schedule, seed=seed, world=world)
+            recovering = [r for r in reached if len(r.after) == len(schedule)]
+            where = random.choice(recovering if when == "recovering" and recovering else reached)
+            schedule.append(fault.at(Moment.exactly(where.address)))
+    return tuple(schedule)
