@@ -1,4 +1,4 @@
-"""The schemes keep what they claim under every crash that the simulator can place, and are seen to lose what they may."""
+"""The schemes keep what they claim under every crash that the simulator can place, and lose what they may."""
 
 import pytest
 
