@@ -100,8 +100,8 @@ def trace_masked() -> Scenario:
 def query_at_source_commit() -> Scenario:
     """A query's driver dies when Spark commits the third batch to the source: the failure shows nowhere.
 
-    By then that batch is in the commit log, and the fourth is only planned, in the offset log. Nothing of it has been given to
-    the sink, so the driver's successor gives it for the first time.
+    By then that batch is in the commit log, and the fourth is only planned, in the offset log. Nothing of it has been
+    given to the sink, so the driver's successor gives it for the first time.
     """
     return Scenario(
         subject=query_word_count(),
@@ -112,10 +112,10 @@ def query_at_source_commit() -> Scenario:
 
 
 def query_after_write() -> Scenario:
-    """A query's driver dies when the sink has taken the third batch, and Spark has not been told: the batch comes again.
+    """A query's driver dies when the sink has taken the third batch, and Spark does not know: the batch comes again.
 
-    It is in the offset log and not in the commit log, so the driver's successor runs it again, on the same input and from the
-    state before it. Counts are right, and the sink, which takes whatever it is given, has the same rows twice.
+    It is in the offset log and not in the commit log, so the driver's successor runs it again, on the same input and
+    from the state before it. Counts are right, and the sink, which takes whatever it is given, has the rows twice.
     """
     return Scenario(
         subject=query_word_count(),

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, replace
 
 from ..cluster import Run
 from ..errors import Unsupported
+from ..query import Query
 from ..scenario import Scenario
 from ..subject import Deployment, SchemeSubject
 from .machine import find_java, find_spark
 from .processes import EmbeddedOptions, SparkProcesses
+from .query import deploy_query
 from .scheme import deploy_scheme
 from .settings import profile_settings
+
+_SCHEMES, _QUERIES = "slices", "tuned"
+"""The profiles of settings that the two kinds of subject run with."""
 
 
 class EmbeddedCluster:
@@ -29,22 +34,24 @@ class EmbeddedCluster:
     def check(self, scenario: Scenario) -> None:
         find_java()
         find_spark()
-        if not isinstance(scenario.subject, SchemeSubject):
-            raise Unsupported(f"{scenario.subject.name} is a {scenario.subject.kind}, which embedded Spark cannot run")
+        subject = scenario.subject
+        if not isinstance(subject, SchemeSubject | Query):
+            raise Unsupported(f"{subject.name} is a {subject.kind}, which embedded Spark cannot run")
+        if isinstance(subject, Query) and scenario.workload.rate is not None:
+            raise Unsupported(f"{subject.name} takes its batches as fast as it can: leave out the workload's rate")
 
     def describe(self) -> Mapping[str, object]:
-        options = self._options_for_slices()
-        settings = profile_settings(options.profile, options.worker_memory_mb)
-        return {"cluster": self.name, **asdict(options), "settings": settings}
+        memory = self.options.worker_memory_mb
+        settings = {profile: profile_settings(profile, memory) for profile in (_SCHEMES, _QUERIES)}
+        options = {name: value for name, value in asdict(self.options).items() if name != "profile"}
+        return {"cluster": self.name, **options, "settings": settings}
 
     @contextmanager
     def deploy(self, run: Run) -> Iterator[Deployment]:
         assert run.folder is not None
-        with (
-            SparkProcesses(run.id, run.folder, self._options_for_slices()) as processes,
-            deploy_scheme(run, processes) as deployment,
-        ):
+        query = isinstance(run.scenario.subject, Query)
+        options = replace(self.options, profile=_QUERIES if query else _SCHEMES)
+        deploy: Callable[[Run, SparkProcesses], AbstractContextManager[Deployment]]
+        deploy = deploy_query if query else deploy_scheme
+        with SparkProcesses(run.id, run.folder, options) as processes, deploy(run, processes) as deployment:
             yield deployment
-
-    def _options_for_slices(self) -> EmbeddedOptions:
-        return replace(self.options, profile="slices")

@@ -14,31 +14,31 @@ HEARTBEAT_LIMIT = 2.0
 """Seconds of silence after which the manager takes a node for lost; a kill must be done within it."""
 
 
-class Join(msgspec.Struct, frozen=True, tag="join"):
+class Join(msgspec.Struct, frozen=True, tag="join", array_like=True):
     """Agent to manager: this node is here, and takes links there."""
 
     links: Place
 
 
-class Heartbeat(msgspec.Struct, frozen=True, tag="heartbeat"):
+class Heartbeat(msgspec.Struct, frozen=True, tag="heartbeat", array_like=True):
     """Agent to manager."""
 
 
-class Up(msgspec.Struct, frozen=True, tag="up"):
+class Up(msgspec.Struct, frozen=True, tag="up", array_like=True):
     """Agent to manager: this incarnation runs."""
 
     slice: str
     incarnation: int
 
 
-class StartSlice(msgspec.Struct, frozen=True, tag="start-slice"):
+class StartSlice(msgspec.Struct, frozen=True, tag="start-slice", array_like=True):
     """Manager to agent."""
 
     slice: str
     incarnation: int
 
 
-class Route(msgspec.Struct, frozen=True, tag="route"):
+class Route(msgspec.Struct, frozen=True, tag="route", array_like=True):
     """Manager to agents and harness: who speaks for a slice, and where it takes links."""
 
     slice: str
@@ -47,11 +47,11 @@ class Route(msgspec.Struct, frozen=True, tag="route"):
     links: Place
 
 
-class InspectAll(msgspec.Struct, frozen=True, tag="inspect-all"):
+class InspectAll(msgspec.Struct, frozen=True, tag="inspect-all", array_like=True):
     """Harness to manager to agents: record what you keep."""
 
 
-class NodeSeen(msgspec.Struct, frozen=True, tag="node-seen"):
+class NodeSeen(msgspec.Struct, frozen=True, tag="node-seen", array_like=True):
     """Manager to harness: a node has joined, or was lost."""
 
     node: str
@@ -69,7 +69,7 @@ class Begun(msgspec.Struct, frozen=True, tag="begun", array_like=True):
     """Monotonic clock of the machine, ns."""
 
 
-class Arrived(msgspec.Struct, frozen=True, tag="arrived"):
+class Arrived(msgspec.Struct, frozen=True, tag="arrived", array_like=True):
     """Host to controller: this point was reached; the host waits for `Go`, or for death."""
 
     address: Address
@@ -78,14 +78,14 @@ class Arrived(msgspec.Struct, frozen=True, tag="arrived"):
     """Whether the host vouches that this is the point."""
 
 
-class Failed(msgspec.Struct, frozen=True, tag="failed"):
+class Failed(msgspec.Struct, frozen=True, tag="failed", array_like=True):
     """Anyone to harness: this error of the taxonomy ends the run."""
 
     error: str
     message: str
 
 
-class Go(msgspec.Struct, frozen=True, tag="go"):
+class Go(msgspec.Struct, frozen=True, tag="go", array_like=True):
     """Controller to host."""
 
 

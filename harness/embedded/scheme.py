@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from pyspark import cloudpickle
-
 from ..addresses import Address
 from ..cluster import Live, Run
-from ..errors import DeadlinePassed, InvalidOperator, ProcessDied, StorageFailed
+from ..errors import DeadlinePassed
 from ..history import Bite, Drained
 from ..injection import FaultKind
 from ..model import Role
@@ -26,9 +23,10 @@ from ..subject import SchemeSubject
 from ..waiting import wait_until
 from ..wire import Greeting, decoded, frame, read_frame
 from .agent import NodeAgent
+from .deployments import HeldMachines, ended_by_itself, kill_targets, watched, write_plan
 from .executor import AgentPlan
 from .processes import SparkProcesses
-from .protocol import HEARTBEAT_LIMIT, Begun, InspectAll, NodeSeen, Route, driver_to_harness
+from .protocol import Begun, InspectAll, NodeSeen, Route, driver_to_harness
 from .run_server import RunServer, from_afar
 from .slices_driver import DriverPlan
 
@@ -101,9 +99,8 @@ class SchemeDeployment:
             nodes=self._processes.options.workers,
         )
         self._links = self.server.call(self._agent.listen())
-        self._driver = self._processes.start_driver(
-            "driver", "streamproof.harness.embedded.slices_driver", [str(self._write(plan))]
-        )
+        path = write_plan(self._processes.scratch / "plan.pickle", plan, "the topology")
+        self._driver = self._processes.start_driver("driver", "streamproof.harness.embedded.slices_driver", [str(path)])
         wait_until(
             self._watched(lambda: self._current.keys() >= set(self._operators)),
             READY_SECONDS,
@@ -151,31 +148,14 @@ class SchemeDeployment:
     def _watched(self, condition: Callable[[], bool]) -> Callable[[], bool]:
         """The condition, with an eye on what could end the run meanwhile."""
 
-        def look() -> bool:
+        def show() -> None:
             self._run.show(Live(self._progress.offered, self._progress.delivered, self.server.fault_in_force))
-            if self.server.failure is not None:
-                raise self.server.failure
+
+        def tend() -> None:
             if self._driver.poll() is not None:
-                raise ProcessDied(
-                    f"the driver ended by itself with status {self._driver.poll()}; its log is {self._driver.stderr}"
-                )
-            return condition()
+                raise ended_by_itself(self._driver, self.server)
 
-        return look
-
-    def _write(self, plan: DriverPlan) -> Path:
-        """Put the plan where only this user can read it: it holds the run's token."""
-        try:
-            body = cloudpickle.dumps(plan)
-        except Exception as error:
-            raise InvalidOperator(f"the topology cannot be sent to Spark: {type(error).__name__}: {error}") from error
-        path = self._processes.scratch / "plan.pickle"
-        try:
-            path.touch(mode=0o600)
-            path.write_bytes(body)
-        except OSError as error:
-            raise StorageFailed(f"cannot write {path}: {error.strerror}") from error
-        return path
+        return watched(condition, self.server, show, tend)
 
     # In the server's loop
 
@@ -228,40 +208,21 @@ class SchemeDeployment:
     # Faults
 
     def _inflict(self, kind: FaultKind, fault: Fault, exact: bool) -> list[Bite]:
-        return kind.inflict(_Machines(self, exact), fault)
+        return kind.inflict(HeldMachines(self._crash, exact), fault)
 
-    def crash(self, targets: Sequence[str], exact: bool) -> list[Bite]:
-        outstanding = not self._progress.drained(self._current)
-        nodes = {target: self._node_of.get(target, target) for target in targets}
-        known = self._processes.nodes()
-        hit = sorted({node for node in nodes.values() if node in known})
-        began = self.server.clock()
-        with ThreadPoolExecutor(max_workers=max(1, len(hit))) as pool:
-            proofs = dict(zip(hit, pool.map(self._processes.kill_node, hit), strict=True))
-        quick = self.server.clock() - began < HEARTBEAT_LIMIT * 1e6
-        bites: list[Bite] = []
-        for target, node in nodes.items():
-            actors = tuple(s for s, runs_on in self._node_of.items() if runs_on == node)
-            for actor in actors:
+    def _crash(self, targets: Sequence[str], exact: bool) -> list[Bite]:
+        bites = kill_targets(
+            self._processes,
+            self.server.clock,
+            self._node_of,
+            targets,
+            outstanding=not self._progress.drained(self._current),
+            exact=exact,
+        )
+        for bite in bites:
+            for actor in bite.actors:
                 self._current.pop(actor, None)
-            proof = proofs.get(node)
-            if proof is None:
-                bites.append(Bite(target, None, (), outstanding, gone=False))
-            elif not any(bite.node == node for bite in bites):
-                pids = tuple(process.pid for process in proof.processes)
-                bites.append(Bite(target, node, actors, outstanding, proof.bit, pids, held_at_address=exact and quick))
         return bites
-
-
-class _Machines:
-    """The cluster, as a kind of fault sees it while a point is held."""
-
-    def __init__(self, deployment: SchemeDeployment, exact: bool) -> None:
-        self._deployment = deployment
-        self._exact = exact
-
-    def crash(self, targets: Sequence[str]) -> list[Bite]:
-        return self._deployment.crash(targets, self._exact)
 
 
 class _Here:

@@ -1,0 +1,103 @@
+"""What deployments on embedded Spark have in common, whatever the subject is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark import cloudpickle
+
+from ..errors import InvalidOperator, ProcessDied, StorageFailed, StreamproofError
+from ..history import Bite
+from ..recorder import Clock
+from .processes import DriverProcess, SparkProcesses
+from .protocol import HEARTBEAT_LIMIT
+from .run_server import RunServer
+
+
+def watched(
+    condition: Callable[[], bool], server: RunServer, show: Callable[[], None], tend: Callable[[], None]
+) -> Callable[[], bool]:
+    """The condition, with an eye on what could end the run meanwhile. `tend` looks after the driver."""
+
+    def look() -> bool:
+        show()
+        if server.failure is not None:
+            raise server.failure
+        if condition():
+            return True
+        tend()
+        return False
+
+    return look
+
+
+def ended_by_itself(driver: DriverProcess, server: RunServer) -> StreamproofError:
+    """Why a driver is gone that nobody killed: what it said last, else that it died."""
+    return server.failure or ProcessDied(
+        f"the driver ended by itself with status {driver.poll()}; its log is {driver.stderr}"
+    )
+
+
+def write_private(path: Path, body: bytes) -> Path:
+    """Put something where only this user can read it: it holds the run's token."""
+    try:
+        path.touch(mode=0o600)
+        path.write_bytes(body)
+    except OSError as error:
+        raise StorageFailed(f"cannot write {path}: {error.strerror}") from error
+    return path
+
+
+def write_plan(path: Path, plan: object, what: str) -> Path:
+    """Leave a driver its plan. Raises InvalidOperator when the user's code in it cannot be pickled."""
+    try:
+        body: bytes = cloudpickle.dumps(plan)  # type: ignore[no-untyped-call]
+    except Exception as error:
+        raise InvalidOperator(f"{what} cannot be sent to Spark: {type(error).__name__}: {error}") from error
+    return write_private(path, body)
+
+
+@dataclass(frozen=True)
+class HeldMachines:
+    """The cluster, as a kind of fault sees it while a point is held."""
+
+    kill: Callable[[Sequence[str], bool], list[Bite]]
+    exact: bool
+
+    def crash(self, targets: Sequence[str]) -> list[Bite]:
+        return self.kill(targets, self.exact)
+
+
+def kill_targets(
+    processes: SparkProcesses,
+    clock: Clock,
+    node_of: Mapping[str, str],
+    targets: Sequence[str],
+    *,
+    outstanding: bool,
+    exact: bool,
+) -> list[Bite]:
+    """SIGKILL the nodes that run these actors, or that have these names, all at once.
+
+    `node_of` says which actor runs where.
+    """
+    nodes = {target: node_of.get(target, target) for target in targets}
+    known = processes.nodes()
+    hit = sorted({node for node in nodes.values() if node in known})
+    began = clock()
+    with ThreadPoolExecutor(max_workers=max(1, len(hit))) as pool:
+        proofs = dict(zip(hit, pool.map(processes.kill_node, hit), strict=True))
+    quick = clock() - began < HEARTBEAT_LIMIT * 1e6
+    bites: list[Bite] = []
+    for target, node in nodes.items():
+        proof = proofs.get(node)
+        if proof is None:
+            bites.append(Bite(target, None, (), outstanding, gone=False))
+        elif not any(bite.node == node for bite in bites):
+            actors = tuple(actor for actor, runs_on in node_of.items() if runs_on == node)
+            pids = tuple(process.pid for process in proof.processes)
+            bites.append(Bite(target, node, actors, outstanding, proof.bit, pids, held_at_address=exact and quick))
+    return bites

@@ -1,0 +1,275 @@
+"""A query on embedded Spark: two reference runs in a driver of their own, then the judged run in a driver under fault.
+
+The harness starts the driver again whenever a fault has taken it, as its next incarnation on the same checkpoint.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from ..addresses import Moment, Point
+from ..cluster import Live, Run
+from ..errors import DeadlinePassed, StorageFailed
+from ..history import Bite, Drained
+from ..injection import FaultKind
+from ..quantities import Duration
+from ..query import Query
+from ..records import Delivered, Ended, Offered, Record, Refused
+from ..references import DRIVER, REFERENCES, SINK
+from ..schedule import Fault
+from ..waiting import wait_until
+from ..wire import Greeting, decoded, frame, read_frame
+from .deployments import HeldMachines, ended_by_itself, kill_targets, watched, write_plan, write_private
+from .processes import DriverProcess, SparkProcesses
+from .protocol import Arrived, Begun, Failed, Go
+from .query_driver import SOURCE, QueryPlan, QueryRun
+from .query_source import SourcePlan, write_events
+from .run_server import RunServer, from_afar
+
+REFERENCE_DRIVER = "reference"
+READY_SECONDS = 90.0
+_SETTINGS = {
+    # The state's partitions; each costs every batch a task.
+    "spark.sql.shuffle.partitions": "2",
+    # Batch n of the source is to be Spark's batch n.
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+}
+
+_from_driver = msgspec.msgpack.Decoder(Record | Begun | Arrived | Failed)
+
+
+@contextmanager
+def deploy_query(run: Run, processes: SparkProcesses) -> Iterator[QueryDeployment]:
+    """Serve one run on a cluster that is up."""
+    deployment = QueryDeployment(run, processes)
+    with deployment.server:
+        yield deployment
+
+
+class QueryDeployment:
+    """One run. Its methods are called from the harness's thread; everything else happens in the server's loop."""
+
+    def __init__(self, run: Run, processes: SparkProcesses) -> None:
+        subject = run.scenario.subject
+        assert isinstance(subject, Query)
+        assert run.folder is not None
+        self._run = run
+        self._query = subject
+        self._folder: Path = run.folder
+        self._processes = processes
+        events = [event for batch in run.scenario.workload.batches(SOURCE) for event in batch]
+        self._batches = [events[i : i + subject.batch_events] for i in range(0, len(events), subject.batch_events)]
+        self._events = len(events)
+        self._incarnation = 0
+        """Of the judged driver: the newest that was started."""
+        self._conversations = 0
+        """Connections of its that have not been heard to their end."""
+        self._doomed = False
+        """A fault is killing it, or has killed it."""
+        self._down = False
+        """It has been killed, and the timeline says so."""
+        self._go = asyncio.Event()
+        self._ended: dict[str, int] = {}
+        self._positions: dict[str, int] = {}
+        """How many rows each sink has been delivered."""
+        self._offered = 0
+        self.server = RunServer(
+            run.recorder,
+            tuple(run.scenario.faults),
+            run.kinds,
+            self._inflict,
+            self._noted,
+            others={"driver": self._hear_driver},
+        )
+
+    # The life cycle
+
+    def prepare(self) -> None:
+        """Raises DeadlinePassed or ProcessDied when a driver does not come up, InvalidOperator when the query fails."""
+        self._write_input()
+        reference = self._launch_references()
+        wait_until(
+            self._watched(lambda: self._ended.keys() >= set(REFERENCES), reference),
+            READY_SECONDS + 2 * self._run.scenario.deadline.seconds,
+            "two runs without failures",
+            lambda: f"rows delivered: {self._positions}",
+        )
+        self._launch()
+        wait_until(self._watched(lambda: self._conversations > 0), READY_SECONDS, "the driver to come up")
+
+    def start(self) -> None:
+        self.server.start_timers()
+        self.server.call(self._offer())
+
+    def drained(self, deadline: Duration) -> bool:
+        """Raises what ended the run early: InvalidOperator, ProcessDied."""
+        try:
+            wait_until(self._watched(self._has_ended), deadline.seconds, "the end of the input to pass through")
+        except DeadlinePassed:
+            return False
+        self._run.recorder.log(Drained(self.server.clock.stamp()))
+        return True
+
+    def waiting_for(self) -> str:
+        if self._has_ended():
+            return "nothing"
+        rows = self._positions.get(SINK, 0)
+        return f"{DRIVER}#{self._incarnation} has not come to the end of its input; {rows:,} rows were delivered"
+
+    def stop(self) -> None:
+        """What the query keeps is what it has delivered; there is nothing to collect."""
+        self.server.missed()
+
+    def _has_ended(self) -> bool:
+        return self._ended.get(DRIVER) == self._incarnation
+
+    def _watched(self, condition: Callable[[], bool], reference: DriverProcess | None = None) -> Callable[[], bool]:
+        def show() -> None:
+            self._run.show(Live(self._offered, self._positions.get(SINK, 0), self.server.fault_in_force))
+
+        def tend() -> None:
+            if reference is None:
+                self._tend()
+            elif reference.poll() is not None and not condition():
+                raise ended_by_itself(reference, self.server)
+
+        return watched(condition, self.server, show, tend)
+
+    def _tend(self) -> None:
+        """Start the driver again when a fault has taken it and everything that it said has been heard."""
+        if self._driver.poll() is None or self._has_ended():
+            return
+        if not self._doomed:
+            raise ended_by_itself(self._driver, self.server)
+        if self._down and not self._conversations:
+            self.server.call(self._lost())
+            self._launch()
+
+    async def _lost(self) -> None:
+        self.server.node_seen(DRIVER, False, time.monotonic_ns())
+
+    # Drivers
+
+    def _write_input(self) -> None:
+        self._input = self._folder / "input.arrow"
+        try:
+            write_events(self._input, self._batches)
+        except OSError as error:
+            raise StorageFailed(f"cannot write {self._input}: {error.strerror or error}") from error
+
+    def _launch_references(self) -> DriverProcess:
+        return self._start(REFERENCE_DRIVER, 1, tuple(self._plan_run(REFERENCE_DRIVER, r, r, 1) for r in REFERENCES))
+
+    def _launch(self) -> None:
+        """Start the judged driver, as its next incarnation."""
+        self._doomed = self._down = False
+        self._incarnation += 1
+        run = self._plan_run(DRIVER, DRIVER, SINK, self._incarnation, self.server.armed)
+        self._driver = self._start(DRIVER, self._incarnation, (run,))
+
+    def _plan_run(self, node: str, actor: str, sink: str, incarnation: int, armed: tuple[Moment, ...] = ()) -> QueryRun:
+        source = SourcePlan(
+            str(self._input.resolve()),
+            len(self._batches),
+            node,
+            actor,
+            incarnation,
+            self.server.token,
+            self.server.place,
+            armed,
+        )
+        path = write_private(self._processes.scratch / f"{actor}.{incarnation}.json", msgspec.json.encode(source))
+        checkpoint = (self._folder / "checkpoints" / actor).resolve()
+        return QueryRun(actor, sink, checkpoint, path.resolve(), armed, waits=actor == DRIVER)
+
+    def _start(self, node: str, incarnation: int, runs: tuple[QueryRun, ...]) -> DriverProcess:
+        plan = QueryPlan(self.server.token, self.server.place, node, incarnation, self._query, self._events, runs)
+        path = self._processes.scratch / f"{node}.{incarnation}.pickle"
+        write_plan(path, plan, f"the query {self._query.name!r}")
+        module = "streamproof.harness.embedded.query_driver"
+        return self._processes.start_driver(node, module, [str(path.resolve())], settings=_SETTINGS)
+
+    # In the server's loop
+
+    async def _offer(self) -> None:
+        for batch in self._batches:
+            self.server.note(Offered(SOURCE, batch))
+        self._go.set()
+
+    async def _hear_driver(
+        self, greeting: Greeting, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        judged = greeting.node == DRIVER
+        self._conversations += judged
+        try:
+            while (body := await read_frame(reader)) is not None:
+                message = decoded(_from_driver, body)
+                if judged and greeting.incarnation != self._incarnation:
+                    self._refuse(greeting, message)
+                    return
+                await self._heard(greeting, message, writer)
+        finally:
+            self._conversations -= judged
+
+    async def _heard(
+        self, greeting: Greeting, message: Record | Begun | Arrived | Failed, writer: asyncio.StreamWriter
+    ) -> None:
+        match message:
+            case Begun(when=when):
+                self.server.node_seen(greeting.node, True, when)
+                self.server.placed(greeting.node, message)
+            case Arrived(address=address, taken=taken, exact=exact):
+                if address.point is Point.STARTED:
+                    await self._go.wait()
+                self.server.arrived(address, taken, exact)
+                writer.write(frame(Go()))
+            case Failed():
+                self.server.fail(from_afar(message))
+                writer.write(frame(Go()))
+            case Delivered(sink=sink, rows=rows):
+                position = self._positions.get(sink, 0)
+                self._positions[sink] = position + len(rows)
+                self.server.note(msgspec.structs.replace(message, position=position))
+            case _:
+                self.server.note(message)
+
+    def _refuse(self, greeting: Greeting, message: object) -> None:
+        """Fencing: a replaced driver cannot speak for its successor."""
+        what = type(message).__name__.lower()
+        self.server.note(Refused("recorder", self._incarnation, greeting.node, greeting.incarnation, what))
+
+    def _noted(self, record: Record) -> None:
+        match record:
+            case Ended(slice=actor, incarnation=incarnation):
+                self._ended[actor] = incarnation
+            case Offered(events=events):
+                self._offered += len(events)
+
+    # Faults
+
+    def _inflict(self, kind: FaultKind, fault: Fault, exact: bool) -> list[Bite]:
+        return kind.inflict(HeldMachines(self._crash, exact), fault)
+
+    def _crash(self, targets: Sequence[str], exact: bool) -> list[Bite]:
+        self._doomed = self._doomed or DRIVER in targets
+        bites = kill_targets(
+            self._processes,
+            self.server.clock,
+            {DRIVER: DRIVER},
+            targets,
+            outstanding=not self._has_ended(),
+            exact=exact,
+        )
+        if DRIVER in targets:
+            # Once the timeline has the fault.
+            asyncio.get_running_loop().call_soon(self._mark_down)
+        return bites
+
+    def _mark_down(self) -> None:
+        self._down = True

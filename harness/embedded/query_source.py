@@ -1,0 +1,122 @@
+"""The replayable source of a query: numbered events from a file that the harness wrote, one micro-batch at a time.
+
+Spark runs the reader in a child process of the driver's JVM, and its `read` in the executors' Python workers. An offset
+is the number of batches so far. With batches that are never empty, batch n of the source is Spark's batch n.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
+
+from ..addresses import Address, Moment, Point, Side
+from ..errors import OwnFailure
+from ..model import Event
+from ..wire import VERSION, BlockingConnection, Greeting, Place
+from .protocol import Arrived
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+FORMAT = "streamproof-events"
+_COLUMNS = {"key": pa.string(), "value": pa.string(), "seq": pa.int64(), "time": pa.int64()}
+
+
+class SourcePlan(msgspec.Struct, frozen=True):
+    """What the reader needs to know.
+
+    It holds the run's token, so it is handed over in a file that only this user can read; Spark may log options.
+    """
+
+    events: str
+    batches: int
+    node: str
+    actor: str
+    incarnation: int
+    token: str
+    harness: Place
+    armed: tuple[Moment, ...]
+
+
+def write_events(path: Path, batches: Sequence[Sequence[Event]]) -> None:
+    """One record batch for each micro-batch. Values that are no strings are written as JSON."""
+    schema = pa.schema(list(_COLUMNS.items()))
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
+        for events in batches:
+            columns = (
+                [event.key for event in events],
+                [_text(event.value) for event in events],
+                [event.seq for event in events],
+                [event.time for event in events],
+            )
+            writer.write_batch(pa.record_batch([*map(pa.array, columns, schema.types)], schema=schema))
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+class EventSource(DataSource):
+    """`spark.readStream.format("streamproof-events").option("plan", PATH)`."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> str:
+        return "key string, value string, seq long, time long"
+
+    def streamReader(self, schema: StructType) -> EventReader:
+        return EventReader(msgspec.json.decode(Path(self.options["plan"]).read_bytes(), type=SourcePlan))
+
+
+class EventReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Gives every batch as often as it is asked for, and announces the point SOURCE_COMMIT where it is armed."""
+
+    def __init__(self, plan: SourcePlan) -> None:
+        self._events = plan.events
+        self._plan = plan
+        self._controller: BlockingConnection | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What goes to the executors: neither token nor connection."""
+        return {"_events": self._events}
+
+    def initialOffset(self) -> dict[str, int]:
+        return {"batches": 0}
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """The input is whole from the start."""
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+        return {"batches": min(start["batches"] + 1, self._plan.batches)}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        return [InputPartition(batch) for batch in range(start["batches"], end["batches"])]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        with pa.memory_map(self._events) as file:
+            yield pa.ipc.open_file(file).get_batch(partition.value)
+
+    def commit(self, end: dict[str, int]) -> None:
+        for side in Side:
+            address = Address(
+                self._plan.actor, self._plan.incarnation, Point.SOURCE_COMMIT, str(end["batches"] - 1), side
+            )
+            if any(moment.matches(address, 0) for moment in self._plan.armed):
+                self._hold(address)
+
+    def _hold(self, address: Address) -> None:
+        plan = self._plan
+        if self._controller is None:
+            greeting = Greeting(VERSION, plan.token, "driver", plan.node, incarnation=plan.incarnation)
+            self._controller = BlockingConnection(plan.harness, greeting)
+        self._controller.send(Arrived(address, 0, exact=True))
+        if self._controller.receive() is None:
+            raise OwnFailure("the controller went away while a point was held")

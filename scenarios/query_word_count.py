@@ -1,0 +1,33 @@
+"""Word count as a Structured Streaming query: how often each word has come so far, kept by Spark's own state store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..harness.guarantees import exactly_once, rollback_recovery
+from ..harness.query import Query
+from ..harness.subject import Claim
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def count_words(lines: DataFrame) -> DataFrame:
+    """Lines in `value` become (word, count), as `word_count` splits them."""
+    from pyspark.sql import functions as f
+
+    words = f.explode(f.regexp_extract_all(f.lower("value"), f.lit("([a-z0-9_]+)"))).alias("word")
+    return lines.select(words).groupBy("word").count()
+
+
+def query_word_count(batch_events: int = 100) -> Query:
+    """Its sink takes every batch that Spark hands it, so it sees the last one again if the driver dies before that batch
+    is in Spark's commit log. The counts are the same then, since the state goes back with the batch."""
+    return Query(
+        "query-word-count",
+        count_words,
+        key=("word",),
+        value="count",
+        claims=(Claim(exactly_once()), Claim(rollback_recovery())),
+        batch_events=batch_events,
+    )
