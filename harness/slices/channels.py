@@ -11,31 +11,35 @@ from .messages import after
 class OutputChannel:
     """What a slice has emitted towards one receiver: who listens, and what it may still ask for.
 
-    Until a receiver opens the channel for the first time nothing is lost: the events wait. From then on they go out as
-    they come, and are kept only where there is an output log.
+    Until a receiver opens the channel for the first time nothing is lost: the events wait, and go out whole when it does.
+    From then on they go out as they come, and are kept only where there is an output log.
     """
 
-    __slots__ = ("_kept", "_logged", "receiver")
+    __slots__ = ("_kept", "_logged", "_waiting", "receiver")
 
     def __init__(self, logged: bool) -> None:
         self.receiver: int | None = None
         """The incarnation that listens; None before the first has opened the channel."""
         self._logged = logged
         self._kept: deque[list[Event]] = deque()
+        self._waiting: list[list[Event]] = []
 
     def emit(self, events: list[Event]) -> bool:
         """Take in what the slice emits. Returns whether to send it now."""
-        if self._logged or self.receiver is None:
+        if self._logged:
             self._kept.append(events)
-        return self.receiver is not None
+        if self.receiver is None:
+            self._waiting.append(events)
+            return False
+        return True
 
     def open(self, receiver: int, seq: int) -> list[list[Event]]:
-        """`receiver` listens from now on. Returns what to send it at once: what is kept after `seq`."""
+        """`receiver` listens from now on. Returns what to send it at once: of what others were sent before, what is logged
+        after `seq`; and whatever has been waiting for the first to listen, as if it had come a moment later."""
         self.receiver = receiver
-        replayed = [rest for events in self._kept if (rest := after(events, seq))]
-        if not self._logged:
-            self._kept.clear()
-        return replayed
+        waiting, self._waiting = self._waiting, []
+        logged = list(self._kept)[: len(self._kept) - len(waiting)] if self._logged else []
+        return [rest for events in logged if (rest := after(events, seq))] + waiting
 
     def acknowledge(self, upto: int) -> None:
         """Trim: drop the logged batches that end at or before `upto`."""
