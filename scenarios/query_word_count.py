@@ -21,8 +21,8 @@ def count_words(lines: DataFrame) -> DataFrame:
 
 
 def query_word_count(batch_events: int = 100) -> Query:
-    """Its sink takes every batch that Spark hands it, so it sees the last one again if the driver dies before that batch
-    is in Spark's commit log. The counts are the same then, since the state goes back with the batch."""
+    """Its sink takes every batch that Spark hands it, so it sees the last one again if the driver dies before that is
+    in Spark's commit log. The counts are the same then, since the state goes back with the batch."""
     return Query(
         "query-word-count",
         count_words,
