@@ -73,15 +73,22 @@ def _complete_kind(incomplete: str) -> list[str]:
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        _write(f"streamproof {version('streamproof')}\n")
+        raise typer.Exit()
+
+
 @app.callback()
 def _streamproof(
-    version: Annotated[bool, typer.Option("--version", is_eager=True, help="Print the version and exit.")] = False,
+    version: Annotated[
+        bool,
+        typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and exit."),
+    ] = False,
 ) -> None:
-    if version:
-        from importlib.metadata import version as installed
-
-        _write(f"streamproof {installed('streamproof')}\n")
-        raise typer.Exit()
+    """Proves, or refutes, what a stream processor promises about failure."""
 
 
 @app.command()

@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from .errors import InvalidOperator
 from .model import Event, Role, Topology, Value, channel_name, operator_of
 from .records import CheckpointTaken, Delivered, Kept, Offered, Stamped, Started, Taken
 from .slices.machine import SliceSpec
@@ -229,9 +230,7 @@ def _rerun_slice(
     return found
 
 
-def _begin(
-    spec: SliceSpec, record: Started, at: int, found: Mapping[int, Rerun], unexplained: list[str]
-) -> Rerun:
+def _begin(spec: SliceSpec, record: Started, at: int, found: Mapping[int, Rerun], unexplained: list[str]) -> Rerun:
     operator = spec.topology.stages[operator_of(spec.slice_id)].operator
     rerun = Rerun(
         spec.slice_id,
@@ -259,19 +258,27 @@ def _begin(
 
 
 def _execute(spec: SliceSpec, rerun: Rerun, events: Sequence[Event], derivations: Sequence[Derivation]) -> None:
+    """Let the operator take `events`. Raises InvalidOperator when it fails."""
     process = spec.topology.stages[operator_of(spec.slice_id)].operator.process
     channels = [(rerun.emitted[to].events.append, rerun.emitted[to].derivations.append) for to in spec.downstream]
     receivers, state, name, seq = spec.receivers, rerun.state, spec.slice_id, rerun.next_seq
-    for event, derivation in zip(events, derivations, strict=True):
-        index = 0
-        for key, value in process(event, state):
-            output, made = Event(name, seq, key, value, event.time), (*derivation, index)
-            for place in receivers[key]:
-                add_event, add_derivation = channels[place]
-                add_event(output)
-                add_derivation(made)
-            seq += 1
-            index += 1
+    event = None
+    try:
+        for event, derivation in zip(events, derivations, strict=True):
+            index = 0
+            for key, value in process(event, state):
+                output, made = Event(name, seq, key, value, event.time), (*derivation, index)
+                for place in receivers[key]:
+                    add_event, add_derivation = channels[place]
+                    add_event(output)
+                    add_derivation(made)
+                seq += 1
+                index += 1
+    except Exception as error:
+        raise InvalidOperator(
+            f"operator of {name}, executed again to judge the run, failed on event "
+            f"{None if event is None else (event.source, event.seq)}: {type(error).__name__}: {error}"
+        ) from error
     rerun.next_seq = seq
 
 
@@ -318,9 +325,7 @@ def expect(specs: Sequence[SliceSpec], offered: Mapping[str, Sequence[Event]]) -
         channels = [(up, reruns[up].emitted[spec.slice_id]) for up in spec.upstream]
         if spec.role is Role.SINK:
             for up, channel in channels:
-                delivered[channel_name(up, spec.slice_id)] = dict(
-                    zip(channel.derivations, channel.events, strict=True)
-                )
+                delivered[channel_name(up, spec.slice_id)] = dict(zip(channel.derivations, channel.events, strict=True))
             continue
         rerun = Rerun(spec.slice_id, 1, None, 0, 1, 1, 0, emitted={to: Emissions() for to in spec.downstream})
         rerun.state = spec.topology.stages[operator_of(spec.slice_id)].operator.initial_state()

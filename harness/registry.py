@@ -1,7 +1,8 @@
 """What is known by name: kinds of fault, oracles, schemes, scenarios, and the clusters.
 
 The harness imports none of the rooms. Each room names what it offers in the package's metadata, under the entry point
-group `streamproof`; a user's package adds its own there in the same way. Loading one is explicit: no import has side effects.
+group `streamproof`; a user's package adds its own there in the same way. Loading one is explicit: no import has side
+effects.
 """
 
 from __future__ import annotations

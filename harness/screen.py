@@ -36,7 +36,7 @@ def end_of_run(description: Description, history: History, judgement: Judgement,
     yield from _recoveries(judgement.recoveries, virtual)
     if description.schedule:
         yield Text()
-    yield from _verdicts(judgement)
+    yield from _verdicts(judgement, several=len(description.schedule) > 1)
     strongest = ", ".join(map(str, judgement.strongest)) or "none"
     yield Text(f"  strongest guarantee seen   {strongest}")
     yield Text()
@@ -163,13 +163,13 @@ def _amount(micros: int, of: int) -> str:
 # Verdicts
 
 
-def _verdicts(judgement: Judgement) -> Iterator[Text]:
+def _verdicts(judgement: Judgement, several: bool) -> Iterator[Text]:
     everything = [*judgement.verdicts, *judgement.broken]
     width = max((len(str(verdict.guarantee)) for verdict in everything), default=0)
     for verdict in judgement.verdicts:
-        yield from _verdict(verdict, width, _summary(verdict))
+        yield from _verdict(verdict, width, _summary(verdict), several)
     for verdict in judgement.broken:
-        yield from _verdict(verdict, width, _summary_of_broken(verdict), expected=True)
+        yield from _verdict(verdict, width, _summary_of_broken(verdict), several, expected=True)
     yield Text()
 
 
@@ -188,31 +188,30 @@ def _summary_of_broken(verdict: Verdict) -> str:
             return verdict.reason
 
 
-def _verdict(verdict: Verdict, width: int, summary: str, expected: bool = False) -> Iterator[Text]:
-    wanted = Status.VIOLATED if expected else Status.HOLDS
-    style = _STYLES[verdict.status] if verdict.status is not Status.VIOLATED or not expected else "bold green"
-    if expected and verdict.status is Status.HOLDS:
-        style = "bold red"
+def _verdict(verdict: Verdict, width: int, summary: str, several: bool, expected: bool = False) -> Iterator[Text]:
+    style = _STYLES[verdict.status]
+    if expected and verdict.status is not Status.UNKNOWN:
+        style = _STYLES[Status.HOLDS if verdict.status is Status.VIOLATED else Status.VIOLATED]
     line = Text.assemble(f"  {verdict.guarantee!s:<{width}}   ", (f"{verdict.status:<8}", style), f"   {summary}")
     line.rstrip()
     yield line
     for tally in verdict.anomalies:
-        yield from _tally(tally, "" if verdict.status is wanted else "bold")
+        yield from _tally(tally, several)
 
 
-def _tally(tally: Tally, style: str) -> Iterator[Text]:
-    yield Text.assemble("      ", (f"{tally.anomaly} × {tally.count:,}", style))
+def _tally(tally: Tally, several: bool) -> Iterator[Text]:
+    yield Text(f"      {tally.anomaly} × {tally.count:,}")
     for piece in tally.sample[:EVIDENCE]:
-        yield Text(f"          {evidence(piece)}")
+        yield Text(f"          {evidence(piece, several)}")
 
 
-def evidence(piece: Evidence) -> str:
-    """One piece of evidence in one line."""
+def evidence(piece: Evidence, several: bool = True) -> str:
+    """One piece of evidence in one line. `several`: whether the schedule has more faults than one."""
     text = f"{piece.where}: {piece.what}"
     if piece.at:
         text += ", at " + " and ".join(f"{at / 1e6:.3f}" for at in piece.at) + " s"
     if piece.fault is not None:
-        text += f", after fault {piece.fault + 1}"
+        text += f", after fault {piece.fault + 1}" if several else ", after the fault"
     return text
 
 

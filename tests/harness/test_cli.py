@@ -1,0 +1,682 @@
+"""The command line, in the simulator: exit statuses, messages, JSON, and what is left behind."""
+
+import json
+import os
+import pty
+import resource
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamproof.harness import cli, clusters, doctor
+from streamproof.harness.cli import execute
+from streamproof.harness.embedded import machine, reaping
+from streamproof.harness.errors import MissingTool
+
+HEAD = """
+from streamproof import *
+"""
+MASKED = "passive_replication(word_count(), checkpoint_every=events(50), sink_filter=True)"
+SMALL = 'text("zen", events=40, batch=5)'
+
+
+@dataclass
+class Answer:
+    status: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Any:
+        return json.loads(self.out)
+
+
+Ask = Callable[..., Answer]
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty current directory, from which modules can be imported."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+
+@pytest.fixture
+def ask(capsys: pytest.CaptureFixture[str]) -> Ask:
+    def ask(*arguments: object) -> Answer:
+        status = execute([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return Answer(status, captured.out, captured.err)
+
+    return ask
+
+
+@pytest.fixture
+def module(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[..., str]:
+    """Writes a user's module; its name is the test's own, since Python imports each only once."""
+
+    def write(body: str) -> str:
+        name = "user_" + "".join(c if c.isalnum() else "_" for c in request.node.name)
+        (tmp_path / f"{name}.py").write_text(HEAD + body)
+        return name
+
+    return write
+
+
+@pytest.fixture
+def finished(ask: Ask, tmp_path: Path) -> Path:
+    """The folder of a run that has ended well."""
+    folder = tmp_path / "finished"
+    assert ask("run", "trace.passive-replication", "--cluster", "simulated", "--folder", folder).status == 0
+    return folder
+
+
+def program(*arguments: object) -> list[str]:
+    return [sys.executable, "-c", "from streamproof.harness.cli import main; main()", *map(str, arguments)]
+
+
+def scenario(body: str) -> str:
+    return f"def mine():\n    '''A scenario of mine.'''\n    return Scenario({body})\n"
+
+
+# run
+
+
+def test_what_holds_ends_in_0(ask: Ask, tmp_path: Path) -> None:
+    answer = ask("run", "trace.passive-replication", "--cluster", "simulated", "--folder", "here")
+    assert (answer.status, answer.err) == (0, "")
+    assert "trace under passive-replication" in answer.out
+    assert "precise-recovery   HOLDS" in answer.out
+    assert "streamproof judge here" in answer.out
+    assert "\x1b" not in answer.out
+    assert (tmp_path / "here" / "verdicts.json").exists()
+
+
+def test_what_breaks_as_expected_ends_in_0(ask: Ask) -> None:
+    answer = ask("run", "word-count.gap", "--cluster", "simulated")
+    assert answer.status == 0
+    assert "VIOLATED   as expected" in answer.out
+
+
+def test_a_violated_claim_ends_in_1(ask: Ask, module: Callable[..., str]) -> None:
+    name = module(
+        scenario(
+            f'gap(word_count(), checkpoint_every=events(50)), {SMALL}, [crash("count-0").after(events(60))], '
+            "claims=[at_least_once()]"
+        )
+    )
+    answer = ask("run", f"{name}:mine", "--cluster", "simulated")
+    assert answer.status == 1
+    assert "at-least-once   VIOLATED" in answer.out
+    assert "lost-input" in answer.out
+
+
+def test_what_was_to_break_and_holds_ends_in_1(ask: Ask, module: Callable[..., str]) -> None:
+    name = module(scenario(f"{MASKED}, {SMALL}, breaks=[at_least_once()]"))
+    answer = ask("run", f"{name}:mine", "--cluster", "simulated")
+    assert answer.status == 1
+    assert "although the scenario expects it to break" in answer.out
+
+
+def test_what_cannot_be_known_ends_in_2(ask: Ask, module: Callable[..., str]) -> None:
+    name = module(scenario(f'{MASKED}, {SMALL}, [crash("count-0").at(checkpoint(999).durable)]'))
+    answer = ask("run", f"{name}:mine", "--cluster", "simulated")
+    assert answer.status == 2
+    assert "its trigger never came" in answer.out
+    assert "UNKNOWN" in answer.out
+
+
+def test_the_seed_is_the_history(ask: Ask) -> None:
+    def digest(seed: int) -> str:
+        answer = ask("run", "trace.passive-replication", "--cluster", "simulated", "--seed", seed, "--json")
+        return str(answer.document["digest"])
+
+    assert digest(1) == digest(1) != digest(2)
+
+
+def test_a_run_has_a_folder_of_its_own(ask: Ask, tmp_path: Path) -> None:
+    for _ in range(3):
+        assert ask("run", "trace.passive-replication", "--cluster", "simulated").status == 0
+    assert len(list((tmp_path / "runs").iterdir())) == 3
+
+
+def test_the_current_directory_can_be_imported(module: Callable[..., str]) -> None:
+    """Also by the installed program, whose own folder is not the current one."""
+    name = module(scenario(f"{MASKED}, {SMALL}"))
+    streamproof = shutil.which("streamproof", path=str(Path(sys.executable).parent))
+    assert streamproof is not None
+    ended = subprocess.run(
+        [streamproof, "run", f"{name}:mine", "--cluster", "simulated", "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert json.loads(ended.stdout)["origin"] == f"{name}:mine"
+
+
+# The user's mistakes
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["run", "nonsense", "--cluster", "simulated"], ["no scenario 'nonsense'", "word-count.gap"]),
+        (["run", "word-count.gap", "--cluster", "dockr"], ["no cluster 'dockr'", "embedded, simulated"]),
+        (["run", "nowhere:x", "--cluster", "simulated"], ["cannot import 'nowhere'"]),
+        (["run", ":", "--cluster", "simulated"], ["module:attribute"]),
+        (["run", "json:loadz", "--cluster", "simulated"], ["no attribute of json 'loadz'", "loads"]),
+        (["run", "json:loads", "--cluster", "simulated"], ["json:loads does not make a scenario"]),
+        (["run", "json:__name__", "--cluster", "simulated"], ["gives a str"]),
+        (["run", "word-count.gap", "--sed", "1"], ["No such option: --sed", "streamproof run --help"]),
+        (["run", "word-count.gap", "--seed", "one"], ["--seed"]),
+        (["run"], ["NAME"]),
+        (["walk"], ["walk"]),
+        ([], ["Missing command"]),
+        (["list", "nonsense"], ["no list 'nonsense'", "scenarios, schemes, faults, oracles"]),
+        (["judge", "nowhere"], ["nowhere is not a run folder"]),
+    ],
+)
+def test_mistakes_end_in_3(ask: Ask, arguments: list[str], said: list[str], tmp_path: Path) -> None:
+    answer = ask(*arguments)
+    assert (answer.status, answer.out) == (3, "")
+    for words in said:
+        assert words in answer.err
+    assert "Traceback" not in answer.err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (
+            f'{MASKED}, {SMALL}, [crash("count-9").after(seconds(1))]',
+            ["'count-9'", "split-0, count-0, count-1, node-0"],
+        ),
+        (f'{MASKED}, {SMALL}, [crash("count-0")]', [".at(...) or .after(...)"]),
+        (f'{MASKED}, {SMALL}, [crash("count-0").at(recovery("count-0").started)]', ["earlier fault"]),
+        (f'amnesia(word_count()), {SMALL}, [crash("count-0").at(checkpoint(1).durable)]', ["never passes"]),
+        (f"{MASKED}, {SMALL}, [crash()]", ["needs a target"]),
+        (f'{MASKED}, {SMALL}, claims=[Guarantee("twice")]', ["no guarantee 'twice'", "at-least-once"]),
+        (f"{MASKED}, {SMALL}, claims=[]", ["claims nothing"]),
+        (
+            f'{MASKED}, {SMALL}, [__import__("dataclasses").replace(crash("count-0").after(seconds(1)), kind="melt")]',
+            ["no kind of fault 'melt'", "crash"],
+        ),
+        ("1 / 0", ["ZeroDivisionError", "line"]),
+        ("text('nonsense')", ["no text 'nonsense'"]),
+    ],
+)
+def test_a_wrong_scenario_ends_in_3_before_anything_starts(
+    ask: Ask, module: Callable[..., str], tmp_path: Path, body: str, said: list[str]
+) -> None:
+    name = module(scenario(body))
+    answer = ask("run", f"{name}:mine", "--cluster", "simulated")
+    assert (answer.status, answer.out) == (3, "")
+    for words in said:
+        assert words in answer.err
+    assert "Traceback" not in answer.err
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("body", ["def mine(:", "raise ValueError('no')", "import sys; sys.exit(9)", "import nonsense"])
+def test_a_module_that_cannot_be_imported_ends_in_3(ask: Ask, module: Callable[..., str], body: str) -> None:
+    name = module(body)
+    answer = ask("run", f"{name}:mine", "--cluster", "simulated")
+    assert answer.status == 3
+    assert f"cannot import {name!r}" in answer.err
+
+
+def test_an_operator_that_raises_ends_in_3(ask: Ask, module: Callable[..., str]) -> None:
+    name = module(
+        """
+class Bad(Operator[None]):
+    def initial_state(self):
+        return None
+    def process(self, event, state):
+        raise ValueError("I am bad")
+
+def mine():
+    edges = (Edge("source", "bad"), Edge("bad", "sink"))
+    return Scenario(passive_replication(Topology("t", {"bad": Stage(Bad())}, edges)), text("zen", events=10))
+"""
+    )
+    answer = ask("run", f"{name}:mine", "--cluster", "simulated", "--folder", "bad")
+    assert (answer.status, answer.out) == (3, "")
+    assert "operator of bad-0 failed on event" in answer.err
+    assert "I am bad" in answer.err
+    assert "Traceback" not in answer.err
+    assert "I am bad" in Path("bad/logs/failure.txt").read_text()
+    again = ask("judge", "bad")
+    assert (again.status, again.out) == (3, "")
+    assert "executed again to judge the run" in again.err
+
+
+def test_a_folder_is_used_once(ask: Ask, finished: Path) -> None:
+    before = sorted(finished.rglob("*"))
+    answer = ask("run", "trace.passive-replication", "--cluster", "simulated", "--folder", finished)
+    assert (answer.status, answer.out) == (3, "")
+    assert "already holds a run" in answer.err
+    assert sorted(finished.rglob("*")) == before
+
+
+def test_without_java_it_says_how(ask: Ask, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    for option in ([], ["--cluster", "embedded"], ["--dry-run"]):
+        answer = ask("run", "word-count.gap", *option)
+        assert (answer.status, answer.out) == (3, "")
+        assert "install one" in answer.err
+        assert "--cluster simulated" in answer.err
+
+
+def test_embedded_is_the_default_where_it_can_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "find_java", lambda: None)
+    monkeypatch.setattr(machine, "find_spark", lambda: None)
+    monkeypatch.setitem(clusters.CLUSTERS, "embedded", lambda: "it")  # type: ignore[arg-type, return-value]
+    assert clusters.make_cluster(None) == "it"
+
+
+# --dry-run
+
+
+def test_a_dry_run_starts_nothing(ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def started(*_: object) -> None:
+        raise AssertionError("something was started")
+
+    monkeypatch.setattr("streamproof.harness.simulated.cluster.SimulatedCluster.deploy", started)
+    answer = ask("run", "word-count.crash-during-recovery", "--cluster", "simulated", "--dry-run", "--folder", "no")
+    assert (answer.status, answer.err) == (0, "")
+    for words in ("node-1", "after checkpoint-durable 2 of count-0", "count-0 on node-1", "precise-recovery"):
+        assert words in answer.out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_planned_placement_is_the_real_one(ask: Ask) -> None:
+    arguments = ("run", "word-count.neighbours-crash", "--cluster", "simulated")
+    plan = ask(*arguments, "--dry-run", "--json").document
+    ask(*arguments, "--folder", "real")
+    placed = [json.loads(line) for line in Path("real/timeline.jsonl").read_text().splitlines()]
+    first = {
+        entry["actor"]: entry["node"] for entry in placed if entry["type"] == "placed" and entry["incarnation"] == 1
+    }
+    assert {actor: node for node, actors in plan["placement"].items() for actor in actors} == first
+    assert [hit["node"] for hit in plan["faults"][0]["hits"]] == ["node-1", "node-0"]
+
+
+# judge
+
+
+def test_judging_again_gives_the_same(ask: Ask, finished: Path) -> None:
+    written = (finished / "verdicts.json").read_bytes()
+    (finished / "verdicts.json").unlink()
+    answer = ask("judge", finished)
+    assert answer.status == 0
+    assert "precise-recovery   HOLDS" in answer.out
+    assert (finished / "verdicts.json").read_bytes() == written
+    assert ask("judge", finished, "--json").document["digest"] == json.loads(written)["digest"]
+
+
+def test_a_run_that_was_cut_short_is_unknown(ask: Ask, finished: Path, module: Callable[..., str]) -> None:
+    name = module(
+        """
+import pathlib
+class Stops(Operator[None]):
+    def initial_state(self):
+        return None
+    def process(self, event, state):
+        if event.seq == 30 and not pathlib.Path("judging").exists():
+            raise KeyboardInterrupt
+        return ()
+
+def mine():
+    edges = (Edge("source", "stops"), Edge("stops", "sink"))
+    topology = Topology("t", {"stops": Stage(Stops())}, edges)
+    return Scenario(passive_replication(topology), text("zen", events=50, batch=5))
+"""
+    )
+    answer = ask("run", f"{name}:mine", "--cluster", "simulated", "--folder", "half")
+    assert (answer.status, answer.out) == (130, "")
+    assert "interrupted" in answer.err
+    Path("judging").touch()
+    frames = Path("half/records.frames")
+    whole = frames.read_bytes()
+    for length in (len(whole), len(whole) - 3, len(whole) // 2, 8):
+        frames.write_bytes(whole[:length])
+        again = ask("judge", "half", "--json")
+        assert again.status == 2
+        assert {verdict["status"] for verdict in again.document["verdicts"]} == {"UNKNOWN"}
+
+
+def damage(folder: Path, file: str, how: Callable[[bytes], bytes]) -> None:
+    path = folder / file
+    path.write_bytes(how(path.read_bytes()))
+
+
+@pytest.mark.parametrize(
+    ("file", "how", "said"),
+    [
+        ("scenario.json", lambda content: content[:50], "cannot be read"),
+        ("scenario.json", lambda content: b"\xff\xfe", "cannot be read"),
+        ("scenario.json", lambda content: b"[]", "version None"),
+        ("scenario.json", lambda content: content.replace(b'"version": 1', b'"version": 99'), "version 99"),
+        ("scenario.json", lambda content: content.replace(b'"trace"', b'"other"'), "has changed since"),
+        ("scenario.json", lambda content: content.replace(b"trace.passive-replication", b"gone"), "no scenario 'gone'"),
+        ("steps.parquet", lambda content: content[:-10], "was altered after it was sealed"),
+        ("offered.parquet", lambda content: b"", "was altered after it was sealed"),
+        ("seal.json", lambda content: b"{", "cannot be read"),
+        ("timeline.jsonl", lambda content: b"{}\n" + content, "line 1, cannot be read"),
+    ],
+)
+def test_a_damaged_folder_ends_in_3(
+    ask: Ask, finished: Path, file: str, how: Callable[[bytes], bytes], said: str
+) -> None:
+    damage(finished, file, how)
+    verdicts = (finished / "verdicts.json").read_bytes()
+    answer = ask("judge", finished)
+    assert (answer.status, answer.out) == (3, "")
+    assert said in answer.err
+    assert "Traceback" not in answer.err
+    assert (finished / "verdicts.json").read_bytes() == verdicts
+
+
+@pytest.mark.parametrize("file", ["steps.parquet", "timeline.jsonl", "seal.json", "scenario.json"])
+def test_a_folder_that_lacks_a_file_ends_in_3(ask: Ask, finished: Path, file: str) -> None:
+    (finished / file).unlink()
+    answer = ask("judge", finished)
+    assert (answer.status, answer.out) == (3, "")
+    assert file in answer.err
+
+
+def test_a_folder_that_cannot_be_written_is_judged(ask: Ask, finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (finished / "verdicts.json").unlink()
+    monkeypatch.setattr(Path, "write_bytes", lambda *_: (_ for _ in ()).throw(PermissionError(13, "Permission denied")))
+    assert ask("judge", finished).status == 0
+
+
+SLOW = """
+import pathlib
+import time
+class Slow(Operator[None]):
+    def initial_state(self):
+        return None
+    def process(self, event, state):
+        if event.seq == 30 and not pathlib.Path("judging").exists():
+            print("waiting", flush=True)
+            time.sleep(60)
+        return ()
+
+def mine():
+    edges = (Edge("source", "slow"), Edge("slow", "sink"))
+    return Scenario(passive_replication(Topology("t", {"slow": Stage(Slow())}, edges)), text("zen", events=50, batch=5))
+"""
+
+
+@pytest.fixture
+def slow(module: Callable[..., str]) -> Iterator[subprocess.Popen[str]]:
+    """A run that stands still in the middle, writing to `slow`."""
+    arguments = program("run", f"{module(SLOW)}:mine", "--cluster", "simulated", "--folder", "slow")
+    process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "waiting\n"
+    Path("judging").touch()
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def test_a_folder_in_use_is_left_alone(ask: Ask, slow: subprocess.Popen[str]) -> None:
+    answer = ask("run", "trace.passive-replication", "--cluster", "simulated", "--folder", "slow")
+    assert (answer.status, answer.out) == (3, "")
+    assert "another run is writing" in answer.err
+    assert not Path("slow/logs/failure.txt").exists()
+
+
+def test_a_folder_in_use_can_be_judged(ask: Ask, slow: subprocess.Popen[str]) -> None:
+    assert ask("judge", "slow").status == 2
+    assert not Path("slow/verdicts.json").exists()
+    slow.kill()
+    slow.wait()
+    assert ask("judge", "slow").status == 2
+    assert Path("slow/verdicts.json").exists()
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_run_says_so(ask: Ask, slow: subprocess.Popen[str], number: signal.Signals, status: int) -> None:
+    slow.send_signal(number)
+    _, err = slow.communicate(timeout=30)
+    assert slow.returncode == status
+    assert "Traceback" not in err
+    assert ask("judge", "slow").status == 2
+
+
+# Failures that are not the user's
+
+
+def test_a_full_disk_ends_in_4() -> None:
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+
+    ended = subprocess.run(
+        program("run", "word-count.gap", "--cluster", "simulated", "--folder", "full"),
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=limit,
+    )
+    assert (ended.returncode, ended.stdout) == (4, "")
+    assert "cannot write full/records.frames" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_folder_that_cannot_be_made_ends_in_4(ask: Ask) -> None:
+    Path("file").write_text("")
+    answer = ask("run", "word-count.gap", "--cluster", "simulated", "--folder", "file/run")
+    assert (answer.status, answer.out) == (4, "")
+    assert "cannot make the run folder" in answer.err
+
+
+def test_a_mistake_of_ours_ends_in_4(ask: Ask, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def broken() -> None:
+        raise IndexError("of our own")
+
+    monkeypatch.setattr(cli, "_registry", broken)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    answer = ask("list", "--json")
+    assert answer.status == 4
+    assert "mistake in streamproof: IndexError: of our own" in answer.err
+    assert "Traceback" not in answer.err
+    (kept,) = tmp_path.glob("streamproof-failure-*.txt")
+    assert str(kept) in answer.err
+    assert "Traceback" in kept.read_text()
+    assert answer.document["error"]["exit_status"] == 4
+
+
+# list, doctor, reap
+
+
+def test_everything_is_listed(ask: Ask) -> None:
+    answer = ask("list")
+    assert answer.status == 0
+    for words in ("scenarios", "word-count.gap", "schemes", "passive-replication", "crash", "exactly-once-output"):
+        assert words in answer.out
+    document = ask("list", "--json").document
+    assert sorted(document) == ["faults", "oracles", "scenarios", "schemes"]
+    assert all(entry["summary"] for entries in document.values() for entry in entries)
+    assert list(ask("list", "faults", "--json").document) == ["faults"]
+
+
+def test_doctor_finds_what_embedded_spark_needs(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "find_java", lambda: machine.Java(Path("/java"), 21))
+    answer = ask("doctor")
+    assert answer.status == 0
+    assert "21, /java" in answer.out
+    assert "embedded Spark   can run" in answer.out
+    assert ask("doctor", "--json").document["embedded"] is True
+
+
+def test_doctor_says_what_to_install(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none() -> None:
+        raise MissingTool("no java")
+
+    monkeypatch.setattr(doctor, "find_java", none)
+    monkeypatch.setattr(doctor, "install_java", lambda: "get java")
+    answer = ask("doctor")
+    assert answer.status == 3
+    assert "embedded Spark   cannot run" in answer.out
+    assert "get java" in answer.out
+    document = ask("doctor", "--json").document
+    assert (document["embedded"], document["commands"]) == (False, ["get java"])
+
+
+@pytest.mark.parametrize(
+    ("offered", "command"),
+    [
+        ("openjdk-17-jre-headless - a\nopenjdk-21-jre-headless - b\n", "apt-get install -y openjdk-21-jre-headless"),
+        ("openjdk-17-jre-headless - a\n", "apt-get install -y openjdk-17-jre-headless"),
+        ("", "apt-get update"),
+    ],
+)
+def test_the_newest_java_of_the_system_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, offered: str, command: str
+) -> None:
+    for name, answer in (("apt-get", ""), ("apt-cache", offered)):
+        (tmp_path / name).write_text(f"#!/bin/sh\nprintf '%b' '{answer}'\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert command in doctor.install_java()
+
+
+def left_behind(*survivors: reaping.LabelledProcess) -> list[reaping.Reaped]:
+    process = reaping.LabelledProcess(reaping.ProcessId(4711, 1), 1, 1, "r1", "node-0", None, None, "pyspark.daemon")
+    return [reaping.Reaped("r1", (process,), survivors)]
+
+
+def test_reap_says_what_it_ended(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reaping, "reap", left_behind)
+    answer = ask("reap")
+    assert (answer.status, answer.out) == (0, "ended what run r1 had left: 1 processes (python-worker)\n")
+    assert ask("reap", "--json").document["reaped"][0]["ended"] == [{"pid": 4711, "kind": "python-worker"}]
+    monkeypatch.setattr(reaping, "reap", list)
+    assert ask("reap").out == "nothing was left behind\n"
+
+
+def test_reap_says_what_it_could_not_end(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reaping, "reap", lambda: left_behind(*left_behind()[0].processes))
+    answer = ask("reap")
+    assert answer.status == 4
+    assert "still there: pid 4711" in answer.out
+
+
+# Output
+
+
+def test_json_is_all_there_is_on_stdout(ask: Ask) -> None:
+    answer = ask("run", "word-count.gap", "--cluster", "simulated", "--json")
+    document = answer.document
+    assert document["exit_status"] == answer.status == 0
+    assert document["scenario"] == "word-count.gap"
+    assert Path(document["folder"], "scenario.json").exists()
+    assert [verdict["status"] for verdict in document["expected_to_break"]] == ["VIOLATED"]
+
+
+@pytest.mark.parametrize("arguments", [["run", "nonsense"], ["run", "word-count.gap", "--sed"], ["judge", "nowhere"]])
+def test_errors_are_json_too(ask: Ask, arguments: list[str]) -> None:
+    answer = ask(*arguments, "--json")
+    assert answer.status == 3
+    assert answer.document["error"]["exit_status"] == 3
+    assert answer.document["error"]["message"] in answer.err
+
+
+def on_a_terminal(*arguments: object, **environment: str) -> str:
+    """What a program writes to a terminal."""
+    ours, theirs = pty.openpty()
+    try:
+        process = subprocess.Popen(
+            program(*arguments),
+            stdout=theirs,
+            stderr=theirs,
+            env={**{k: v for k, v in os.environ.items() if k != "NO_COLOR"}, "TERM": "xterm", **environment},
+        )
+        os.close(theirs)
+        seen = b""
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and select.select([ours], [], [], 60)[0]:
+            try:
+                chunk = os.read(ours, 65536)
+            except OSError:  # How Linux says that the other side is closed.
+                break
+            if not chunk:
+                break
+            seen += chunk
+        assert process.wait(30) == 0
+        return seen.decode()
+    finally:
+        os.close(ours)
+
+
+RUN = ("run", "trace.passive-replication", "--cluster", "simulated")
+
+
+def test_a_terminal_gets_colours_and_a_live_line() -> None:
+    seen = on_a_terminal(*RUN)
+    assert "starting simulator, 3 nodes" in seen
+    assert "200 events offered" in seen
+    assert "\x1b[1;32mHOLDS" in seen
+    assert seen.rpartition("\x1b[K")[2].lstrip("\r").startswith("\x1b[1mtrace under")
+
+
+def test_no_color_is_respected() -> None:
+    seen = on_a_terminal(*RUN, NO_COLOR="1")
+    assert "\x1b[1;32m" not in seen
+    assert "32m" not in seen
+
+
+def test_a_reader_that_has_had_enough_changes_nothing() -> None:
+    """Neither the exit status nor, with a traceback, stderr."""
+    ours, theirs = os.pipe()
+    os.close(ours)
+    ended = subprocess.run(program(*RUN), stdout=theirs, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(theirs)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_a_plain_locale_is_no_obstacle() -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    ended = subprocess.run(program(*RUN), capture_output=True, env=environment, check=False)
+    assert ended.returncode == 0
+    assert b"trace under passive-replication" in ended.stdout
+
+
+def test_scenario_names_are_completed() -> None:
+    environment = {
+        **os.environ,
+        "_STREAMPROOF_COMPLETE": "complete_bash",
+        "COMP_WORDS": "streamproof run word-count.g",
+        "COMP_CWORD": "2",
+    }
+    ended = subprocess.run(program(), capture_output=True, text=True, env=environment, check=False)
+    assert ended.stdout.split() == ["word-count.gap"]
+
+
+def test_version_and_help(ask: Ask) -> None:
+    assert ask("--version").out.startswith("streamproof 0.")
+    answer = ask("run", "--help")
+    assert (answer.status, answer.err) == (0, "")
+    assert "--dry-run" in answer.out
+
+
+def test_starting_up_imports_neither_spark_nor_arrow() -> None:
+    script = (
+        "import sys; from streamproof.harness.cli import execute; execute(['list']); "
+        "sys.exit(bool({'pyspark', 'pandas'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, check=False).returncode == 0
