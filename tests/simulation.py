@@ -1,9 +1,12 @@
-"""What the tests in the simulator share: small cases of every scheme, and schedules drawn from a seed."""
+"""What the tests in the simulator share: small cases of every scheme, and schedules drawn from a seed.
+
+Imports no more than the simulator needs, so that it runs where only msgspec is installed; `verdicts_of.py` has the rest.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from random import Random
 
@@ -11,21 +14,17 @@ from streamproof.faults import FAULTS
 from streamproof.faults.crash import crash
 from streamproof.harness.addresses import Moment
 from streamproof.harness.census import Reached, census
-from streamproof.harness.collation import Collation
-from streamproof.harness.guarantees import Guarantee, implied
+from streamproof.harness.cluster import Run
 from streamproof.harness.history import History
 from streamproof.harness.model import Topology
-from streamproof.harness.oracle import Case, judge
 from streamproof.harness.quantities import Duration, Events, events
-from streamproof.harness.running import run_in_memory
+from streamproof.harness.recorder import MemoryRecorder
 from streamproof.harness.scenario import Scenario
 from streamproof.harness.schedule import Fault
 from streamproof.harness.simulated.cluster import SimulatedCluster
 from streamproof.harness.simulated.world import SimulationOptions
 from streamproof.harness.subject import SchemeSubject
-from streamproof.harness.verdicts import Status, Verdict
 from streamproof.harness.workload import Workload
-from streamproof.oracles import ORACLES
 from streamproof.reference_impls.amnesia import amnesia
 from streamproof.reference_impls.gap import gap
 from streamproof.reference_impls.passive_replication import passive_replication
@@ -34,7 +33,6 @@ from streamproof.scenarios.word_count import word_count
 from streamproof.scenarios.workloads import numbered, text, words
 
 KINDS = {kind.name: kind for kind in FAULTS}
-JUDGES = {oracle.guarantee: oracle for oracle in ORACLES}
 EVERY = events(8)
 """Small enough for several checkpoints in a small workload."""
 
@@ -80,43 +78,16 @@ def scenario_of(case: str) -> Scenario:
     return Scenario(subject_of(case), WORKLOADS[case.partition("/")[2]][1])
 
 
-@dataclass(frozen=True)
-class Judged:
-    """A run with its verdicts: of every guarantee that is claimed, and of all that these imply."""
-
-    scenario: Scenario
-    history: History
-    collation: Collation
-    verdicts: tuple[Verdict, ...]
-
-    @property
-    def claim(self) -> Verdict:
-        return self.verdicts[0]
-
-    @property
-    def lost(self) -> int:
-        return self.collation.lost_state.count + self.collation.lost_output.count
-
-    def verdict(self, guarantee: str) -> Verdict:
-        case = Case(self.history, self.collation, self.scenario.subject.checkpoint_every, virtual_time=True)
-        return judge(case, [Guarantee(guarantee)], JUDGES)[0]
-
-    def alarms(self) -> list[str]:
-        return [f"{v.guarantee}: {v.summary}: {v.anomalies}" for v in self.verdicts if v.status is Status.VIOLATED]
-
-
-def run(scenario: Scenario, schedule: Sequence[Fault], *, seed: int = 1, world: str = "usual") -> Judged:
-    planned = replace(scenario, faults=tuple(schedule))
-    history, judgement = run_in_memory(planned, SimulatedCluster(WORLDS[world]), KINDS, JUDGES, seed=seed)
-    return judged(planned, history, judgement.collation)
-
-
-def judged(scenario: Scenario, history: History, collation: Collation) -> Judged:
-    case = Case(history, collation, scenario.subject.checkpoint_every, virtual_time=True)
-    weaker = {name for guarantee in scenario.claimed for name in implied(guarantee.name)}
-    weaker -= {guarantee.name for guarantee in scenario.claimed}
-    guarantees = [*scenario.claimed, *(Guarantee(name) for name in sorted(weaker))]
-    return Judged(scenario, history, collation, tuple(judge(case, guarantees, JUDGES)))
+def history_of(scenario: Scenario, schedule: Sequence[Fault], *, seed: int = 1, world: str = "usual") -> History:
+    """What a run leaves behind, unjudged."""
+    recorder = MemoryRecorder()
+    planned = Run("test", replace(scenario, faults=tuple(schedule)), seed, recorder, KINDS, None)
+    with SimulatedCluster(WORLDS[world]).deploy(planned) as deployment:
+        deployment.prepare()
+        deployment.start()
+        deployment.drained(scenario.deadline)
+        deployment.stop()
+    return recorder.history()
 
 
 def addresses(

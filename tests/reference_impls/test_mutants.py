@@ -5,13 +5,14 @@ from random import Random
 
 import pytest
 
-from simulation import EVERY, WORKLOADS, addresses, run
+from simulation import EVERY, WORKLOADS, addresses
 from streamproof.faults.crash import crash
 from streamproof.harness.addresses import Moment
 from streamproof.harness.scenario import Scenario
 from streamproof.harness.schedule import Fault
 from streamproof.harness.verdicts import Status
 from streamproof.reference_impls.mutants import MUTANTS, Mutant
+from verdicts_of import run
 
 MOST = 400
 """Schedules that a mutant may survive; the one that takes longest needs a fraction of them."""

@@ -1,0 +1,64 @@
+"""Runs in the simulator with the verdicts on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from simulation import KINDS, WORLDS
+from streamproof.harness.collation import Collation
+from streamproof.harness.guarantees import Guarantee, implied
+from streamproof.harness.history import History
+from streamproof.harness.oracle import Case, judge
+from streamproof.harness.running import run_in_memory
+from streamproof.harness.scenario import Scenario
+from streamproof.harness.schedule import Fault
+from streamproof.harness.simulated.cluster import SimulatedCluster
+from streamproof.harness.verdicts import Status, Verdict
+from streamproof.oracles import ORACLES
+
+JUDGES = {oracle.guarantee: oracle for oracle in ORACLES}
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A run with its verdicts: of every guarantee that is claimed, and of all that these imply."""
+
+    scenario: Scenario
+    history: History
+    collation: Collation
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def claim(self) -> Verdict:
+        return self.verdicts[0]
+
+    @property
+    def lost(self) -> int:
+        return self.collation.lost_state.count + self.collation.lost_output.count
+
+    def verdict(self, guarantee: str) -> Verdict:
+        case = Case(self.history, self.collation, self.scenario.subject.checkpoint_every, virtual_time=True)
+        return judge(case, [Guarantee(guarantee)], JUDGES)[0]
+
+    def alarms(self) -> list[str]:
+        return [f"{v.guarantee}: {v.summary}: {v.anomalies}" for v in self.verdicts if v.status is Status.VIOLATED]
+
+
+def rejudged(scenario: Scenario, history: History) -> Judged:
+    """A history, made by hand perhaps, judged against what the scenario claims."""
+    return judged(scenario, history, scenario.subject.collate(history))
+
+
+def run(scenario: Scenario, schedule: Sequence[Fault], *, seed: int = 1, world: str = "usual") -> Judged:
+    planned = replace(scenario, faults=tuple(schedule))
+    history, judgement = run_in_memory(planned, SimulatedCluster(WORLDS[world]), KINDS, JUDGES, seed=seed)
+    return judged(planned, history, judgement.collation)
+
+
+def judged(scenario: Scenario, history: History, collation: Collation) -> Judged:
+    case = Case(history, collation, scenario.subject.checkpoint_every, virtual_time=True)
+    weaker = {name for guarantee in scenario.claimed for name in implied(guarantee.name)}
+    weaker -= {guarantee.name for guarantee in scenario.claimed}
+    guarantees = [*scenario.claimed, *(Guarantee(name) for name in sorted(weaker))]
+    return Judged(scenario, history, collation, tuple(judge(case, guarantees, JUDGES)))
