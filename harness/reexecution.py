@@ -291,6 +291,8 @@ def _delivery(record: Delivered, at: int, reruns: Mapping[str, Mapping[int, Reru
     events, derivations = sender.channel(record.sink, rows[0].seq, rows[-1].seq)
     if events == rows:
         return Delivery(record, at, derivations)
+    seqs = [row.seq for row in rows]
+    events, derivations = sender.channel(record.sink, min(seqs), max(seqs))
     made = {event.seq: (event, derivation) for event, derivation in zip(events, derivations, strict=True)}
     known: list[Derivation | None] = []
     for row in rows:
