@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 from pyspark import cloudpickle
 
@@ -36,8 +38,9 @@ def watched(
 
 def ended_by_itself(driver: DriverProcess, server: RunServer) -> StreamproofError:
     """Why a driver is gone that nobody killed: what it said last, else that it died."""
+    end = "\n".join(driver.stderr.read_text(errors="replace").splitlines()[-15:])
     return server.failure or ProcessDied(
-        f"the driver ended by itself with status {driver.poll()}; its log is {driver.stderr}"
+        f"the driver ended by itself with status {driver.poll()}; its log {driver.stderr} ends:\n{end}"
     )
 
 
@@ -52,12 +55,30 @@ def write_private(path: Path, body: bytes) -> Path:
 
 
 def write_plan(path: Path, plan: object, what: str) -> Path:
-    """Leave a driver its plan. Raises InvalidOperator when the user's code in it cannot be pickled."""
+    """Leave a driver its plan. Raises InvalidOperator when the user's code in it cannot be pickled.
+
+    Code goes by reference where the driver can import it, and along with the plan where only this process has it: a test
+    module, a notebook, a script.
+    """
+    here_only = _modules_only_here()
+    for module in here_only:
+        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
     try:
         body: bytes = cloudpickle.dumps(plan)  # type: ignore[no-untyped-call]
     except Exception as error:
         raise InvalidOperator(f"{what} cannot be sent to Spark: {type(error).__name__}: {error}") from error
+    finally:
+        for module in here_only:
+            cloudpickle.unregister_pickle_by_value(module)  # type: ignore[no-untyped-call]
     return write_private(path, body)
+
+
+def _modules_only_here() -> list[ModuleType]:
+    """The modules of this process that another with the same import path would not find."""
+    loaded = {name: module for name, module in list(sys.modules.items()) if getattr(module, "__file__", None)}
+    tops = {name.partition(".")[0] for name in loaded}
+    missing = {top for top in tops if not any(finder.find_spec(top, None) for finder in sys.meta_path)}
+    return [module for name, module in loaded.items() if name.partition(".")[0] in missing]
 
 
 @dataclass(frozen=True)
