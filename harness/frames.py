@@ -65,6 +65,8 @@ def read_frames(path: Path) -> Iterator[Stamped]:
     Raises DamagedHistory where a frame is altered, UnknownHistoryVersion for a file of another version.
     """
     data = path.read_bytes()
+    if len(data) < len(MAGIC) and MAGIC.startswith(data):
+        return
     if data[:8] != MAGIC:
         if data[:7] == MAGIC[:7]:
             raise UnknownHistoryVersion(f"{path} has frame format {data[7:8]!r}; this streamproof reads {MAGIC[7:8]!r}")
