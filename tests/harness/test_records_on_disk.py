@@ -1,0 +1,142 @@
+"""Records survive being written: whole, cut short, and sealed; altered ones are refused."""
+
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamproof.harness.errors import DamagedHistory, UnknownHistoryVersion
+from streamproof.harness.frames import FrameWriter, read_frames
+from streamproof.harness.model import Event
+from streamproof.harness.records import (
+    CheckpointDurable,
+    CheckpointTaken,
+    Delivered,
+    Ended,
+    Kept,
+    Offered,
+    Refused,
+    Stamped,
+    Started,
+    Taken,
+)
+from streamproof.harness.sealing import is_sealed, read_sealed, seal
+
+names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
+numbers = st.integers(0, 2**62)
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(codec="utf-8"), max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@st.composite
+def some_events(draw: st.DrawFn, source: str) -> list[Event]:
+    count = draw(st.integers(1, 4))
+    return [
+        Event(source, draw(numbers), draw(names), draw(values), draw(st.integers(-(2**62), 2**62)))
+        for _ in range(count)
+    ]
+
+
+@st.composite
+def deliveries(draw: st.DrawFn) -> Delivered:
+    rows = draw(some_events(draw(names)))
+    return Delivered(draw(names), draw(names), draw(numbers), draw(numbers), rows)
+
+
+@st.composite
+def offers(draw: st.DrawFn) -> Offered:
+    source = draw(names)
+    return Offered(source, draw(some_events(source)))
+
+
+others = st.one_of(
+    st.builds(Started, names, numbers, st.none() | st.tuples(numbers, numbers), numbers),
+    st.builds(Taken, names, numbers, names, numbers, numbers, numbers, numbers),
+    st.builds(CheckpointTaken, names, numbers, numbers),
+    st.builds(CheckpointDurable, names, numbers, numbers),
+    st.builds(Refused, names, numbers, names, numbers, names),
+    st.builds(Ended, names, numbers, st.dictionaries(names, numbers, max_size=3)),
+    st.builds(Kept, names, numbers, st.dictionaries(names, values, max_size=3)),
+)
+histories = st.lists(st.builds(Stamped, numbers, deliveries() | offers() | others), max_size=6)
+
+
+def written(records: list[Stamped], folder: Path) -> Path:
+    path = folder / "records.frames"
+    writer = FrameWriter(path)
+    for record in records:
+        writer.append(record)
+    writer.close()
+    return path
+
+
+@settings(deadline=None)
+@given(histories, st.data())
+def test_any_beginning_of_a_file_of_frames_reads_as_a_beginning_of_the_records(
+    records: list[Stamped], data: st.DataObject
+) -> None:
+    with TemporaryDirectory() as folder:
+        path = written(records, Path(folder))
+        whole = path.read_bytes()
+        assert list(read_frames(path)) == records
+        path.write_bytes(whole[: data.draw(st.integers(0, len(whole)))])
+        read = list(read_frames(path))
+        assert read == records[: len(read)]
+
+
+@settings(deadline=None)
+@given(histories.filter(bool), st.data())
+def test_an_altered_frame_is_refused_or_ends_the_file(records: list[Stamped], data: st.DataObject) -> None:
+    with TemporaryDirectory() as folder:
+        path = written(records, Path(folder))
+        whole = bytearray(path.read_bytes())
+        whole[data.draw(st.integers(0, len(whole) - 1))] ^= data.draw(st.integers(1, 255))
+        path.write_bytes(whole)
+        with suppress(DamagedHistory, UnknownHistoryVersion):
+            read = list(read_frames(path))
+            assert read == records[: len(read)]
+            assert len(read) < len(records)
+
+
+@settings(deadline=None)
+@given(histories)
+def test_what_was_sealed_reads_back_the_same(records: list[Stamped]) -> None:
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        assert not is_sealed(folder)
+        seal(records, folder)
+        assert is_sealed(folder)
+        assert read_sealed(folder) == records
+
+
+@pytest.mark.parametrize("table", ["offered", "delivered", "steps"])
+def test_a_sealed_table_that_was_altered_or_removed_is_refused(table: str, tmp_path: Path) -> None:
+    seal([Stamped(1, Offered("s-0", [Event("s-0", 1, "k", 1, 1)]))], tmp_path)
+    path = tmp_path / f"{table}.parquet"
+    content = path.read_bytes()
+    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(DamagedHistory, match="altered after it was sealed"):
+        read_sealed(tmp_path)
+    path.unlink()
+    with pytest.raises(DamagedHistory, match="is missing"):
+        read_sealed(tmp_path)
+
+
+def test_a_file_of_another_format_version_is_told_apart_from_a_damaged_one(tmp_path: Path) -> None:
+    path = tmp_path / "records.frames"
+    path.write_bytes(b"SPFRAME9")
+    with pytest.raises(UnknownHistoryVersion, match="b'9'"):
+        list(read_frames(path))
+    path.write_bytes(b"anything")
+    with pytest.raises(DamagedHistory, match="does not begin"):
+        list(read_frames(path))
