@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .collation import Collation
 from .errors import ExitStatus, ScenarioChanged
 from .folder import Description, read_description, read_history
 from .guarantees import Guarantee
-from .history import History
+from .history import FaultMissed, FaultStruck, History
 from .oracle import Case, Oracle, judge, strongest
 from .recovery import Recovery, recoveries
 from .registry import Registry
@@ -47,6 +47,8 @@ class Judgement:
 def judge_history(scenario: Scenario, history: History, oracles: Mapping[str, Oracle], virtual_time: bool) -> Judgement:
     """Judge one history against what its scenario claims, and what it expects to break."""
     collation = scenario.subject.collate(history)
+    if not collation.unproven:
+        collation = replace(collation, unproven=_not_come(scenario, history))
     case = Case(history, collation, scenario.subject.checkpoint_every, virtual_time)
     return Judgement(
         tuple(judge(case, scenario.claimed, oracles)),
@@ -56,6 +58,15 @@ def judge_history(scenario: Scenario, history: History, oracles: Mapping[str, Or
         collation,
         history.digest(),
     )
+
+
+def _not_come(scenario: Scenario, history: History) -> str:
+    """Which planned fault a run that was cut short says nothing of; empty when there is none."""
+    told = {entry.number for entry in history.timeline if isinstance(entry, FaultStruck | FaultMissed)}
+    for number, fault in enumerate(scenario.faults):
+        if number not in told:
+            return f"the run ended before the trigger of fault {number + 1} came: {fault}"
+    return ""
 
 
 def judge_folder(path: Path, registry: Registry) -> tuple[Description, History, Judgement]:

@@ -51,10 +51,13 @@ class ProgressLine:
         if self._first_event is None:
             return self._starting
         left = max(0.0, self._deadline - (now - self._first_event))
-        parts = [f"{live.offered:,} events offered", f"{live.delivered:,} outputs delivered"]
+        parts = [
+            f"{live.offered:,} events offered",
+            f"{live.delivered:,} outputs delivered",
+            f"at most {left:.0f} s left",
+        ]
         if live.fault:
             parts.append(live.fault)
-        parts.append(f"at most {left:.0f} s left")
         return " · ".join(parts)
 
     def _draw(self, text: str) -> None:

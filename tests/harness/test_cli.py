@@ -21,6 +21,7 @@ from streamproof.harness import cli, clusters, doctor
 from streamproof.harness.cli import execute
 from streamproof.harness.embedded import machine, reaping
 from streamproof.harness.errors import MissingTool
+from streamproof.harness.simulated.cluster import SimulatedCluster
 
 HEAD = """
 from streamproof import *
@@ -281,8 +282,9 @@ def test_without_java_it_says_how(ask: Ask, monkeypatch: pytest.MonkeyPatch, tmp
 def test_embedded_is_the_default_where_it_can_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "find_java", lambda: None)
     monkeypatch.setattr(machine, "find_spark", lambda: None)
-    monkeypatch.setitem(clusters.CLUSTERS, "embedded", lambda: "it")  # type: ignore[arg-type, return-value]
-    assert clusters.make_cluster(None) == "it"
+    it = SimulatedCluster()
+    monkeypatch.setitem(clusters.CLUSTERS, "embedded", lambda: it)
+    assert clusters.make_cluster(None) is it
 
 
 # --dry-run
@@ -340,7 +342,8 @@ class Stops(Operator[None]):
 def mine():
     edges = (Edge("source", "stops"), Edge("stops", "sink"))
     topology = Topology("t", {"stops": Stage(Stops())}, edges)
-    return Scenario(passive_replication(topology), text("zen", events=50, batch=5))
+    workload, claims = text("zen", events=50, batch=5), [exactly_once(), at_most_once()]
+    return Scenario(passive_replication(topology), workload, [crash("stops-0").after(events(40))], claims)
 """
     )
     answer = ask("run", f"{name}:mine", "--cluster", "simulated", "--folder", "half")

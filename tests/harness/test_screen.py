@@ -1,0 +1,284 @@
+"""What is printed after a run, and while it goes on."""
+
+import io
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from streamproof.harness.cluster import Live
+from streamproof.harness.collation import Collation
+from streamproof.harness.folder import Description
+from streamproof.harness.guarantees import Guarantee, exactly_once, precise_recovery, rollback_recovery
+from streamproof.harness.history import Bite, FaultMissed, FaultStruck, History, Stamp, TimelineEntry
+from streamproof.harness.judging import Judgement
+from streamproof.harness.progress_line import ProgressLine
+from streamproof.harness.quantities import seconds
+from streamproof.harness.records import CheckpointTaken, Record, Stamped, Started, Taken
+from streamproof.harness.recovery import Recovery
+from streamproof.harness.screen import end_of_run, evidence, first_sentence, forgotten
+from streamproof.harness.verdicts import Anomaly, Evidence, Status, Verdict, tally
+
+FAULT = "crash count-0, after checkpoint-durable 3 of count-0"
+
+
+def described(*schedule: str, cluster: str = "embedded") -> Description:
+    return Description(
+        version=1,
+        run="r",
+        scenario="s",
+        origin="s",
+        subject={"name": "word-count", "kind": "passive-replication"},
+        workload={"name": "python-docs", "events": 24_117},
+        seed=7,
+        schedule=list(schedule),
+        claims=[],
+        breaks=[],
+        cluster={"cluster": cluster, "workers": 3},
+        versions={},
+        machine={},
+        began="",
+    )
+
+
+def verdict(guarantee: Guarantee, status: Status, summary: str = "", reason: str = "", evidence: int = 0) -> Verdict:
+    pieces = [Evidence(f"piece {n}", "count-0>sink-0", (3_910_000, 5_330_000), 0) for n in range(evidence)]
+    anomalies = (tally(Anomaly.DUPLICATE_OUTPUT, 1_904, pieces),) if evidence else ()
+    return Verdict(guarantee, status, ("outputs",), summary, anomalies, reason)
+
+
+def judged(
+    verdicts: Sequence[Verdict] = (), broken: Sequence[Verdict] = (), recoveries: Sequence[Recovery] = ()
+) -> Judgement:
+    nothing = tally(Anomaly.LOST_INPUT, 0, ())
+    collation = Collation(("outputs",), "", "", "", *[nothing] * 7, inputs=0)
+    return Judgement(tuple(verdicts), tuple(broken), (rollback_recovery(),), tuple(recoveries), collation, "d")
+
+
+def shown(
+    description: Description, timeline: Sequence[TimelineEntry], judgement: Judgement, records: Sequence[Stamped] = ()
+) -> list[str]:
+    lines = end_of_run(description, History(records, timeline), judgement, Path("runs/a run"))
+    return [line.plain for line in lines]
+
+
+def struck(number: int = 0, **changes: object) -> FaultStruck:
+    bite: dict[str, object] = {"outstanding": True, "gone": True, "pids": (41233, 41234)} | changes
+    return FaultStruck(Stamp(1), number, FAULT, None, Bite("count-0", "node-1", ("count-0",), **bite))  # type: ignore[arg-type]
+
+
+def test_the_whole_screen() -> None:
+    recovery = Recovery(0, "count-0", 2, 310_000, 840_000, 50_000, 220_000)
+    judgement = judged(
+        [verdict(rollback_recovery(), Status.HOLDS, "0 inputs lost")],
+        [verdict(exactly_once(), Status.VIOLATED, evidence=5)],
+        [recovery],
+    )
+    assert shown(described(FAULT), [struck()], judgement) == [
+        "word-count under passive-replication     embedded Spark, 3 nodes · 24,117 events of python-docs · seed 7",
+        "",
+        f"  fault      {FAULT}",
+        "  bit        count-0 on node-1: pid 41233 and 1 more gone",
+        "  recovery   count-0 after 1.42 s = detected 0.31 + redeployed 0.84 + restored 0.05 + caught up 0.22",
+        "",
+        "  rollback-recovery-repeating   HOLDS      0 inputs lost",
+        "  exactly-once                  VIOLATED   as expected",
+        "      duplicate-output × 1,904",
+        "          count-0>sink-0: piece 0, at 3.910 and 5.330 s, after the fault",
+        "          count-0>sink-0: piece 1, at 3.910 and 5.330 s, after the fault",
+        "          count-0>sink-0: piece 2, at 3.910 and 5.330 s, after the fault",
+        "",
+        "  strongest guarantee seen   rollback-recovery-repeating",
+        "",
+        "  run runs/a run     judge it again: streamproof judge 'runs/a run'",
+    ]
+
+
+def test_every_planned_fault_is_accounted_for() -> None:
+    lines = shown(
+        described("one", "two", "three", "four"),
+        [struck(), struck(1, outstanding=False), FaultMissed(Stamp(2), 2, "three")],
+        judged(),
+    )
+    assert lines[2:10] == [
+        "  fault 1    one",
+        "  bit        count-0 on node-1: pid 41233 and 1 more gone",
+        "  fault 2    two",
+        "  no bite    all input had been processed by then",
+        "  fault 3    three",
+        "  no bite    its trigger never came",
+        "  fault 4    four",
+        "  no bite    the run ended before its trigger came",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("status", "broken", "summary", "style"),
+    [
+        (Status.HOLDS, False, "said", "bold green"),
+        (Status.VIOLATED, False, "", "bold red"),
+        (Status.UNKNOWN, False, "why", "bold yellow"),
+        (Status.VIOLATED, True, "as expected", "bold green"),
+        (Status.HOLDS, True, "although the scenario expects it to break: said", "bold red"),
+        (Status.UNKNOWN, True, "why", "bold yellow"),
+    ],
+)
+def test_the_line_of_a_guarantee(status: Status, broken: bool, summary: str, style: str) -> None:
+    reason = "why" if status is Status.UNKNOWN else ""
+    one = verdict(precise_recovery(), status, "said", reason, evidence=int(status is Status.VIOLATED))
+    judgement = judged(broken=[one]) if broken else judged([one])
+    (line,) = (
+        line
+        for line in end_of_run(described(), History([], []), judgement, Path("r"))
+        if "precise-recovery" in line.plain
+    )
+    assert line.plain == f"  precise-recovery   {status.value:<8}   {summary}".rstrip()
+    assert [str(span.style) for span in line.spans] == [style]
+
+
+def test_a_recovery_that_did_not_end() -> None:
+    judgement = judged(recoveries=[Recovery(0, "count-0", 2, 12_000, 3_000, None, None)])
+    assert "  recovery   count-0 did not recover (detected 12.0 ms, then redeployed 3.0 ms)" in shown(
+        described(FAULT), [struck()], judgement
+    )
+    judgement = judged(recoveries=[Recovery(0, "count-0", 0, None, None, None, None)])
+    assert "  recovery   count-0 did not recover (not even detected)" in shown(described(FAULT), [struck()], judgement)
+
+
+def test_virtual_time_is_called_so() -> None:
+    judgement = judged(recoveries=[Recovery(0, "count-0", 2, 100_000, 20_000, 3_000, 0)])
+    assert (
+        "  recovery   count-0 after 123 ms of virtual time = detected 100 + redeployed 20 + restored 3 + caught up 0"
+        in shown(described(FAULT, cluster="simulated"), [struck()], judgement)
+    )
+
+
+def records(*made: Record) -> list[Stamped]:
+    return [Stamped(place, record) for place, record in enumerate(made)]
+
+
+def taken(incarnation: int, count: int) -> Taken:
+    return Taken("count-0", incarnation, "split-0", 1, 1, count, count)
+
+
+@pytest.mark.parametrize(
+    ("made", "incarnation", "lost"),
+    [
+        ([Started("count-0", 1, None, 1), taken(1, 30), Started("count-0", 2, None, 1), taken(2, 5)], 2, 30),
+        (
+            [
+                Started("count-0", 1, None, 1),
+                taken(1, 30),
+                CheckpointTaken("count-0", 1, 1),
+                taken(1, 7),
+                CheckpointTaken("count-0", 1, 2),
+                taken(1, 4),
+                Started("count-0", 2, (1, 1), 1),
+            ],
+            2,
+            11,
+        ),
+        (
+            [
+                Started("count-0", 1, None, 1),
+                taken(1, 30),
+                CheckpointTaken("count-0", 1, 1),
+                Started("count-0", 2, (1, 1), 1),
+                taken(2, 9),
+                Started("count-0", 3, (1, 1), 1),
+            ],
+            3,
+            9,
+        ),
+        ([Started("count-0", 1, None, 1), taken(1, 30)], 2, 30),
+    ],
+)
+def test_what_a_crash_made_a_slice_forget(made: list[Record], incarnation: int, lost: int) -> None:
+    assert forgotten(History(records(*made), []), Recovery(0, "count-0", incarnation, 1, 1, 1, 1)) == lost
+
+
+def test_evidence_without_time_or_fault() -> None:
+    assert evidence(Evidence("gone", "count-0")) == "count-0: gone"
+    assert evidence(Evidence("gone", "count-0", (1_000,), 2)) == "count-0: gone, at 0.001 s, after fault 3"
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("One. Two.", "One."),
+        ("No full stop\n\nanother paragraph", "No full stop"),
+        ("Broken over\n    lines. More.", "Broken over lines."),
+        ("With (PPA, section 2.2) inside. More.", "With (PPA, section 2.2) inside."),
+        ("", ""),
+    ],
+)
+def test_the_first_sentence(text: str, first: str) -> None:
+    assert first_sentence(text) == first
+
+
+# The live line
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[], float]:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    times = iter(range(100))
+    return lambda: float(next(times))
+
+
+def test_the_live_line(clock: Callable[[], float]) -> None:
+    terminal = Terminal()
+    with ProgressLine(terminal, "starting", seconds(120), clock) as line:
+        line.show(Live(0, 0, ""))
+        line.show(Live(1_000, 40, ""))
+        line.show(Live(2_000, 90, "crash count-0"))
+    assert terminal.getvalue().split("\r\x1b[K")[1:] == [
+        "starting",
+        "starting",
+        "1,000 events offered · 40 outputs delivered · at most 120 s left",
+        "2,000 events offered · 90 outputs delivered · at most 119 s left · crash count-0",
+        "",
+    ]
+
+
+def test_the_live_line_stays_one_line(clock: Callable[[], float], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    terminal = Terminal()
+    with ProgressLine(terminal, "starting", seconds(120), clock) as line:
+        line.show(Live(1_000_000, 40, "crash count-0"))
+    assert max(map(len, terminal.getvalue().split("\r\x1b[K"))) == 29
+
+
+def test_it_is_drawn_ten_times_a_second() -> None:
+    terminal = Terminal()
+    times = iter(n / 1_000 for n in range(10_000))
+    with ProgressLine(terminal, "starting", seconds(120), lambda: next(times)) as line:
+        for _ in range(1_000):
+            line.show(Live(1, 1, ""))
+    assert terminal.getvalue().count("offered") == pytest.approx(10, abs=1)
+
+
+@pytest.mark.parametrize("dumb", [True, False])
+def test_there_is_none_elsewhere(dumb: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb" if dumb else "xterm")
+    stream = Terminal() if dumb else io.StringIO()
+    with ProgressLine(stream, "starting", seconds(120)) as line:
+        line.show(Live(1, 1, ""))
+    assert stream.getvalue() == ""
+
+
+def test_a_terminal_that_goes_away_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+
+    class Gone(Terminal):
+        def write(self, text: str) -> int:
+            raise OSError(5, "Input/output error")
+
+    with ProgressLine(Gone(), "starting", seconds(120)) as line:
+        line.show(Live(1, 1, ""))
