@@ -47,12 +47,19 @@ class Oracle:
 
 
 def decide(
-    case: Case, guarantee: Guarantee, found: Sequence[Tally], holds: str, *, needs_end: bool = True
+    case: Case,
+    guarantee: Guarantee,
+    found: Sequence[Tally],
+    holds: str,
+    *,
+    needs_end: bool = True,
+    unclear: str = "",
 ) -> Verdict:
-    """The verdict that all oracles share: what was found violates; without it the run must have been whole, and its faults
-    must have bitten, to hold.
+    """The verdict that all oracles share: what was found violates; without it the run must have been whole, and its
+    faults must have bitten, to hold.
 
-    `needs_end` is for guarantees that a run which was cut short cannot show to hold.
+    `needs_end` is for guarantees that a run which was cut short cannot show to hold; `unclear` says why something that
+    is wrong cannot be shown to violate this guarantee.
     """
     collation = case.collation
     observables = collation.observables
@@ -60,6 +67,8 @@ def decide(
         return Verdict(guarantee, Status.UNKNOWN, observables, "", reason=collation.unjudgeable)
     if found:
         return Verdict(guarantee, Status.VIOLATED, observables, ", ".join(map(str, found)), tuple(found))
+    if unclear:
+        return Verdict(guarantee, Status.UNKNOWN, observables, "", reason=unclear)
     if needs_end and collation.incomplete:
         return Verdict(guarantee, Status.UNKNOWN, observables, "", reason=collation.incomplete)
     if collation.unproven:
@@ -70,6 +79,18 @@ def decide(
 def lost(collation: Collation, *names: str) -> tuple[Tally, ...]:
     """Tallies of losses, which count only once the run has come to its end."""
     return () if collation.incomplete else collation.tallies(*names)
+
+
+def neither_lost_nor_doubled(case: Case) -> str:
+    """Why a wrong row does not say whether an input was lost or counted twice; empty where it does, or none is wrong.
+
+    A slice's rows can be derived from what it took. A black box's can only be compared.
+    """
+    collation = case.collation
+    if collation.reexecution is not None or not collation.phantoms.count:
+        return ""
+    wrong = f"{collation.phantoms.count:,} rows differ from those without failures"
+    return f"{wrong}; the subject cannot be executed again, so inputs may have been lost or counted twice"
 
 
 def judge(case: Case, guarantees: Sequence[Guarantee], oracles: Mapping[str, Oracle]) -> list[Verdict]:

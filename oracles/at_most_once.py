@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from ..harness.guarantees import AT_MOST_ONCE, Guarantee
-from ..harness.oracle import Case, Oracle, decide
+from ..harness.oracle import Case, Oracle, decide, neither_lost_nor_doubled
 from ..harness.verdicts import Verdict
 
 
 def judge(case: Case, guarantee: Guarantee) -> Verdict:
     """Every input is in the lineage of T, and of each output in O, at most once; of effects.
 
-    An output that is delivered again is no second effect; what it says is checked against what was taken.
+    An output that is delivered again is no second effect; what it says is checked against what was taken. UNKNOWN where
+    a black box gave a wrong one.
     """
-    found = case.collation.tallies("duplicate_effects", "phantoms")
-    return decide(case, guarantee, found, "0 inputs counted twice", needs_end=False)
+    unclear = neither_lost_nor_doubled(case)
+    found = case.collation.tallies("duplicate_effects", *([] if unclear else ["phantoms"]))
+    return decide(case, guarantee, found, "0 inputs counted twice", needs_end=False, unclear=unclear)
 
 
 ORACLE = Oracle(AT_MOST_ONCE, judge)

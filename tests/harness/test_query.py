@@ -1,0 +1,170 @@
+"""What a query says of itself, what is refused before anything starts, and that a replaced driver is not heard."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamproof.faults.crash import crash
+from streamproof.harness.addresses import Address, Point, Side
+from streamproof.harness.cluster import Run
+from streamproof.harness.embedded.cluster import EmbeddedCluster
+from streamproof.harness.embedded.processes import SparkProcesses
+from streamproof.harness.embedded.protocol import Arrived
+from streamproof.harness.embedded.query import QueryDeployment
+from streamproof.harness.embedded.query_driver import canonical_rows
+from streamproof.harness.embedded.query_source import EventReader, SourcePlan, write_events
+from streamproof.harness.errors import InvalidOperator, InvalidScenario, UnknownName, Unsupported
+from streamproof.harness.guarantees import exactly_once, exactly_once_output
+from streamproof.harness.model import Event
+from streamproof.harness.quantities import events
+from streamproof.harness.query import Query
+from streamproof.harness.recorder import MemoryRecorder
+from streamproof.harness.records import Delivered, Refused
+from streamproof.harness.registry import Registry
+from streamproof.harness.running import check_scenario
+from streamproof.harness.scenario import Scenario
+from streamproof.harness.schedule import Fault, batch, checkpoint, recovery
+from streamproof.harness.simulated.cluster import SimulatedCluster
+from streamproof.harness.subject import claimed
+from streamproof.harness.waiting import wait_until
+from streamproof.harness.wire import VERSION, BlockingConnection, Greeting
+from streamproof.scenarios.query_word_count import query_word_count
+from streamproof.scenarios.workloads import words
+
+
+def scenario(*faults: Fault, rate: int | None = None) -> Scenario:
+    workload = replace(words(), rate=rate)
+    return Scenario(query_word_count(), workload, faults, claims=[exactly_once()])
+
+
+def check(what: Scenario) -> None:
+    check_scenario(what, EmbeddedCluster(), Registry())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"name": ""}, "needs a name"),
+        ({"transform": "count"}, "must be a function"),
+        ({"key": "word"}, "must name its key columns"),
+        ({"key": ()}, "must name its key columns"),
+        ({"value": "word"}, "must name a column that is not of the key"),
+        ({"value": ""}, "must name a column"),
+        ({"batch_events": 0}, "positive whole number"),
+        ({"batch_events": True}, "positive whole number"),
+    ],
+)
+def test_a_query_that_cannot_be(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidScenario, match=message):
+        replace(query_word_count(), **change)
+
+
+def test_what_it_claims() -> None:
+    assert claimed(query_word_count(), exactly_once())
+    assert not claimed(query_word_count(), exactly_once_output())
+
+
+def test_a_changed_query_is_noticed() -> None:
+    def other(lines: Any) -> Any:
+        return lines
+
+    query = query_word_count()
+    assert query.describe() == query_word_count().describe()
+    assert query.describe()["transform"] == "streamproof.scenarios.query_word_count:count_words"
+    assert replace(query, transform=other).describe()["source"] != query.describe()["source"]
+
+
+def test_the_simulator_refuses_it() -> None:
+    with pytest.raises(
+        Unsupported, match="query-word-count is a structured-streaming-query; the simulator runs schemes"
+    ):
+        check_scenario(scenario(), SimulatedCluster(), Registry())
+
+
+def test_faults_that_can_be_aimed_at_it() -> None:
+    check(scenario(crash("driver").at(batch(0).source_commit)))
+    check(scenario(crash("driver").at(batch(1).written), crash("driver").at(recovery("driver").started)))
+    check(scenario(crash("node-0").at(batch(1).written.of("driver"))))
+
+
+@pytest.mark.parametrize(
+    ("fault", "error", "message"),
+    [
+        (crash("count-0").at(batch(0).written), UnknownName, "'count-0'; there are: driver, node-0"),
+        (crash("driver").at(checkpoint(1).durable), InvalidScenario, "never passes"),
+        (crash("driver").after(events(5)), InvalidScenario, "never passes"),
+        (crash("driver").at(recovery("driver").started), InvalidScenario, "recovers only if an earlier fault"),
+    ],
+)
+def test_faults_that_cannot(fault: Fault, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        check(scenario(fault))
+
+
+def test_it_sets_its_own_pace() -> None:
+    with pytest.raises(Unsupported, match="leave out the workload's rate"):
+        check(scenario(rate=100))
+
+
+def test_rows_are_recorded_in_the_order_of_their_keys() -> None:
+    query = Query("q", lambda lines: lines, ("a", "b"), "n")
+    rows: list[Any] = [{"a": "x", "b": 2, "n": 7}, {"a": "x", "b": 1, "n": 8.5}]
+    found = canonical_rows(query, rows, 3)
+    assert [(event.seq, event.key, event.value) for event in found] == [
+        (3_000_000_000, '["x",1]', 8.5),
+        (3_000_000_001, '["x",2]', 7),
+    ]
+    single = canonical_rows(replace(query, key=("a",)), rows[:1], 0)
+    assert single == [Event("q", 0, "x", 7, 0)]
+
+
+def test_a_key_twice_in_a_batch_is_the_querys_mistake() -> None:
+    query = Query("q", lambda lines: lines, ("a",), "n")
+    rows: list[Any] = [{"a": "x", "n": 1}, {"a": "x", "n": 2}]
+    with pytest.raises(InvalidOperator, match="'x' twice in batch 4"):
+        canonical_rows(query, rows, 4)
+
+
+def test_the_source_gives_a_batch_as_often_as_it_is_asked(tmp_path: Path) -> None:
+    given = [event for part in words(events=25).batches("source") for event in part]
+    batches = [given[:10], given[10:20], [*given[20:24], Event("source", 25, "k", [1, "x"], 25)]]
+    write_events(tmp_path / "input", batches)
+    plan = SourcePlan(str(tmp_path / "input"), 3, "driver", "driver", 1, "token", ("127.0.0.1", 1), ())
+    reader = EventReader(plan)
+
+    offsets = [reader.initialOffset()]
+    while (latest := reader.latestOffset(offsets[-1], None)) != offsets[-1]:  # type: ignore[arg-type]
+        offsets.append(latest)
+    assert offsets == [{"batches": n} for n in range(4)]
+    for _ in range(2):
+        (partition,) = reader.partitions(offsets[1], offsets[2])
+        (read,) = reader.read(partition)
+        assert read.column("seq").to_pylist() == list(range(11, 21))
+        assert read.column("value").to_pylist() == [event.value for event in batches[1]]
+    (last,) = reader.read(reader.partitions(offsets[2], offsets[3])[0])
+    assert last.column("value").to_pylist()[-1] == '[1,"x"]'
+    assert "token" not in str(reader.__getstate__())
+    # Nothing is armed, so nobody is asked.
+    reader.commit(offsets[1])
+
+
+def test_a_replaced_driver_is_not_heard(tmp_path: Path) -> None:
+    recorder = MemoryRecorder()
+    processes = SparkProcesses("not-started", tmp_path)
+    deployment = QueryDeployment(Run("test", scenario(), 1, recorder, {}, tmp_path), processes)
+    with deployment.server as server:
+        stranger = BlockingConnection(server.place, Greeting(VERSION, server.token, "driver", "driver", incarnation=7))
+        stranger.send(Delivered("sink", "q", 7, 0, [Event("q", 0, "a", 1, 0)]))
+        assert stranger.receive() is None
+        source = BlockingConnection(server.place, Greeting(VERSION, server.token, "driver", "driver", incarnation=7))
+        source.send(Arrived(Address("driver", 7, Point.SOURCE_COMMIT, "0", Side.BEFORE), 0, True))
+        assert source.receive() is None
+        wait_until(lambda: len(recorder.records) == 2, 5, "two refusals", lambda: str(recorder.records))
+    assert [stamped.record for stamped in recorder.records] == [
+        Refused("recorder", 0, "driver", 7, "delivered"),
+        Refused("recorder", 0, "driver", 7, "arrived"),
+    ]
