@@ -41,8 +41,8 @@ class _Watching(Controller):
         self.reached: dict[Address, Reached] = {}
         self._struck: tuple[int, ...] = ()
 
-    def watches(self, actor: str, point: Point) -> bool:
-        return True
+    def watched(self, actor: str) -> frozenset[Point]:
+        return frozenset(Point)
 
     def arrived(self, address: Address, taken: int = 0) -> list[Strike]:
         if address not in self.reached:

@@ -36,16 +36,10 @@ class Controller:
                 self._moments.append((number, fault, fault.trigger))
             elif isinstance(fault.trigger, AtTime):
                 self._times.append((number, fault, fault.trigger.after))
-        self._arm()
 
-    def _arm(self) -> None:
-        self._points = {moment.point for _, _, moment in self._moments}
-        self._anyone = any(moment.actor is None for _, _, moment in self._moments)
-        self._actors = {moment.actor for _, _, moment in self._moments}
-
-    def watches(self, actor: str, point: Point) -> bool:
-        """Whether an arrival there could matter; a host need not announce the others."""
-        return point in self._points and (self._anyone or actor in self._actors)
+    def watched(self, actor: str) -> frozenset[Point]:
+        """The points of an actor at which an arrival could matter; a host need not announce the others."""
+        return frozenset(moment.point for _, _, moment in self._moments if moment.actor in (None, actor))
 
     @property
     def armed(self) -> tuple[Moment, ...]:
@@ -61,8 +55,7 @@ class Controller:
         struck = [entry for entry in self._moments if entry[2].matches(address, taken)]
         if struck:
             self._moments = [entry for entry in self._moments if entry not in struck]
-            self._arm()
-        return [Strike(number, fault, address) for number, fault, _ in struck]
+            return [Strike(number, fault, address) for number, fault, _ in struck]
 
     def elapsed(self, since_start: Duration) -> list[Strike]:
         """So much time has passed since the start."""

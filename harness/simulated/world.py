@@ -22,7 +22,7 @@ from ..model import Event, Role
 from ..progress import Progress
 from ..quantities import Duration
 from ..recorder import Recorder
-from ..records import Record
+from ..records import Record, Taken
 from ..slices.effects import Checkpoint, CheckpointId, Fire, Inspect, Reroute, Start
 from ..slices.machine import OperatorSlice, SinkSlice, Slice, SliceSpec, SourceSlice
 from ..slices.messages import Message, Open
@@ -53,6 +53,10 @@ class SimulationOptions:
     """A run that takes more steps than this is given up as not coming to rest."""
 
 
+_Link = tuple[str, int, str, int]
+"""Sender, its incarnation, receiver, its incarnation."""
+
+
 class _Node:
     """One simulated machine, and the world as its host sees it. Its memory is its host and its links; both go when it dies."""
 
@@ -65,6 +69,7 @@ class _Node:
         self.links: dict[tuple[str, str], int] = {}
         """(slice here, peer) -> the peer's incarnation that it talks to."""
         self._world = world
+        self._send = world.send
         self.watched = world.watched
         self.note = world.note
 
@@ -74,7 +79,7 @@ class _Node:
     def send(self, sender: str, to: str, message: Message) -> None:
         receiver = self.links.get((sender, to))
         if receiver is not None:
-            self._world.send(sender, to, receiver, message)
+            self._send((sender, message.incarnation, to, receiver), message)
 
     def persist(self, checkpoint: Checkpoint) -> None:
         self._world.persist(self, checkpoint)
@@ -98,6 +103,7 @@ class SimulatedWorld:
     ) -> None:
         self.steps = 0
         self._recorder = recorder
+        self._note = recorder.note
         self._kinds = kinds
         self._specs = {spec.slice_id: spec for spec in specs}
         self._batches = batches
@@ -105,11 +111,12 @@ class SimulatedWorld:
         self._watched: dict[str, frozenset[Point]] = {}
         self._options = options
         self._random = Random(seed).random
+        self._link_delay = (options.link_delay[0], options.link_delay[1] - options.link_delay[0])
         self._now = 0
         self._order = 0
         self._queue: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
-        self._channels: dict[tuple[str, int, str, int], int] = {}
-        """(sender, its incarnation, receiver, its incarnation) -> when the last message arrives: links are FIFO."""
+        self._channels: dict[_Link, int] = {}
+        """When the last message on a link arrives: links are FIFO."""
         self._store = MemoryStore()
         self._places: dict[tuple[str, int], _Node] = {}
         """(slice, incarnation) -> where it was started."""
@@ -184,20 +191,22 @@ class SimulatedWorld:
     # What nodes ask for
 
     def note(self, record: Record) -> None:
-        self._recorder.note(self._now, record)
-        self.progress.note(record)
+        self._note(self._now, record)
+        if type(record) is not Taken:
+            self.progress.note(record)
 
-    def send(self, sender: str, to: str, receiver: int, message: Message) -> None:
-        link = (sender, message.incarnation, to, receiver)
-        low, high = self._options.link_delay
-        when = self._now + low + int((high - low) * self._random())
+    def send(self, link: _Link, message: Message) -> None:
+        low, spread = self._link_delay
+        when = self._now + low + int(spread * self._random())
         earliest = self._channels.get(link, 0)
         if when < earliest:
             when = earliest
         self._channels[link] = when
-        self._at(when, self._arrive, sender, to, receiver, message)
+        self._order += 1
+        heappush(self._queue, (when, self._order, self._arrive, (link, message)))
 
-    def _arrive(self, sender: str, to: str, receiver: int, message: Message) -> None:
+    def _arrive(self, link: _Link, message: Message) -> None:
+        sender, _, to, receiver = link
         node = self._places.get((to, receiver))
         if node is None or not node.alive:
             return
@@ -300,7 +309,7 @@ class SimulatedWorld:
     def watched(self, actor: str) -> frozenset[Point]:
         watched = self._watched.get(actor)
         if watched is None:
-            watched = self._watched[actor] = frozenset(p for p in Point if self._controller.watches(actor, p))
+            watched = self._watched[actor] = self._controller.watched(actor)
         return watched
 
     def arrive(self, node: _Node, address: Address, taken: int) -> bool:

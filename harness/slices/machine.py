@@ -165,8 +165,8 @@ class _Base:
         effects.append(Note(refused))
 
     def _emit(self, outboxes: list[list[Event]], effects: list[Effect]) -> None:
-        for to, events in zip(self.spec.downstream, outboxes, strict=True):
-            if events and self._outputs[to].emit(events):
+        for (to, channel), events in zip(self._outputs.items(), outboxes, strict=True):
+            if events and channel.emit(events):
                 effects.append(Send(to, Batch(self.incarnation, events)))
 
     def _end(self, effects: list[Effect]) -> None:
@@ -264,7 +264,7 @@ class OperatorSlice(_Receiving):
             self._seq = checkpoint.next_seq - 1
 
     def _from_upstream(self, peer: str, message: Batch | End, effects: list[Effect]) -> None:
-        if self._must_wait():
+        if self._pending is not None and self._must_wait():
             self._waiting.append((peer, message))
         else:
             super()._from_upstream(peer, message, effects)
