@@ -55,7 +55,7 @@ class Controller:
         struck = [entry for entry in self._moments if entry[2].matches(address, taken)]
         if struck:
             self._moments = [entry for entry in self._moments if entry not in struck]
-            return [Strike(number, fault, address) for number, fault, _ in struck]
+        return [Strike(number, fault, address) for number, fault, _ in struck]
 
     def elapsed(self, since_start: Duration) -> list[Strike]:
         """So much time has passed since the start."""
