@@ -6,6 +6,7 @@ becomes *slices*, which exchange events over FIFO *channels*. Nothing here runs 
 
 from __future__ import annotations
 
+import re
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
@@ -24,6 +25,9 @@ Output = tuple[str, Value]
 """What an operator emits: (key, value). The runtime adds source, sequence number and time."""
 
 State = TypeVar("State")
+
+_NAME = re.compile(r"\w[\w.-]*")
+"""Names of operators go into crash addresses, channel names and file names."""
 
 NUMBERING_SPAN = 1_000_000_000
 """Sequence numbers that one incarnation may use before it would run into those of the next (see `slices.components`)."""
@@ -229,9 +233,12 @@ def _check(topology: Topology) -> None:
     names = set(topology.stages) | set(topology.sources) | set(topology.sinks)
     if len(names) != len(topology.stages) + len(topology.sources) + len(topology.sinks):
         raise InvalidTopology(f"topology {topology.name!r} uses a name twice among its operators, sources and sinks")
+    for name in sorted(names):
+        if _NAME.fullmatch(name) is None:
+            raise InvalidTopology(f"{name!r} cannot be a name; use letters, digits, '_', '.' and '-'")
     for name, stage in topology.stages.items():
-        if stage.parallelism < 1:
-            raise InvalidTopology(f"operator {name!r} has parallelism {stage.parallelism}; it needs at least 1")
+        if not isinstance(stage.parallelism, int) or stage.parallelism < 1:
+            raise InvalidTopology(f"operator {name!r} has parallelism {stage.parallelism}; it needs 1, 2, ...")
         if not isinstance(stage.operator, Operator):
             raise InvalidTopology(f"{name!r} is a {type(stage.operator).__name__}; derive it from streamproof.Operator")
     pairs = [(edge.upstream, edge.downstream) for edge in topology.edges]
