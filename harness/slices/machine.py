@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import msgspec
+
 from ..errors import InvalidOperator, OwnFailure, StreamproofError
 from ..model import NUMBERING_SPAN, Event, Operator, Role, Topology, channel_name, operator_of
 from ..records import CheckpointDurable, CheckpointTaken, Delivered, Ended, Kept, Offered, Refused, Started, Taken
@@ -70,6 +72,8 @@ class _Receivers(dict[str, tuple[int, ...]]):
         self._downstream = downstream
 
     def __missing__(self, key: str) -> tuple[int, ...]:
+        if not isinstance(key, str):
+            raise TypeError(f"key {key!r} of an output is not a str")
         places = tuple(self._downstream.index(to) for to in self._topology.receivers(self._slice_id, key))
         self[key] = places
         return places
@@ -245,6 +249,8 @@ class OperatorSlice(_Receiving):
         self._operator: Operator[Any] = spec.topology.stages[operator_of(spec.slice_id)].operator
         with _user_code(spec.slice_id, "initial_state()"):
             self._state: Any = self._operator.initial_state()
+        self._last: Event | None = None
+        """The event taken last, which is the one to name when a snapshot fails."""
         self._checkpoint_number = 0
         self._since_checkpoint = 0
         self._pending: CheckpointId | None = None
@@ -307,6 +313,8 @@ class OperatorSlice(_Receiving):
         try:
             for event in events:
                 for key, value in process(event, state):
+                    if type(value) not in _PLAIN:
+                        _check_value(value)
                     seq += 1
                     output = Event(name, seq, key, value, event.time)
                     for place in receivers[key]:
@@ -317,6 +325,7 @@ class OperatorSlice(_Receiving):
                 f"with key {event.key!r} and value {event.value!r}: {type(error).__name__}: {error}"
             ) from error
         self._seq = seq
+        self._last = event
         self.taken += len(events)
         channel.mark = max(channel.mark, events[-1].seq)
         self._emit(outboxes, effects)
@@ -328,7 +337,9 @@ class OperatorSlice(_Receiving):
         self._since_checkpoint = 0
         self._pending = CheckpointId(self.incarnation, self._checkpoint_number)
         contents = policy.contents
-        with _user_code(self.spec.slice_id, "snapshot()"):
+        last = self._last
+        after_what = "" if last is None else f" after event ({last.source}, {last.seq})"
+        with _user_code(self.spec.slice_id, f"snapshot(){after_what}"):
             state = self._operator.snapshot(self._state) if Part.STATE in contents else None
         logs = {to: channel.kept() for to, channel in self._outputs.items()} if Part.LOG in contents else {}
         checkpoint = Checkpoint(
@@ -389,6 +400,18 @@ class SinkSlice(_Receiving):
         if every is not None and position - self._acknowledged[peer] >= every.count:
             self._acknowledged[peer] = position
             effects.append(Send(peer, Acknowledge(self.incarnation, channel.mark)))
+
+
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def _check_value(value: object) -> None:
+    """Raises TypeError for what no message can carry, so that it fails in every world alike, and where it was made."""
+    try:
+        _encode(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise TypeError(f"value {value!r} of an output cannot be carried ({error})") from error
 
 
 @contextmanager
