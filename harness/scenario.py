@@ -80,7 +80,7 @@ def _check_moment(scenario: Scenario, fault: Fault, moment: Moment) -> None:
     if moment.point not in subject.points:
         points = ", ".join(sorted(subject.points))
         raise InvalidScenario(
-            f"{fault}: {subject.name} under {subject.kind} never passes {moment.point!r}; its points are: {points}"
+            f"{fault}: {subject.name} under {subject.kind} never passes {moment.point}; its points are: {points}"
         )
     needs_recovery = moment.recovering or (moment.incarnation or 1) > 1
     if needs_recovery and not any(other is not fault for other in scenario.faults):
