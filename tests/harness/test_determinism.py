@@ -90,8 +90,8 @@ def test_another_version_of_python_gets_the_same_histories(version: str, tmp_pat
 @pytest.mark.parametrize("case", CASES)
 def test_who_watches_changes_nothing(case: str) -> None:
     class Watching(Controller):
-        def watches(self, actor: str, point: Point) -> bool:
-            return True
+        def watched(self, actor: str) -> frozenset[Point]:
+            return frozenset(Point)
 
     scenario = scenario_of(case)
     schedule = drawn(scenario, 77, "usual")

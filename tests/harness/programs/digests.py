@@ -1,4 +1,4 @@
-"""Prints the digests of simulated runs: `digests.py <first seed> <seeds>`. Needs nothing but msgspec and the simulator."""
+"""Prints digests of simulated runs: `digests.py <first seed> <seeds>`. Needs nothing but msgspec and the simulator."""
 
 import sys
 

@@ -1,0 +1,101 @@
+"""The user's code may be wrong: the message then names the slice and the event."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+
+from simulation import EVERY, history_of
+from streamproof.harness.errors import ExitStatus, InvalidOperator
+from streamproof.harness.model import Edge, Event, Operator, Partitioning, Stage, Topology
+from streamproof.harness.scenario import Scenario
+from streamproof.reference_impls.passive_replication import passive_replication
+from streamproof.scenarios.workloads import numbered
+
+
+def scenario(operator: Operator[Any]) -> Scenario:
+    topology = Topology(
+        "one",
+        {"bad": Stage(operator)},
+        (Edge("source", "bad", Partitioning.ONE_TO_ONE), Edge("bad", "sink", Partitioning.ONE_TO_ONE)),
+    )
+    return Scenario(passive_replication(topology, checkpoint_every=EVERY), numbered(events=20, batch=4))
+
+
+class Bad(Operator[Any]):
+    """Good until its tenth event."""
+
+    def __init__(self, outputs: Callable[[Event], Any]) -> None:
+        self.outputs = outputs
+
+    def initial_state(self) -> Any:
+        return {}
+
+    def process(self, event: Event, state: Any) -> Iterable[Any]:
+        state[event.key] = event.seq
+        return self.outputs(event) if event.seq == 10 else ((event.key, 1),)  # type: ignore[no-any-return]
+
+
+def fails(event: Event) -> Any:
+    raise KeyError("no such thing")
+
+
+def fails_late(event: Event) -> Any:
+    yield (event.key, 1)
+    raise KeyError("no such thing")
+
+
+MALFORMED: dict[str, tuple[Callable[[Event], Any], str]] = {
+    "raises": (fails, "KeyError: 'no such thing'"),
+    "raises half-way": (fails_late, "KeyError: 'no such thing'"),
+    "gives None": (lambda event: None, "'NoneType' object is not iterable"),
+    "gives a number": (lambda event: [1], "cannot unpack non-iterable int"),
+    "gives a triple": (lambda event: [("k", 1, 2)], "too many values to unpack"),
+    "gives a bare pair": (lambda event: ("key", 1), "too many values to unpack"),
+    "has a key that is no text": (lambda event: [(7, 1)], "key 7 of an output is not a str"),
+    "has a key in bytes": (lambda event: [(b"k", 1)], "key b'k' of an output is not a str"),
+    "has a value that no record can hold": (
+        lambda event: [("k", object())],
+        "value <object object at .*> of an output",
+    ),
+    "has such a value inside": (lambda event: [("k", [1, {"a": object()}])], "of an output"),
+}
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_an_operator_that_fails_is_named_with_its_slice_and_the_event(name: str) -> None:
+    outputs, reason = MALFORMED[name]
+    with pytest.raises(InvalidOperator, match=reason) as caught:
+        history_of(scenario(Bad(outputs)), ())
+    assert "bad-0" in str(caught.value)
+    assert "(source-0, 10)" in str(caught.value)
+    assert caught.value.exit_status is ExitStatus.USER_MISTAKE
+
+
+class Unsnapshottable(Operator[Any]):
+    def initial_state(self) -> Any:
+        return {"lock": object()}
+
+    def process(self, event: Event, state: Any) -> Iterable[Any]:
+        return ()
+
+
+class Blank(Operator[Any]):
+    def initial_state(self) -> Any:
+        raise OSError("no disk")
+
+    def process(self, event: Event, state: Any) -> Iterable[Any]:
+        return ()
+
+
+def test_a_state_that_cannot_be_snapshotted_is_named_with_its_slice_and_the_event() -> None:
+    expected = (
+        r"bad-0, snapshot\(\) after event \(source-0, 8\).*state of type dict cannot be snapshotted.*give the operator"
+    )
+    with pytest.raises(InvalidOperator, match=expected):
+        history_of(scenario(Unsnapshottable()), ())
+
+
+def test_a_state_that_cannot_be_made_is_named_with_its_slice() -> None:
+    with pytest.raises(InvalidOperator, match=r"bad-0, initial_state\(\): OSError: no disk"):
+        history_of(scenario(Blank()), ())

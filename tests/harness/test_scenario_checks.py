@@ -1,0 +1,118 @@
+"""What cannot be run or judged is refused before anything starts, with what is there instead."""
+
+import pytest
+
+from simulation import KINDS, WORLDS, scenario_of
+from streamproof.faults.crash import crash
+from streamproof.harness.addresses import Moment, Point
+from streamproof.harness.errors import ExitStatus, InvalidScenario, UnknownName, UserMistake
+from streamproof.harness.guarantees import (
+    Guarantee,
+    amnesia,
+    exactly_once,
+    precise_recovery,
+    recovers_within,
+)
+from streamproof.harness.quantities import events, seconds
+from streamproof.harness.scenario import Scenario, check
+from streamproof.harness.schedule import Fault, batch, checkpoint, recovery
+from streamproof.harness.simulated.cluster import SimulatedCluster
+from streamproof.scenarios.workloads import numbered, text, words
+from verdicts_of import JUDGES
+
+CASE = scenario_of("passive-replication/word-count-words")
+AMNESIA = scenario_of("amnesia/word-count-words")
+
+
+def checked(scenario: Scenario) -> None:
+    check(scenario, SimulatedCluster(WORLDS["usual"]).nodes, KINDS, JUDGES)
+
+
+def with_faults(*faults: Fault, base: Scenario = CASE) -> Scenario:
+    return Scenario(base.subject, base.workload, faults)
+
+
+def claiming(*claims: Guarantee, breaks: tuple[Guarantee, ...] = ()) -> Scenario:
+    return Scenario(CASE.subject, CASE.workload, (), claims, breaks)
+
+
+GOOD = {
+    "no faults": with_faults(),
+    "a crash at a checkpoint": with_faults(crash("count-0").at(checkpoint(1).durable)),
+    "a crash of neighbours": with_faults(crash("count-0", "split-0").after(events(5))),
+    "a crash of a node": with_faults(crash("node-2").after(seconds(0.01))),
+    "a crash during a recovery": with_faults(
+        crash("count-0").after(events(5)), crash("split-0").at(recovery("count-0").started)
+    ),
+    "claims of its own": claiming(exactly_once(), recovers_within(seconds(1)), breaks=(precise_recovery(),)),
+}
+WRONG: dict[str, tuple[Scenario, str]] = {
+    "an unknown slice": (
+        with_faults(crash("count-7").after(events(5))),
+        "'count-7'.*split-0, count-0, count-1, node-0",
+    ),
+    "a source": (with_faults(crash("source-0").after(events(5))), "'source-0'"),
+    "an unknown kind": (with_faults(Fault("flood", ("count-0",))), "kind of fault 'flood'; there are: crash"),
+    "no trigger": (with_faults(crash("count-0")), "say when"),
+    "a moment of an unknown slice": (
+        with_faults(crash("count-0").at(Moment(Point.STARTED, actor="count-9"))),
+        "no slice or driver 'count-9'",
+    ),
+    "a checkpoint where none is taken": (
+        with_faults(crash("count-0").at(checkpoint(1).durable), base=AMNESIA),
+        "never passes checkpoint-durable;",
+    ),
+    "a query's moment": (with_faults(crash("count-0").at(batch(1).written)), "never passes sink-write;"),
+    "a recovery from nothing": (
+        with_faults(crash("count-0").at(recovery("count-0").started)),
+        "recovers only if an earlier fault hits it",
+    ),
+    "a second incarnation from nothing": (
+        with_faults(crash("count-0").at(Moment(Point.STARTED, incarnation=2))),
+        "recovers only if an earlier fault hits it",
+    ),
+    "an unknown guarantee": (claiming(Guarantee("perfection")), "guarantee 'perfection'; there are:.*precise-recovery"),
+    "a claim without its bound": (claiming(Guarantee("recovers-within")), "needs a duration as its bound"),
+    "a claim with the wrong bound": (
+        claiming(Guarantee("recovers-within", events(5))),
+        "needs a duration as its bound",
+    ),
+    "a claim that should break": (claiming(amnesia(), breaks=(amnesia(),)), "is claimed, and expected to break"),
+    "no claim": (claiming(), "claims nothing"),
+}
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_a_scenario_that_can_be_run_is_let_through(name: str) -> None:
+    checked(GOOD[name])
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_scenario_that_cannot_be_run_is_refused_with_its_reason(name: str) -> None:
+    scenario, reason = WRONG[name]
+    with pytest.raises(UserMistake, match=reason) as caught:
+        checked(scenario)
+    assert isinstance(caught.value, InvalidScenario | UnknownName)
+    assert caught.value.exit_status is ExitStatus.USER_MISTAKE
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda: crash(), "needs a target"),
+        (lambda: events(0), "positive whole number"),
+        (lambda: events(1.5), "positive whole number"),
+        (lambda: events(True), "positive whole number"),
+        (lambda: seconds(-1), "not negative"),
+        (lambda: seconds(float("nan")), "not negative"),
+        (lambda: checkpoint(0), "numbered from 1"),
+        (lambda: batch(-1), "numbered from 0"),
+        (lambda: words(events=0), "events=0"),
+        (lambda: numbered(batch=0), "batch=0"),
+        (lambda: text("bible"), "'bible'; there are: python-docs, zen"),
+    ],
+)
+def test_an_amount_or_name_that_means_nothing_is_refused_where_it_is_written(make: object, reason: str) -> None:
+    assert callable(make)
+    with pytest.raises(UserMistake, match=reason):
+        make()

@@ -1,0 +1,125 @@
+"""A topology is checked when it is made, and knows who feeds whom."""
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+
+from streamproof.harness.errors import InvalidTopology
+from streamproof.harness.model import Edge, Operator, Partitioning, Role, Stage, Topology
+from streamproof.scenarios.trace import Relay, trace
+
+FULL, SPLIT, MERGE, ONE = Partitioning.FULL, Partitioning.SPLIT, Partitioning.MERGE, Partitioning.ONE_TO_ONE
+
+
+def relays(*names: str, edges: tuple[Edge, ...], parallelism: int = 1, **ends: tuple[str, ...]) -> Topology:
+    return Topology("t", {name: Stage(Relay(), parallelism) for name in names}, edges, **ends)
+
+
+def line(*names: str, partitioning: Partitioning = FULL) -> tuple[Edge, ...]:
+    return tuple(Edge(a, b, partitioning) for a, b in pairwise(names))
+
+
+WRONG: dict[str, tuple[Callable[[], Topology], str]] = {
+    "a cycle": (
+        lambda: relays("a", "b", edges=(*line("source", "a", "b", "sink"), Edge("b", "a"))),
+        "has a cycle through a, b",
+    ),
+    "an unknown name": (
+        lambda: relays("a", edges=line("source", "a", "snik")),
+        "an edge names 'snik'.*a, sink, source",
+    ),
+    "an operator without input": (lambda: relays("a", "b", edges=line("source", "a", "sink")), "'b' is not connected"),
+    "an operator that feeds nobody": (
+        lambda: relays("a", "b", edges=(*line("source", "a", "sink"), Edge("a", "b"))),
+        "'b' is not connected on both sides",
+    ),
+    "a source with input": (
+        lambda: relays("a", edges=line("source", "a", "sink") + line("a", "source")),
+        "has an input",
+    ),
+    "a sink with output": (
+        lambda: relays("a", "b", edges=(*line("source", "a", "sink", "b"), Edge("b", "sink"))),
+        "has an output",
+    ),
+    "a pair connected twice": (
+        lambda: relays("a", edges=line("source", "a", "sink") * 2),
+        "connects two operators twice",
+    ),
+    "a name used twice": (lambda: relays("source", edges=line("source", "sink")), "uses a name twice"),
+    "no slices": (lambda: relays("a", edges=line("source", "a", "sink"), parallelism=0), "parallelism 0"),
+    "half a slice": (lambda: relays("a", edges=line("source", "a", "sink"), parallelism=1.5), "parallelism 1.5"),  # type: ignore[arg-type]
+    "what is no operator": (
+        lambda: Topology("t", {"a": Stage(len)}, line("source", "a", "sink")),  # type: ignore[arg-type]
+        "derive it from",
+    ),
+    "a one-to-one edge between unequals": (
+        lambda: relays("a", edges=line("source", "a", "sink", partitioning=ONE), parallelism=2),
+        "cannot be one-to-one",
+    ),
+    "a split that does not come out even": (
+        lambda: Topology(
+            "t",
+            {"a": Stage(Relay(), 2), "b": Stage(Relay(), 3)},
+            (Edge("source", "a"), Edge("a", "b", SPLIT), Edge("b", "sink")),
+        ),
+        "cannot be split",
+    ),
+    "a merge that does not come out even": (
+        lambda: Topology(
+            "t",
+            {"a": Stage(Relay(), 3), "b": Stage(Relay(), 2)},
+            (Edge("source", "a"), Edge("a", "b", MERGE), Edge("b", "sink")),
+        ),
+        "cannot be merge",
+    ),
+    **{
+        f"the name {name!r}": (lambda name=name: relays(name, edges=line("source", name, "sink")), "letters, digits")
+        for name in ("", "a b", "a/b", "../a", "a>b", "a#1", "a\n")
+    },
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_topology_with_a_fault_is_refused_with_its_reason(name: str) -> None:
+    make, reason = WRONG[name]
+    with pytest.raises(InvalidTopology, match=reason):
+        make()
+
+
+def test_slices_come_upstream_before_downstream() -> None:
+    assert trace().slices == ("source-0", "relay-0", "trace-0", "trace-1", "sink-0")
+    assert trace().operator_slices == ("relay-0", "trace-0", "trace-1")
+    assert [trace().role(name) for name in ("source-0", "relay-0", "sink-0")] == [Role.SOURCE, Role.OPERATOR, Role.SINK]
+
+
+@pytest.mark.parametrize(
+    ("partitioning", "ups", "downs", "fed"),
+    [
+        (ONE, 2, 2, {0: [0], 1: [1]}),
+        (SPLIT, 2, 4, {0: [0, 1], 1: [2, 3]}),
+        (MERGE, 4, 2, {0: [0], 1: [0], 2: [1], 3: [1]}),
+        (FULL, 2, 3, {0: [0, 1, 2], 1: [0, 1, 2]}),
+    ],
+)
+def test_partitioning_says_who_feeds_whom(
+    partitioning: Partitioning, ups: int, downs: int, fed: dict[int, list[int]]
+) -> None:
+    topology = Topology(
+        "t",
+        {"a": Stage(Relay(), ups), "b": Stage(Relay(), downs)},
+        (Edge("source", "a"), Edge("a", "b", partitioning), Edge("b", "sink")),
+    )
+    for up, receivers in fed.items():
+        assert topology.downstream(f"a-{up}") == tuple(f"b-{down}" for down in receivers)
+        reached = {to for key in range(50) for to in topology.receivers(f"a-{up}", str(key))}
+        assert reached == set(topology.downstream(f"a-{up}")), "every receiver gets some keys"
+        assert all(len(topology.receivers(f"a-{up}", str(key))) == 1 for key in range(50)), "and a key has one"
+    for down in range(downs):
+        assert topology.upstream(f"b-{down}") == tuple(f"a-{up}" for up in fed if down in fed[up])
+
+
+def test_an_output_goes_once_down_every_edge() -> None:
+    topology = relays("a", "b", "c", edges=(*line("source", "a", "b", "sink"), *line("a", "c", "sink")))
+    assert topology.receivers("a-0", "k") == ("b-0", "c-0")
+    assert isinstance(topology.stages["a"].operator, Operator)
