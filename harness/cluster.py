@@ -35,7 +35,8 @@ class Run:
     recorder: Recorder
     kinds: Mapping[str, FaultKind]
     folder: Path | None
-    """Where logs and checkpoints go; None only where nothing is written, in the simulator."""
+    """Where logs and checkpoints go, absolute, for nodes run in folders of their own; None only where nothing is written, in
+    the simulator."""
     show: Callable[[Live], None] = lambda live: None
 
 

@@ -65,7 +65,7 @@ def run_named(
     description = describe(named, cluster, seed, run_id or new_run_id(named.name))
     path = folder or Path("runs") / description.run
     with RunFolder(path, description) as recorder:
-        run = Run(description.run, named.scenario, seed, recorder, registry.faults, path, show)
+        run = Run(description.run, named.scenario, seed, recorder, registry.faults, path.resolve(), show)
         _carry_out(run, cluster)
         recorder.seal()
     history = read_history(path)

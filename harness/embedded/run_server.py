@@ -165,6 +165,9 @@ class RunServer:
                 await self._converse(greeting, reader, writer)
         except StreamproofError as error:
             self.fail(error)
+        except Exception as error:
+            self.fail(OwnFailure(f"a connection of the run failed: {type(error).__name__}: {error}"))
+            raise
         except asyncio.CancelledError:
             # Only `_close` cancels. asyncio would print what a connection's task raises at its end.
             return
