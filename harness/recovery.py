@@ -43,7 +43,7 @@ def recoveries(history: History) -> list[Recovery]:
 
 def _recovery(history: History, struck: FaultStruck, actor: str) -> Recovery:
     failed = struck.stamp.at
-    later = [entry for entry in history.timeline if entry.stamp.at >= failed]
+    later = history.timeline[_place(history, struck) + 1 :]
     gone = next((e.stamp.at for e in later if isinstance(e, NodeGone) and e.node == struck.bite.node), None)
     placed = next((e for e in later if isinstance(e, Placed) and e.actor == actor), None)
     incarnation = 0 if placed is None else placed.incarnation
@@ -68,6 +68,11 @@ def _recovery(history: History, struck: FaultStruck, actor: str) -> Recovery:
         _span(placed_at, started),
         _span(started, reached),
     )
+
+
+def _place(history: History, struck: FaultStruck) -> int:
+    """By identity: an entry with the same stamp can have come before the fault."""
+    return next(place for place, entry in enumerate(history.timeline) if entry is struck)
 
 
 def _span(start: int | None, end: int | None) -> int | None:
