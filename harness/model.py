@@ -59,7 +59,7 @@ class Operator(ABC, Generic[State]):
 
     @abstractmethod
     def process(self, event: Event, state: State) -> Iterable[Output]:
-        """Take one event into `state` and return what it makes, in order."""
+        """Take one event into `state` and return what it makes, in order. The event itself must not be changed."""
 
     def snapshot(self, state: State) -> bytes:
         """`state` as bytes that do not change when the state goes on. By default: MessagePack."""
@@ -86,6 +86,22 @@ def _encode(state: object) -> bytes:
             f"a state of type {type(state).__name__} cannot be snapshotted ({error}); "
             "give the operator snapshot() and restore() of its own"
         ) from error
+
+
+PLAIN = frozenset({str, int, float, bool, type(None)})
+"""The types of values that are carried as they are."""
+
+
+def carried(value: Value) -> Value:
+    """A value as it comes out of a message: a copy, which does not change when the operator goes on with the original,
+    and a list where a tuple went in. So an operator sees the same in every world.
+
+    Raises TypeError for what no message can carry.
+    """
+    try:
+        return msgspec.msgpack.decode(msgspec.msgpack.encode(value))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise TypeError(f"value {value!r} of an output cannot be carried ({error})") from error
 
 
 class Partitioning(StrEnum):

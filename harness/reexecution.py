@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from .errors import InvalidOperator
-from .model import Event, Role, Topology, Value, channel_name, operator_of
+from .model import PLAIN, Event, Role, Topology, Value, carried, channel_name, operator_of
 from .records import CheckpointTaken, Delivered, Kept, Offered, Stamped, Started, Taken
 from .slices.machine import SliceSpec
 
@@ -267,6 +267,8 @@ def _execute(spec: SliceSpec, rerun: Rerun, events: Sequence[Event], derivations
         for event, derivation in zip(events, derivations, strict=True):
             index = 0
             for key, value in process(event, state):
+                if type(value) not in PLAIN:
+                    value = carried(value)
                 output, made = Event(name, seq, key, value, event.time), (*derivation, index)
                 for place in receivers[key]:
                     add_event, add_derivation = channels[place]

@@ -12,10 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-import msgspec
-
 from ..errors import InvalidOperator, OwnFailure, StreamproofError
-from ..model import NUMBERING_SPAN, Event, Operator, Role, Topology, channel_name, operator_of
+from ..model import NUMBERING_SPAN, PLAIN, Event, Operator, Role, Topology, carried, channel_name, operator_of
 from ..records import CheckpointDurable, CheckpointTaken, Delivered, Ended, Kept, Offered, Refused, Started, Taken
 from .channels import InputChannel, OutputChannel
 from .components import AcknowledgeAt, Components, Numbering, Part
@@ -313,8 +311,8 @@ class OperatorSlice(_Receiving):
         try:
             for event in events:
                 for key, value in process(event, state):
-                    if type(value) not in _PLAIN:
-                        _check_value(value)
+                    if type(value) not in PLAIN:
+                        value = carried(value)
                     seq += 1
                     output = Event(name, seq, key, value, event.time)
                     for place in receivers[key]:
@@ -400,18 +398,6 @@ class SinkSlice(_Receiving):
         if every is not None and position - self._acknowledged[peer] >= every.count:
             self._acknowledged[peer] = position
             effects.append(Send(peer, Acknowledge(self.incarnation, channel.mark)))
-
-
-_PLAIN = frozenset({str, int, float, bool, type(None)})
-_encode = msgspec.msgpack.Encoder().encode
-
-
-def _check_value(value: object) -> None:
-    """Raises TypeError for what no message can carry, so that it fails in every world alike, and where it was made."""
-    try:
-        _encode(value)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise TypeError(f"value {value!r} of an output cannot be carried ({error})") from error
 
 
 @contextmanager
