@@ -6,11 +6,16 @@ from typing import Any
 import pytest
 
 from simulation import EVERY, history_of
+from streamproof.faults.crash import crash
 from streamproof.harness.errors import ExitStatus, InvalidOperator
 from streamproof.harness.model import Edge, Event, Operator, Partitioning, Stage, Topology
+from streamproof.harness.records import Delivered
 from streamproof.harness.scenario import Scenario
+from streamproof.harness.schedule import Fault, checkpoint
+from streamproof.harness.verdicts import Status
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.workloads import numbered
+from verdicts_of import run
 
 
 def scenario(operator: Operator[Any]) -> Scenario:
@@ -99,3 +104,23 @@ def test_a_state_that_cannot_be_snapshotted_is_named_with_its_slice_and_the_even
 def test_a_state_that_cannot_be_made_is_named_with_its_slice() -> None:
     with pytest.raises(InvalidOperator, match=r"bad-0, initial_state\(\): OSError: no disk"):
         history_of(scenario(Blank()), ())
+
+
+class Aliasing(Operator[dict[str, list[int]]]):
+    """Emits its own state, which it goes on changing, in a tuple."""
+
+    def initial_state(self) -> dict[str, list[int]]:
+        return {}
+
+    def process(self, event: Event, state: dict[str, list[int]]) -> Iterable[Any]:
+        state.setdefault(event.key, []).append(event.seq)
+        return ((event.key, (len(state[event.key]), state[event.key])),)
+
+
+@pytest.mark.parametrize("schedule", [(), (crash("bad-0").at(checkpoint(1).durable),)], ids=["calm", "crash"])
+def test_an_output_is_what_it_was_when_it_was_made(schedule: tuple[Fault, ...]) -> None:
+    judged = run(scenario(Aliasing()), schedule)
+    assert judged.claim.status is Status.HOLDS
+    values = [row.value for s in judged.history.records if isinstance(s.record, Delivered) for row in s.record.rows]
+    assert len(values) >= 20
+    assert all(isinstance(value, list) and value[0] == len(value[1]) for value in values)
