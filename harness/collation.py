@@ -212,7 +212,7 @@ class _Story:
             if not takers
             else f"taken by incarnation {', '.join(str(t.number) for t in takers)} and not restored"
         )
-        at = tuple(time for taker in takers for time in taker.took_at(derivation))
+        at = tuple(time for taker in takers for time in self._rerun.took_at(taker, derivation))
         return Evidence(f"{self._input(derivation, event)}: {fate}", slice_id, at, None if fault is None else fault.number)
 
     def lost_output(self, channel: str, derivation: Derivation) -> Evidence:
@@ -225,7 +225,7 @@ class _Story:
     def doubled(self, slice_id: str, derivation: Derivation) -> Evidence:
         event = self._expected.taken[slice_id].get(derivation)
         reruns = self._rerun.reruns[slice_id].values()
-        at = tuple(time for rerun in reruns for time in rerun.took_at(derivation))
+        at = tuple(time for rerun in reruns for time in self._rerun.took_at(rerun, derivation))
         fault = self._faults.before(at[-1]) if at else None
         return Evidence(f"{self._input(derivation, event)}: counts {len(at)} times", slice_id, at, fault)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import is_
 from typing import Any
 
 import msgspec
@@ -49,7 +50,6 @@ class Intake:
     """Consecutive events that an incarnation took from one channel."""
 
     record: Taken
-    at: int
     seqs: list[int]
 
 
@@ -77,7 +77,6 @@ class Rerun:
     """The number of its first own output; what it replays with a lower one was made by `parent`."""
     next_seq: int
     """The number of its next own output."""
-    started_at: int
     state: Any = None
     took: list[Derivation] = field(default_factory=list)
     """What it took itself, in order."""
@@ -90,11 +89,6 @@ class Rerun:
         """Everything that has gone into its state, in order, through all the checkpoints that it descends from."""
         own = self.took if upto is None else self.took[:upto]
         return own if self.parent is None else self.parent.lineage(self.parent_cut) + own
-
-    def took_at(self, derivation: Derivation) -> list[int]:
-        """When it took this, each time that it did."""
-        times = [intake.at for intake in self.intakes for _ in intake.seqs]
-        return [at for at, taken in zip(times, self.took, strict=True) if taken == derivation]
 
     def channel(self, to: str, first: int, last: int) -> tuple[list[Event], list[Derivation]]:
         """What it can send to `to` with numbers from `first` to `last`, inherited output log included."""
@@ -142,6 +136,28 @@ class Reexecution:
     """Operator slice -> (incarnation, rows) as recorded at the end: T."""
     unexplained: Sequence[str]
     """What the records say was taken that, by the same records, nobody sent."""
+    books: Mapping[str, Sequence[Started | Taken | CheckpointTaken]]
+    """Slice -> its records."""
+    times: Mapping[str, Sequence[int]]
+    """Slice -> when the recorder took each of them."""
+
+    def started_at(self, rerun: Rerun) -> int:
+        """When an incarnation began."""
+        return next(
+            at
+            for record, at in zip(self.books[rerun.slice_id], self.times[rerun.slice_id], strict=True)
+            if isinstance(record, Started) and record.incarnation == rerun.number
+        )
+
+    def took_at(self, rerun: Rerun, derivation: Derivation) -> list[int]:
+        """When an incarnation took this, each time that it did."""
+        batches = (
+            (record.count, at)
+            for record, at in zip(self.books[rerun.slice_id], self.times[rerun.slice_id], strict=True)
+            if isinstance(record, Taken) and record.incarnation == rerun.number
+        )
+        spread = (at for count, at in batches for _ in range(count))
+        return [at for at, taken in zip(spread, rerun.took, strict=False) if taken == derivation]
 
     def survivor(self, slice_id: str) -> Rerun | None:
         """The last incarnation: the one whose state is T."""
@@ -155,17 +171,55 @@ class Reexecution:
                 yield slice_id
 
 
-def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped]) -> Reexecution:
+_Book = list[Started | Taken | CheckpointTaken]
+"""The records of one slice, in order: all that its re-execution depends on, beside what its channels hold."""
+
+
+class Recall:
+    """Reruns of slices that no fault touched, kept for the next history in which they did the same.
+
+    In a search nearly every history has them: the same input, taken in the same order, by slices that were not hit.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[_Book | list[Event], list[dict[int, Rerun]], dict[int, Rerun]]] = {}
+
+    def find(
+        self, slice_id: str, book: _Book | list[Event], upstream: list[dict[int, Rerun]]
+    ) -> dict[int, Rerun] | None:
+        """What the slice did, if it was given the same by the same."""
+        if slice_id not in self._known:
+            return None
+        known_book, known_upstream, reruns = self._known[slice_id]
+        same = len(upstream) == len(known_upstream) and all(map(is_, upstream, known_upstream))
+        return reruns if same and book == known_book else None
+
+    def keep(
+        self,
+        slice_id: str,
+        book: _Book | list[Event],
+        upstream: list[dict[int, Rerun]],
+        reruns: dict[int, Rerun],
+    ) -> None:
+        if slice_id not in self._known and len(reruns) == 1:
+            self._known[slice_id] = (book, upstream, reruns)
+
+
+def reexecute(
+    specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Recall | None = None
+) -> Reexecution:
     """Execute a history again. Whatever the user's code raises comes through: it did not raise in the run."""
     topology = specs[0].topology
     offered: dict[str, list[Event]] = {spec.slice_id: [] for spec in specs if spec.role is Role.SOURCE}
-    books: dict[str, list[tuple[int, Started | Taken | CheckpointTaken]]] = {spec.slice_id: [] for spec in specs}
+    books: dict[str, _Book] = {spec.slice_id: [] for spec in specs}
+    times: dict[str, list[int]] = {spec.slice_id: [] for spec in specs}
     delivered: list[tuple[int, Delivered]] = []
     kept: dict[str, tuple[int, Mapping[str, Value]]] = {}
     for stamped in records:
         record = stamped.record
         if isinstance(record, (Taken, Started, CheckpointTaken)):
-            books[record.slice].append((stamped.at, record))
+            books[record.slice].append(record)
+            times[record.slice].append(stamped.at)
         elif isinstance(record, Delivered):
             delivered.append((stamped.at, record))
         elif isinstance(record, Offered):
@@ -173,13 +227,25 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped]) -> Reexecu
         elif isinstance(record, Kept):
             kept[record.actor] = (record.incarnation, record.rows)
 
+    recall = recall or Recall()
     reruns: dict[str, dict[int, Rerun]] = {}
     unexplained: list[str] = []
     for spec in specs:
-        if spec.role is Role.SOURCE:
-            reruns[spec.slice_id] = {1: _offer(spec, offered[spec.slice_id])}
-        elif spec.role is Role.OPERATOR:
-            reruns[spec.slice_id] = _rerun_slice(spec, books[spec.slice_id], reruns, unexplained)
+        if spec.role is Role.SINK:
+            continue
+        name = spec.slice_id
+        given = offered[name] if spec.role is Role.SOURCE else books[name]
+        upstream = [reruns[up] for up in spec.upstream]
+        known = recall.find(name, given, upstream)
+        if known is None:
+            before = len(unexplained)
+            if spec.role is Role.SOURCE:
+                known = {1: _offer(spec, offered[name])}
+            else:
+                known = _rerun_slice(spec, books[name], reruns, unexplained)
+            if len(unexplained) == before:
+                recall.keep(name, given, upstream, known)
+        reruns[name] = known
 
     deliveries: dict[str, list[Delivery]] = {
         channel_name(up, spec.slice_id): [] for spec in specs if spec.role is Role.SINK for up in spec.upstream
@@ -187,11 +253,11 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped]) -> Reexecu
     for at, record in delivered:
         deliveries[record.channel].append(_delivery(record, at, reruns))
     operators = {spec.slice_id: reruns[spec.slice_id] for spec in specs if spec.role is Role.OPERATOR}
-    return Reexecution(topology, offered, operators, deliveries, kept, unexplained)
+    return Reexecution(topology, offered, operators, deliveries, kept, unexplained, books, times)
 
 
 def _offer(spec: SliceSpec, events: Sequence[Event]) -> Rerun:
-    rerun = Rerun(spec.slice_id, 1, None, 0, 1, 1, 0, emitted={to: Emissions() for to in spec.downstream})
+    rerun = Rerun(spec.slice_id, 1, None, 0, 1, 1, emitted={to: Emissions() for to in spec.downstream})
     channels = [rerun.emitted[to] for to in spec.downstream]
     for event in events:
         for place in spec.receivers[event.key]:
@@ -203,15 +269,15 @@ def _offer(spec: SliceSpec, events: Sequence[Event]) -> Rerun:
 
 def _rerun_slice(
     spec: SliceSpec,
-    book: Sequence[tuple[int, Started | Taken | CheckpointTaken]],
+    book: _Book,
     reruns: Mapping[str, Mapping[int, Rerun]],
     unexplained: list[str],
 ) -> dict[int, Rerun]:
     operator = spec.topology.stages[operator_of(spec.slice_id)].operator
     found: dict[int, Rerun] = {}
-    for at, record in book:
+    for record in book:
         if isinstance(record, Started):
-            found[record.incarnation] = _begin(spec, record, at, found, unexplained)
+            found[record.incarnation] = _begin(spec, record, found, unexplained)
             continue
         rerun = found[record.incarnation]
         if isinstance(record, CheckpointTaken):
@@ -225,12 +291,12 @@ def _rerun_slice(
                 f"{record.last} from {record.upstream}#{record.upstream_incarnation}, which made {len(events)} of them"
             )
         rerun.took += derivations
-        rerun.intakes.append(Intake(record, at, [event.seq for event in events]))
+        rerun.intakes.append(Intake(record, [event.seq for event in events]))
         _execute(spec, rerun, events, derivations)
     return found
 
 
-def _begin(spec: SliceSpec, record: Started, at: int, found: Mapping[int, Rerun], unexplained: list[str]) -> Rerun:
+def _begin(spec: SliceSpec, record: Started, found: Mapping[int, Rerun], unexplained: list[str]) -> Rerun:
     operator = spec.topology.stages[operator_of(spec.slice_id)].operator
     rerun = Rerun(
         spec.slice_id,
@@ -239,7 +305,6 @@ def _begin(spec: SliceSpec, record: Started, at: int, found: Mapping[int, Rerun]
         0,
         record.next_seq,
         record.next_seq,
-        at,
         emitted={to: Emissions() for to in spec.downstream},
     )
     if record.restored is None:
@@ -331,7 +396,7 @@ def expect(specs: Sequence[SliceSpec], offered: Mapping[str, Sequence[Event]]) -
             for up, channel in channels:
                 delivered[channel_name(up, spec.slice_id)] = dict(zip(channel.derivations, channel.events, strict=True))
             continue
-        rerun = Rerun(spec.slice_id, 1, None, 0, 1, 1, 0, emitted={to: Emissions() for to in spec.downstream})
+        rerun = Rerun(spec.slice_id, 1, None, 0, 1, 1, emitted={to: Emissions() for to in spec.downstream})
         rerun.state = spec.topology.stages[operator_of(spec.slice_id)].operator.initial_state()
         reruns[spec.slice_id] = rerun
         taken[spec.slice_id] = {}
@@ -341,15 +406,20 @@ def expect(specs: Sequence[SliceSpec], offered: Mapping[str, Sequence[Event]]) -
     return Expected(taken, delivered)
 
 
-class Expectations:
-    """What an execution without failures gives for an input, kept for the next history with the same one."""
+class Reexecutor:
+    """Executes the histories of one subject again, and keeps for the next what does not change between them."""
 
     def __init__(self, specs: Sequence[SliceSpec]) -> None:
         self._specs = specs
+        self._recall = Recall()
         self._offered: dict[str, list[Event]] | None = None
         self._expected = Expected({}, {})
 
-    def of(self, offered: Mapping[str, Sequence[Event]]) -> Expected:
+    def reexecute(self, records: Sequence[Stamped]) -> Reexecution:
+        return reexecute(self._specs, records, self._recall)
+
+    def expect(self, offered: Mapping[str, Sequence[Event]]) -> Expected:
+        """What an execution without failures gives for an input."""
         if self._offered is None or self._offered != offered:
             self._expected = expect(self._specs, offered)
             self._offered = {source: list(events) for source, events in offered.items()}

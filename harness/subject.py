@@ -18,7 +18,7 @@ from .guarantees import Guarantee, implied
 from .history import History
 from .model import Role, Topology
 from .quantities import Duration
-from .reexecution import Expectations, reexecute
+from .reexecution import Reexecutor
 from .slices.components import Components
 from .slices.machine import SliceSpec
 
@@ -138,8 +138,8 @@ class SchemeSubject:
         }
 
     def collate(self, history: History) -> Collation:
-        rerun = reexecute(self.specs, history.records)
-        return collate_reexecution(history, rerun, self._expectations.of(rerun.offered))
+        rerun = self._reexecutor.reexecute(history.records)
+        return collate_reexecution(history, rerun, self._reexecutor.expect(rerun.offered))
 
     @cached_property
     def specs(self) -> tuple[SliceSpec, ...]:
@@ -150,8 +150,8 @@ class SchemeSubject:
         )
 
     @cached_property
-    def _expectations(self) -> Expectations:
-        return Expectations(self.specs)
+    def _reexecutor(self) -> Reexecutor:
+        return Reexecutor(self.specs)
 
 
 def _plain(fields: Any) -> Any:

@@ -120,7 +120,7 @@ def _stretches(reexecution: Reexecution) -> Iterator[_Stretch]:
             for upstream in topology.upstream(to):
                 senders = reexecution.reruns.get(upstream, {1: None})
                 for incarnation, sender in senders.items():
-                    up_before = sender is None or sender.started_at <= rerun.started_at
+                    up_before = sender is None or reexecution.started_at(sender) <= reexecution.started_at(rerun)
                     yield _Stretch(
                         upstream,
                         incarnation,

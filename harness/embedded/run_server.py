@@ -166,8 +166,9 @@ class RunServer:
         except StreamproofError as error:
             self.fail(error)
         except Exception as error:
-            self.fail(OwnFailure(f"a connection of the run failed: {type(error).__name__}: {error}"))
-            raise
+            failure = OwnFailure(f"a connection of the run failed: {type(error).__name__}: {error}")
+            failure.__cause__ = error
+            self.fail(failure)
         except asyncio.CancelledError:
             # Only `_close` cancels. asyncio would print what a connection's task raises at its end.
             return
