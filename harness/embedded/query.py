@@ -164,7 +164,7 @@ class QueryDeployment:
     # Drivers
 
     def _write_input(self) -> None:
-        self._input = self._folder / "input.arrow"
+        self._input = self._processes.scratch / "input.arrow"
         try:
             write_events(self._input, self._batches)
         except OSError as error:

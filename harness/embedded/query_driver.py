@@ -103,7 +103,11 @@ class _Execution:
 
     def take(self, frame: DataFrame, number: int) -> None:
         """What foreachBatch calls."""
-        collected = frame.collect()
+        try:
+            collected = frame.collect()
+        except Exception as error:
+            self.failure = _blame(self._plan.query, error)
+            raise
         try:
             self._deliver(canonical_rows(self._plan.query, collected, number), number)
         except StreamproofError as error:
@@ -217,13 +221,15 @@ def _blame(query: Query, error: Exception) -> StreamproofError:
     sign = next((sign for sign in _OURS if sign in text), None)
     if sign is not None:
         return OwnFailure(f"query {query.name!r} was ended by its surroundings ({sign}): {_shortened(text)}")
-    return InvalidOperator(f"query {query.name!r} failed: {type(error).__name__}: {_shortened(text)}")
+    return InvalidOperator(f"query {query.name!r} failed: {_shortened(text)}")
 
 
 def _shortened(text: str, lines: int = 12) -> str:
-    """The first lines, without the JVM's stack."""
+    """What the user's code raised, where a Python traceback says it; else the first lines, without the JVM's stack."""
     kept = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("at ")]
-    return "\n".join(kept[:lines] + (["..."] if len(kept) > lines else []))
+    tracebacks = [place for place, line in enumerate(kept) if "Traceback (most recent call last)" in line]
+    raised = (line for line in kept[tracebacks[-1] + 1 :] if not line[0].isspace()) if tracebacks else iter(())
+    return next(raised, "\n".join(kept[:lines] + (["..."] if len(kept) > lines else [])))
 
 
 def main(path: str) -> int:

@@ -1,0 +1,123 @@
+"""Queries on embedded Spark: the driver is killed at exact points, and the verdicts are what Spark's protocol says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import pytest
+
+from streamproof.harness.embedded.cluster import EmbeddedCluster
+from streamproof.harness.embedded.reaping import labelled_processes
+from streamproof.harness.errors import InvalidOperator
+from streamproof.harness.guarantees import exactly_once, exactly_once_output
+from streamproof.harness.history import NodeGone, NodeUp, Placed
+from streamproof.harness.judging import judge_folder
+from streamproof.harness.query import Query
+from streamproof.harness.records import Started
+from streamproof.harness.registry import Named, Registry
+from streamproof.harness.running import Finished, run_named
+from streamproof.harness.scenario import Scenario
+from streamproof.scenarios.query_word_count import query_word_count
+from streamproof.scenarios.workloads import words
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+pytestmark = pytest.mark.spark
+
+
+def statuses(finished: Finished) -> dict[str, str]:
+    judgement = finished.judgement
+    return {v.guarantee.name: v.status.value for v in judgement.verdicts + judgement.broken}
+
+
+@pytest.fixture(scope="module", params=["query.word-count", "query.word-count-after-write"])
+def killed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    """A scenario of the library, run once."""
+    registry = Registry()
+    folder = tmp_path_factory.mktemp("query") / request.param
+    return run_named(registry.scenario(request.param), EmbeddedCluster(), registry, seed=1, folder=folder)
+
+
+def test_the_verdicts_are_as_expected(killed: Finished) -> None:
+    expected = {
+        "query.word-count": {"exactly-once": "HOLDS", "exactly-once-output": "HOLDS"},
+        "query.word-count-after-write": {
+            "exactly-once": "HOLDS",
+            "rollback-recovery-repeating": "HOLDS",
+            "exactly-once-output": "VIOLATED",
+        },
+    }[killed.description.scenario]
+    assert statuses(killed) == expected
+    assert killed.judgement.exit_status == 0
+    for verdict in killed.judgement.broken:
+        assert [tally.anomaly.value for tally in verdict.anomalies] == ["duplicate-output"]
+        assert all(evidence.what.startswith("batch 2 ") for evidence in verdict.anomalies[0].sample)
+
+
+def test_the_driver_died_at_the_address_and_came_back(killed: Finished) -> None:
+    (struck,) = killed.history.struck()
+    point = {
+        "query.word-count": "driver/0#1 before source-commit 2",
+        "query.word-count-after-write": "driver/0#1 after sink-write 2",
+    }[killed.description.scenario]
+    assert (struck.address, struck.bite.bit, struck.bite.actors) == (point, True, ("driver",)), struck.bite.why_not
+    # The driver, its JVM, and what the JVM started.
+    assert len(struck.bite.pids) >= 3
+
+    after = [entry for entry in killed.history.timeline if entry.stamp.at >= struck.stamp.at]
+    lives = [entry for entry in after if isinstance(entry, NodeGone | NodeUp | Placed)]
+    assert [type(entry) for entry in lives] == [NodeGone, NodeUp, Placed]
+    started = [s.record for s in killed.history.records if isinstance(s.record, Started) and s.record.slice == "driver"]
+    committed = {"query.word-count": 2, "query.word-count-after-write": 1}[killed.description.scenario]
+    assert [(record.incarnation, record.restored) for record in started] == [(1, None), (2, (1, committed))]
+
+    (recovery,) = killed.judgement.recoveries
+    assert (recovery.actor, recovery.incarnation) == ("driver", 2)
+    assert recovery.total is not None
+
+
+def test_it_can_be_judged_again_and_nothing_is_left(killed: Finished) -> None:
+    _, _, judgement = judge_folder(killed.folder, Registry())
+    assert (judgement.verdicts, judgement.broken) == (killed.judgement.verdicts, killed.judgement.broken)
+    assert labelled_processes(killed.description.run) == []
+    assert not (killed.folder / "scratch").exists()
+
+
+def test_no_token_is_in_the_logs(killed: Finished) -> None:
+    logs = [path for path in (killed.folder / "logs").rglob("*") if path.is_file()]
+    assert any("MicroBatchExecution" in log.read_text(errors="replace") for log in logs)
+    assert not [log for log in logs if "token" in log.read_text(errors="replace").lower()]
+
+
+def run(query: Query, folder: Path) -> Finished:
+    scenario = Scenario(query, words(events=80), claims=[exactly_once(), exactly_once_output()])
+    return run_named(Named("test", "test", "", scenario), EmbeddedCluster(), Registry(), seed=1, folder=folder)
+
+
+def test_without_a_fault_both_hold(tmp_path: Path) -> None:
+    finished = run(query_word_count(batch_events=25), tmp_path / "run")
+    assert statuses(finished) == {"exactly-once": "HOLDS", "exactly-once-output": "HOLDS"}
+    assert finished.judgement.collation.inputs == 80
+    assert {"rollback-recovery-repeating", "exactly-once-output"} == {str(g) for g in finished.judgement.strongest}
+    assert labelled_processes(finished.description.run) == []
+
+
+def fail_on_a_word(lines: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    def fail(word: str) -> NoReturn:
+        raise ValueError(f"cannot make anything of {word}")
+
+    words = lines.select(f.udf(fail, "string")("value").alias("word"))
+    return words.groupBy("word").count()
+
+
+def test_a_query_that_fails_is_to_blame_itself(tmp_path: Path) -> None:
+    query = replace(query_word_count(), transform=fail_on_a_word)
+    with pytest.raises(InvalidOperator, match=r"'query-word-count' failed: ValueError: cannot make anything of w\d+$"):
+        run(query, tmp_path / "run")
+    assert labelled_processes("run") == []
+    assert "InvalidOperator" in (tmp_path / "run" / "timeline.jsonl").read_text()
