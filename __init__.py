@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .harness.guarantees import amnesia as amnesia_recovery
     from .harness.model import Edge, Event, Operator, Output, Partitioning, Stage, Topology
     from .harness.quantities import events, seconds
+    from .harness.query import Query
     from .harness.scenario import Scenario
     from .harness.schedule import batch, checkpoint, recovery
     from .harness.workload import Workload
@@ -43,6 +44,7 @@ __all__ = [
     "Operator",
     "Output",
     "Partitioning",
+    "Query",
     "Scenario",
     "Stage",
     "StreamproofError",
@@ -80,6 +82,7 @@ _NAMES = {
     "precise_recovery recovers_within rollback_recovery",
     "harness.model": "Edge Event Operator Output Partitioning Stage Topology",
     "harness.quantities": "events seconds",
+    "harness.query": "Query",
     "harness.scenario": "Scenario",
     "harness.schedule": "batch checkpoint recovery",
     "harness.workload": "Workload",

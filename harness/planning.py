@@ -36,13 +36,15 @@ class Plan:
 
     scenario: str
     subject: str
-    scheme: str
+    kind: str
+    """The scheme, or what else the subject is an instance of."""
     cluster: str
+    nodes: tuple[str, ...]
     seed: int
     events: int
     workload: str
     placement: dict[str, tuple[str, ...]]
-    """Node -> the slices that the manager places there first."""
+    """Node -> the slices that the manager places there first; empty where Spark decides alone."""
     faults: tuple[PlannedFault, ...]
     claims: tuple[str, ...]
     breaks: tuple[str, ...]
@@ -55,8 +57,9 @@ def plan(named: Named, cluster: Cluster, seed: int) -> Plan:
     return Plan(
         scenario=named.name,
         subject=scenario.subject.name,
-        scheme=scenario.subject.kind,
+        kind=scenario.subject.kind,
         cluster=cluster.name,
+        nodes=tuple(cluster.nodes),
         seed=seed,
         events=scenario.workload.events,
         workload=scenario.workload.name,

@@ -16,6 +16,7 @@ from .folder import Description
 from .history import FaultMissed, FaultStruck, History
 from .judging import Judgement
 from .planning import Plan
+from .query import KIND as QUERY
 from .records import CheckpointTaken, Started, Taken
 from .recovery import Recovery
 from .verdicts import Evidence, Status, Tally, Verdict
@@ -49,9 +50,14 @@ def _header(description: Description) -> Text:
     subject, workload = description.subject, description.workload
     where = place(description.cluster)
     return Text.assemble(
-        (f"{subject.get('name')} under {subject.get('kind')}", "bold"),
+        (_tested(str(subject.get("name")), str(subject.get("kind"))), "bold"),
         f"     {where} · {workload.get('events', 0):,} events of {workload.get('name')} · seed {description.seed}",
     )
+
+
+def _tested(name: str, kind: str) -> str:
+    """A subject, in words: a scheme is on a topology, and a query is one."""
+    return f"{name}, a Structured Streaming query" if kind == QUERY else f"{name} under {kind}"
 
 
 def place(cluster: Mapping[str, Any]) -> str:
@@ -77,7 +83,9 @@ def _faults(description: Description, history: History, recovered: Sequence[Reco
         yield _row(f"fault {number + 1}" if several else "fault", fault)
         for entry in struck.get(number, ()):
             bit = entry.bite.bit
-            yield _row("bit" if bit else "no bite", _bite(entry, history, recovered), "" if bit else "yellow")
+            # A query's checkpoints are Spark's own.
+            slices = () if description.subject.get("kind") == QUERY else recovered
+            yield _row("bit" if bit else "no bite", _bite(entry, history, slices), "" if bit else "yellow")
         if number in missed:
             yield _row("no bite", "its trigger never came", "yellow")
         elif number not in struck:
@@ -88,7 +96,8 @@ def _bite(entry: FaultStruck, history: History, recovered: Sequence[Recovery]) -
     bite = entry.bite
     if not bite.bit:
         return bite.why_not
-    proof = f"{', '.join(bite.actors) or bite.target} on {bite.node}: "
+    who = ", ".join(bite.actors) or bite.target
+    proof = f"{who}: " if who == bite.node else f"{who} on {bite.node}: "
     if bite.pids:
         more = f" and {len(bite.pids) - 1} more" if len(bite.pids) > 1 else ""
         proof += f"pid {bite.pids[0]}{more} gone"
@@ -96,7 +105,7 @@ def _bite(entry: FaultStruck, history: History, recovered: Sequence[Recovery]) -
         proof += "gone"
     gone = [r for r in recovered if r.fault == entry.number and r.actor in bite.actors and r.incarnation]
     lost = sum(forgotten(history, r) for r in gone)
-    return f"{proof}; {lost:,} events taken since its last checkpoint lost from memory" if lost else proof
+    return f"{proof}, with {lost:,} events that no checkpoint held" if lost else proof
 
 
 def forgotten(history: History, recovery: Recovery) -> int:
@@ -221,14 +230,15 @@ def evidence(piece: Evidence, several: bool = True) -> str:
 def planned(plan: Plan) -> Iterator[Text]:
     """What `run --dry-run` says."""
     yield Text.assemble(
-        (f"{plan.subject} under {plan.scheme}", "bold"),
-        f"     {_CLUSTERS.get(plan.cluster, plan.cluster)}, {len(plan.placement)} nodes · "
+        (_tested(plan.subject, plan.kind), "bold"),
+        f"     {_CLUSTERS.get(plan.cluster, plan.cluster)}, {len(plan.nodes)} nodes · "
         f"{plan.events:,} events of {plan.workload} · seed {plan.seed}",
     )
     yield Text()
     for node, slices in plan.placement.items():
         yield _row(node, ", ".join(slices) or "spare")
-    yield Text()
+    if plan.placement:
+        yield Text()
     several = len(plan.faults) > 1
     for number, fault in enumerate(plan.faults, start=1):
         yield _row(f"fault {number}" if several else "fault", fault.fault)

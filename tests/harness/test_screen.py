@@ -12,11 +12,14 @@ from streamproof.harness.folder import Description
 from streamproof.harness.guarantees import Guarantee, exactly_once, precise_recovery, rollback_recovery
 from streamproof.harness.history import Bite, FaultMissed, FaultStruck, History, Stamp, TimelineEntry
 from streamproof.harness.judging import Judgement
+from streamproof.harness.planning import plan
 from streamproof.harness.progress_line import ProgressLine
 from streamproof.harness.quantities import seconds
 from streamproof.harness.records import CheckpointTaken, Record, Stamped, Started, Taken
 from streamproof.harness.recovery import Recovery
-from streamproof.harness.screen import end_of_run, evidence, first_sentence, forgotten
+from streamproof.harness.registry import Registry
+from streamproof.harness.screen import end_of_run, evidence, first_sentence, forgotten, planned
+from streamproof.harness.simulated.cluster import SimulatedCluster
 from streamproof.harness.verdicts import Anomaly, Evidence, Status, Verdict, tally
 
 FAULT = "crash count-0, after checkpoint-durable 3 of count-0"
@@ -60,6 +63,13 @@ def shown(
 ) -> list[str]:
     lines = end_of_run(description, History(records, timeline), judgement, Path("runs/a run"))
     return [line.plain for line in lines]
+
+
+def test_a_query_is_under_no_scheme() -> None:
+    named = Registry().scenario("query.word-count")
+    lines = [line.plain for line in planned(plan(named, SimulatedCluster(), 7))]
+    assert lines[0].startswith("query-word-count, a Structured Streaming query     simulator, 3 nodes")
+    assert "  hits       driver" in lines
 
 
 def struck(number: int = 0, **changes: object) -> FaultStruck:
