@@ -165,6 +165,14 @@ def test_the_current_directory_can_be_imported(module: Callable[..., str]) -> No
     assert json.loads(ended.stdout)["origin"] == f"{name}:mine"
 
 
+def test_the_example_of_the_readme_runs(ask: Ask) -> None:
+    readme = (Path(__file__).resolve().parents[2] / "README.md").read_text()
+    Path("my_faults.py").write_text(readme.split("```python\n")[1].split("```")[0])
+    answer = ask("run", "my_faults:crash_after_a_checkpoint", "--cluster", "simulated")
+    assert answer.status == 2, "durations mean nothing in the simulator"
+    assert "rollback-recovery-repeating   HOLDS" in answer.out
+
+
 # The user's mistakes
 
 
