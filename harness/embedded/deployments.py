@@ -57,8 +57,8 @@ def write_private(path: Path, body: bytes) -> Path:
 def write_plan(path: Path, plan: object, what: str) -> Path:
     """Leave a driver its plan. Raises InvalidOperator when the user's code in it cannot be pickled.
 
-    Code goes by reference where the driver can import it, and along with the plan where only this process has it: a test
-    module, a notebook, a script.
+    Code goes by reference where the driver can import it, and along with the plan where only this process has it: a
+    test module, a notebook, a script.
     """
     here_only = _modules_only_here()
     for module in here_only:
