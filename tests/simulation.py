@@ -1,6 +1,6 @@
 """What the tests in the simulator share: small cases of every scheme, and schedules drawn from a seed.
 
-Imports no more than the simulator needs, so that it runs where only msgspec is installed; `verdicts_of.py` has the rest.
+Imports no more than the simulator needs, so it runs where only msgspec is installed; `verdicts_of.py` has the rest.
 """
 
 from __future__ import annotations
