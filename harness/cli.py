@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 import typer
 from rich.console import Console
 
-from .errors import ExitStatus, OwnFailure, RunFolderInUse, StorageFailed, StreamproofError, UnknownName
+from .errors import ExitStatus, RunFolderInUse, StorageFailed, StreamproofError, UnknownName
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -353,7 +353,7 @@ def _failed(text: str, error: Exception, status: ExitStatus, session: _Session, 
     folder = session.folder
     begun = folder is not None and not isinstance(error, RunFolderInUse) and (folder / "scenario.json").exists()
     ours = not isinstance(error, StreamproofError) and status is ExitStatus.OWN_FAILURE
-    if begun or ours or isinstance(error, OwnFailure):
+    if begun or ours:
         kept = _keep_traceback(error, folder if begun else None)
         if kept is not None:
             _complain(f"the traceback is in {kept}")

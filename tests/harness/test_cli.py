@@ -488,11 +488,13 @@ def test_a_full_disk_ends_in_4() -> None:
     assert "Traceback" not in ended.stderr
 
 
-def test_a_folder_that_cannot_be_made_ends_in_4(ask: Ask) -> None:
+def test_a_folder_that_cannot_be_made_ends_in_4(ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     Path("file").write_text("")
     answer = ask("run", "word-count.gap", "--cluster", "simulated", "--folder", "file/run")
     assert (answer.status, answer.out) == (4, "")
     assert "cannot make the run folder" in answer.err
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_a_mistake_of_ours_ends_in_4(ask: Ask, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
