@@ -18,12 +18,11 @@ class Progress:
         self.delivered = 0
 
     def note(self, record: Record) -> None:
-        kind = type(record)
-        if kind is Delivered:
+        if isinstance(record, Delivered):
             self.delivered += len(record.rows)
-        elif kind is Offered:
+        elif isinstance(record, Offered):
             self.offered += len(record.events)
-        elif kind is Ended:
+        elif isinstance(record, Ended):
             self._ended[record.slice] = record
 
     def drained(self, current: Mapping[str, int]) -> bool:
