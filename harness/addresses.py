@@ -21,9 +21,10 @@ class Point(StrEnum):
     REROUTED = "rerouted"
     """It hears of a neighbour's incarnation. Key: `count-0#2`."""
     RECEIVED = "received"
-    """A message arrived. Key: peer and message, `split-0@11`, `count-0 ack@40`."""
+    """A message arrived. Key: the peer's incarnation and the message: `split-0#1 @11` (a batch, by the number of its first
+    event), `count-0#2 ack@40`, `count-0#2 open`, `split-0#1 end`."""
     SEND_ISSUED = "send-issued"
-    """A message is about to go out. Key: receiver and message."""
+    """A message is about to go out. Key: the receiver's incarnation and the message."""
     SEND_HANDED_OVER = "send-handed-over"
     """The network has it: it can arrive though its sender dies."""
     SEND_DELIVERED = "send-delivered"

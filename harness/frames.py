@@ -1,6 +1,7 @@
 """Framed segments: an append-only file of records of which a killed writer leaves a readable beginning.
 
-A frame is a length and a CRC-32, each four bytes big-endian, then the MessagePack of one stamped record. A file begins with
+A frame is a length and a CRC-32 (begun with the length), each four bytes big-endian, then the MessagePack of one stamped
+record. A file begins with
 eight bytes that name the format and its version.
 """
 
@@ -23,6 +24,10 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Stamped).decode
 
 
+def _checksum(body: bytes) -> int:
+    return zlib.crc32(body, len(body))
+
+
 class FrameWriter:
     """Appends records to a new file. The caller decides when to flush."""
 
@@ -37,7 +42,7 @@ class FrameWriter:
     def append(self, record: Stamped) -> None:
         """Raises StorageFailed when the disk does not take it."""
         body = _encode(record)
-        self._write(_HEAD.pack(len(body), zlib.crc32(body)) + body)
+        self._write(_HEAD.pack(len(body), _checksum(body)) + body)
 
     def flush(self) -> None:
         try:
@@ -77,7 +82,7 @@ def read_frames(path: Path) -> Iterator[Stamped]:
         body = data[place + _HEAD.size : place + _HEAD.size + length]
         if len(body) < length:
             return
-        if zlib.crc32(body) != crc:
+        if _checksum(body) != crc:
             raise DamagedHistory(f"{path}: the record at byte {place:,} was altered; its checksum does not match")
         try:
             yield _decode(body)

@@ -39,8 +39,8 @@ class World(Protocol):
     def arrive(self, address: Address, taken: int) -> bool:
         """Announce a point and wait for the answer. False: this host is dead and must not touch anything any more."""
 
-    def send(self, sender: str, to: str, message: Message) -> None:
-        """Hand a message to the network."""
+    def send(self, sender: str, to: str, incarnation: int, message: Message) -> None:
+        """Hand a message to the network, for this incarnation of `to` and no other."""
 
     def persist(self, checkpoint: Checkpoint) -> None:
         """Begin to write a checkpoint; `Host.durable` is called when the store has it."""
@@ -69,7 +69,7 @@ class Host:
         """A message has come in for a slice here."""
         watched = self._world.watched(sender)
         if watched and Point.SEND_DELIVERED in watched:
-            key = f"{to} {identity(message)}"
+            key = f"{to}#{self.slices[to].incarnation} {identity(message)}"
             address = Address(sender, message.incarnation, Point.SEND_DELIVERED, key, Side.AFTER)
             if not self._world.arrive(address, 0):
                 return
@@ -95,7 +95,7 @@ class Host:
             if isinstance(effect, Note):
                 world.note(effect.record)
             elif isinstance(effect, Send):
-                world.send(slice_id, effect.to, effect.message)
+                world.send(slice_id, effect.to, effect.incarnation, effect.message)
             elif isinstance(effect, Persist):
                 world.persist(effect.checkpoint)
             else:
@@ -120,11 +120,11 @@ class Host:
             match effect:
                 case Note(record=record):
                     world.note(record)
-                case Send(to=to, message=message):
-                    key = f"{to} {identity(message)}"
+                case Send(to=to, incarnation=incarnation, message=message):
+                    key = f"{to}#{incarnation} {identity(message)}"
                     if not alive(Point.SEND_ISSUED, key, Side.BEFORE):
                         return
-                    world.send(name, to, message)
+                    world.send(name, to, incarnation, message)
                     if not alive(Point.SEND_HANDED_OVER, key, Side.AFTER):
                         return
                 case Persist(checkpoint=checkpoint):
@@ -143,7 +143,7 @@ def _arrival(given: Input) -> tuple[Point, str] | None:
         case Reroute(peer=peer, incarnation=incarnation):
             return Point.REROUTED, f"{peer}#{incarnation}"
         case Receive(peer=peer, message=message):
-            return Point.RECEIVED, f"{peer} {identity(message)}"
+            return Point.RECEIVED, f"{peer}#{message.incarnation} {identity(message)}"
         case Durable(id=checkpoint):
             return Point.CHECKPOINT_TOLD, str(checkpoint.number)
         case Fire(timer=timer):

@@ -69,26 +69,29 @@ class Manager:
     def on(self, given: ManagerInput) -> list[ManagerEffect]:
         match given:
             case NodeJoined(node=node):
-                self._load.setdefault(node, 0)
-                if self._placed or len(self._load) >= self._nodes_wanted:
-                    self._placed = True
-                    return self._house()
-                return []
+                # A node that joins again has forgotten what it ran, whether or not its loss was noticed.
+                self._evict(node)
+                self._load[node] = 0
+                self._placed = self._placed or len(self._load) >= self._nodes_wanted
+                return self._house()
             case NodeLost(node=node):
-                if self._load.pop(node, None) is None:
-                    return []
-                self._homeless += [s for s in self._slices if self.node_of.get(s) == node]
-                for slice_id in self._homeless:
-                    self.node_of.pop(slice_id, None)
-                return self._house() if self._placed else []
+                self._evict(node)
+                return self._house()
             case SliceUp(slice_id=slice_id, incarnation=incarnation):
                 if incarnation != self.incarnation_of[slice_id] or slice_id not in self.node_of:
                     return []
                 return [Announce(slice_id, incarnation, self.node_of[slice_id])]
 
+    def _evict(self, node: str) -> None:
+        self._load.pop(node, None)
+        evicted = [s for s in self._slices if self.node_of.get(s) == node]
+        for slice_id in evicted:
+            del self.node_of[slice_id]
+        self._homeless += evicted
+
     def _house(self) -> list[ManagerEffect]:
         effects: list[ManagerEffect] = []
-        while self._homeless and self._load:
+        while self._placed and self._homeless and self._load:
             slice_id = self._homeless.pop(0)
             node = min(self._load, key=lambda name: (self._load[name], name))
             self._load[node] += 1

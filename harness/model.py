@@ -19,7 +19,7 @@ import msgspec
 from .errors import InvalidOperator, InvalidTopology
 
 Value = Any
-"""A value of an event or of a state: anything that MessagePack can carry."""
+"""A value of an event or of a row of state: what JSON can carry. Tuples become lists, and bytes become base64 text."""
 
 Output = tuple[str, Value]
 """What an operator emits: (key, value). The runtime adds source, sequence number and time."""
@@ -96,10 +96,10 @@ def carried(value: Value) -> Value:
     """A value as it comes out of a message: a copy, which does not change when the operator goes on with the original,
     and a list where a tuple went in. So an operator sees the same in every world.
 
-    Raises TypeError for what no message can carry.
+    Raises TypeError for what JSON cannot carry.
     """
     try:
-        return msgspec.msgpack.decode(msgspec.msgpack.encode(value))
+        return msgspec.json.decode(msgspec.json.encode(value))
     except (TypeError, ValueError, OverflowError) as error:
         raise TypeError(f"value {value!r} of an output cannot be carried ({error})") from error
 

@@ -1,6 +1,7 @@
 """The records that make up a history: what was offered, taken, checkpointed, delivered and kept, and by whom.
 
-They are written by the recorder in the order in which it took them, each stamped with its clock. The records of one
+They are written by the recorder in the order in which it took them. Outputs are stamped with its clock when it took them; what
+a node did, when the node did it, on the same clock. The records of one
 incarnation keep the order in which it made them; that order is what re-execution follows.
 """
 
@@ -96,7 +97,7 @@ Record = Offered | Started | Taken | CheckpointTaken | CheckpointDurable | Refus
 
 
 class Stamped(msgspec.Struct, frozen=True, array_like=True):
-    """A record and when the recorder took it, in microseconds since the run began."""
+    """A record and when it happened, in microseconds since the run began."""
 
     at: int
     record: Record

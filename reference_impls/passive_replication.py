@@ -16,6 +16,7 @@ come again, identical.
 
 from __future__ import annotations
 
+from ..harness.errors import InvalidTopology
 from ..harness.guarantees import precise_recovery, rollback_recovery
 from ..harness.model import Role, Topology
 from ..harness.quantities import Events, events
@@ -31,6 +32,8 @@ def passive_replication(
 
     Costs one checkpoint of state and log per `checkpoint_every` events, and an output log of about twice as many events
     in memory per channel.
+
+    Raises InvalidTopology for an operator slice with more than one input channel.
     """
     operators = Components(
         output_log=True,
@@ -38,6 +41,12 @@ def passive_replication(
         checkpointing=Checkpointing(checkpoint_every),
         numbering=Numbering.CONTINUED,
     )
+    merging = [s for s in topology.operator_slices if len(topology.upstream(s)) > 1]
+    if merging:
+        raise InvalidTopology(
+            f"{', '.join(merging)} of {topology.name!r} has more than one input channel: without a deterministic merge, "
+            "replay may take another order, and passive replication can claim nothing"
+        )
     needs = "deterministic operators, one input channel each, a source that replays, checkpoints that survive"
     return SchemeSubject(
         kind="passive-replication",

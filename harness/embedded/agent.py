@@ -66,10 +66,8 @@ class NodeAgent:
         self._around = surroundings
         self._host = Host(self)
         self._routes: dict[str, Route] = {}
-        self._links: dict[tuple[str, str], asyncio.StreamWriter] = {}
-        """(slice here, peer) -> the connection between them."""
-        self._spoken: dict[tuple[str, str], int] = {}
-        """(slice here, slice downstream) -> the newest incarnation of it that has dialled."""
+        self._links: dict[tuple[str, str, int], asyncio.StreamWriter] = {}
+        """(slice here, peer, its incarnation) -> the connection between them."""
         self._accepted: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
@@ -142,30 +140,32 @@ class NodeAgent:
         if not self._runs(slice_id, incarnation) or self._routes[route.slice] != route:
             writer.close()
             return
-        self._keep(slice_id, route.slice, writer)
+        self._keep(slice_id, route.slice, route.incarnation, writer)
         self._host.feed(slice_id, Reroute(route.slice, route.incarnation))
-        await self._read(reader, writer, slice_id, incarnation, route.slice)
+        await self._read(reader, writer, slice_id, incarnation, route.slice, route.incarnation)
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         greeting = await accept(reader, self._token)
         if greeting is None or greeting.purpose != "link" or not self._runs(greeting.peer, greeting.peer_incarnation):
             writer.close()
             return
-        link = (greeting.peer, greeting.local)
-        if greeting.incarnation < self._spoken.get(link, 0):
-            writer.close()
-            return
-        self._spoken[link] = greeting.incarnation
         self._accepted.add(writer)
-        self._keep(*link, writer)
-        self._spawn(self._read(reader, writer, greeting.peer, greeting.peer_incarnation, greeting.local))
+        local, incarnation = greeting.peer, greeting.peer_incarnation
+        self._keep(local, greeting.local, greeting.incarnation, writer)
+        self._spawn(self._read(reader, writer, local, incarnation, greeting.local, greeting.incarnation))
 
-    def _keep(self, slice_id: str, peer: str, writer: asyncio.StreamWriter) -> None:
+    def _keep(self, slice_id: str, peer: str, peer_incarnation: int, writer: asyncio.StreamWriter) -> None:
         writer.transport.set_write_buffer_limits(high=_CONGESTED)
-        self._links[slice_id, peer] = writer
+        self._links[slice_id, peer, peer_incarnation] = writer
 
     async def _read(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, slice_id: str, incarnation: int, peer: str
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        slice_id: str,
+        incarnation: int,
+        peer: str,
+        peer_incarnation: int,
     ) -> None:
         """Give a slice what its peer sends, until either is gone."""
         from_upstream = peer in self._specs[slice_id].upstream
@@ -181,16 +181,16 @@ class NodeAgent:
                     raise ProtocolBroken(f"{peer} sent {slice_id} a message that flows the other way: {message}")
                 self._host.deliver(peer, slice_id, message)
         finally:
-            if self._links.get((slice_id, peer)) is writer:
-                del self._links[slice_id, peer]
+            if self._links.get((slice_id, peer, peer_incarnation)) is writer:
+                del self._links[slice_id, peer, peer_incarnation]
             self._accepted.discard(writer)
             writer.close()
 
     async def _room(self, slice_id: str) -> None:
         """Wait until no output of the slice is congested."""
-        for to in self._specs[slice_id].downstream:
-            writer = self._links.get((slice_id, to))
-            if writer is not None:
+        downstream = self._specs[slice_id].downstream
+        for (local, peer, _), writer in list(self._links.items()):
+            if local == slice_id and peer in downstream:
                 try:
                     await writer.drain()
                 except ConnectionError:
@@ -218,14 +218,15 @@ class NodeAgent:
         """A message is handed over when the kernel has it, not while it waits in this process."""
         if address.point is not Point.SEND_HANDED_OVER:
             return True
-        writer = self._links.get((address.actor, address.key.partition(" ")[0]))
+        peer, _, incarnation = address.key.partition(" ")[0].partition("#")
+        writer = self._links.get((address.actor, peer, int(incarnation)))
         return writer is not None and writer.transport.get_write_buffer_size() == 0
 
     def note(self, record: Record) -> None:
         self._around.note(record)
 
-    def send(self, sender: str, to: str, message: Message) -> None:
-        writer = self._links.get((sender, to))
+    def send(self, sender: str, to: str, incarnation: int, message: Message) -> None:
+        writer = self._links.get((sender, to, incarnation))
         if writer is not None and not writer.is_closing():
             writer.write(frame(message))
 

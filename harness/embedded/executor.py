@@ -26,6 +26,7 @@ from .protocol import (
     Join,
     Route,
     StartSlice,
+    Took,
     Up,
     from_manager,
 )
@@ -52,7 +53,7 @@ class HarnessLinks:
         self._control = BlockingConnection(plan.harness, Greeting(VERSION, plan.token, "control", node))
 
     def note(self, record: Record) -> None:
-        self._records.send(record)
+        self._records.send(Took(time.monotonic_ns(), record))
 
     def begun(self, slice_id: str, incarnation: int) -> None:
         self._records.send(Begun(slice_id, incarnation, time.monotonic_ns()))

@@ -60,6 +60,14 @@ class NodeSeen(msgspec.Struct, frozen=True, tag="node-seen", array_like=True):
     """Monotonic clock of the machine, ns."""
 
 
+class Took(msgspec.Struct, frozen=True, tag="took", array_like=True):
+    """Agent to recorder: a record of something that it did."""
+
+    when: int
+    """Monotonic clock of the machine, ns."""
+    record: Record
+
+
 class Begun(msgspec.Struct, frozen=True, tag="begun", array_like=True):
     """Agent to recorder: it begins to start this incarnation."""
 
@@ -93,7 +101,7 @@ ToManager = Join | Heartbeat | Up
 FromManager = StartSlice | Route | InspectAll
 DriverToHarness = Route | NodeSeen | Failed
 HarnessToDriver = Route | InspectAll
-ToRecorder = Record | Begun
+ToRecorder = Took | Begun
 ToController = Arrived | Failed
 
 to_manager = msgspec.msgpack.Decoder(ToManager)

@@ -120,8 +120,9 @@ class RunServer:
 
     # What comes in
 
-    def note(self, record: Record) -> None:
-        self._recorder.note(self.clock(), record)
+    def note(self, record: Record, when: int | None = None) -> None:
+        """`when` is the machine's monotonic clock, in ns, where an agent says when it did this; else it is now."""
+        self._recorder.note(self.clock.stamp(when).at, record)
         self._noted(record)
 
     def placed(self, node: str, message: Begun) -> None:
@@ -185,11 +186,11 @@ class RunServer:
         records = greeting.purpose == "records"
         while (body := await read_frame(reader)) is not None:
             if records:
-                record = decoded(to_recorder, body)
-                if isinstance(record, Begun):
-                    self.placed(greeting.node, record)
+                said = decoded(to_recorder, body)
+                if isinstance(said, Begun):
+                    self.placed(greeting.node, said)
                 else:
-                    self.note(record)
+                    self.note(said.record, said.when)
                 continue
             message = decoded(to_controller, body)
             match message:

@@ -185,6 +185,8 @@ class SchemeDeployment:
                 case Route(slice=slice_id, incarnation=incarnation):
                     self._current[slice_id] = incarnation
                     self._agent.route(message)
+                    if self._current.keys() >= set(self._operators):
+                        self.server.fault_in_force = ""
                 case NodeSeen(node=node, up=up, when=when):
                     self.server.node_seen(node, up, when)
                 case _:

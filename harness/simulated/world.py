@@ -25,7 +25,7 @@ from ..recorder import Recorder
 from ..records import Record, Taken
 from ..slices.effects import Checkpoint, CheckpointId, Fire, Inspect, Reroute, Start
 from ..slices.machine import OperatorSlice, SinkSlice, Slice, SliceSpec, SourceSlice
-from ..slices.messages import Message, Open
+from ..slices.messages import Message
 from ..stores import MemoryStore
 
 HARNESS = "harness"
@@ -58,7 +58,7 @@ _Link = tuple[str, int, str, int]
 
 
 class _Node:
-    """One simulated machine, and the world as its host sees it. Its memory is its host and its links; both go when it dies."""
+    """One simulated machine, and the world as its host sees it. Its memory is its host, which goes when it dies."""
 
     def __init__(self, name: str, world: SimulatedWorld) -> None:
         self.name = name
@@ -66,8 +66,6 @@ class _Node:
         self.life = 1
         """Rises with each restart, so that what was under way in an earlier life is void."""
         self.host = Host(self)
-        self.links: dict[tuple[str, str], int] = {}
-        """(slice here, peer) -> the peer's incarnation that it talks to."""
         self._world = world
         self._send = world.send
         self.watched = world.watched
@@ -76,10 +74,8 @@ class _Node:
     def arrive(self, address: Address, taken: int) -> bool:
         return self._world.arrive(self, address, taken)
 
-    def send(self, sender: str, to: str, message: Message) -> None:
-        receiver = self.links.get((sender, to))
-        if receiver is not None:
-            self._send((sender, message.incarnation, to, receiver), message)
+    def send(self, sender: str, to: str, incarnation: int, message: Message) -> None:
+        self._send((sender, message.incarnation, to, incarnation), message)
 
     def persist(self, checkpoint: Checkpoint) -> None:
         self._world.persist(self, checkpoint)
@@ -213,8 +209,6 @@ class SimulatedWorld:
         machine = node.host.slices.get(to)
         if machine is None or machine.incarnation != receiver:
             return
-        if type(message) is Open and message.incarnation > node.links.get((to, sender), 0):
-            node.links[to, sender] = message.incarnation
         node.host.deliver(sender, to, message)
 
     def persist(self, node: _Node, checkpoint: Checkpoint) -> None:
@@ -299,9 +293,7 @@ class SimulatedWorld:
 
     def _reroute(self, slice_id: str, incarnation: int, upstream: str, upstream_incarnation: int) -> None:
         node = self._places[slice_id, incarnation]
-        known = node.links.get((slice_id, upstream), 0)
-        if self._running(node, node.life, slice_id, incarnation) and upstream_incarnation > known:
-            node.links[slice_id, upstream] = upstream_incarnation
+        if self._running(node, node.life, slice_id, incarnation):
             node.host.feed(slice_id, Reroute(upstream, upstream_incarnation))
 
     # Faults
@@ -359,7 +351,6 @@ class SimulatedWorld:
             if self._current.get(slice_id) == machine.incarnation:
                 del self._current[slice_id]
         node.host.slices.clear()
-        node.links.clear()
         self._later(self._options.detection, self._lose, node, node.life)
         if self._options.restart_node_after is not None:
             self._later(

@@ -24,14 +24,13 @@ class OutputChannel:
         self._kept: deque[list[Event]] = deque()
         self._waiting: list[list[Event]] = []
 
-    def emit(self, events: list[Event]) -> bool:
-        """Take in what the slice emits. Returns whether to send it now."""
+    def emit(self, events: list[Event]) -> int | None:
+        """Take in what the slice emits. Returns the incarnation to send it to now, if one listens."""
         if self._logged:
             self._kept.append(events)
         if self.receiver is None:
             self._waiting.append(events)
-            return False
-        return True
+        return self.receiver
 
     def open(self, receiver: int, seq: int) -> list[list[Event]]:
         """`receiver` listens from now on. Returns what to send it at once: of what others were sent before, what is logged

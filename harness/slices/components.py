@@ -24,7 +24,9 @@ class Part(StrEnum):
     VECTOR = "vector"
     """The sequence number last taken from each upstream slice."""
     LOG = "log"
-    """The outputs that a receiver may still ask for, and the number of the last."""
+    """The outputs that a receiver may still ask for."""
+    NUMBER = "number"
+    """The sequence number of the next output."""
 
 
 class AcknowledgeAt(StrEnum):

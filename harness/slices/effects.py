@@ -32,7 +32,7 @@ class Checkpoint(msgspec.Struct, frozen=True):
     log: dict[str, list[Event]]
     """Downstream slice -> outputs that it has not acknowledged."""
     next_seq: int | None
-    """The number of the next output; None where the log is left out."""
+    """The number of the next output; None where the scheme leaves it out."""
 
 
 # Inputs
@@ -80,7 +80,10 @@ Input = Start | Reroute | Receive | Durable | Fire | Inspect
 
 
 class Send(msgspec.Struct, frozen=True, gc=False):
+    """Addressed to one incarnation: whoever comes after it must not get what was meant for it."""
+
     to: str
+    incarnation: int
     message: Message
 
 

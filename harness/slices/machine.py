@@ -136,7 +136,7 @@ class _Base:
         if channel is not None and given.incarnation > channel.incarnation:
             channel.incarnation = given.incarnation
             channel.ended = self._ended = False
-            effects.append(Send(given.peer, Open(self.incarnation, channel.mark)))
+            effects.append(Send(given.peer, channel.incarnation, Open(self.incarnation, channel.mark)))
 
     def _receive(self, given: Receive, effects: list[Effect]) -> None:
         message = given.message
@@ -156,11 +156,11 @@ class _Base:
             channel.acknowledge(message.upto)
         else:
             effects += [
-                Send(peer, Batch(self.incarnation, events))
+                Send(peer, message.incarnation, Batch(self.incarnation, events))
                 for events in channel.open(message.incarnation, message.after)
             ]
             if self._ended:
-                effects.append(Send(peer, End(self.incarnation)))
+                effects.append(Send(peer, message.incarnation, End(self.incarnation)))
 
     def _refuse(self, peer: str, message: Message, effects: list[Effect]) -> None:
         refused = Refused(self.spec.slice_id, self.incarnation, peer, message.incarnation, identity(message))
@@ -168,8 +168,8 @@ class _Base:
 
     def _emit(self, outboxes: list[list[Event]], effects: list[Effect]) -> None:
         for (to, channel), events in zip(self._outputs.items(), outboxes, strict=True):
-            if events and channel.emit(events):
-                effects.append(Send(to, Batch(self.incarnation, events)))
+            if events and (receiver := channel.emit(events)) is not None:
+                effects.append(Send(to, receiver, Batch(self.incarnation, events)))
 
     def _end(self, effects: list[Effect]) -> None:
         self._ended = True
@@ -177,7 +177,7 @@ class _Base:
         effects.append(Note(Ended(self.spec.slice_id, self.incarnation, inputs)))
         for to, channel in self._outputs.items():
             if channel.receiver is not None:
-                effects.append(Send(to, End(self.incarnation)))
+                effects.append(Send(to, channel.receiver, End(self.incarnation)))
 
     def _durable(self, given: Durable, effects: list[Effect]) -> None:
         raise OwnFailure(f"{self.spec.slice_id} takes no checkpoints, but {given.id} became durable")
@@ -346,7 +346,7 @@ class OperatorSlice(_Receiving):
             state,
             {up: channel.mark for up, channel in self._inputs.items()} if Part.VECTOR in contents else {},
             logs,
-            self._seq + 1 if Part.LOG in contents else None,
+            self._seq + 1 if Part.NUMBER in contents else None,
         )
         effects.append(Note(CheckpointTaken(self.spec.slice_id, self.incarnation, self._checkpoint_number)))
         effects.append(Persist(checkpoint))
@@ -370,7 +370,9 @@ class OperatorSlice(_Receiving):
 
     def _acknowledge(self, effects: list[Effect]) -> None:
         effects += [
-            Send(up, Acknowledge(self.incarnation, mark)) for up, mark in self._marks_at_checkpoint.items() if mark
+            Send(up, self._inputs[up].incarnation, Acknowledge(self.incarnation, mark))
+            for up, mark in self._marks_at_checkpoint.items()
+            if mark
         ]
 
     def _inspect(self, given: Inspect, effects: list[Effect]) -> None:
@@ -397,7 +399,7 @@ class SinkSlice(_Receiving):
         every = self.spec.components.acknowledge_every
         if every is not None and position - self._acknowledged[peer] >= every.count:
             self._acknowledged[peer] = position
-            effects.append(Send(peer, Acknowledge(self.incarnation, channel.mark)))
+            effects.append(Send(peer, channel.incarnation, Acknowledge(self.incarnation, channel.mark)))
 
 
 @contextmanager

@@ -51,14 +51,14 @@ decode = msgspec.msgpack.Decoder(Message).decode
 
 
 def identity(message: Message) -> str:
-    """What tells this message from all others on its channel; the key of its crash addresses."""
+    """What tells this message from all others between the same two incarnations; part of the key of its crash addresses."""
     match message:
         case Batch(events=events):
             return f"@{events[0].seq}"
-        case End(incarnation=incarnation):
-            return f"end#{incarnation}"
-        case Open(incarnation=incarnation):
-            return f"open#{incarnation}"
+        case End():
+            return "end"
+        case Open():
+            return "open"
         case Acknowledge(upto=upto):
             return f"ack@{upto}"
 
