@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .faults.crash import crash
     from .harness.errors import StreamproofError
-    from .harness.guarantees import (
+    from .harness.judging.guarantees import (
         Guarantee,
         at_least_once,
         at_most_once,
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         recovers_within,
         rollback_recovery,
     )
-    from .harness.guarantees import amnesia as amnesia_recovery
+    from .harness.judging.guarantees import amnesia as amnesia_recovery
     from .harness.model import Edge, Event, Operator, Output, Partitioning, Stage, Topology
     from .harness.quantities import events, seconds
     from .harness.query import Query
@@ -78,7 +78,7 @@ __all__ = [
 _NAMES = {
     "faults.crash": "crash",
     "harness.errors": "StreamproofError",
-    "harness.guarantees": "Guarantee at_least_once at_most_once exactly_once exactly_once_output gap_recovery "
+    "harness.judging.guarantees": "Guarantee at_least_once at_most_once exactly_once exactly_once_output gap_recovery "
     "precise_recovery recovers_within rollback_recovery",
     "harness.model": "Edge Event Operator Output Partitioning Stage Topology",
     "harness.quantities": "events seconds",
@@ -94,7 +94,7 @@ _NAMES = {
     "scenarios.workloads": "numbered text words",
 }
 _HOMES = {name: (module, name) for module, names in _NAMES.items() for name in names.split()}
-_HOMES["amnesia_recovery"] = ("harness.guarantees", "amnesia")
+_HOMES["amnesia_recovery"] = ("harness.judging.guarantees", "amnesia")
 
 
 def __getattr__(name: str) -> object:

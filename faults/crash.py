@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..harness.errors import InvalidScenario
-from ..harness.history import Bite
 from ..harness.injection import FaultKind, Machines
+from ..harness.recording.history import Bite
 from ..harness.schedule import Fault
 
 
@@ -26,8 +26,8 @@ KIND = FaultKind(
     name="crash",
     breaks="a node: every slice, driver or task on it, with its memory and whatever is on its way to it",
     heals="the manager restores its slices on another node; the cluster starts the node again where it is told to",
-    proof="the node was held at the address, or alive when its time came; then every process of it was seen to be gone, "
-    "with input still to be processed",
+    proof="the node was held at the address, or alive when its time came; then every process of it was seen to be "
+    "gone, with input still to be processed",
     clusters=frozenset({"simulated", "embedded"}),
     inflict=_inflict,
 )

@@ -1,7 +1,7 @@
 """Crash addresses: named places in a protocol at which a node can die, the same in every world.
 
-An *address* names one such place exactly. A *moment* is a partial address, as a scenario writes it: `checkpoint(3).durable`
-leaves open which slice. A moment strikes at the first address that it matches.
+An *address* names one such place exactly. A *moment* is a partial address, as a scenario writes it:
+`checkpoint(3).durable` leaves open which slice. A moment strikes at the first address that it matches.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class Point(StrEnum):
     REROUTED = "rerouted"
     """It hears of a neighbour's incarnation. Key: `count-0#2`."""
     RECEIVED = "received"
-    """A message arrived. Key: the peer's incarnation and the message: `split-0#1 @11` (a batch, by the number of its first
-    event), `count-0#2 ack@40`, `count-0#2 open`, `split-0#1 end`."""
+    """A message arrived. Key: the peer's incarnation and the message: `split-0#1 @11` (a batch, by the number of its
+    first event), `count-0#2 ack@40`, `count-0#2 open`, `split-0#1 end`."""
     SEND_ISSUED = "send-issued"
     """A message is about to go out. Key: the receiver's incarnation and the message."""
     SEND_HANDED_OVER = "send-handed-over"

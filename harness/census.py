@@ -14,7 +14,7 @@ from .cluster import Run
 from .controller import Controller, Strike
 from .injection import FaultKind
 from .quantities import Duration
-from .recorder import MemoryRecorder
+from .recording.recorder import MemoryRecorder
 from .scenario import Scenario
 from .schedule import Fault
 from .simulated.cluster import SimulatedCluster

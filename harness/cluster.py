@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from .injection import FaultKind
-from .recorder import Recorder
+from .recording.recorder import Recorder
 from .scenario import Scenario
 from .subject import Deployment
 
@@ -35,8 +35,8 @@ class Run:
     recorder: Recorder
     kinds: Mapping[str, FaultKind]
     folder: Path | None
-    """Where logs and checkpoints go, absolute, for nodes run in folders of their own; None only where nothing is written, in
-    the simulator."""
+    """Where logs and checkpoints go, absolute, for nodes run in folders of their own; None only where nothing is
+    written, in the simulator."""
     show: Callable[[Live], None] = lambda live: None
 
 

@@ -1,8 +1,8 @@
 """Carries out what slices ask for, and announces every point at which their node could die.
 
-The same host runs in the simulator and in a node agent; the `World` under it differs. The order of points for one input is
-part of the contract: the input arrives (before), the slice has taken it in memory and nothing has left yet (after), then
-each effect in turn.
+The same host runs in the simulator and in a node agent; the `World` under it differs. The order of points for one
+input is part of the contract: the input arrives (before), the slice has taken it in memory and nothing has left yet
+(after), then each effect in turn.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from .addresses import Address, Point, Side
-from .records import Record
+from .recording.records import Record
 from .slices.effects import (
     Checkpoint,
     CheckpointId,

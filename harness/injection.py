@@ -1,4 +1,5 @@
-"""What a kind of fault is: what it breaks, what heals it, how one proves that it bit, and how a cluster is told to do it."""
+"""What a kind of fault is: what it breaks, what heals it, how one proves that it bit, and how a cluster is told to do
+it."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from .errors import Unsupported
-from .history import Bite
+from .recording.history import Bite
 from .schedule import Fault
 
 

@@ -1,5 +1,5 @@
-"""Decides what runs where: placement, and redeployment after a node was lost. Sans-I/O, so that one recovery runs in both
-worlds.
+"""Decides what runs where: placement, and redeployment after a node was lost. Sans-I/O, so that one recovery runs in
+both worlds.
 
 It numbers the incarnations. Whoever hosts it detects lost nodes and carries out what it says.
 """
@@ -53,8 +53,8 @@ ManagerEffect = Place | Announce
 class Manager:
     """Places `slices` once `nodes_wanted` nodes have joined, each on the least loaded node, ties by name.
 
-    A slice of a lost node goes to the least loaded node that is there (a spare one carries nothing), or waits for the next
-    to join.
+    A slice of a lost node goes to the least loaded node that is there (a spare one carries nothing), or waits for the
+    next to join.
     """
 
     def __init__(self, slices: Sequence[str], nodes_wanted: int) -> None:

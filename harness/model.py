@@ -1,7 +1,7 @@
 """What a stream processor is made of: events, operators, and the topology that connects them.
 
-An *operator* is the user's code. A *topology* is a graph of operators between sources and sinks; cut into its partitions it
-becomes *slices*, which exchange events over FIFO *channels*. Nothing here runs anything.
+An *operator* is the user's code. A *topology* is a graph of operators between sources and sinks; cut into its
+partitions it becomes *slices*, which exchange events over FIFO *channels*. Nothing here runs anything.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NAME = re.compile(r"\w[\w.-]*")
 """Names of operators go into crash addresses, channel names and file names."""
 
 NUMBERING_SPAN = 1_000_000_000
-"""Sequence numbers that one incarnation may use before it would run into those of the next (see `slices.components`)."""
+"""Sequence numbers that one incarnation may use before it would run into those of the next (`slices.components`)."""
 
 
 class Event(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -70,7 +70,8 @@ class Operator(ABC, Generic[State]):
         return msgspec.msgpack.decode(snapshot, type=type(self.initial_state()))
 
     def rows(self, state: State) -> Mapping[str, Value]:
-        """The state as canonical keyed rows, for the record. By default a mapping's items, nothing for None, else one row."""
+        """The state as canonical keyed rows, for the record. By default a mapping's items, nothing for None, else one
+        row."""
         if state is None:
             return {}
         if isinstance(state, Mapping):
@@ -263,7 +264,9 @@ def _check(topology: Topology) -> None:
     for edge in topology.edges:
         for end in (edge.upstream, edge.downstream):
             if end not in names:
-                raise InvalidTopology(f"an edge names {end!r}, which is not there; there are: {', '.join(sorted(names))}")
+                raise InvalidTopology(
+                    f"an edge names {end!r}, which is not there; there are: {', '.join(sorted(names))}"
+                )
         ups, downs = topology.parallelism(edge.upstream), topology.parallelism(edge.downstream)
         fits = {
             Partitioning.ONE_TO_ONE: ups == downs,

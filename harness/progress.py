@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from .records import Delivered, Ended, Offered, Record
+from .recording.records import Delivered, Ended, Offered, Record
 from .slices.machine import SliceSpec
 
 
@@ -26,8 +26,8 @@ class Progress:
             self._ended[record.slice] = record
 
     def drained(self, current: Mapping[str, int]) -> bool:
-        """Whether every slice, as its current incarnation, has seen the end of its input from the current incarnations of
-        all that feed it. Channels are FIFO, so everything before the end has been taken then."""
+        """Whether every slice, as its current incarnation, has seen the end of its input from the current
+        incarnations of all that feed it. Channels are FIFO, so everything before the end has been taken then."""
         return not any(True for _ in self._unfinished(current))
 
     def waiting_for(self, current: Mapping[str, int]) -> str:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .addresses import Point
-from .collation import Collation
 from .errors import InvalidScenario
-from .history import History
-from .references import DRIVER, collate_references
+from .judging.collation import Collation
+from .judging.references import DRIVER, collate_references
+from .recording.history import History
 from .subject import QUERY_POINTS, Claim
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from typing import Any
 
 from .errors import InvalidScenario, NotImportable, StreamproofError, UnknownName
 from .injection import FaultKind
+from .judging.oracle import Oracle
 from .library import Entry, entries
-from .oracle import Oracle
 from .scenario import Scenario
 
 GROUP = "streamproof"

@@ -16,12 +16,12 @@ import msgspec
 
 from .cluster import Cluster, Live, Run
 from .errors import StreamproofError
-from .folder import VERSION, Description, RunFolder, read_history, write_json
-from .history import Aborted, History, Stamp
 from .injection import FaultKind
-from .judging import Judgement, judge_history
-from .oracle import Oracle
-from .recorder import MemoryRecorder
+from .judging.judgement import Judgement, judge_history
+from .judging.oracle import Oracle
+from .recording.folder import VERSION, Description, RunFolder, read_history, write_json
+from .recording.history import Aborted, History, Stamp
+from .recording.recorder import MemoryRecorder
 from .registry import Named, Registry
 from .scenario import Scenario, check
 

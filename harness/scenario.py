@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from .addresses import Moment
 from .errors import InvalidScenario, UnknownName
-from .guarantees import Guarantee
 from .injection import FaultKind
-from .oracle import Oracle
+from .judging.guarantees import Guarantee
+from .judging.oracle import Oracle
 from .quantities import Duration, seconds
 from .schedule import Fault
 from .subject import Subject
@@ -45,8 +45,8 @@ def check(
 ) -> None:
     """Refuse what cannot be run or judged, before anything starts.
 
-    `nodes` are the names of the cluster's nodes. Raises UnknownName for a slice, node, kind of fault or guarantee that does
-    not exist, InvalidScenario for a trigger that cannot come and for a claim that lacks its bound.
+    `nodes` are the names of the cluster's nodes. Raises UnknownName for a slice, node, kind of fault or guarantee
+    that does not exist, InvalidScenario for a trigger that cannot come and for a claim that lacks its bound.
     """
     subject = scenario.subject
     names = [*subject.actors, *nodes]
@@ -84,4 +84,6 @@ def _check_moment(scenario: Scenario, fault: Fault, moment: Moment) -> None:
         )
     needs_recovery = moment.recovering or (moment.incarnation or 1) > 1
     if needs_recovery and not any(other is not fault for other in scenario.faults):
-        raise InvalidScenario(f"{fault}: {moment.actor} recovers only if an earlier fault hits it, and there is no other")
+        raise InvalidScenario(
+            f"{fault}: {moment.actor} recovers only if an earlier fault hits it, and there is no other"
+        )

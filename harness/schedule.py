@@ -55,7 +55,7 @@ Schedule = tuple[Fault, ...]
 
 
 @dataclass(frozen=True)
-class checkpoint:  # noqa: N801 - reads as a word in a scenario: checkpoint(3).durable
+class checkpoint:
     """The moments in the life of a slice's checkpoint number `number`."""
 
     number: int
@@ -81,7 +81,7 @@ class checkpoint:  # noqa: N801 - reads as a word in a scenario: checkpoint(3).d
 
 
 @dataclass(frozen=True)
-class recovery:  # noqa: N801 - reads as a word in a scenario: recovery("count-0").started
+class recovery:
     """The moments in a slice's recovery."""
 
     slice_id: str
@@ -98,7 +98,7 @@ class recovery:  # noqa: N801 - reads as a word in a scenario: recovery("count-0
 
 
 @dataclass(frozen=True)
-class batch:  # noqa: N801 - reads as a word in a scenario: batch(2).committed_at_source
+class batch:
     """The moments in the life of a query's micro-batch number `number`, counted from 0."""
 
     number: int

@@ -72,8 +72,8 @@ class MemoryStore:
 class FileStore:
     """Checkpoints as files under a folder that every node can reach.
 
-    A checkpoint becomes durable when its file takes its final name. The fence is a file of its own beside it, held while
-    it is checked and while the rename happens, so that a replaced writer cannot slip in between.
+    A checkpoint becomes durable when its file takes its final name. The fence is a file of its own beside it, held
+    while it is checked and while the rename happens, so that a replaced writer cannot slip in between.
     """
 
     _encoder = msgspec.msgpack.Encoder()

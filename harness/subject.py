@@ -1,7 +1,7 @@
 """What is tested, and what a cluster makes of it.
 
-A *subject* is a declaration: names, claims, what can be observed. A cluster *deploys* it, and the deployment has the one
-life cycle of all subjects: prepare, start, drained, stop.
+A *subject* is a declaration: names, claims, what can be observed. A cluster *deploys* it, and the deployment has the
+one life cycle of all subjects: prepare, start, drained, stop.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from .addresses import Point
-from .collation import Collation, collate_reexecution
-from .guarantees import Guarantee, implied
-from .history import History
+from .judging.collation import Collation, collate_reexecution
+from .judging.guarantees import Guarantee, implied
+from .judging.reexecution import Reexecutor
 from .model import Role, Topology
 from .quantities import Duration
-from .reexecution import Reexecutor
+from .recording.history import History
 from .slices.components import Components
 from .slices.machine import SliceSpec
 
@@ -79,8 +79,8 @@ class Deployment(Protocol):
         """Offer the input."""
 
     def drained(self, deadline: Duration) -> bool:
-        """Wait until the end of the input has passed through and nothing more is due. False: it did not, by the deadline
-        or because the subject has come to rest without."""
+        """Wait until the end of the input has passed through and nothing more is due. False: it did not, by the
+        deadline or because the subject has come to rest without."""
 
     def waiting_for(self) -> str:
         """What is still to come before it is drained, in words."""
@@ -166,4 +166,3 @@ def _plain(fields: Any) -> Any:
 def claimed(subject: Subject, guarantee: Guarantee) -> bool:
     """Whether the subject claims `guarantee`, or something that implies it."""
     return any(guarantee.name in implied(claim.guarantee.name) for claim in subject.claims)
-

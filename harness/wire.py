@@ -1,7 +1,7 @@
 """How the processes of a run talk: length-prefixed frames over TCP on loopback or the run's own network.
 
-Whoever connects greets first, with the version of the protocol and the run's token; a listener closes any connection that
-greets otherwise. What follows depends on what the connection is for. Nothing is ever unpickled from a socket.
+Whoever connects greets first, with the version of the protocol and the run's token; a listener closes any connection
+that greets otherwise. What follows depends on what the connection is for. Nothing is ever unpickled from a socket.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ def decoded(decode: msgspec.msgpack.Decoder[T], body: bytes) -> T:
 
 
 class BlockingConnection:
-    """A connection on which the caller waits, and with it everything that it runs: for records, which must be on their way
-    before anything else goes out, and for the controller, whose answer is waited for."""
+    """A connection on which the caller waits, and with it everything that it runs: for records, which must be on
+    their way before anything else goes out, and for the controller, whose answer is waited for."""
 
     def __init__(self, place: Place, greeting: Greeting) -> None:
         self._socket = socket.create_connection(place, timeout=10)

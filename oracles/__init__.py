@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..harness.oracle import Oracle
+from ..harness.judging.oracle import Oracle
 from . import at_least_once, at_most_once, exactly_once, exactly_once_output, gap, precise, recovers_within, rollback
 
 ORACLES: tuple[Oracle, ...] = (

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..harness.guarantees import AT_MOST_ONCE, Guarantee
-from ..harness.oracle import Case, Oracle, decide, neither_lost_nor_doubled
-from ..harness.verdicts import Verdict
+from ..harness.judging.guarantees import AT_MOST_ONCE, Guarantee
+from ..harness.judging.oracle import Case, Oracle, decide, neither_lost_nor_doubled
+from ..harness.judging.verdicts import Verdict
 
 
 def judge(case: Case, guarantee: Guarantee) -> Verdict:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..harness.guarantees import EXACTLY_ONCE, Guarantee
-from ..harness.oracle import Case, Oracle, decide, lost
-from ..harness.verdicts import Verdict
+from ..harness.judging.guarantees import EXACTLY_ONCE, Guarantee
+from ..harness.judging.oracle import Case, Oracle, decide, lost
+from ..harness.judging.verdicts import Verdict
 
 
 def judge(case: Case, guarantee: Guarantee) -> Verdict:
@@ -12,9 +12,7 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
 
     At-least-once and at-most-once together. An output that is delivered again is no second effect.
     """
-    found = lost(case.collation, "lost_state", "lost_output") + case.collation.tallies(
-        "duplicate_effects", "phantoms"
-    )
+    found = lost(case.collation, "lost_state", "lost_output") + case.collation.tallies("duplicate_effects", "phantoms")
     return decide(case, guarantee, found, f"{case.collation.inputs:,} inputs, each counted once")
 
 

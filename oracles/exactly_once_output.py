@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..harness.guarantees import EXACTLY_ONCE_OUTPUT, Guarantee
-from ..harness.oracle import Case, Oracle, decide, lost
-from ..harness.verdicts import Verdict
+from ..harness.judging.guarantees import EXACTLY_ONCE_OUTPUT, Guarantee
+from ..harness.judging.oracle import Case, Oracle, decide, lost
+from ..harness.judging.verdicts import Verdict
 
 
 def judge(case: Case, guarantee: Guarantee) -> Verdict:

@@ -8,16 +8,17 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 
-from ..harness.guarantees import AMNESIA, GAP, Guarantee
-from ..harness.oracle import Case, Oracle, decide
+from ..harness.judging.guarantees import AMNESIA, GAP, Guarantee
+from ..harness.judging.oracle import Case, Oracle, decide
+from ..harness.judging.reexecution import Delivery, Derivation, Reexecution, Rerun
+from ..harness.judging.verdicts import Anomaly, Evidence, Status, Tally, Verdict, tally
 from ..harness.quantities import Events
-from ..harness.reexecution import Delivery, Derivation, Reexecution, Rerun
-from ..harness.verdicts import Anomaly, Evidence, Status, Tally, Verdict, tally
 
 
 def judge_gap(case: Case, guarantee: Guarantee) -> Verdict:
-    """T = run(input less the gaps); O is the incarnations one after the other, each a run from its restored state over one
-    contiguous interval per channel; what a crash takes back is no more than the checkpoint interval allows; nothing twice.
+    """T = run(input less the gaps); O is the incarnations one after the other, each a run from its restored state
+    over one contiguous interval per channel; what a crash takes back is no more than the checkpoint interval allows;
+    nothing twice.
 
     A slice takes a checkpoint every n events and never lets a second interval pass while one is not durable, so what an
     incarnation had taken and its successors do not hold is at most 2n events. What was on its way to the slice, or came

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..harness.collation import Collation
-from ..harness.guarantees import PRECISE, Guarantee
+from ..harness.judging.collation import Collation
+from ..harness.judging.guarantees import PRECISE, Guarantee
+from ..harness.judging.oracle import Case, Oracle, decide, lost
+from ..harness.judging.reexecution import Reexecution, Rerun
+from ..harness.judging.verdicts import Anomaly, Evidence, Status, Tally, Verdict, tally
 from ..harness.model import channel_name
-from ..harness.oracle import Case, Oracle, decide, lost
-from ..harness.reexecution import Reexecution, Rerun
-from ..harness.verdicts import Anomaly, Evidence, Status, Tally, Verdict, tally
 
 
 def judge(case: Case, guarantee: Guarantee) -> Verdict:
-    """One legal order pi gives run(pi) = O per sink channel and run(pi) = T, and the order after a recovery extends the one
-    before it, up to the last visible effect.
+    """One legal order pi gives run(pi) = O per sink channel and run(pi) = T, and the order after a recovery extends
+    the one before it, up to the last visible effect.
 
-    The order is the recorded one. O has every output once, in order, as pi gives it; T is what pi gives; and wherever an
-    incarnation died after something that it took had become visible (delivered, or taken downstream), those who replaced it
-    have taken the same, in the same order. (StreamMine3G, section 2.2.2.)
+    The order is the recorded one. O has every output once, in order, as pi gives it; T is what pi gives; and wherever
+    an incarnation died after something that it took had become visible (delivered, or taken downstream), those who
+    replaced it have taken the same, in the same order. (StreamMine3G, section 2.2.2.)
     """
     collation = case.collation
     if collation.reexecution is None:
@@ -55,8 +55,8 @@ def _changes(reexecution: Reexecution, slice_id: str, survivor: Rerun) -> Iterat
         for place, derivation in enumerate(before):
             if place >= len(after) or after[place] != derivation:
                 yield Evidence(
-                    f"incarnation {rerun.number} had taken input {derivation[0]} #{derivation[1]:,} as number {place + 1}, "
-                    "and it was visible; after the recovery another came in its place",
+                    f"incarnation {rerun.number} had taken input {derivation[0]} #{derivation[1]:,} as number "
+                    f"{place + 1}, and it was visible; after the recovery another came in its place",
                     slice_id,
                 )
                 break

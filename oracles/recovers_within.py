@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from ..harness.guarantees import RECOVERS_WITHIN, Guarantee
-from ..harness.oracle import Case, Oracle, decide
+from ..harness.judging.guarantees import RECOVERS_WITHIN, Guarantee
+from ..harness.judging.oracle import Case, Oracle, decide
+from ..harness.judging.recovery import Recovery, recoveries
+from ..harness.judging.verdicts import Anomaly, Evidence, Status, Verdict, tally
 from ..harness.quantities import Duration
-from ..harness.recovery import Recovery, recoveries
-from ..harness.verdicts import Anomaly, Evidence, Status, Verdict, tally
 
 
 def judge(case: Case, guarantee: Guarantee) -> Verdict:
-    """On a real clock, from the failure until the pre-failure progress vector is reached again, no recovery takes longer
-    than t.
+    """On a real clock, from the failure until the pre-failure progress vector is reached again, no recovery takes
+    longer than t.
 
-    Its parts: detected, redeployed, restored, caught up (StreamMine3G, section 7.3.4). UNKNOWN where the clock is virtual.
+    Its parts: detected, redeployed, restored, caught up (StreamMine3G, section 7.3.4). UNKNOWN where the clock is
+    virtual.
     """
     observables = ("progress",)
     limit = guarantee.within

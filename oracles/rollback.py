@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from ..harness.guarantees import ROLLBACK_DIVERGENT, ROLLBACK_REPEATING, Guarantee
-from ..harness.oracle import Case, Oracle, decide, lost
-from ..harness.verdicts import Verdict
+from ..harness.judging.guarantees import ROLLBACK_DIVERGENT, ROLLBACK_REPEATING, Guarantee
+from ..harness.judging.oracle import Case, Oracle, decide, lost
+from ..harness.judging.verdicts import Verdict
 
 
 def judge_repeating(case: Case, guarantee: Guarantee) -> Verdict:
     """Every input is in T exactly once, and outputs after a recovery repeat earlier ones, identical.
 
-    Outputs of one input that were delivered more than once have the same content each time; none is missing, and every one
-    is what re-execution of the recorded order gives. (StreamMine3G, section 2.2.2; repeating as in Hwang et al. 2005.)
+    Outputs of one input that were delivered more than once have the same content each time; none is missing, and
+    every one is what re-execution of the recorded order gives. (StreamMine3G, section 2.2.2; repeating as in Hwang et
+    al. 2005.)
     """
     found = lost(case.collation, "lost_state", "lost_output") + case.collation.tallies(
         "duplicate_effects", "conflicting_outputs", "phantoms", "reordered"
@@ -20,8 +21,8 @@ def judge_repeating(case: Case, guarantee: Guarantee) -> Verdict:
 
 
 def judge_divergent(case: Case, guarantee: Guarantee) -> Verdict:
-    """Every input is in T exactly once; outputs after a recovery may differ from those before, as long as each incarnation's
-    are what a legal order of its own gives.
+    """Every input is in T exactly once; outputs after a recovery may differ from those before, as long as each
+    incarnation's are what a legal order of its own gives.
 
     The orders are the recorded ones; an output that they do not give is a phantom.
     """

@@ -1,4 +1,5 @@
-"""The reference schemes, one file each, and the deliberately broken mutants. A new one is registered here by one line."""
+"""The reference schemes, one file each, and the deliberately broken mutants. A new one is registered here by one
+line."""
 
 from __future__ import annotations
 

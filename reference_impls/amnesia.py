@@ -1,12 +1,13 @@
 """Amnesia: nothing is protected (StreamMine3G, section 2.2.2).
 
-A slice that crashed starts blank and goes on with whatever comes next. Its state, what was on its way to it, and what came
-while it was away are lost. Its new incarnation numbers its outputs afresh, so that nobody takes them for old ones.
+A slice that crashed starts blank and goes on with whatever comes next. Its state, what was on its way to it, and what
+came while it was away are lost. Its new incarnation numbers its outputs afresh, so that nobody takes them for old
+ones.
 """
 
 from __future__ import annotations
 
-from ..harness.guarantees import amnesia as amnesia_guarantee
+from ..harness.judging.guarantees import amnesia as amnesia_guarantee
 from ..harness.model import Role, Topology
 from ..harness.slices.components import Components
 from ..harness.subject import Claim, SchemeSubject

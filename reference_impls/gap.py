@@ -7,7 +7,7 @@ because continuing at the checkpoint's number would make receivers drop new outp
 
 from __future__ import annotations
 
-from ..harness.guarantees import gap_recovery
+from ..harness.judging.guarantees import gap_recovery
 from ..harness.model import Role, Topology
 from ..harness.quantities import Events, events
 from ..harness.slices.components import AcknowledgeAt, Checkpointing, Components, Part
@@ -15,7 +15,7 @@ from ..harness.subject import Claim, SchemeSubject
 
 
 def gap(topology: Topology, *, checkpoint_every: Events = events(500)) -> SchemeSubject:
-    """Claims gap recovery within the checkpoint interval, for any number of failures. Costs checkpoints of the state."""
+    """Claims gap recovery within the checkpoint interval, for any number of failures. Costs checkpoints of state."""
     operators = Components(
         checkpointing=Checkpointing(checkpoint_every, frozenset({Part.STATE}), AcknowledgeAt.NEVER),
     )

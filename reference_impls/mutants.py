@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ..harness.guarantees import precise_recovery
+from ..harness.judging.guarantees import precise_recovery
+from ..harness.judging.verdicts import Anomaly
 from ..harness.model import Role, Topology
 from ..harness.quantities import Events
 from ..harness.slices.components import AcknowledgeAt, Checkpointing, Components, Numbering, Part
 from ..harness.subject import Claim, SchemeSubject
-from ..harness.verdicts import Anomaly
 from .amnesia import amnesia
 from .gap import gap
 from .passive_replication import passive_replication

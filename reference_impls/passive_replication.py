@@ -1,9 +1,12 @@
-"""Passive replication: periodic checkpoints, upstream event logs, replay (StreamMine3G, sections 2.2.3, 3.7.1 and 3.7.2).
+"""Passive replication: periodic checkpoints, upstream event logs, replay (StreamMine3G, sections 2.2.3, 3.7.1 and
+3.7.2).
 
 - Every slice keeps what it emits in a log, per receiver, until the receiver acknowledges it.
-- Every so many events it checkpoints three things: its state, its timestamp vector (what it last took from whom) and its
+- Every so many events it checkpoints three things: its state, its timestamp vector (what it last took from whom) and
+its
   log. When the checkpoint is durable, and not before, it acknowledges upstream what the checkpoint covers.
-- A crashed slice starts from its newest durable checkpoint and asks each upstream slice for everything after its vector.
+- A crashed slice starts from its newest durable checkpoint and asks each upstream slice for everything after its
+vector.
   What it makes again carries the old numbers.
 - Receivers drop what they have taken already, by (source, seq).
 
@@ -17,7 +20,7 @@ come again, identical.
 from __future__ import annotations
 
 from ..harness.errors import InvalidTopology
-from ..harness.guarantees import precise_recovery, rollback_recovery
+from ..harness.judging.guarantees import precise_recovery, rollback_recovery
 from ..harness.model import Role, Topology
 from ..harness.quantities import Events, events
 from ..harness.slices.components import Checkpointing, Components, Numbering
@@ -44,8 +47,8 @@ def passive_replication(
     merging = [s for s in topology.operator_slices if len(topology.upstream(s)) > 1]
     if merging:
         raise InvalidTopology(
-            f"{', '.join(merging)} of {topology.name!r} has more than one input channel: without a deterministic merge, "
-            "replay may take another order, and passive replication can claim nothing"
+            f"{', '.join(merging)} of {topology.name!r} has more than one input channel: without a deterministic "
+            "merge, replay may take another order, and passive replication can claim nothing"
         )
     needs = "deterministic operators, one input channel each, a source that replays, checkpoints that survive"
     return SchemeSubject(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..faults.crash import crash
-from ..harness.guarantees import (
+from ..harness.judging.guarantees import (
     at_least_once,
     exactly_once,
     exactly_once_output,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..harness.guarantees import exactly_once, rollback_recovery
+from ..harness.judging.guarantees import exactly_once, rollback_recovery
 from ..harness.query import Query
 from ..harness.subject import Claim
 

@@ -18,11 +18,11 @@ TEXTS = ("python-docs", "zen")
 def text(
     name: str = "python-docs", *, events: int = 2_000, batch: int = 10, seed: int = 7, rate: int | None = None
 ) -> Workload:
-    """Lines of a real text, one an event: key the line's number, value the line. The seed says where in the text to begin;
-    it starts over where it ends.
+    """Lines of a real text, one an event: key the line's number, value the line. The seed says where in the text to
+    begin; it starts over where it ends.
 
-    `python-docs` is the language reference that Python's help() carries, and differs between versions of Python; `zen` is
-    short, and the same in all. Raises UnknownName for any other.
+    `python-docs` is the language reference that Python's help() carries, and differs between versions of Python;
+    `zen` is short, and the same in all. Raises UnknownName for any other.
     """
     if name not in TEXTS:
         raise UnknownName("text", name, list(TEXTS))
@@ -36,9 +36,7 @@ def text(
     return Workload(name, events, batch, draw, seed, rate)
 
 
-def numbered(
-    *, events: int = 200, keys: int = 8, batch: int = 10, seed: int = 7, rate: int | None = None
-) -> Workload:
+def numbered(*, events: int = 200, keys: int = 8, batch: int = 10, seed: int = 7, rate: int | None = None) -> Workload:
     """Events that mean nothing, under one of `keys` keys each, drawn from the seed: what the trace topology is fed."""
 
     def draw(count: int, seed: int) -> Iterator[tuple[str, object]]:

@@ -15,10 +15,10 @@ from streamproof.faults.crash import crash
 from streamproof.harness.addresses import Moment
 from streamproof.harness.census import Reached, census
 from streamproof.harness.cluster import Run
-from streamproof.harness.history import History
 from streamproof.harness.model import Topology
 from streamproof.harness.quantities import Duration, Events, events
-from streamproof.harness.recorder import MemoryRecorder
+from streamproof.harness.recording.history import History
+from streamproof.harness.recording.recorder import MemoryRecorder
 from streamproof.harness.scenario import Scenario
 from streamproof.harness.schedule import Fault
 from streamproof.harness.simulated.cluster import SimulatedCluster

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from simulation import KINDS, WORLDS
-from streamproof.harness.collation import Collation
-from streamproof.harness.guarantees import Guarantee, implied
-from streamproof.harness.history import History
-from streamproof.harness.oracle import Case, judge
+from streamproof.harness.judging.collation import Collation
+from streamproof.harness.judging.guarantees import Guarantee, implied
+from streamproof.harness.judging.oracle import Case, judge
+from streamproof.harness.judging.verdicts import Status, Verdict
+from streamproof.harness.recording.history import History
 from streamproof.harness.running import run_in_memory
 from streamproof.harness.scenario import Scenario
 from streamproof.harness.schedule import Fault
 from streamproof.harness.simulated.cluster import SimulatedCluster
-from streamproof.harness.verdicts import Status, Verdict
 from streamproof.oracles import ORACLES
 
 JUDGES = {oracle.guarantee: oracle for oracle in ORACLES}

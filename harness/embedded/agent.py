@@ -1,8 +1,8 @@
 """The node agent: one event loop that hosts the slices placed on its node.
 
-The same class runs in every executor, and in the harness's own process for the sources and sinks. A slice dials the slices
-upstream of it, so each channel has a TCP connection of its own: data comes down, control goes up. A slice whose own
-outputs are congested stops reading its inputs; as topologies are acyclic, that cannot deadlock.
+The same class runs in every executor, and in the harness's own process for the sources and sinks. A slice dials the
+slices upstream of it, so each channel has a TCP connection of its own: data comes down, control goes up. A slice
+whose own outputs are congested stops reading its inputs; as topologies are acyclic, that cannot deadlock.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 from ..addresses import Address, Moment, Point, Side
 from ..errors import ProtocolBroken, StreamproofError
 from ..host import Host
-from ..records import Record
+from ..recording.records import Record
 from ..slices.effects import Checkpoint, CheckpointId, Fire, Inspect, Reroute, Start
 from ..slices.machine import Slice, SliceSpec
 from ..slices.messages import Batch, End, Message
@@ -38,7 +38,8 @@ class Surroundings(Protocol):
     def begun(self, slice_id: str, incarnation: int) -> None: ...
 
     def arrive(self, address: Address, taken: int, exact: bool) -> None:
-        """Announce a point. Returns when the controller says go. `exact` is False where the point cannot be vouched for."""
+        """Announce a point. Returns when the controller says go. `exact` is False where the point cannot be vouched
+        for."""
 
     def failed(self, error: StreamproofError) -> None: ...
 
@@ -106,7 +107,8 @@ class NodeAgent:
     # What the manager says
 
     def start(self, slice_id: str, incarnation: int) -> None:
-        """Run an incarnation here, from its newest durable checkpoint. Raises what the store or the user's code raises."""
+        """Run an incarnation here, from its newest durable checkpoint. Raises what the store or the user's code
+        raises."""
         self._around.begun(slice_id, incarnation)
         checkpoint = self._store.fence(slice_id, incarnation)
         self._host.start(self._make(slice_id), Start(incarnation, checkpoint))
@@ -249,9 +251,7 @@ class NodeAgent:
 
     def _passes(self, slice_id: str, checkpoint: CheckpointId, side: Side) -> None:
         if Point.CHECKPOINT_DURABLE in self.watched(slice_id):
-            address = Address(
-                slice_id, checkpoint.incarnation, Point.CHECKPOINT_DURABLE, str(checkpoint.number), side
-            )
+            address = Address(slice_id, checkpoint.incarnation, Point.CHECKPOINT_DURABLE, str(checkpoint.number), side)
             self.arrive(address, self._host.slices[slice_id].taken)
 
     def set_timer(self, slice_id: str, timer: str, delay: int) -> None:

@@ -12,8 +12,8 @@ from types import ModuleType
 from pyspark import cloudpickle
 
 from ..errors import InvalidOperator, ProcessDied, StorageFailed, StreamproofError
-from ..history import Bite
-from ..recorder import Clock
+from ..recording.history import Bite
+from ..recording.recorder import Clock
 from .processes import DriverProcess, SparkProcesses
 from .protocol import HEARTBEAT_LIMIT
 from .run_server import RunServer

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..addresses import Address, Moment
 from ..errors import OwnFailure, StreamproofError
-from ..records import Record
+from ..recording.records import Record
 from ..slices.machine import OperatorSlice, Slice, SliceSpec
 from ..stores import FileStore
 from ..wire import VERSION, BlockingConnection, Greeting, Place, decoded, frame, read_frame
@@ -45,8 +45,8 @@ class AgentPlan:
 
 
 class HarnessLinks:
-    """An agent's two connections to the harness. Both are waited on: a record is in the kernel's hands before anything that
-    follows it is sent, so it arrives even if the node dies."""
+    """An agent's two connections to the harness. Both are waited on: a record is in the kernel's hands before
+    anything that follows it is sent, so it arrives even if the node dies."""
 
     def __init__(self, plan: AgentPlan, node: str) -> None:
         self._records = BlockingConnection(plan.harness, Greeting(VERSION, plan.token, "records", node))

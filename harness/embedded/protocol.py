@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ..addresses import Address
-from ..records import Record
+from ..recording.records import Record
 from ..wire import Place
 
 HEARTBEAT = 0.2

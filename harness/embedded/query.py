@@ -16,12 +16,12 @@ import msgspec
 from ..addresses import Moment, Point
 from ..cluster import Live, Run
 from ..errors import DeadlinePassed, StorageFailed
-from ..history import Bite, Drained
 from ..injection import FaultKind
+from ..judging.references import DRIVER, REFERENCES, SINK
 from ..quantities import Duration
 from ..query import Query
-from ..records import Delivered, Ended, Offered, Record, Refused
-from ..references import DRIVER, REFERENCES, SINK
+from ..recording.history import Bite, Drained
+from ..recording.records import Delivered, Ended, Offered, Record, Refused
 from ..schedule import Fault
 from ..waiting import wait_until
 from ..wire import Greeting, decoded, frame, read_frame

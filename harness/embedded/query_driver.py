@@ -19,10 +19,10 @@ import msgspec
 
 from ..addresses import Address, Moment, Point, Side
 from ..errors import InvalidOperator, OwnFailure, StreamproofError
+from ..judging.references import row_number
 from ..model import Event, Value
 from ..query import Query
-from ..records import Delivered, Ended, Started, Taken
-from ..references import row_number
+from ..recording.records import Delivered, Ended, Started, Taken
 from ..wire import VERSION, BlockingConnection, Greeting, Place
 from .protocol import Arrived, Begun, Failed
 from .query_source import FORMAT, EventSource

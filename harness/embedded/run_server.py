@@ -1,5 +1,5 @@
-"""The harness's end of a run on a real cluster: one listener, on which processes of the run hand in records, announce crash
-points, and are answered.
+"""The harness's end of a run on a real cluster: one listener, on which processes of the run hand in records, announce
+crash points, and are answered.
 
 It runs an event loop in a thread of its own, so that records are taken whatever the rest of the harness does. A fault
 strikes in that loop, while the point holds.
@@ -18,11 +18,11 @@ from .. import errors
 from ..addresses import Address, Moment
 from ..controller import Controller, Strike
 from ..errors import OwnFailure, StreamproofError
-from ..history import Bite, FaultMissed, FaultStruck, NodeGone, NodeUp, Placed
 from ..injection import FaultKind
 from ..quantities import Duration
-from ..recorder import MonotonicClock, Recorder
-from ..records import Record
+from ..recording.history import Bite, FaultMissed, FaultStruck, NodeGone, NodeUp, Placed
+from ..recording.recorder import MonotonicClock, Recorder
+from ..recording.records import Record
 from ..schedule import Fault
 from ..wire import Greeting, Place, accept, decoded, frame, read_frame
 from .protocol import Arrived, Begun, Failed, Go, to_controller, to_recorder
@@ -34,7 +34,8 @@ Speak = Callable[[Greeting, asyncio.StreamReader, asyncio.StreamWriter], Awaitab
 
 
 class RunServer:
-    """Takes records and arrivals for one run. Use it as a context manager; what `serve` registers is called in its loop."""
+    """Takes records and arrivals for one run. Use it as a context manager; what `serve` registers is called in its
+    loop."""
 
     def __init__(
         self,
@@ -177,9 +178,7 @@ class RunServer:
             self._connections.discard(task)
             writer.close()
 
-    async def _converse(
-        self, greeting: Greeting, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    async def _converse(self, greeting: Greeting, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if greeting.purpose in self._others:
             await self._others[greeting.purpose](greeting, reader, writer)
             return

@@ -1,21 +1,21 @@
-"""A scheme on embedded Spark: node agents in the executors, the manager in the driver, the sources and sinks in here."""
+"""A scheme on embedded Spark: node agents in the executors, the manager in the driver, sources and sinks in here."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..addresses import Address
 from ..cluster import Live, Run
 from ..errors import DeadlinePassed
-from ..history import Bite, Drained
 from ..injection import FaultKind
 from ..model import Role
 from ..progress import Progress
 from ..quantities import Duration
-from ..records import Kept, Record
+from ..recording.history import Bite, Drained
+from ..recording.records import Kept, Record
 from ..schedule import Fault
 from ..slices.machine import SinkSlice, Slice, SourceSlice
 from ..stores import MemoryStore
@@ -131,15 +131,13 @@ class SchemeDeployment:
     def stop(self) -> None:
         """Record what is kept; the cluster's owner ends the processes."""
         self.server.call(self._inspect())
-        try:
+        # A slice whose state is not on record makes the run UNKNOWN, and the collation says which.
+        with suppress(DeadlinePassed):
             wait_until(
                 self._watched(lambda: all(self._kept.get(s) == self._current.get(s) for s in self._operators)),
                 KEPT_SECONDS,
                 "every slice's final state",
             )
-        except DeadlinePassed:
-            # A slice whose state is not on record makes the run UNKNOWN, and the collation says which.
-            pass
         self.server.missed()
 
     def close(self) -> None:

@@ -1,7 +1,8 @@
-"""A deterministic discrete-event world for slices: virtual time, hosts that die, links that lose what was on its way to them.
+"""A deterministic discrete-event world for slices: virtual time, hosts that die, links that lose what was on its way
+to them.
 
-Everything that happens has a number, its step. Same plan, seed and schedule: same history, byte for byte. Nothing in here
-reads a clock, an environment, or the order of a hash.
+Everything that happens has a number, its step. Same plan, seed and schedule: same history, byte for byte. Nothing in
+here reads a clock, an environment, or the order of a hash.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ from typing import Any
 
 from ..addresses import Address, Point, Side
 from ..controller import Controller, Strike
-from ..history import Bite, Drained, FaultMissed, FaultStruck, NodeGone, NodeUp, Placed, Stamp
 from ..host import Host
 from ..injection import FaultKind
 from ..manager import Announce, Manager, ManagerInput, NodeJoined, NodeLost, Place, SliceUp
 from ..model import Event, Role
 from ..progress import Progress
 from ..quantities import Duration
-from ..recorder import Recorder
-from ..records import Record, Taken
+from ..recording.history import Bite, Drained, FaultMissed, FaultStruck, NodeGone, NodeUp, Placed, Stamp
+from ..recording.recorder import Recorder
+from ..recording.records import Record, Taken
 from ..slices.effects import Checkpoint, CheckpointId, Fire, Inspect, Reroute, Start
 from ..slices.machine import OperatorSlice, SinkSlice, Slice, SliceSpec, SourceSlice
 from ..slices.messages import Message
@@ -248,9 +249,7 @@ class SimulatedWorld:
             match effect:
                 case Place(slice_id=slice_id, incarnation=incarnation, node=name):
                     node = self._nodes[name]
-                    self._later(
-                        self._options.redeployment, self._start, node, node.life, slice_id, incarnation
-                    )
+                    self._later(self._options.redeployment, self._start, node, node.life, slice_id, incarnation)
                 case Announce(slice_id=slice_id, incarnation=incarnation):
                     self._announce(slice_id, incarnation)
 
@@ -288,7 +287,11 @@ class SimulatedWorld:
             if listener in self._current and upstream in self._current:
                 self._later(
                     self._options.control_delay,
-                    self._reroute, listener, self._current[listener], upstream, self._current[upstream],
+                    self._reroute,
+                    listener,
+                    self._current[listener],
+                    upstream,
+                    self._current[upstream],
                 )
 
     def _reroute(self, slice_id: str, incarnation: int, upstream: str, upstream_incarnation: int) -> None:
@@ -353,9 +356,7 @@ class SimulatedWorld:
         node.host.slices.clear()
         self._later(self._options.detection, self._lose, node, node.life)
         if self._options.restart_node_after is not None:
-            self._later(
-                max(self._options.restart_node_after, self._options.detection), self._restart, node, node.life
-            )
+            self._later(max(self._options.restart_node_after, self._options.detection), self._restart, node, node.life)
 
     def _lose(self, node: _Node, life: int) -> None:
         self._recorder.log(NodeGone(self._stamp(), node.name))

@@ -11,8 +11,8 @@ from .messages import after
 class OutputChannel:
     """What a slice has emitted towards one receiver: who listens, and what it may still ask for.
 
-    Until a receiver opens the channel for the first time nothing is lost: the events wait, and go out whole when it does.
-    From then on they go out as they come, and are kept only where there is an output log.
+    Until a receiver opens the channel for the first time nothing is lost: the events wait, and go out whole when it
+    does. From then on they go out as they come, and are kept only where there is an output log.
     """
 
     __slots__ = ("_kept", "_logged", "_waiting", "receiver")
@@ -33,8 +33,9 @@ class OutputChannel:
         return self.receiver
 
     def open(self, receiver: int, seq: int) -> list[list[Event]]:
-        """`receiver` listens from now on. Returns what to send it at once: of what others were sent before, what is logged
-        after `seq`; and whatever has been waiting for the first to listen, as if it had come a moment later."""
+        """`receiver` listens from now on. Returns what to send it at once: of what others were sent before, what is
+        logged after `seq`; and whatever has been waiting for the first to listen, as if it had come a moment
+        later."""
         self.receiver = receiver
         waiting, self._waiting = self._waiting, []
         logged = list(self._kept)[: len(self._kept) - len(waiting)] if self._logged else []

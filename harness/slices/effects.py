@@ -1,7 +1,7 @@
 """Everything that goes into a slice and everything that comes out of it, as plain data.
 
-A slice does no I/O: its host feeds it an `Input` and carries out the `Effect`s that it returns, in their order. The types
-are msgspec structs rather than dataclasses because they are made for every message.
+A slice does no I/O: its host feeds it an `Input` and carries out the `Effect`s that it returns, in their order. The
+types are msgspec structs rather than dataclasses because they are made for every message.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from __future__ import annotations
 import msgspec
 
 from ..model import Event
-from ..records import Record
+from ..recording.records import Record
 from .messages import Message
 
 
 class CheckpointId(msgspec.Struct, frozen=True, array_like=True):
-    """Which checkpoint of a slice: who took it, and its number, which goes on rising from one incarnation to the next."""
+    """Which checkpoint of a slice: who took it, and its number, which goes on rising from one incarnation to the
+    next."""
 
     incarnation: int
     number: int

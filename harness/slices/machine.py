@@ -1,7 +1,7 @@
 """The slice as a sans-I/O state machine: inputs in, effects out, and nothing else.
 
-There are three kinds, for the three roles in a topology, made of the same channel ends. A scheme changes none of them; it
-chooses their `Components`. No thread, socket, clock or random number in here.
+There are three kinds, for the three roles in a topology, made of the same channel ends. A scheme changes none of
+them; it chooses their `Components`. No thread, socket, clock or random number in here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,17 @@ from typing import Any, Protocol
 
 from ..errors import InvalidOperator, OwnFailure, StreamproofError
 from ..model import NUMBERING_SPAN, PLAIN, Event, Operator, Role, Topology, carried, channel_name, operator_of
-from ..records import CheckpointDurable, CheckpointTaken, Delivered, Ended, Kept, Offered, Refused, Started, Taken
+from ..recording.records import (
+    CheckpointDurable,
+    CheckpointTaken,
+    Delivered,
+    Ended,
+    Kept,
+    Offered,
+    Refused,
+    Started,
+    Taken,
+)
 from .channels import InputChannel, OutputChannel
 from .components import AcknowledgeAt, Components, Numbering, Part
 from .effects import (

@@ -51,7 +51,8 @@ decode = msgspec.msgpack.Decoder(Message).decode
 
 
 def identity(message: Message) -> str:
-    """What tells this message from all others between the same two incarnations; part of the key of its crash addresses."""
+    """What tells this message from all others between the same two incarnations; part of the key of its crash
+    addresses."""
     match message:
         case Batch(events=events):
             return f"@{events[0].seq}"

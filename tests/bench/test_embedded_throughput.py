@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from streamproof.harness.embedded.cluster import EmbeddedCluster
+from streamproof.harness.judging.verdicts import Status
 from streamproof.harness.quantities import events, seconds
-from streamproof.harness.records import Delivered, Taken
+from streamproof.harness.recording.records import Delivered, Taken
 from streamproof.harness.registry import Named, Registry
 from streamproof.harness.running import run_named
 from streamproof.harness.scenario import Scenario
-from streamproof.harness.verdicts import Status
 from streamproof.reference_impls.amnesia import amnesia
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.word_count import word_count

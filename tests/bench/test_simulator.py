@@ -9,14 +9,14 @@ import pytest
 
 from streamproof.faults.crash import crash
 from streamproof.harness.cluster import Run
-from streamproof.harness.oracle import Case, judge
+from streamproof.harness.judging.oracle import Case, judge
+from streamproof.harness.judging.verdicts import Status
 from streamproof.harness.quantities import events
-from streamproof.harness.recorder import MemoryRecorder
+from streamproof.harness.recording.recorder import MemoryRecorder
 from streamproof.harness.registry import Registry
 from streamproof.harness.scenario import Scenario
 from streamproof.harness.schedule import checkpoint
 from streamproof.harness.simulated.cluster import SimulatedCluster
-from streamproof.harness.verdicts import Status
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.word_count import word_count
 from streamproof.scenarios.workloads import words

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from streamproof.harness import cli, clusters, doctor
-from streamproof.harness.cli import execute
+from streamproof.harness.command_line import cli, clusters, doctor
+from streamproof.harness.command_line.cli import execute
 from streamproof.harness.embedded import machine, reaping
 from streamproof.harness.errors import MissingTool
 from streamproof.harness.simulated.cluster import SimulatedCluster
@@ -82,7 +82,7 @@ def finished(ask: Ask, tmp_path: Path) -> Path:
 
 
 def program(*arguments: object) -> list[str]:
-    return [sys.executable, "-c", "from streamproof.harness.cli import main; main()", *map(str, arguments)]
+    return [sys.executable, "-c", "from streamproof.harness.command_line.cli import main; main()", *map(str, arguments)]
 
 
 def scenario(body: str) -> str:
@@ -689,7 +689,7 @@ def test_version_and_help(ask: Ask) -> None:
 
 def test_starting_up_imports_neither_spark_nor_arrow() -> None:
     script = (
-        "import sys; from streamproof.harness.cli import execute; execute(['list']); "
+        "import sys; from streamproof.harness.command_line.cli import execute; execute(['list']); "
         "sys.exit(bool({'pyspark', 'pandas'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, check=False).returncode == 0

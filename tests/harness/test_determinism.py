@@ -14,7 +14,7 @@ from simulation import CASES, KINDS, WORLDS, drawn, history_of, scenario_of
 from streamproof.harness.addresses import Point
 from streamproof.harness.cluster import Run
 from streamproof.harness.controller import Controller
-from streamproof.harness.recorder import MemoryRecorder
+from streamproof.harness.recording.recorder import MemoryRecorder
 from streamproof.harness.simulated.cluster import SimulatedCluster
 
 PROGRAM = Path(__file__).parent / "programs" / "digests.py"

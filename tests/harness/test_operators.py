@@ -8,11 +8,11 @@ import pytest
 from simulation import EVERY, history_of
 from streamproof.faults.crash import crash
 from streamproof.harness.errors import ExitStatus, InvalidOperator
+from streamproof.harness.judging.verdicts import Status
 from streamproof.harness.model import Edge, Event, Operator, Partitioning, Stage, Topology
-from streamproof.harness.records import Delivered
+from streamproof.harness.recording.records import Delivered
 from streamproof.harness.scenario import Scenario
 from streamproof.harness.schedule import Fault, checkpoint
-from streamproof.harness.verdicts import Status
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.workloads import numbered
 from verdicts_of import run

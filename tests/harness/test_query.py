@@ -18,12 +18,12 @@ from streamproof.harness.embedded.query import QueryDeployment
 from streamproof.harness.embedded.query_driver import canonical_rows
 from streamproof.harness.embedded.query_source import EventReader, SourcePlan, write_events
 from streamproof.harness.errors import InvalidOperator, InvalidScenario, UnknownName, Unsupported
-from streamproof.harness.guarantees import exactly_once, exactly_once_output
+from streamproof.harness.judging.guarantees import exactly_once, exactly_once_output
 from streamproof.harness.model import Event
 from streamproof.harness.quantities import events
 from streamproof.harness.query import Query
-from streamproof.harness.recorder import MemoryRecorder
-from streamproof.harness.records import Delivered, Refused
+from streamproof.harness.recording.recorder import MemoryRecorder
+from streamproof.harness.recording.records import Delivered, Refused
 from streamproof.harness.registry import Registry
 from streamproof.harness.running import check_scenario
 from streamproof.harness.scenario import Scenario

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamproof.harness.errors import DamagedHistory, UnknownHistoryVersion
-from streamproof.harness.frames import FrameWriter, read_frames
 from streamproof.harness.model import Event
-from streamproof.harness.records import (
+from streamproof.harness.recording.frames import FrameWriter, read_frames
+from streamproof.harness.recording.records import (
     CheckpointDurable,
     CheckpointTaken,
     Delivered,
@@ -23,7 +23,7 @@ from streamproof.harness.records import (
     Started,
     Taken,
 )
-from streamproof.harness.sealing import is_sealed, read_sealed, seal
+from streamproof.harness.recording.sealing import is_sealed, read_sealed, seal
 
 names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
 numbers = st.integers(0, 2**62)

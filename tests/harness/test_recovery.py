@@ -2,7 +2,7 @@
 
 from simulation import history_of, scenario_of
 from streamproof.faults.crash import crash
-from streamproof.harness.recovery import recoveries
+from streamproof.harness.judging.recovery import recoveries
 from streamproof.harness.schedule import checkpoint, recovery
 
 CASE = scenario_of("passive-replication-masked/trace-numbered")

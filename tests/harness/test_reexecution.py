@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simulation import SCHEMES, WORKLOADS, WORLDS, drawn, history_of, scenario_of
-from streamproof.harness.reexecution import Derivation, Reexecution, expect, reexecute
+from streamproof.harness.judging.reexecution import Derivation, Reexecution, expect, reexecute
 from streamproof.harness.subject import SchemeSubject
 from verdicts_of import rejudged
 

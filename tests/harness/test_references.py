@@ -7,8 +7,8 @@ from dataclasses import fields
 
 import pytest
 
-from streamproof.harness.collation import Collation
-from streamproof.harness.guarantees import (
+from streamproof.harness.judging.collation import Collation
+from streamproof.harness.judging.guarantees import (
     AT_LEAST_ONCE,
     AT_MOST_ONCE,
     EXACTLY_ONCE,
@@ -19,12 +19,12 @@ from streamproof.harness.guarantees import (
     ROLLBACK_REPEATING,
     Guarantee,
 )
-from streamproof.harness.history import Aborted, Bite, Drained, FaultStruck, History, Stamp
+from streamproof.harness.judging.oracle import Case, judge
+from streamproof.harness.judging.references import DRIVER, REFERENCES, SINK, batch_of, collate_references, row_number
+from streamproof.harness.judging.verdicts import Tally
 from streamproof.harness.model import Event
-from streamproof.harness.oracle import Case, judge
-from streamproof.harness.records import Delivered, Ended, Offered, Record, Stamped
-from streamproof.harness.references import DRIVER, REFERENCES, SINK, batch_of, collate_references, row_number
-from streamproof.harness.verdicts import Tally
+from streamproof.harness.recording.history import Aborted, Bite, Drained, FaultStruck, History, Stamp
+from streamproof.harness.recording.records import Delivered, Ended, Offered, Record, Stamped
 from streamproof.oracles import ORACLES
 
 Batch = tuple[int, dict[str, int]]

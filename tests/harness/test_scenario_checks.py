@@ -6,7 +6,7 @@ from simulation import KINDS, WORLDS, scenario_of
 from streamproof.faults.crash import crash
 from streamproof.harness.addresses import Moment, Point
 from streamproof.harness.errors import ExitStatus, InvalidScenario, UnknownName, UserMistake
-from streamproof.harness.guarantees import (
+from streamproof.harness.judging.guarantees import (
     Guarantee,
     amnesia,
     exactly_once,

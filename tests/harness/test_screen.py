@@ -7,20 +7,20 @@ from pathlib import Path
 import pytest
 
 from streamproof.harness.cluster import Live
-from streamproof.harness.collation import Collation
-from streamproof.harness.folder import Description
-from streamproof.harness.guarantees import Guarantee, exactly_once, precise_recovery, rollback_recovery
-from streamproof.harness.history import Bite, FaultMissed, FaultStruck, History, Stamp, TimelineEntry
-from streamproof.harness.judging import Judgement
-from streamproof.harness.planning import plan
-from streamproof.harness.progress_line import ProgressLine
+from streamproof.harness.command_line.planning import plan
+from streamproof.harness.command_line.progress_line import ProgressLine
+from streamproof.harness.command_line.screen import end_of_run, evidence, first_sentence, forgotten, planned
+from streamproof.harness.judging.collation import Collation
+from streamproof.harness.judging.guarantees import Guarantee, exactly_once, precise_recovery, rollback_recovery
+from streamproof.harness.judging.judgement import Judgement
+from streamproof.harness.judging.recovery import Recovery
+from streamproof.harness.judging.verdicts import Anomaly, Evidence, Status, Verdict, tally
 from streamproof.harness.quantities import seconds
-from streamproof.harness.records import CheckpointTaken, Record, Stamped, Started, Taken
-from streamproof.harness.recovery import Recovery
+from streamproof.harness.recording.folder import Description
+from streamproof.harness.recording.history import Bite, FaultMissed, FaultStruck, History, Stamp, TimelineEntry
+from streamproof.harness.recording.records import CheckpointTaken, Record, Stamped, Started, Taken
 from streamproof.harness.registry import Registry
-from streamproof.harness.screen import end_of_run, evidence, first_sentence, forgotten, planned
 from streamproof.harness.simulated.cluster import SimulatedCluster
-from streamproof.harness.verdicts import Anomaly, Evidence, Status, Verdict, tally
 
 FAULT = "crash count-0, after checkpoint-durable 3 of count-0"
 

@@ -8,7 +8,7 @@ import pytest
 from simulation import addresses, history_of, scenario_of
 from streamproof.faults.crash import crash
 from streamproof.harness.addresses import Moment, Point
-from streamproof.harness.guarantees import (
+from streamproof.harness.judging.guarantees import (
     AMNESIA,
     AT_LEAST_ONCE,
     AT_MOST_ONCE,
@@ -19,12 +19,12 @@ from streamproof.harness.guarantees import (
     ROLLBACK_DIVERGENT,
     ROLLBACK_REPEATING,
 )
-from streamproof.harness.history import Drained, FaultStruck, History
+from streamproof.harness.judging.verdicts import Anomaly, Status
 from streamproof.harness.model import Event
 from streamproof.harness.quantities import events
-from streamproof.harness.records import Delivered, Kept, Stamped
+from streamproof.harness.recording.history import Drained, FaultStruck, History
+from streamproof.harness.recording.records import Delivered, Kept, Stamped
 from streamproof.harness.schedule import checkpoint
-from streamproof.harness.verdicts import Anomaly, Status
 from verdicts_of import rejudged
 
 ALL = {

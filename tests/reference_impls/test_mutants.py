@@ -8,10 +8,10 @@ import pytest
 from simulation import EVERY, WORKLOADS, addresses
 from streamproof.faults.crash import crash
 from streamproof.harness.addresses import Moment
+from streamproof.harness.judging.verdicts import Status
 from streamproof.harness.scenario import Scenario
 from streamproof.harness.schedule import Fault
 from streamproof.harness.subject import SchemeSubject
-from streamproof.harness.verdicts import Status
 from streamproof.reference_impls.mutants import MUTANTS, Mutant
 from verdicts_of import run
 

@@ -5,8 +5,8 @@ import pytest
 from simulation import CASES, LOSSY, WORLDS, addresses, drawn, scenario_of
 from streamproof.faults.crash import crash
 from streamproof.harness.addresses import Moment
-from streamproof.harness.guarantees import AT_LEAST_ONCE, AT_MOST_ONCE
-from streamproof.harness.verdicts import Status
+from streamproof.harness.judging.guarantees import AT_LEAST_ONCE, AT_MOST_ONCE
+from streamproof.harness.judging.verdicts import Status
 from verdicts_of import run
 
 RANDOM_SCHEDULES = 540

@@ -16,8 +16,8 @@ from streamproof.harness.addresses import Address, Moment
 from streamproof.harness.embedded.cluster import EmbeddedCluster
 from streamproof.harness.embedded.reaping import labelled_processes, reap
 from streamproof.harness.errors import InvalidOperator
-from streamproof.harness.guarantees import at_least_once
-from streamproof.harness.judging import judge_folder
+from streamproof.harness.judging.guarantees import at_least_once
+from streamproof.harness.judging.judgement import judge_folder
 from streamproof.harness.model import Edge, Event, Operator, Output, Partitioning, Stage, Topology
 from streamproof.harness.quantities import events, seconds
 from streamproof.harness.registry import Named, Registry
@@ -71,7 +71,8 @@ def _statuses(finished: Finished) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    "text", [*ADDRESSES[:IN_EVERY_RUN], *(pytest.param(text, marks=pytest.mark.long) for text in ADDRESSES[IN_EVERY_RUN:])]
+    "text",
+    [*ADDRESSES[:IN_EVERY_RUN], *(pytest.param(text, marks=pytest.mark.long) for text in ADDRESSES[IN_EVERY_RUN:])],
 )
 def test_a_crash_at_an_exact_address_is_masked_and_leaves_nothing_behind(text: str, tmp_path: Path) -> None:
     subject = passive_replication(word_count(), checkpoint_every=events(60), sink_filter=True)
@@ -80,9 +81,7 @@ def test_a_crash_at_an_exact_address_is_masked_and_leaves_nothing_behind(text: s
 
     (struck,) = finished.history.struck()
     assert (struck.address, struck.bite.bit) == (text, True), struck.bite.why_not
-    assert _statuses(finished) == {
-        "precise-recovery": "HOLDS 600 inputs: outputs and state as without the failure"
-    }
+    assert _statuses(finished) == {"precise-recovery": "HOLDS 600 inputs: outputs and state as without the failure"}
     assert labelled_processes(finished.description.run) == []
 
 
@@ -112,7 +111,9 @@ def test_schemes_without_replay_lose_what_their_claim_allows(
     subject: SchemeSubject, claim: str, tmp_path: Path
 ) -> None:
     fault = crash("count-0").after(events(100))
-    finished = _run(Scenario(subject, words(events=2_000, rate=2_000), [fault], breaks=[at_least_once()]), tmp_path / "run")
+    finished = _run(
+        Scenario(subject, words(events=2_000, rate=2_000), [fault], breaks=[at_least_once()]), tmp_path / "run"
+    )
 
     statuses = {name: status.split()[0] for name, status in _statuses(finished).items()}
     assert statuses == {claim: "HOLDS", "at-least-once": "VIOLATED"}
@@ -152,7 +153,9 @@ def test_an_operator_that_raises_ends_the_run_with_its_message(tmp_path: Path) -
     assert "cannot swallow this" in (folder / "timeline.jsonl").read_text()
 
 
-COMMAND = "import sys; from streamproof.harness.cli import main; sys.argv[0] = 'streamproof'; sys.exit(main())"
+COMMAND = (
+    "import sys; from streamproof.harness.command_line.cli import main; sys.argv[0] = 'streamproof'; sys.exit(main())"
+)
 
 
 def test_nothing_survives_kill_9_of_the_harness_and_the_folder_judges_as_unknown(tmp_path: Path) -> None:

@@ -11,11 +11,11 @@ import pytest
 from streamproof.harness.embedded.cluster import EmbeddedCluster
 from streamproof.harness.embedded.reaping import labelled_processes
 from streamproof.harness.errors import InvalidOperator
-from streamproof.harness.guarantees import exactly_once, exactly_once_output
-from streamproof.harness.history import NodeGone, NodeUp, Placed
-from streamproof.harness.judging import judge_folder
+from streamproof.harness.judging.guarantees import exactly_once, exactly_once_output
+from streamproof.harness.judging.judgement import judge_folder
 from streamproof.harness.query import Query
-from streamproof.harness.records import Started
+from streamproof.harness.recording.history import NodeGone, NodeUp, Placed
+from streamproof.harness.recording.records import Started
 from streamproof.harness.registry import Named, Registry
 from streamproof.harness.running import Finished, run_named
 from streamproof.harness.scenario import Scenario

@@ -20,8 +20,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from .errors import DamagedHistory, StorageFailed
-from .model import Event
+from ..errors import DamagedHistory, StorageFailed
+from ..model import Event
 from .records import Delivered, Offered, Record, Stamped
 
 TABLES = ("offered", "delivered", "steps")
@@ -120,7 +120,9 @@ def read_sealed(folder: Path) -> list[Stamped]:
         if not path.exists():
             raise DamagedHistory(f"{path} is missing from the sealed run")
         if _digest(path) != digests.get(name):
-            raise DamagedHistory(f"{path} was altered after it was sealed; its SHA-256 does not match {folder / 'seal.json'}")
+            raise DamagedHistory(
+                f"{path} was altered after it was sealed; its SHA-256 does not match {folder / 'seal.json'}"
+            )
         found += _read_table(name, path)
     found.sort(key=lambda entry: entry[0])
     return [stamped for _, stamped in found]

@@ -1,8 +1,7 @@
 """Framed segments: an append-only file of records of which a killed writer leaves a readable beginning.
 
-A frame is a length and a CRC-32 (begun with the length), each four bytes big-endian, then the MessagePack of one stamped
-record. A file begins with
-eight bytes that name the format and its version.
+A frame is a length and a CRC-32 (begun with the length), each four bytes big-endian, then the MessagePack of one
+stamped record. A file begins with eight bytes that name the format and its version.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from .errors import DamagedHistory, StorageFailed, UnknownHistoryVersion
+from ..errors import DamagedHistory, StorageFailed, UnknownHistoryVersion
 from .records import Stamped
 
 MAGIC = b"SPFRAME1"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .quantities import Duration, Events
+from ..quantities import Duration, Events
 
 AT_LEAST_ONCE = "at-least-once"
 AT_MOST_ONCE = "at-most-once"
@@ -88,7 +88,7 @@ def precise_recovery() -> Guarantee:
 
 
 def rollback_recovery(*, divergent: bool = False) -> Guarantee:
-    """Nothing is lost or counted twice. Outputs may repeat: identically, or, where `divergent`, with another content."""
+    """Nothing is lost or counted twice. Outputs may repeat: identically, or, if `divergent`, with another content."""
     return Guarantee(ROLLBACK_DIVERGENT if divergent else ROLLBACK_REPEATING)
 
 

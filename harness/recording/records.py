@@ -1,15 +1,15 @@
 """The records that make up a history: what was offered, taken, checkpointed, delivered and kept, and by whom.
 
-They are written by the recorder in the order in which it took them. Outputs are stamped with its clock when it took them; what
-a node did, when the node did it, on the same clock. The records of one
-incarnation keep the order in which it made them; that order is what re-execution follows.
+They are written by the recorder in the order in which it took them. Outputs are stamped with its clock when it took
+them; what a node did, when the node did it, on the same clock. The records of one incarnation keep the order in which
+it made them; that order is what re-execution follows.
 """
 
 from __future__ import annotations
 
 import msgspec
 
-from .model import Event, Value
+from ..model import Event, Value
 
 
 class Offered(msgspec.Struct, frozen=True, tag="offered", array_like=True):

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import psutil
 
-from .embedded.machine import OLDEST_JAVA, find_java, find_spark
-from .errors import MissingTool
+from ..embedded.machine import OLDEST_JAVA, find_java, find_spark
+from ..errors import MissingTool
 
 GIB = 1 << 30
 WANTED_MEMORY = 4 * GIB

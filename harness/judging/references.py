@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from ..model import NUMBERING_SPAN, Value
+from ..recording.history import History
+from ..recording.records import Delivered, Ended, Offered
 from .collation import Collation, Faults, why_incomplete
-from .history import History
-from .model import NUMBERING_SPAN, Value
-from .records import Delivered, Ended, Offered
 from .verdicts import SAMPLE, Anomaly, Evidence, tally
 
 DRIVER = "driver"

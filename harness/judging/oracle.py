@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ..errors import UnknownName
+from ..quantities import Duration
+from ..recording.history import History
 from .collation import Collation
-from .errors import UnknownName
 from .guarantees import IMPLIES, STRENGTH, Guarantee
-from .history import History
-from .quantities import Duration
 from .verdicts import Status, Tally, Verdict
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .history import FaultStruck, History, NodeGone, Placed
-from .records import Started, Taken
+from ..recording.history import FaultStruck, History, NodeGone, Placed
+from ..recording.records import Started, Taken
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final, TextIO
 
-from .cluster import Live
-from .quantities import Duration
+from ..cluster import Live
+from ..quantities import Duration
 
 _EVERY: Final = 0.1
 _CLEAR: Final = "\r\x1b[K"

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from .cluster import Cluster
-from .errors import MissingTool, UnknownName, Unsupported
+from ..cluster import Cluster
+from ..errors import MissingTool, UnknownName, Unsupported
 
 
 def _simulated() -> Cluster:
-    from .simulated.cluster import SimulatedCluster
+    from ..simulated.cluster import SimulatedCluster
 
     return SimulatedCluster()
 
 
 def _embedded() -> Cluster:
     try:
-        from .embedded.cluster import EmbeddedCluster
+        from ..embedded.cluster import EmbeddedCluster
     except ImportError as error:
         raise Unsupported(f"this installation cannot run embedded Spark: {error}") from error
     return EmbeddedCluster()
@@ -44,7 +44,7 @@ def make_cluster(name: str | None) -> Cluster:
 
 
 def _require_embedded() -> None:
-    from .embedded.machine import find_java, find_spark
+    from ..embedded.machine import find_java, find_spark
 
     try:
         find_java()

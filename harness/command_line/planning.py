@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .cluster import Cluster
-from .manager import Manager, NodeJoined
-from .registry import Named
-from .schedule import Fault
-from .subject import SchemeSubject
+from ..cluster import Cluster
+from ..manager import Manager, NodeJoined
+from ..registry import Named
+from ..schedule import Fault
+from ..subject import SchemeSubject
 
 
 @dataclass(frozen=True)

@@ -11,15 +11,15 @@ from typing import Any, Final
 
 from rich.text import Text
 
+from ..judging.judgement import Judgement
+from ..judging.recovery import Recovery
+from ..judging.verdicts import Evidence, Status, Tally, Verdict
+from ..query import KIND as QUERY
+from ..recording.folder import Description
+from ..recording.history import FaultMissed, FaultStruck, History
+from ..recording.records import CheckpointTaken, Started, Taken
 from .doctor import Diagnosis
-from .folder import Description
-from .history import FaultMissed, FaultStruck, History
-from .judging import Judgement
 from .planning import Plan
-from .query import KIND as QUERY
-from .records import CheckpointTaken, Started, Taken
-from .recovery import Recovery
-from .verdicts import Evidence, Status, Tally, Verdict
 
 EVIDENCE: Final = 3
 """Lines of evidence for each anomaly."""

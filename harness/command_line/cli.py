@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 import typer
 from rich.console import Console
 
-from .errors import ExitStatus, RunFolderInUse, StorageFailed, StreamproofError, UnknownName
+from ..errors import ExitStatus, RunFolderInUse, StorageFailed, StreamproofError, UnknownName
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from .registry import Registry
-    from .scenario import Scenario
+    from ..registry import Registry
+    from ..scenario import Scenario
 
 INTERRUPTED: Final = 130
 SEED: Final = 7
@@ -163,9 +163,9 @@ def run(
     as_json: Json = False,
 ) -> ExitStatus:
     """Run a scenario and judge it."""
+    from ..running import check_scenario, new_run_id, run_named
     from .clusters import make_cluster
     from .planning import plan
-    from .running import check_scenario, new_run_id, run_named
     from .screen import end_of_run, place, planned
 
     registry = _registry()
@@ -200,9 +200,9 @@ def judge(
     as_json: Json = False,
 ) -> ExitStatus:
     """Judge a run again from its folder."""
-    from .folder import in_use
-    from .judging import judge_folder
-    from .running import write_verdicts
+    from ..judging.judgement import judge_folder
+    from ..recording.folder import in_use
+    from ..running import write_verdicts
     from .screen import end_of_run
 
     description, history, judgement = judge_folder(folder, _registry())
@@ -220,7 +220,7 @@ def judge(
 @app.command()
 def reap(as_json: Json = False) -> ExitStatus:
     """End what runs have left behind that were killed themselves."""
-    from .embedded.reaping import reap as reap_all
+    from ..embedded.reaping import reap as reap_all
 
     reaped = reap_all()
     if as_json:
@@ -233,7 +233,7 @@ def reap(as_json: Json = False) -> ExitStatus:
 
 
 def _reap_silently() -> None:
-    from .embedded.reaping import reap as reap_all
+    from ..embedded.reaping import reap as reap_all
 
     for one in reap_all():
         _complain(_said(one))
@@ -256,7 +256,7 @@ def _reaped(reaped: Any) -> dict[str, Any]:
 
 
 def _judged(folder: Path, description: Any, judgement: Any) -> dict[str, Any]:
-    from .running import summary
+    from ..running import summary
 
     return {
         "folder": str(folder),
@@ -276,7 +276,7 @@ def _progress(scenario: Scenario, where: str) -> Any:
 
 
 def _registry() -> Registry:
-    from .registry import Registry
+    from ..registry import Registry
 
     # What lies in the current directory can be named as module:attribute, and a run's processes inherit the path.
     here = os.getcwd()

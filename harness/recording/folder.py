@@ -22,7 +22,7 @@ from typing import Any
 
 import msgspec
 
-from .errors import DamagedHistory, InvalidHistory, RunFolderInUse, StorageFailed, UnknownHistoryVersion
+from ..errors import DamagedHistory, InvalidHistory, RunFolderInUse, StorageFailed, UnknownHistoryVersion
 from .frames import FrameWriter, read_frames
 from .history import History, TimelineEntry
 from .records import Record, Stamped

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ..errors import ExitStatus, ScenarioChanged
+from ..recording.folder import Description, read_description, read_history
+from ..recording.history import FaultMissed, FaultStruck, History
+from ..registry import Registry
+from ..scenario import Scenario
 from .collation import Collation
-from .errors import ExitStatus, ScenarioChanged
-from .folder import Description, read_description, read_history
 from .guarantees import Guarantee
-from .history import FaultMissed, FaultStruck, History
 from .oracle import Case, Oracle, judge, strongest
 from .recovery import Recovery, recoveries
-from .registry import Registry
-from .scenario import Scenario
 from .verdicts import Status, Verdict
 
 

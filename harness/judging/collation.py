@@ -1,7 +1,7 @@
 """What a history comes to, before any guarantee is asked: what is missing, doubled, unexplained or out of order.
 
 Oracles read this, and never the records. A subject whose operators can be executed again is collated by re-execution; a
-black box against reference runs (see `harness.references`).
+black box against reference runs (see `harness.judging.references`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import islice
 from operator import lt
 
-from .history import Aborted, FaultMissed, FaultStruck, History
-from .model import Event
+from ..model import Event
+from ..recording.history import Aborted, FaultMissed, FaultStruck, History
 from .reexecution import Delivery, Derivation, Expected, Output, Reexecution
 from .verdicts import Anomaly, Evidence, Tally, tally
 
@@ -213,7 +213,9 @@ class _Story:
             else f"taken by incarnation {', '.join(str(t.number) for t in takers)} and not restored"
         )
         at = tuple(time for taker in takers for time in self._rerun.took_at(taker, derivation))
-        return Evidence(f"{self._input(derivation, event)}: {fate}", slice_id, at, None if fault is None else fault.number)
+        return Evidence(
+            f"{self._input(derivation, event)}: {fate}", slice_id, at, None if fault is None else fault.number
+        )
 
     def lost_output(self, channel: str, derivation: Derivation) -> Evidence:
         event = self._expected.delivered[channel][derivation]

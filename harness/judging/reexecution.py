@@ -4,8 +4,8 @@ A history says for each incarnation of a slice from which checkpoint it started 
 Operators are pure, so that is enough to compute, slice by slice from the sources on, everything that each incarnation
 emitted and what it held at every checkpoint, without looking at what was delivered.
 
-Every event gets its *derivation*: the source event at its root, then at each hop which of the outputs it was. It names the
-event across incarnations, renumberings and replays, and so carries the lineage of state and outputs.
+Every event gets its *derivation*: the source event at its root, then at each hop which of the outputs it was. It
+names the event across incarnations, renumberings and replays, and so carries the lineage of state and outputs.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import Any
 
 import msgspec
 
-from .errors import InvalidOperator
-from .model import PLAIN, Event, Role, Topology, Value, carried, channel_name, operator_of
-from .records import CheckpointTaken, Delivered, Kept, Offered, Stamped, Started, Taken
-from .slices.machine import SliceSpec
+from ..errors import InvalidOperator
+from ..model import PLAIN, Event, Role, Topology, Value, carried, channel_name, operator_of
+from ..recording.records import CheckpointTaken, Delivered, Kept, Offered, Stamped, Started, Taken
+from ..slices.machine import SliceSpec
 
 Derivation = tuple[Any, ...]
 """(source slice, seq, index of the output at each further hop)."""
@@ -205,9 +205,7 @@ class Recall:
             self._known[slice_id] = (book, upstream, reruns)
 
 
-def reexecute(
-    specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Recall | None = None
-) -> Reexecution:
+def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Recall | None = None) -> Reexecution:
     """Execute a history again. Whatever the user's code raises comes through: it did not raise in the run."""
     topology = specs[0].topology
     offered: dict[str, list[Event]] = {spec.slice_id: [] for spec in specs if spec.role is Role.SOURCE}
@@ -330,8 +328,7 @@ def _execute(spec: SliceSpec, rerun: Rerun, events: Sequence[Event], derivations
     event = None
     try:
         for event, derivation in zip(events, derivations, strict=True):
-            index = 0
-            for key, value in process(event, state):
+            for index, (key, value) in enumerate(process(event, state)):
                 if type(value) not in PLAIN:
                     value = carried(value)
                 output, made = Event(name, seq, key, value, event.time), (*derivation, index)
@@ -340,7 +337,6 @@ def _execute(spec: SliceSpec, rerun: Rerun, events: Sequence[Event], derivations
                     add_event(output)
                     add_derivation(made)
                 seq += 1
-                index += 1
     except Exception as error:
         raise InvalidOperator(
             f"operator of {name}, executed again to judge the run, failed on event "

@@ -1,5 +1,5 @@
-"""A history: everything that is needed to judge a run again. What was offered, delivered, checkpointed and kept, and the
-timeline of what really happened to the machines, with the proof that each fault bit.
+"""A history: everything that is needed to judge a run again. What was offered, delivered, checkpointed and kept, and
+the timeline of what really happened to the machines, with the proof that each fault bit.
 """
 
 from __future__ import annotations
@@ -140,4 +140,3 @@ def _without_clock(entry: TimelineEntry) -> TimelineEntry:
     if isinstance(entry, FaultStruck):
         return msgspec.structs.replace(entry, bite=msgspec.structs.replace(entry.bite, pids=()))
     return entry
-

@@ -1,0 +1,1 @@
+"""The `streamproof` command: what it does, and what it prints."""

@@ -1,0 +1,59 @@
+"""Builds the class archive for this Java and this Spark: run as a module, it prints where the archive is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+from ..errors import ProcessDied, StorageFailed
+from .class_archive import RECORDING, archive_path
+from .machine import Java, Spark, find_java, find_spark
+from .processes import EmbeddedOptions, SparkProcesses
+
+
+def build_archive() -> Path:
+    """Run a small cluster, note which classes it loads, and archive them. Returns the archive."""
+    java, spark = find_java(), find_spark()
+    archive = archive_path(java, spark)
+    try:
+        archive.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise StorageFailed(f"{archive.parent} cannot be made: {problem}") from problem
+    with tempfile.TemporaryDirectory(prefix="streamproof-classes-") as folder:
+        lists = Path(folder, "lists")
+        lists.mkdir()
+        os.environ[RECORDING] = str(lists)
+        try:
+            cluster = SparkProcesses(f"class-archive-{os.getpid()}", Path(folder, "run"), EmbeddedOptions(workers=1))
+        finally:
+            del os.environ[RECORDING]
+        with cluster:
+            driver = cluster.start_driver("training", "streamproof.harness.embedded.training", [folder])
+            if driver.wait(300) != 0:
+                raise ProcessDied(f"the job that loads the classes failed:\n{driver.stderr.read_text()[-2000:]}")
+        # A list that was cut off by the kill can end in half a line.
+        lines = {line for path in lists.iterdir() for line in path.read_text().split("\n")[:-1]}
+        merged = Path(folder, "merged")
+        merged.write_text("".join(f"{line}\n" for line in sorted(lines) if not line.startswith("#")))
+        _dump(java, spark, merged, archive)
+    return archive
+
+
+def _dump(java: Java, spark: Spark, classes: Path, archive: Path) -> None:
+    # Under another name first: what other runs see is there whole, or not there.
+    new = archive.with_suffix(f".{os.getpid()}.new")
+    command = [str(java.executable), "-Xshare:dump", "-Xmx1g", "-XX:+UseSerialGC", "-Xlog:disable", "-Xlog:all=error"]
+    command += [f"-XX:SharedClassListFile={classes}", f"-XX:SharedArchiveFile={new}", "-cp", spark.classpath]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise ProcessDied(f"java -Xshare:dump ended with status {done.returncode}: {done.stdout[-2000:]}")
+        new.replace(archive)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    print(build_archive())
