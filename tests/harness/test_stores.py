@@ -1,0 +1,92 @@
+"""Checkpoint stores: the newest counts, a replaced writer is refused, and what is captured can be put back."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from streamproof.harness.errors import DamagedHistory, StorageFailed
+from streamproof.harness.model import Event
+from streamproof.harness.slices.effects import Checkpoint, CheckpointId
+from streamproof.harness.stores import CheckpointStore, FileStore, MemoryStore
+
+STORES: dict[str, Callable[[Path], CheckpointStore]] = {
+    "memory": lambda folder: MemoryStore(),
+    "files": FileStore,
+}
+
+
+@pytest.fixture(params=STORES)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> CheckpointStore:
+    return STORES[request.param](tmp_path)
+
+
+def _checkpoint(number: int, incarnation: int = 1, slice_id: str = "count-0") -> Checkpoint:
+    log = {"sink-0": [Event(slice_id, number, "key", [number, None, 0.5], 1)]}
+    return Checkpoint(slice_id, CheckpointId(incarnation, number), b"state %d" % number, {"split-0": number}, log, 7)
+
+
+def test_the_newest_checkpoint_of_each_slice_comes_back_whole(store: CheckpointStore) -> None:
+    assert store.fence("count-0", 1) is None
+    for number in (1, 2):
+        assert store.write(_checkpoint(number))
+    assert store.write(_checkpoint(9, slice_id="count-1"))
+    assert store.fence("count-0", 2) == _checkpoint(2)
+
+
+def test_a_replaced_incarnation_is_refused_and_changes_nothing(store: CheckpointStore) -> None:
+    store.fence("count-0", 1)
+    store.write(_checkpoint(1))
+    store.fence("count-0", 2)
+    assert not store.write(_checkpoint(2, incarnation=1))
+    assert store.write(_checkpoint(2, incarnation=2))
+    assert not store.write(_checkpoint(3, incarnation=1))
+    assert store.fence("count-0", 3) == _checkpoint(2, incarnation=2)
+
+
+def test_what_was_captured_is_what_a_later_incarnation_starts_from(store: CheckpointStore) -> None:
+    store.fence("count-0", 1)
+    store.write(_checkpoint(1))
+    store.quiesce()
+    captured = store.capture()
+    store.write(_checkpoint(2))
+    store.write(_checkpoint(1, slice_id="count-1"))
+    store.restore(captured)
+    assert store.fence("count-0", 2) == _checkpoint(1)
+    assert store.fence("count-1", 2) is None
+
+
+def test_of_writers_that_race_with_a_fence_none_gets_in_after_it(tmp_path: Path) -> None:
+    """Whatever the old writer manages to write, the successor has seen it, or it was refused."""
+    for attempt in range(20):
+        folder = tmp_path / str(attempt)
+        FileStore(folder).fence("count-0", 1)
+        accepted: list[int] = []
+
+        def write(folder: Path = folder, accepted: list[int] = accepted) -> None:
+            store = FileStore(folder)
+            accepted += [number for number in range(1, 30) if store.write(_checkpoint(number))]
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        seen = FileStore(folder).fence("count-0", 2)
+        writer.join()
+        assert (0 if seen is None else seen.id.number) == max(accepted, default=0)
+
+
+def test_a_damaged_checkpoint_is_named(tmp_path: Path) -> None:
+    store = FileStore(tmp_path)
+    store.fence("count-0", 1)
+    store.write(_checkpoint(1))
+    (tmp_path / "count-0.checkpoint").write_bytes(b"\x00")
+    with pytest.raises(DamagedHistory, match=r"count-0\.checkpoint cannot be read"):
+        store.fence("count-0", 2)
+
+
+def test_a_folder_that_cannot_be_written_is_a_storage_failure(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StorageFailed, match="cannot make the checkpoint folder"):
+        FileStore(tmp_path / "file" / "checkpoints")
