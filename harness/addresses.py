@@ -122,15 +122,27 @@ class Moment:
         )
 
     def __str__(self) -> str:
-        parts = [f"{self.side} {self.point}"]
-        if self.key:
-            parts.append(self.key)
-        if self.actor:
-            parts.append(f"of {self.actor}")
-        if self.incarnation is not None:
-            parts.append(f"as incarnation {self.incarnation}")
-        if self.recovering:
-            parts.append("while it recovers")
+        actor = self.actor or "a target"
         if self.taken:
-            parts.append(f"once it has taken {self.taken:,} events")
-        return " ".join(parts)
+            text = f"once {actor} has taken {self.taken:,} events"
+        else:
+            text = f"{self.side} {_WORDS[self.point].format(actor=actor, key=self.key or 'anything')}"
+        if self.incarnation is not None:
+            text += f", as incarnation {self.incarnation}"
+        return f"{text}, recovering" if self.recovering else text
+
+
+_WORDS = {
+    Point.STARTED: "{actor} starts",
+    Point.REROUTED: "{actor} hears of {key}",
+    Point.RECEIVED: "{actor} receives {key}",
+    Point.SEND_ISSUED: "{actor} sends {key}",
+    Point.SEND_HANDED_OVER: "{actor} has handed over {key}",
+    Point.SEND_DELIVERED: "{actor} has delivered {key}",
+    Point.CHECKPOINT_ISSUED: "{actor} hands checkpoint {key} to its store",
+    Point.CHECKPOINT_DURABLE: "checkpoint {key} of {actor} is durable",
+    Point.CHECKPOINT_TOLD: "{actor} hears that checkpoint {key} is durable",
+    Point.TIMER: "timer {key} of {actor} fires",
+    Point.SOURCE_COMMIT: "the source of {actor} commits batch {key}",
+    Point.SINK_WRITE: "the sink of {actor} writes batch {key}",
+}

@@ -305,7 +305,7 @@ def test_a_dry_run_starts_nothing(ask: Ask, tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr("streamproof.harness.simulated.cluster.SimulatedCluster.deploy", started)
     answer = ask("run", "word-count.crash-during-recovery", "--cluster", "simulated", "--dry-run", "--folder", "no")
     assert (answer.status, answer.err) == (0, "")
-    for words in ("node-1", "after checkpoint-durable 2 of count-0", "count-0 on node-1", "precise-recovery"):
+    for words in ("node-1", "after checkpoint 2 of count-0 is durable", "count-0 on node-1", "precise-recovery"):
         assert words in answer.out
     assert list(tmp_path.iterdir()) == []
 
@@ -472,9 +472,10 @@ def test_an_interrupted_run_says_so(ask: Ask, slow: subprocess.Popen[str], numbe
 # Failures that are not the user's
 
 
-def test_a_full_disk_ends_in_4() -> None:
+@pytest.mark.parametrize("size", [20_000, 60_000], ids=["while recording", "while sealing"])
+def test_a_full_disk_ends_in_4_and_leaves_no_half_that_looks_whole(size: int) -> None:
     def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
     ended = subprocess.run(
         program("run", "word-count.gap", "--cluster", "simulated", "--folder", "full"),
@@ -484,8 +485,10 @@ def test_a_full_disk_ends_in_4() -> None:
         preexec_fn=limit,
     )
     assert (ended.returncode, ended.stdout) == (4, "")
-    assert "cannot write full/records.frames" in ended.stderr
+    assert f"{'cannot write' if size == 20_000 else 'cannot seal the records in'} full" in ended.stderr
     assert "Traceback" not in ended.stderr
+    assert not Path("full/seal.json").exists()
+    assert not Path("full/verdicts.json").exists()
 
 
 def test_a_folder_that_cannot_be_made_ends_in_4(ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
