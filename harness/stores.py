@@ -101,13 +101,15 @@ class FileStore:
             (self._folder / name).write_bytes(content)
 
     def fence(self, slice_id: str, incarnation: int) -> Checkpoint | None:
-        with _Locked(self._folder / f"{slice_id}.fence") as fence:
-            fence.value = max(incarnation, fence.value)
         path = self._folder / f"{slice_id}.checkpoint"
         try:
+            with _Locked(self._folder / f"{slice_id}.fence") as fence:
+                fence.value = max(incarnation, fence.value)
+            if not path.exists():
+                return None
             return self._decoder.decode(path.read_bytes())
-        except FileNotFoundError:
-            return None
+        except OSError as error:
+            raise StorageFailed(f"cannot fence {slice_id}, or read {path}: {error.strerror}") from error
         except msgspec.MsgspecError as error:
             raise DamagedHistory(f"checkpoint {path} cannot be read: {error}") from error
 
@@ -140,12 +142,19 @@ class _Locked:
 
     def __enter__(self) -> _Locked:
         self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
-        fcntl.flock(self._file, fcntl.LOCK_EX)
-        self.value = int(os.read(self._file, 32) or b"0")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX)
+            self.value = int(os.read(self._file, 32) or b"0")
+        except BaseException:
+            os.close(self._file)
+            raise
         self._before = self.value
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.value != self._before:
-            os.pwrite(self._file, str(self.value).encode(), 0)
-        os.close(self._file)
+        # Whatever fails, the lock goes: the next incarnation of the slice waits for it.
+        try:
+            if self.value != self._before:
+                os.pwrite(self._file, str(self.value).encode(), 0)
+        finally:
+            os.close(self._file)
