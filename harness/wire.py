@@ -69,7 +69,10 @@ async def accept(reader: asyncio.StreamReader, token: str, seconds: float = 5.0)
         greeting = None if body is None else _greeting(body)
     except (TimeoutError, ProtocolBroken, msgspec.MsgspecError):
         return None
-    if greeting is None or greeting.version != VERSION or not hmac.compare_digest(greeting.token, token):
+    # As bytes: of texts it compares ASCII alone, and raises otherwise.
+    if greeting is None or greeting.version != VERSION:
+        return None
+    if not hmac.compare_digest(greeting.token.encode(), token.encode()):
         return None
     return greeting
 
