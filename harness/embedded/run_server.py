@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import secrets
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from .. import errors
@@ -111,8 +112,9 @@ class RunServer:
         self.call(arm())
 
     def _due(self) -> None:
-        for strike in self._controller.elapsed(Duration(self.clock() - self._began)):
-            self._strike(strike, exact=True)
+        with self._failing("a fault at its time"):
+            for strike in self._controller.elapsed(Duration(self.clock() - self._began)):
+                self._strike(strike, exact=True)
 
     def missed(self) -> None:
         """Log the faults whose trigger has not come."""
@@ -145,6 +147,18 @@ class RunServer:
         if self.failure is None:
             self.failure = error
 
+    @contextmanager
+    def _failing(self, what: str) -> Iterator[None]:
+        """What fails in here ends the run: in the loop nobody else would hear of it."""
+        try:
+            yield
+        except StreamproofError as error:
+            self.fail(error)
+        except Exception as error:
+            failure = OwnFailure(f"{what} failed: {type(error).__name__}: {error}")
+            failure.__cause__ = error
+            self.fail(failure)
+
     def _strike(self, strike: Strike, exact: bool) -> None:
         self.fault_in_force = str(strike.fault)
         address = None if strike.address is None else str(strike.address)
@@ -162,15 +176,10 @@ class RunServer:
         assert task is not None
         self._connections.add(task)
         try:
-            greeting = await accept(reader, self.token)
-            if greeting is not None:
-                await self._converse(greeting, reader, writer)
-        except StreamproofError as error:
-            self.fail(error)
-        except Exception as error:
-            failure = OwnFailure(f"a connection of the run failed: {type(error).__name__}: {error}")
-            failure.__cause__ = error
-            self.fail(failure)
+            with self._failing("a connection of the run"):
+                greeting = await accept(reader, self.token)
+                if greeting is not None:
+                    await self._converse(greeting, reader, writer)
         except asyncio.CancelledError:
             # Only `_close` cancels. asyncio would print what a connection's task raises at its end.
             return
