@@ -31,7 +31,7 @@ class Greeting(msgspec.Struct, frozen=True):
     version: int
     token: str
     purpose: str
-    """What the connection is for: `manager`, `records`, `control`, `link`, `driver`."""
+    """What the connection is for: `manager`, `agent`, `link`, `driver`."""
     node: str
     """The node that connects."""
     local: str = ""

@@ -30,7 +30,7 @@ _CONGESTED = 4 << 20
 
 
 class Surroundings(Protocol):
-    """What an agent is given to talk to the harness; on links of their own that no fault touches."""
+    """What an agent is given to talk to the harness; on a link of its own that no fault touches."""
 
     def note(self, record: Record) -> None:
         """Hand a record over; when this returns it will reach the recorder even if the node dies."""

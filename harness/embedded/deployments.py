@@ -13,9 +13,7 @@ from pyspark import cloudpickle
 
 from ..errors import InvalidOperator, ProcessDied, StorageFailed, StreamproofError
 from ..recording.history import Bite
-from ..recording.recorder import Clock
 from .processes import DriverProcess, SparkProcesses
-from .protocol import HEARTBEAT_LIMIT
 from .run_server import RunServer
 
 
@@ -94,7 +92,6 @@ class HeldMachines:
 
 def kill_targets(
     processes: SparkProcesses,
-    clock: Clock,
     node_of: Mapping[str, str],
     targets: Sequence[str],
     *,
@@ -108,10 +105,8 @@ def kill_targets(
     nodes = {target: node_of.get(target, target) for target in targets}
     known = processes.nodes()
     hit = sorted({node for node in nodes.values() if node in known})
-    began = clock()
     with ThreadPoolExecutor(max_workers=max(1, len(hit))) as pool:
         proofs = dict(zip(hit, pool.map(processes.kill_node, hit), strict=True))
-    quick = clock() - began < HEARTBEAT_LIMIT * 1e6
     bites: list[Bite] = []
     for target, node in nodes.items():
         proof = proofs.get(node)
@@ -120,5 +115,5 @@ def kill_targets(
         elif not any(bite.node == node for bite in bites):
             actors = tuple(actor for actor, runs_on in node_of.items() if runs_on == node)
             pids = tuple(process.pid for process in proof.processes)
-            bites.append(Bite(target, node, actors, outstanding, proof.bit, pids, held_at_address=exact and quick))
+            bites.append(Bite(target, node, actors, outstanding, proof.bit, pids, held_at_address=exact))
     return bites

@@ -44,27 +44,27 @@ class AgentPlan:
     armed: tuple[Moment, ...]
 
 
-class HarnessLinks:
-    """An agent's two connections to the harness. Both are waited on: a record is in the kernel's hands before
-    anything that follows it is sent, so it arrives even if the node dies."""
+class HarnessLink:
+    """An agent's connection to the harness. It is waited on: a record is in the kernel's hands before anything that
+    follows it is sent, so it arrives even if the node dies. It is one, so that who hears of a point has heard before
+    where its slice was started and what it had done by then."""
 
     def __init__(self, plan: AgentPlan, node: str) -> None:
-        self._records = BlockingConnection(plan.harness, Greeting(VERSION, plan.token, "records", node))
-        self._control = BlockingConnection(plan.harness, Greeting(VERSION, plan.token, "control", node))
+        self._connection = BlockingConnection(plan.harness, Greeting(VERSION, plan.token, "agent", node))
 
     def note(self, record: Record) -> None:
-        self._records.send(Took(time.monotonic_ns(), record))
+        self._connection.send(Took(time.monotonic_ns(), record))
 
     def begun(self, slice_id: str, incarnation: int) -> None:
-        self._records.send(Begun(slice_id, incarnation, time.monotonic_ns()))
+        self._connection.send(Begun(slice_id, incarnation, time.monotonic_ns()))
 
     def arrive(self, address: Address, taken: int, exact: bool) -> None:
-        self._control.send(Arrived(address, taken, exact))
-        if self._control.receive() is None:
+        self._connection.send(Arrived(address, taken, exact, time.monotonic_ns()))
+        if self._connection.receive() is None:
             raise OwnFailure("the controller went away while a point was held")
 
     def failed(self, error: StreamproofError) -> None:
-        self._control.send(Failed(type(error).__name__, str(error)))
+        self._connection.send(Failed(type(error).__name__, str(error)))
 
 
 def run_node_agent(plan: AgentPlan) -> Iterator[str]:
@@ -75,13 +75,13 @@ def run_node_agent(plan: AgentPlan) -> Iterator[str]:
 
 
 async def _serve(plan: AgentPlan, node: str) -> None:
-    links = HarnessLinks(plan, node)
+    harness = HarnessLink(plan, node)
     specs = {spec.slice_id: spec for spec in plan.specs}
 
     def make(slice_id: str) -> Slice:
         return OperatorSlice(specs[slice_id])
 
-    agent = NodeAgent(node, plan.token, make, specs, FileStore(plan.checkpoints), plan.armed, links)
+    agent = NodeAgent(node, plan.token, make, specs, FileStore(plan.checkpoints), plan.armed, harness)
     place = await agent.listen()
     reader, writer = await asyncio.open_connection(*plan.manager)
     writer.write(frame(Greeting(VERSION, plan.token, "manager", node)) + frame(Join(place)))
@@ -99,7 +99,7 @@ async def _serve(plan: AgentPlan, node: str) -> None:
                     case InspectAll():
                         agent.inspect()
             except StreamproofError as error:
-                links.failed(error)
+                harness.failed(error)
     finally:
         beating.cancel()
         await agent.close()

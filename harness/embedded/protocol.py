@@ -61,7 +61,7 @@ class NodeSeen(msgspec.Struct, frozen=True, tag="node-seen", array_like=True):
 
 
 class Took(msgspec.Struct, frozen=True, tag="took", array_like=True):
-    """Agent to recorder: a record of something that it did."""
+    """Agent to harness: a record of something that it did."""
 
     when: int
     """Monotonic clock of the machine, ns."""
@@ -69,7 +69,7 @@ class Took(msgspec.Struct, frozen=True, tag="took", array_like=True):
 
 
 class Begun(msgspec.Struct, frozen=True, tag="begun", array_like=True):
-    """Agent to recorder: it begins to start this incarnation."""
+    """Agent to harness: it begins to start this incarnation."""
 
     slice: str
     incarnation: int
@@ -84,6 +84,8 @@ class Arrived(msgspec.Struct, frozen=True, tag="arrived", array_like=True):
     taken: int
     exact: bool
     """Whether the host vouches that this is the point."""
+    when: int | None = None
+    """Monotonic clock of the machine, ns; None from a driver, which nobody takes for lost while it is held."""
 
 
 class Failed(msgspec.Struct, frozen=True, tag="failed", array_like=True):
@@ -101,12 +103,10 @@ ToManager = Join | Heartbeat | Up
 FromManager = StartSlice | Route | InspectAll
 DriverToHarness = Route | NodeSeen | Failed
 HarnessToDriver = Route | InspectAll
-ToRecorder = Took | Begun
-ToController = Arrived | Failed
+AgentToHarness = Took | Begun | Arrived | Failed
 
 to_manager = msgspec.msgpack.Decoder(ToManager)
 from_manager = msgspec.msgpack.Decoder(FromManager)
 driver_to_harness = msgspec.msgpack.Decoder(DriverToHarness)
 harness_to_driver = msgspec.msgpack.Decoder(HarnessToDriver)
-to_recorder = msgspec.msgpack.Decoder(ToRecorder)
-to_controller = msgspec.msgpack.Decoder(ToController)
+agent_to_harness = msgspec.msgpack.Decoder(AgentToHarness)

@@ -268,7 +268,6 @@ class QueryDeployment:
         self._doomed = self._doomed or DRIVER in targets
         bites = kill_targets(
             self._processes,
-            self.server.clock,
             {DRIVER: DRIVER},
             targets,
             outstanding=not self._has_ended(),

@@ -15,6 +15,8 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+import msgspec
+
 from .. import errors
 from ..addresses import Address, Moment
 from ..controller import Controller, Strike
@@ -26,11 +28,11 @@ from ..recording.recorder import MonotonicClock, Recorder
 from ..recording.records import Record
 from ..schedule import Fault
 from ..wire import Greeting, Place, accept, decoded, frame, read_frame
-from .protocol import Arrived, Begun, Failed, Go, to_controller, to_recorder
+from .protocol import HEARTBEAT_LIMIT, Arrived, Begun, Failed, Go, Took, agent_to_harness
 
 T = TypeVar("T")
 Inflict = Callable[[FaultKind, Fault, bool], list[Bite]]
-"""Carry out a fault; the flag says whether its point is held exactly. Returns the proof."""
+"""Carry out a fault; the flag says whether its host vouches for the point. Returns the proof."""
 Speak = Callable[[Greeting, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
@@ -114,7 +116,7 @@ class RunServer:
     def _due(self) -> None:
         with self._failing("a fault at its time"):
             for strike in self._controller.elapsed(Duration(self.clock() - self._began)):
-                self._strike(strike, exact=True)
+                self._strike(strike, exact=True, since=self.clock())
 
     def missed(self) -> None:
         """Log the faults whose trigger has not come."""
@@ -137,10 +139,11 @@ class RunServer:
         stamp = self.clock.stamp(when)
         self._recorder.log(NodeUp(stamp, node) if up else NodeGone(stamp, node))
 
-    def arrived(self, address: Address, taken: int, exact: bool) -> None:
-        """A point is held. Returns when its host may go on, if it still lives."""
+    def arrived(self, address: Address, taken: int, exact: bool, when: int | None = None) -> None:
+        """A point is held, since the machine's monotonic clock showed `when` ns, or from now on. Returns when its host
+        may go on, if it still lives."""
         for strike in self._controller.arrived(address, taken):
-            self._strike(strike, exact)
+            self._strike(strike, exact, self.clock.stamp(when).at)
 
     def fail(self, error: StreamproofError) -> None:
         """End the run with this error; the first one counts."""
@@ -159,7 +162,8 @@ class RunServer:
             failure.__cause__ = error
             self.fail(failure)
 
-    def _strike(self, strike: Strike, exact: bool) -> None:
+    def _strike(self, strike: Strike, exact: bool, since: int) -> None:
+        """A host that is held for too long is taken for lost, and replaced: then nobody was held at the address."""
         self.fault_in_force = str(strike.fault)
         address = None if strike.address is None else str(strike.address)
         struck = self.clock.stamp()
@@ -168,7 +172,10 @@ class RunServer:
         except StreamproofError as error:
             self.fail(error)
             return
+        late = self.clock() - since >= HEARTBEAT_LIMIT * 1e6
         for bite in bites:
+            if late:
+                bite = msgspec.structs.replace(bite, held_at_address=False)
             self._recorder.log(FaultStruck(struck, strike.number, str(strike.fault), address, bite))
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -191,19 +198,15 @@ class RunServer:
         if greeting.purpose in self._others:
             await self._others[greeting.purpose](greeting, reader, writer)
             return
-        records = greeting.purpose == "records"
         while (body := await read_frame(reader)) is not None:
-            if records:
-                said = decoded(to_recorder, body)
-                if isinstance(said, Begun):
-                    self.placed(greeting.node, said)
-                else:
-                    self.note(said.record, said.when)
-                continue
-            message = decoded(to_controller, body)
+            message = decoded(agent_to_harness, body)
             match message:
-                case Arrived(address=address, taken=taken, exact=exact):
-                    self.arrived(address, taken, exact)
+                case Took(when=when, record=record):
+                    self.note(record, when)
+                case Begun():
+                    self.placed(greeting.node, message)
+                case Arrived(address=address, taken=taken, exact=exact, when=when):
+                    self.arrived(address, taken, exact, when)
                     writer.write(frame(Go()))
                 case Failed():
                     self.fail(from_afar(message))

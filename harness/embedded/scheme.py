@@ -213,7 +213,6 @@ class SchemeDeployment:
     def _crash(self, targets: Sequence[str], exact: bool) -> list[Bite]:
         bites = kill_targets(
             self._processes,
-            self.server.clock,
             self._node_of,
             targets,
             outstanding=not self._progress.drained(self._current),
