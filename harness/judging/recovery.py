@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..recording.history import FaultStruck, History, NodeGone, Placed
-from ..recording.records import Started, Taken
+from ..recording.records import CheckpointTaken, Started, Taken
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def _recovery(history: History, struck: FaultStruck, actor: str) -> Recovery:
         ),
         None,
     )
-    reached = None if started is None else _reached(history, actor, incarnation, started)
+    reached = None if started is None else _reached(history, actor, incarnation)
     placed_at = None if placed is None else placed.stamp.at
     return Recovery(
         struck.number,
@@ -79,18 +79,29 @@ def _span(start: int | None, end: int | None) -> int | None:
     return None if start is None or end is None else max(0, end - start)
 
 
-def _reached(history: History, actor: str, incarnation: int, started: int) -> int | None:
-    """When the new incarnation had seen of every upstream slice as much as any before it."""
+def _reached(history: History, actor: str, incarnation: int) -> int | None:
+    """When the new incarnation had seen of every upstream slice as much as any before it, what its checkpoint had seen
+    included."""
     before: dict[str, int] = {}
-    now: dict[str, int] = {}
+    marks: dict[int, dict[str, int]] = {}
+    in_checkpoint: dict[tuple[int, int], dict[str, int]] = {}
     for stamped in history.records:
         record = stamped.record
-        if not isinstance(record, Taken) or record.slice != actor:
+        if not isinstance(record, Taken | Started | CheckpointTaken) or record.slice != actor:
             continue
+        if isinstance(record, Started):
+            restored = {} if record.restored is None else in_checkpoint.get(record.restored, {})
+            marks[record.incarnation] = dict(restored)
+        elif isinstance(record, CheckpointTaken):
+            in_checkpoint[record.incarnation, record.number] = dict(marks.get(record.incarnation, {}))
+        else:
+            mark = marks.setdefault(record.incarnation, {})
+            mark[record.upstream] = max(mark.get(record.upstream, 0), record.last)
         if record.incarnation < incarnation:
-            before[record.upstream] = max(before.get(record.upstream, 0), record.last)
+            for upstream, seq in marks.get(record.incarnation, {}).items():
+                before[upstream] = max(before.get(upstream, 0), seq)
         elif record.incarnation == incarnation:
-            now[record.upstream] = max(now.get(record.upstream, 0), record.last)
-            if all(now.get(upstream, 0) >= mark for upstream, mark in before.items()):
+            now = marks[incarnation]
+            if all(now.get(upstream, 0) >= seq for upstream, seq in before.items()):
                 return stamped.at
-    return None if before else started
+    return None

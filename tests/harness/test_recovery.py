@@ -3,6 +3,8 @@
 from simulation import history_of, scenario_of
 from streamproof.faults.crash import crash
 from streamproof.harness.judging.recovery import recoveries
+from streamproof.harness.recording.history import Bite, FaultStruck, History, NodeGone, Placed, Stamp
+from streamproof.harness.recording.records import CheckpointTaken, Stamped, Started, Taken
 from streamproof.harness.schedule import checkpoint, recovery
 
 CASE = scenario_of("passive-replication-masked/trace-numbered")
@@ -23,3 +25,24 @@ def test_who_dies_while_it_starts_is_not_its_own_successor() -> None:
     (second,) = [found for found in rest if found.actor == "trace-0"]
     assert (second.fault, second.incarnation) == (1, 3)
     assert (second.detected, second.redeployed, second.restored) == (5_000, 3_000, 0)
+
+
+def test_what_a_checkpoint_had_seen_is_reached_as_soon_as_it_is_restored() -> None:
+    bite = Bite("c-0", "node-0", ("c-0",), outstanding=True, gone=True)
+    timeline = [
+        FaultStruck(Stamp(100), 0, "crash c-0", None, bite),
+        NodeGone(Stamp(110), "node-0"),
+        Placed(Stamp(120), "c-0", 2, "node-1"),
+    ]
+    records = [
+        Stamped(0, Started("c-0", 1, None, 1)),
+        Stamped(50, Taken("c-0", 1, "s-0", 1, 1, 10, 10)),
+        Stamped(60, CheckpointTaken("c-0", 1, 1)),
+        Stamped(130, Started("c-0", 2, (1, 1), 11)),
+        Stamped(9_000, Taken("c-0", 2, "s-0", 1, 11, 20, 10)),
+    ]
+    (found,) = recoveries(History(records, timeline))
+    assert (found.caught_up, found.total) == (0, 30)
+    late = [*records[:3], Stamped(70, Taken("c-0", 1, "s-0", 1, 11, 12, 2)), *records[3:]]
+    (found,) = recoveries(History(late, timeline))
+    assert found.caught_up == 9_000 - 130
