@@ -89,20 +89,32 @@ def _encode(state: object) -> bytes:
         ) from error
 
 
-PLAIN = frozenset({str, int, float, bool, type(None)})
-"""The types of values that are carried as they are."""
+PLAIN = frozenset({str, int, bool, type(None)})
+"""The types of values that are carried as they are. A float is not among them: JSON has no NaN and no infinity."""
+
+_deterministic = msgspec.json.Encoder(order="deterministic").encode
 
 
 def carried(value: Value) -> Value:
     """A value as it comes out of a message: a copy, which does not change when the operator goes on with the original,
-    and a list where a tuple went in. So an operator sees the same in every world.
+    and a list where a tuple went in, a sorted one where a set did, None where a float was no number. So an operator,
+    and whoever judges its run, sees the same in every world.
 
     Raises TypeError for what JSON cannot carry.
     """
     try:
-        return msgspec.json.decode(msgspec.json.encode(value))
+        try:
+            encoded = _deterministic(value)
+        except TypeError:  # Keys that are no text become text; only then can they be sorted.
+            encoded = _deterministic(msgspec.json.decode(msgspec.json.encode(value)))
+        return msgspec.json.decode(encoded)
     except (TypeError, ValueError, OverflowError) as error:
-        raise TypeError(f"value {value!r} of an output cannot be carried ({error})") from error
+        raise TypeError(f"value {value!r} cannot be carried ({error})") from error
+
+
+def rows_of(operator: Operator[Any], state: Any) -> dict[str, Value]:
+    """What an operator's state is in a record: its rows, each value carried."""
+    return {key: carried(value) for key, value in operator.rows(state).items()}
 
 
 class Partitioning(StrEnum):

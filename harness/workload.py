@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from .errors import InvalidScenario
-from .model import Event
+from .model import PLAIN, Event, carried
 
 Draw = Callable[[int, int], Iterator[tuple[str, object]]]
 """(number of events, seed) -> that many (key, value)."""
@@ -45,7 +45,7 @@ class Workload:
 
     def _drawn(self, source: str) -> list[list[Event]]:
         drawn = [
-            Event(source, seq, key, value, seq)
+            Event(source, seq, key, value if type(value) in PLAIN else carried(value), seq)
             for seq, (key, value) in enumerate(self.draw(self.events, self.seed), start=1)
         ]
         return [drawn[i : i + self.batch] for i in range(0, len(drawn), self.batch)]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 from operator import lt
 
-from ..model import Event
+from ..model import Event, rows_of
 from ..recording.history import Aborted, FaultMissed, FaultStruck, History
 from .reexecution import Delivery, Derivation, Expected, Output, Reexecution
 from .verdicts import Anomaly, Evidence, Tally, tally
@@ -156,11 +156,12 @@ def _wrong_state(rerun: Reexecution) -> Iterator[Evidence]:
     for slice_id, (incarnation, rows) in rerun.kept.items():
         executed = rerun.reruns[slice_id].get(incarnation)
         operator = rerun.topology.stages[slice_id.rpartition("-")[0]].operator
-        given = {} if executed is None else operator.rows(executed.state)
+        given = {} if executed is None else rows_of(operator, executed.state)
         for key in sorted(rows.keys() | given.keys()):
-            if rows.get(key) != given.get(key):
+            if key not in rows or key not in given or rows[key] != given[key]:
+                was, gives = (repr(r[key]) if key in r else "not there" for r in (rows, given))
                 yield Evidence(
-                    f"state of key {key!r} is {rows.get(key)!r}, but what was taken gives {given.get(key)!r}",
+                    f"state of key {key!r} is {was}, but what was taken gives {gives}",
                     f"{slice_id}#{incarnation}",
                 )
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ..errors import InvalidOperator, OwnFailure, StreamproofError
-from ..model import NUMBERING_SPAN, PLAIN, Event, Operator, Role, Topology, carried, channel_name, operator_of
+from ..model import NUMBERING_SPAN, PLAIN, Event, Operator, Role, Topology, carried, channel_name, operator_of, rows_of
 from ..recording.records import (
     CheckpointDurable,
     CheckpointTaken,
@@ -387,7 +387,7 @@ class OperatorSlice(_Receiving):
 
     def _inspect(self, given: Inspect, effects: list[Effect]) -> None:
         with _user_code(self.spec.slice_id, "rows()"):
-            rows = dict(self._operator.rows(self._state))
+            rows = rows_of(self._operator, self._state)
         effects.append(Note(Kept(self.spec.slice_id, self.incarnation, rows)))
 
 

@@ -1,21 +1,27 @@
 """The user's code may be wrong: the message then names the slice and the event."""
 
 from collections.abc import Callable, Iterable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace as replace_field
 
 from simulation import EVERY, history_of
 from streamproof.faults.crash import crash
 from streamproof.harness.errors import ExitStatus, InvalidOperator
 from streamproof.harness.judging.verdicts import Status
 from streamproof.harness.model import Edge, Event, Operator, Partitioning, Stage, Topology
-from streamproof.harness.recording.records import Delivered
+from streamproof.harness.recording.frames import FrameWriter, read_frames
+from streamproof.harness.recording.records import Delivered, Kept
+from streamproof.harness.recording.sealing import read_sealed, seal
 from streamproof.harness.scenario import Scenario
 from streamproof.harness.schedule import Fault, checkpoint
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.workloads import numbered
-from verdicts_of import run
+from verdicts_of import rejudged, run
 
 
 def scenario(operator: Operator[Any]) -> Scenario:
@@ -61,9 +67,9 @@ MALFORMED: dict[str, tuple[Callable[[Event], Any], str]] = {
     "has a key in bytes": (lambda event: [(b"k", 1)], "key b'k' of an output is not a str"),
     "has a value that no record can hold": (
         lambda event: [("k", object())],
-        "value <object object at .*> of an output",
+        "value <object object at .*> cannot be carried",
     ),
-    "has such a value inside": (lambda event: [("k", [1, {"a": object()}])], "of an output"),
+    "has such a value inside": (lambda event: [("k", [1, {"a": object()}])], "cannot be carried"),
 }
 
 
@@ -124,3 +130,45 @@ def test_an_output_is_what_it_was_when_it_was_made(schedule: tuple[Fault, ...]) 
     values = [row.value for s in judged.history.records if isinstance(s.record, Delivered) for row in s.record.rows]
     assert len(values) >= 20
     assert all(isinstance(value, list) and value[0] == len(value[1]) for value in values)
+
+
+class Awkward(Operator[dict[str, Any]]):
+    """Keeps and gives what JSON changes or cannot tell apart."""
+
+    def initial_state(self) -> dict[str, Any]:
+        return {}
+
+    def process(self, event: Event, state: dict[str, Any]) -> Iterable[tuple[str, Any]]:
+        state["tuple"] = (event.seq, ("a",))
+        state["number by number"] = {1: 2}
+        state["no number"] = float("nan")
+        state["none"] = None
+        yield event.key, (event.seq, 1)
+        yield event.key, float("nan")
+        yield event.key, float("inf")
+        yield event.key, {"c", "a", "b", f"k{event.seq}"}
+
+
+def test_what_json_changes_is_judged_the_same_from_memory_and_from_a_folder(tmp_path: Path) -> None:
+    planned = scenario(Awkward())
+    history = history_of(planned, ())
+    with closing(FrameWriter(tmp_path / "frames")) as frames:
+        for stamped in history.records:
+            frames.append(stamped)
+    seal(read_frames(tmp_path / "frames"), tmp_path)
+    read = replace(history, records=read_sealed(tmp_path))
+    assert read.digest() == history.digest()
+    for seen in (history, read):
+        assert [verdict.status for verdict in rejudged(planned, seen).verdicts] == [Status.HOLDS] * 5
+
+
+def test_a_row_that_should_not_be_there_is_seen_even_when_it_says_none() -> None:
+    planned = scenario(Awkward())
+    history = history_of(planned, ())
+    kept = history.records[-1].record
+    assert isinstance(kept, Kept)
+    rows = {**kept.rows, "more": None}
+    altered = [*history.records[:-1], replace_field(history.records[-1], record=replace_field(kept, rows=rows))]
+    judged = rejudged(planned, replace(history, records=altered))
+    assert judged.claim.status is Status.VIOLATED
+    assert "'more' is None, but what was taken gives not there" in judged.claim.anomalies[0].sample[0].what
