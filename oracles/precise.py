@@ -9,7 +9,6 @@ from ..harness.judging.guarantees import PRECISE, Guarantee
 from ..harness.judging.oracle import Case, Oracle, decide, lost
 from ..harness.judging.reexecution import Reexecution, Rerun
 from ..harness.judging.verdicts import Anomaly, Evidence, Status, Tally, Verdict, tally
-from ..harness.model import channel_name
 
 
 def judge(case: Case, guarantee: Guarantee) -> Verdict:
@@ -48,8 +47,8 @@ def _changed_order(collation: Collation, reexecution: Reexecution) -> tuple[Tall
 def _changes(reexecution: Reexecution, slice_id: str, survivor: Rerun) -> Iterator[Evidence]:
     after = survivor.lineage()
     for rerun in reexecution.reruns[slice_id].values():
-        visible = _visible(reexecution, rerun)
-        if rerun is survivor or not visible:
+        visible = 0 if rerun is survivor else reexecution.visible(rerun)
+        if not visible:
             continue
         before = [*rerun.lineage(0), *rerun.took[:visible]]
         for place, derivation in enumerate(before):
@@ -60,29 +59,6 @@ def _changes(reexecution: Reexecution, slice_id: str, survivor: Rerun) -> Iterat
                     slice_id,
                 )
                 break
-
-
-def _visible(reexecution: Reexecution, rerun: Rerun) -> int:
-    """How many of the events that an incarnation took itself had a visible effect, the last of them included."""
-    last = 0
-    for to, emissions in rerun.emitted.items():
-        seqs = [
-            seq
-            for other in reexecution.reruns.get(to, {}).values()
-            for intake in other.intakes
-            if (intake.record.upstream, intake.record.upstream_incarnation) == (rerun.slice_id, rerun.number)
-            for seq in intake.seqs
-        ]
-        seqs += [
-            event.seq
-            for delivery in reexecution.deliveries.get(channel_name(rerun.slice_id, to), ())
-            if delivery.record.incarnation == rerun.number
-            for event in delivery.record.rows
-        ]
-        own = emissions.between(0, max(seqs))[1] if seqs else []
-        if own:
-            last = max(last, rerun.took.index(own[-1][:-1]) + 1)
-    return last
 
 
 ORACLE = Oracle(PRECISE, judge)

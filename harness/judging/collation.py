@@ -14,7 +14,7 @@ from operator import lt
 
 from ..model import Event, rows_of
 from ..recording.history import Aborted, FaultMissed, FaultStruck, History
-from .reexecution import Delivery, Derivation, Expected, Output, Reexecution
+from .reexecution import Delivery, Derivation, Expected, Output, Reexecution, Rerun
 from .verdicts import Anomaly, Evidence, Tally, tally
 
 
@@ -34,7 +34,7 @@ class Collation:
     lost_output: Tally
     """Inputs without the output that they should have had."""
     duplicate_effects: Tally
-    """Inputs that the final state holds more than once."""
+    """Inputs that the final state holds more than once, or that one which was replaced did when it was seen."""
     duplicate_outputs: Tally
     """Outputs delivered again, for the same input."""
     conflicting_outputs: Tally
@@ -57,16 +57,19 @@ def collate_reexecution(history: History, rerun: Reexecution, expected: Expected
     """Collate a history of slices."""
     faults = Faults(history)
     lost_state: list[tuple[str, Derivation]] = []
-    doubled: list[tuple[str, Derivation]] = []
+    doubled: list[tuple[Rerun, Derivation, int]] = []
     for slice_id in rerun.stateful():
         survivor = rerun.survivor(slice_id)
+        if len(rerun.reruns[slice_id]) > 1:
+            doubled += _doubled_in_passing(rerun, slice_id)
         lineage = [] if survivor is None else survivor.lineage()
         wanted = expected.taken[slice_id]
         if len(lineage) == len(wanted) and wanted.keys() == set(lineage):
             continue
         seen = Counter(lineage)
         lost_state += [(slice_id, derivation) for derivation in wanted if derivation not in seen]
-        doubled += [(slice_id, derivation) for derivation, count in seen.items() if count > 1]
+        if survivor is not None:
+            doubled += [(survivor, derivation, count) for derivation, count in seen.items() if count > 1]
 
     lost_output: list[tuple[str, Derivation]] = []
     repeated: list[tuple[str, Output, Output]] = []
@@ -117,6 +120,23 @@ def collate_reexecution(history: History, rerun: Reexecution, expected: Expected
     )
 
 
+def _doubled_in_passing(rerun: Reexecution, slice_id: str) -> Iterator[tuple[Rerun, Derivation, int]]:
+    """What an incarnation that was replaced had taken more than once when its last visible effect came of it, and the
+    final state does not hold more than once."""
+    *replaced, survivor = (one for _, one in sorted(rerun.reruns[slice_id].items()))
+    found: dict[Derivation, tuple[Rerun, Derivation, int]] = {}
+    for one in replaced:
+        if len(set(one.lineage())) == len(one.lineage()) or not (visible := rerun.visible(one)):
+            continue
+        for derivation, count in Counter(one.lineage(visible)).items():
+            if count > 1:
+                found.setdefault(derivation, (one, derivation, count))
+    if not found:
+        return
+    final = Counter(survivor.lineage())
+    yield from (entry for derivation, entry in found.items() if final[derivation] < 2)
+
+
 def _is_as_expected(deliveries: Sequence[Delivery], expected: Mapping[Derivation, Event]) -> bool:
     """Whether everything was delivered once, in order: most of the histories of a search."""
     seen = [derivation for delivery in deliveries for derivation in delivery.derivations]
@@ -137,6 +157,9 @@ def _incomplete(history: History, rerun: Reexecution) -> str:
         missing = [s for s in rerun.topology.operator_slices if s not in rerun.kept]
         if missing:
             reason = f"the state of {', '.join(missing)} was not recorded at the end"
+        for slice_id, (incarnation, _) in rerun.kept.items():
+            if not reason and incarnation != max(rerun.reruns[slice_id], default=0):
+                reason = f"the state of {slice_id} was recorded of incarnation {incarnation}, which is not its last"
     return reason
 
 
@@ -225,12 +248,14 @@ class _Story:
         where = None if fault is None else fault.number
         return Evidence(f"{self._input(derivation, event)}: its output was never delivered", channel, (), where)
 
-    def doubled(self, slice_id: str, derivation: Derivation) -> Evidence:
+    def doubled(self, rerun: Rerun, derivation: Derivation, count: int) -> Evidence:
+        slice_id = rerun.slice_id
         event = self._expected.taken[slice_id].get(derivation)
         reruns = self._rerun.reruns[slice_id].values()
-        at = tuple(time for rerun in reruns for time in self._rerun.took_at(rerun, derivation))
+        at = tuple(time for other in reruns for time in self._rerun.took_at(other, derivation))
         fault = self._faults.before(at[-1]) if at else None
-        return Evidence(f"{self._input(derivation, event)}: counts {len(at)} times", slice_id, at, fault)
+        where = slice_id if rerun is self._rerun.survivor(slice_id) else f"{slice_id}#{rerun.number}"
+        return Evidence(f"{self._input(derivation, event)}: counts {count} times", where, at, fault)
 
     def repeated(self, channel: str, earlier: Output, later: Output) -> Evidence:
         said = f"({later.event.key!r}, {later.event.value!r})"

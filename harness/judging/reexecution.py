@@ -159,6 +159,28 @@ class Reexecution:
         spread = (at for count, at in batches for _ in range(count))
         return [at for at, taken in zip(spread, rerun.took, strict=False) if taken == derivation]
 
+    def visible(self, rerun: Rerun) -> int:
+        """How many of the events that an incarnation took itself had a visible effect (delivered, or taken
+        downstream), the last of them included."""
+        last = 0
+        for to, emissions in rerun.emitted.items():
+            seqs = [
+                seq
+                for other in self.reruns.get(to, {}).values()
+                for intake in other.intakes
+                if (intake.record.upstream, intake.record.upstream_incarnation) == (rerun.slice_id, rerun.number)
+                for seq in intake.seqs
+            ]
+            seqs += [
+                event.seq
+                for delivery in self.deliveries.get(channel_name(rerun.slice_id, to), ())
+                if delivery.record.incarnation == rerun.number
+                for event in delivery.record.rows
+            ]
+            if seqs:
+                last = max(last, _taken_for(emissions.between(0, max(seqs))[1], rerun.took))
+        return last
+
     def survivor(self, slice_id: str) -> Rerun | None:
         """The last incarnation: the one whose state is T."""
         reruns = self.reruns[slice_id]
@@ -169,6 +191,16 @@ class Reexecution:
         for slice_id in self.topology.operator_slices:
             if self.topology.stages[operator_of(slice_id)].operator.initial_state() is not None:
                 yield slice_id
+
+
+def _taken_for(made: Sequence[Derivation], took: Sequence[Derivation]) -> int:
+    """How many of the events taken it needs to make these outputs of one channel; an event can be taken twice."""
+    place, index = -1, -1
+    for derivation in made:
+        if place < 0 or took[place] != derivation[:-1] or derivation[-1] <= index:
+            place = took.index(derivation[:-1], place + 1)
+        index = derivation[-1]
+    return place + 1
 
 
 _Book = list[Started | Taken | CheckpointTaken]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 import pytest
 
-from simulation import addresses, history_of, scenario_of
+from simulation import EVERY, addresses, drawn, history_of, scenario_of
 from streamproof.faults.crash import crash
 from streamproof.harness.addresses import Moment, Point
 from streamproof.harness.judging.guarantees import (
@@ -24,8 +24,12 @@ from streamproof.harness.model import Event
 from streamproof.harness.quantities import events
 from streamproof.harness.recording.history import Drained, FaultStruck, History
 from streamproof.harness.recording.records import Delivered, Kept, Stamped
+from streamproof.harness.scenario import Scenario
 from streamproof.harness.schedule import checkpoint
-from verdicts_of import rejudged
+from streamproof.reference_impls.mutants import MUTANTS
+from streamproof.scenarios.word_count import word_count
+from streamproof.scenarios.workloads import words
+from verdicts_of import rejudged, run
 
 ALL = {
     PRECISE,
@@ -222,3 +226,37 @@ def test_what_nobody_sent_makes_a_history_unjudgeable() -> None:
     judged = rejudged(scenario, History(records, history.timeline))
     assert judged.claim.status is Status.UNKNOWN
     assert "source-0#1, which made" in judged.claim.reason
+
+
+def test_the_state_of_one_that_was_replaced_is_not_what_was_kept() -> None:
+    scenario = scenario_of(CASE)
+    history = history_of(scenario, [crash("trace-0").at(checkpoint(1).durable)])
+    records = [
+        msgspec.structs.replace(s, record=msgspec.structs.replace(s.record, incarnation=1))
+        if isinstance(s.record, Kept) and s.record.actor == "trace-0"
+        else s
+        for s in history.records
+    ]
+    judged = rejudged(scenario, History(records, history.timeline))
+    assert "incarnation 1, which is not its last" in judged.collation.incomplete
+    assert judged.verdict(AT_LEAST_ONCE).status is Status.UNKNOWN
+
+
+def test_an_output_of_a_state_that_counted_twice_is_a_duplicate_effect_though_the_state_was_lost_in_a_crash() -> None:
+    """The splitter comes back and replays; the counter counts again and says so, then dies, and its successor counts
+    once."""
+    broken = next(m for m in MUTANTS if m.name == "passive-replication-without-inner-filter")
+    calm = Scenario(broken.make(word_count(), EVERY), words(vocabulary=12, events=32, batch=4))
+    schedule = drawn(calm, 40, "usual")
+    judged = run(calm, schedule, seed=40)
+    rerun = judged.collation.reexecution
+    assert rerun is not None
+    for slice_id in ("count-0", "count-1"):
+        final = rerun.survivor(slice_id)
+        assert final is not None and len(set(final.lineage())) == len(final.lineage()), "the final state is right"
+    for guarantee in (AT_MOST_ONCE, EXACTLY_ONCE, ROLLBACK_DIVERGENT):
+        verdict = judged.verdict(guarantee)
+        assert verdict.status is Status.VIOLATED
+        found = next(t for t in verdict.anomalies if t.anomaly is Anomaly.DUPLICATE_EFFECT)
+        assert found.sample[0].where == "count-0#1"
+        assert "counts 2 times" in found.sample[0].what
