@@ -76,6 +76,23 @@ def run_node_agent(plan: AgentPlan) -> Iterator[str]:
 
 async def _serve(plan: AgentPlan, node: str) -> None:
     harness = HarnessLink(plan, node)
+    # A manager that took this node for lost ends the conversation. The node then joins again, blank: its task must not
+    # end, since Spark runs no other in place of one that has.
+    while (manager := await _reach(plan.manager)) is not None:
+        await _work(plan, node, harness, *manager)
+
+
+async def _reach(manager: Place) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
+    try:
+        return await asyncio.open_connection(*manager)
+    except OSError:
+        return None
+
+
+async def _work(
+    plan: AgentPlan, node: str, harness: HarnessLink, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
+    """Be a node until the manager ends the conversation."""
     specs = {spec.slice_id: spec for spec in plan.specs}
 
     def make(slice_id: str) -> Slice:
@@ -83,7 +100,6 @@ async def _serve(plan: AgentPlan, node: str) -> None:
 
     agent = NodeAgent(node, plan.token, make, specs, FileStore(plan.checkpoints), plan.armed, harness)
     place = await agent.listen()
-    reader, writer = await asyncio.open_connection(*plan.manager)
     writer.write(frame(Greeting(VERSION, plan.token, "manager", node)) + frame(Join(place)))
     beating = asyncio.get_running_loop().create_task(_beat(writer))
     try:
@@ -102,6 +118,7 @@ async def _serve(plan: AgentPlan, node: str) -> None:
                 harness.failed(error)
     finally:
         beating.cancel()
+        writer.close()
         await agent.close()
 
 
