@@ -101,7 +101,7 @@ class Go(msgspec.Struct, frozen=True, tag="go", array_like=True):
 
 ToManager = Join | Heartbeat | Up
 FromManager = StartSlice | Route | InspectAll
-DriverToHarness = Route | NodeSeen | Failed
+DriverToHarness = Route | NodeSeen
 HarnessToDriver = Route | InspectAll
 AgentToHarness = Took | Begun | Arrived | Failed
 

@@ -27,7 +27,7 @@ from .deployments import HeldMachines, ended_by_itself, kill_targets, watched, w
 from .executor import AgentPlan
 from .processes import SparkProcesses
 from .protocol import Begun, InspectAll, NodeSeen, Route, driver_to_harness
-from .run_server import RunServer, from_afar
+from .run_server import RunServer
 from .slices_driver import DriverPlan
 
 HARNESS = "harness"
@@ -187,8 +187,6 @@ class SchemeDeployment:
                         self.server.fault_in_force = ""
                 case NodeSeen(node=node, up=up, when=when):
                     self.server.node_seen(node, up, when)
-                case _:
-                    self.server.fail(from_afar(message))
 
     def _noted(self, record: Record) -> None:
         self._progress.note(record)

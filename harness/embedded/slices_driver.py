@@ -6,10 +6,12 @@ Run as `python -m streamproof.harness.embedded.slices_driver PLAN`; PLAN is a fi
 from __future__ import annotations
 
 import asyncio
+import os
 import pickle
 import sys
 import threading
 import time
+import traceback
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -23,7 +25,6 @@ from .executor import AgentPlan, run_node_agent
 from .protocol import (
     HEARTBEAT,
     HEARTBEAT_LIMIT,
-    Failed,
     Heartbeat,
     InspectAll,
     Join,
@@ -143,12 +144,21 @@ class ManagerHost:
         for agent in self._agents.values():
             agent.writer.write(frame(message))
 
-    def _tell_harness(self, message: Route | NodeSeen | Failed) -> None:
+    def _tell_harness(self, message: Route | NodeSeen) -> None:
         if self._harness is not None:
             self._harness.write(frame(message))
 
 
 def _run_agents(plan: AgentPlan, nodes: int) -> None:
+    """Ends the driver when the job fails: the harness sees that, and the log says why."""
+    try:
+        _run_job(plan, nodes)
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+
+
+def _run_job(plan: AgentPlan, nodes: int) -> None:
     context = SparkContext(conf=SparkConf().setAppName("streamproof"))
     context.parallelize(range(nodes), nodes).mapPartitions(lambda _: run_node_agent(plan)).collect()
 
