@@ -229,6 +229,7 @@ class QueryDeployment:
     ) -> None:
         match message:
             case Begun(when=when):
+                self.server.fault_in_force = ""
                 self.server.node_seen(greeting.node, True, when)
                 self.server.placed(greeting.node, message)
             case Arrived(address=address, taken=taken, exact=exact):
@@ -238,7 +239,9 @@ class QueryDeployment:
                 self.server.arrived(address, taken, exact)
                 writer.write(frame(Go()))
             case Failed():
-                self.server.fail(from_afar(message))
+                # A driver whose JVM is killed an instant before it blames the query.
+                if greeting.node != DRIVER or not self._doomed:
+                    self.server.fail(from_afar(message))
                 writer.write(frame(Go()))
             case Delivered(sink=sink, rows=rows):
                 position = self._positions.get(sink, 0)
