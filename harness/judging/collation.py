@@ -6,6 +6,7 @@ black box against reference runs (see `harness.judging.references`).
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -63,7 +64,7 @@ def collate_reexecution(history: History, rerun: Reexecution, expected: Expected
         if len(rerun.reruns[slice_id]) > 1:
             doubled += _doubled_in_passing(rerun, slice_id)
         lineage = [] if survivor is None else survivor.lineage()
-        wanted = expected.taken[slice_id]
+        wanted = _wanted(rerun, slice_id, expected.taken[slice_id])
         if len(lineage) == len(wanted) and wanted.keys() == set(lineage):
             continue
         seen = Counter(lineage)
@@ -76,7 +77,9 @@ def collate_reexecution(history: History, rerun: Reexecution, expected: Expected
     reordered: list[tuple[str, Output]] = []
     phantom_rows: list[tuple[str, Output]] = []
     for channel, deliveries in rerun.deliveries.items():
-        if _is_as_expected(deliveries, expected.delivered[channel]):
+        upstream, _, sink = channel.partition(">")
+        wanted = _wanted(rerun, sink, expected.delivered[channel], upstream)
+        if _is_as_expected(deliveries, wanted):
             continue
         first: dict[Derivation, Output] = {}
         highest = 0
@@ -91,8 +94,7 @@ def collate_reexecution(history: History, rerun: Reexecution, expected: Expected
                 reordered.append((channel, output))
             else:
                 highest = output.event.seq
-        if len(first) < len(expected.delivered[channel]):
-            lost_output += [(channel, d) for d in expected.delivered[channel] if d not in first]
+        lost_output += [(channel, d) for d in wanted if d not in first]
     conflicting = [r for r in repeated if (r[1].event.key, r[1].event.value) != (r[2].event.key, r[2].event.value)]
     wrong_state = list(_wrong_state(rerun))
 
@@ -135,6 +137,28 @@ def _doubled_in_passing(rerun: Reexecution, slice_id: str) -> Iterator[tuple[Rer
         return
     final = Counter(survivor.lineage())
     yield from (entry for derivation, entry in found.items() if final[derivation] < 2)
+
+
+def _wanted(
+    rerun: Reexecution, to: str, expected: Mapping[Derivation, Event], *upstream: str
+) -> Mapping[Derivation, Event]:
+    """What `to` should have been given by `upstream`, by default all that feed it.
+
+    Where an operator has several input channels, what it makes of an input can depend on the order. Then it is what
+    the order of the run gives, for what is in the sender's final state, and what another order gives, for what is not.
+    """
+    topology = rerun.topology
+    if all(len(topology.upstream(slice_id)) == 1 for slice_id in topology.operator_slices):
+        return expected
+    wanted: dict[Derivation, Event] = {}
+    taken: set[Derivation] = set()
+    for up in upstream or topology.upstream(to):
+        survivor = rerun.survivor(up) if up in rerun.reruns else None
+        if survivor is not None:
+            events, derivations = survivor.channel(to, 0, sys.maxsize)
+            wanted.update(zip(derivations, events, strict=True))
+            taken.update(survivor.lineage())
+    return {**{d: event for d, event in expected.items() if d[:-1] not in taken}, **wanted}
 
 
 def _is_as_expected(deliveries: Sequence[Delivery], expected: Mapping[Derivation, Event]) -> bool:
@@ -228,7 +252,7 @@ class _Story:
         return f"input {derivation[0]} #{derivation[1]:,}{what}"
 
     def lost(self, slice_id: str, derivation: Derivation) -> Evidence:
-        event = self._expected.taken[slice_id][derivation]
+        event = self._expected.taken[slice_id].get(derivation)
         takers = [r for r in self._rerun.reruns[slice_id].values() if derivation in r.took]
         fault = self._faults.of((slice_id, *self._rerun.topology.upstream(slice_id)))
         fate = (
@@ -242,7 +266,7 @@ class _Story:
         )
 
     def lost_output(self, channel: str, derivation: Derivation) -> Evidence:
-        event = self._expected.delivered[channel][derivation]
+        event = self._expected.delivered[channel].get(derivation)
         upstream = channel.partition(">")[0]
         fault = self._faults.of((upstream, *self._rerun.topology.upstream(upstream)))
         where = None if fault is None else fault.number

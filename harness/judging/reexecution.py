@@ -61,6 +61,8 @@ class Cut:
     """How many events it had taken itself."""
     state: Any
     """The operator's own snapshot of its state."""
+    next_seq: int
+    """The number of the next output then."""
 
 
 @dataclass(slots=True)
@@ -77,6 +79,8 @@ class Rerun:
     """The number of its first own output; what it replays with a lower one was made by `parent`."""
     next_seq: int
     """The number of its next own output."""
+    inherited: int = 0
+    """The number of the last output that was made before that checkpoint."""
     state: Any = None
     took: list[Derivation] = field(default_factory=list)
     """What it took itself, in order."""
@@ -95,7 +99,7 @@ class Rerun:
         own = self.emitted[to].between(max(first, self.first_seq), last)
         if first >= self.first_seq or self.parent is None:
             return own
-        events, derivations = self.parent.channel(to, first, min(last, self.first_seq - 1))
+        events, derivations = self.parent.channel(to, first, min(last, self.inherited))
         return events + own[0], derivations + own[1]
 
 
@@ -311,7 +315,7 @@ def _rerun_slice(
             continue
         rerun = found[record.incarnation]
         if isinstance(record, CheckpointTaken):
-            rerun.cuts[record.number] = Cut(len(rerun.took), operator.snapshot(rerun.state))
+            rerun.cuts[record.number] = Cut(len(rerun.took), operator.snapshot(rerun.state), rerun.next_seq)
             continue
         sender = reruns[record.upstream].get(record.upstream_incarnation)
         events, derivations = ([], []) if sender is None else sender.channel(spec.slice_id, record.first, record.last)
@@ -347,7 +351,7 @@ def _begin(spec: SliceSpec, record: Started, found: Mapping[int, Rerun], unexpla
         unexplained.append(f"{spec.slice_id}#{record.incarnation} started from a checkpoint that nobody took")
         rerun.state = operator.initial_state()
         return rerun
-    rerun.parent, rerun.parent_cut = parent, cut.position
+    rerun.parent, rerun.parent_cut, rerun.inherited = parent, cut.position, cut.next_seq - 1
     rerun.state = operator.restore(cut.state)
     return rerun
 

@@ -20,12 +20,13 @@ from streamproof.harness.judging.guarantees import (
     ROLLBACK_REPEATING,
 )
 from streamproof.harness.judging.verdicts import Anomaly, Status
-from streamproof.harness.model import Event
+from streamproof.harness.model import Edge, Event, Operator, Stage, Topology
 from streamproof.harness.quantities import events
 from streamproof.harness.recording.history import Drained, FaultStruck, History
 from streamproof.harness.recording.records import Delivered, Kept, Stamped
 from streamproof.harness.scenario import Scenario
 from streamproof.harness.schedule import checkpoint
+from streamproof.reference_impls.amnesia import amnesia
 from streamproof.reference_impls.mutants import MUTANTS
 from streamproof.scenarios.word_count import word_count
 from streamproof.scenarios.workloads import words
@@ -253,10 +254,48 @@ def test_an_output_of_a_state_that_counted_twice_is_a_duplicate_effect_though_th
     assert rerun is not None
     for slice_id in ("count-0", "count-1"):
         final = rerun.survivor(slice_id)
-        assert final is not None and len(set(final.lineage())) == len(final.lineage()), "the final state is right"
+        assert final is not None
+        assert len(set(final.lineage())) == len(final.lineage()), "the final state is right"
     for guarantee in (AT_MOST_ONCE, EXACTLY_ONCE, ROLLBACK_DIVERGENT):
         verdict = judged.verdict(guarantee)
         assert verdict.status is Status.VIOLATED
         found = next(t for t in verdict.anomalies if t.anomaly is Anomaly.DUPLICATE_EFFECT)
         assert found.sample[0].where == "count-0#1"
         assert "counts 2 times" in found.sample[0].what
+
+
+class Highest(Operator[list[int]]):
+    """Passes on what is higher than all before: how many that are depends on the order."""
+
+    def initial_state(self) -> list[int]:
+        return [-1]
+
+    def process(self, event: Event, state: list[int]) -> list[tuple[str, object]]:
+        if event.value <= state[0]:
+            return []
+        state[0] = event.value
+        return [(event.key, event.value)]
+
+
+class Number(Operator[None]):
+    def initial_state(self) -> None:
+        return None
+
+    def process(self, event: Event, state: None) -> list[tuple[str, object]]:
+        return [(event.key, int(event.value[1:]))]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_where_order_matters_what_is_lost_is_told_by_the_order_of_the_run(seed: int) -> None:
+    topology = Topology(
+        "merging",
+        {"number": Stage(Number(), 2), "highest": Stage(Highest())},
+        (Edge("source", "number"), Edge("number", "highest"), Edge("highest", "sink")),
+    )
+    scenario = Scenario(amnesia(topology), words(events=60, batch=4, seed=seed))
+    judged = run(scenario, ())
+    assert judged.verdict(PRECISE).status is Status.HOLDS
+    records = list(judged.history.records)
+    del records[next(n for n, s in enumerate(records) if isinstance(s.record, Delivered))]
+    altered = rejudged(scenario, History(records, judged.history.timeline))
+    assert altered.verdict(AT_LEAST_ONCE).status is Status.VIOLATED
