@@ -30,6 +30,15 @@ class Scenario:
     breaks: Sequence[Guarantee] = ()
     deadline: Duration = seconds(120)
 
+    def __post_init__(self) -> None:
+        for name, kind in (("faults", Fault), ("claims", Guarantee), ("breaks", Guarantee)):
+            given = getattr(self, name)
+            listed = isinstance(given, list | tuple) and all(isinstance(one, kind) for one in given)
+            if not listed and not (name == "claims" and given is None):
+                raise InvalidScenario(f"{name}={given!r} must be a list of {name}")
+        if not isinstance(self.deadline, Duration):
+            raise InvalidScenario(f"deadline={self.deadline!r} needs its unit, as in seconds(60)")
+
     @property
     def claimed(self) -> tuple[Guarantee, ...]:
         if self.claims is not None:

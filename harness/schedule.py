@@ -42,9 +42,12 @@ class Fault:
         return replace(self, trigger=moment.of(self.targets[0]))
 
     def after(self, amount: Duration | Events) -> Fault:
-        """Strike so long after the start, or once the first target has taken so many events."""
+        """Strike so long after the start, or once the first target has taken so many events. Raises InvalidScenario
+        for an amount without a unit."""
         if isinstance(amount, Duration):
             return replace(self, trigger=AtTime(amount))
+        if not isinstance(amount, Events):
+            raise InvalidScenario(f"after({amount!r}) needs its unit, as in seconds(2) or events(500)")
         return self.at(Moment(Point.RECEIVED, Side.AFTER, taken=amount.count))
 
     def __str__(self) -> str:
