@@ -62,6 +62,8 @@ class SchemeDeployment:
         self._progress = Progress(tuple(self._specs.values()))
         self._current: dict[str, int] = {}
         self._node_of: dict[str, str] = {}
+        """Slice -> where its newest incarnation was started."""
+        self._newest: dict[str, int] = {}
         self._kept: dict[str, int] = {}
         self._driver_link: asyncio.StreamWriter | None = None
         self.server = RunServer(
@@ -194,7 +196,9 @@ class SchemeDeployment:
             self._kept[record.actor] = record.incarnation
 
     def _begun(self, node: str, message: Begun) -> None:
-        self._node_of[message.slice] = node
+        if message.incarnation >= self._newest.get(message.slice, 0):
+            self._newest[message.slice] = message.incarnation
+            self._node_of[message.slice] = node
 
     def _make_end(self, slice_id: str) -> Slice:
         spec = self._specs[slice_id]
