@@ -44,10 +44,17 @@ class Workload:
         return _batches(self, source)
 
     def _drawn(self, source: str) -> list[list[Event]]:
-        drawn = [
-            Event(source, seq, key, value if type(value) in PLAIN else carried(value), seq)
-            for seq, (key, value) in enumerate(self.draw(self.events, self.seed), start=1)
-        ]
+        """Raises InvalidScenario for what `draw` does wrong."""
+        drawn: list[Event] = []
+        try:
+            for seq, (key, value) in enumerate(self.draw(self.events, self.seed), start=1):
+                if not isinstance(key, str):
+                    raise TypeError(f"key {key!r} of event {seq} is not a str")
+                drawn.append(Event(source, seq, key, value if type(value) in PLAIN else carried(value), seq))
+        except Exception as error:
+            raise InvalidScenario(f"workload {self.name!r} cannot be drawn: {type(error).__name__}: {error}") from error
+        if len(drawn) != self.events:
+            raise InvalidScenario(f"workload {self.name!r} draws {len(drawn):,} events instead of {self.events:,}")
         return [drawn[i : i + self.batch] for i in range(0, len(drawn), self.batch)]
 
 
