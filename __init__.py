@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .faults.crash import crash
     from .harness.errors import StreamproofError
+    from .harness.exploration.counterexample import assert_survives
     from .harness.judging.guarantees import (
         Guarantee,
         at_least_once,
@@ -52,6 +53,7 @@ __all__ = [
     "Workload",
     "amnesia",
     "amnesia_recovery",
+    "assert_survives",
     "at_least_once",
     "at_most_once",
     "batch",
@@ -78,6 +80,7 @@ __all__ = [
 _NAMES = {
     "faults.crash": "crash",
     "harness.errors": "StreamproofError",
+    "harness.exploration.counterexample": "assert_survives",
     "harness.judging.guarantees": "Guarantee at_least_once at_most_once exactly_once exactly_once_output gap_recovery "
     "precise_recovery recovers_within rollback_recovery",
     "harness.model": "Edge Event Operator Output Partitioning Stage Topology",

@@ -79,7 +79,15 @@ class UnknownHistoryVersion(InvalidHistory):
 
 
 class ScenarioChanged(InvalidHistory):
-    """The code of a scenario is not what it was when its run was recorded."""
+    """The code of a scenario is not what it was when its run, or a counterexample of it, was recorded."""
+
+
+class InvalidCounterexample(UserMistake):
+    """A file cannot be replayed: it is no counterexample, or a damaged one."""
+
+
+class UnknownCounterexampleVersion(InvalidCounterexample):
+    """The counterexample was written by another version of the format."""
 
 
 class RunFolderInUse(UserMistake):

@@ -13,15 +13,38 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import entry_points
-from typing import Any
+from typing import Any, Protocol
 
 from .errors import InvalidScenario, NotImportable, StreamproofError, UnknownName
 from .injection import FaultKind
 from .judging.oracle import Oracle
+from .judging.verdicts import Anomaly
 from .library import Entry, entries
+from .model import Topology
+from .quantities import Events, events
 from .scenario import Scenario
+from .subject import SchemeSubject
 
 GROUP = "streamproof"
+MUTANT = "mutant:"
+"""Begins the origin of a scenario under a mutant: `mutant:NAME@SCENARIO`."""
+
+
+class Mutant(Protocol):
+    """A scheme that is broken on purpose, by one rule of its protocol."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def breaks(self) -> str:
+        """The rule, as the scheme keeps it."""
+
+    @property
+    def anomaly(self) -> Anomaly:
+        """What must be seen of it."""
+
+    def make(self, topology: Topology, checkpoint_every: Events) -> SchemeSubject: ...
 
 
 @dataclass(frozen=True)
@@ -72,11 +95,17 @@ class Registry:
     def scenarios(self) -> dict[str, Entry]:
         return self._entries("scenarios")
 
+    @cached_property
+    def mutants(self) -> dict[str, Mutant]:
+        return {mutant.name: mutant for mutant in self._load("mutants")}
+
     def scenario(self, name: str) -> Named:
-        """A scenario by its name in the library, or as `module:attribute`.
+        """A scenario by its name in the library, as `module:attribute`, or under a mutant as `mutant:NAME@SCENARIO`.
 
         Raises UnknownName, NotImportable, or InvalidScenario when what is there makes no scenario.
         """
+        if name.startswith(MUTANT):
+            return self._mutated(*name.removeprefix(MUTANT).partition("@")[::2])
         if ":" not in name:
             entry = self.scenarios.get(name)
             if entry is None:
@@ -86,6 +115,19 @@ class Registry:
         summary = (getattr(made, "__doc__", None) or "").strip().partition("\n")[0]
         attribute = name.rpartition(":")[2]
         return Named(attribute.replace("_", "-"), name, summary, _made(made, name))
+
+    def _mutated(self, name: str, origin: str) -> Named:
+        """The topology and the workload of a scenario under a mutant, judged against what the mutant claims."""
+        mutant = self.mutants.get(name)
+        if mutant is None:
+            raise UnknownName("mutant", name, sorted(self.mutants))
+        base = self.scenario(origin)
+        subject = base.scenario.subject
+        if not isinstance(subject, SchemeSubject) or subject.checkpoint_every is None:
+            raise InvalidScenario(f"{base.name} cannot be run under a mutant: it is no scheme that takes checkpoints")
+        mutated = mutant.make(subject.topology, events(subject.checkpoint_every))
+        scenario = Scenario(mutated, base.scenario.workload, deadline=base.scenario.deadline)
+        return Named(f"{name}@{base.name}", f"{MUTANT}{name}@{base.origin}", f"Breaks: {mutant.breaks}", scenario)
 
 
 def load(origin: str) -> Any:

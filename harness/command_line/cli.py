@@ -1,4 +1,4 @@
-"""The command line: `streamproof doctor | list | run | judge | reap`.
+"""The command line: `streamproof doctor | list | run | explore | replay | judge | reap`.
 
 Every command ends in an `ExitStatus`. What a user did wrong is said in one message on stderr, without a traceback; of a
 mistake of ours the traceback goes into a file. With `--json`, stdout carries one JSON document and nothing else.
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED: Final = 130
 SEED: Final = 7
+SCHEDULES: Final = 1_000
 LISTED: Final = ("scenarios", "schemes", "faults", "oracles")
 
 
@@ -192,6 +193,117 @@ def run(
     else:
         _show(end_of_run(finished.description, finished.history, finished.judgement, path))
     return finished.judgement.exit_status
+
+
+@app.command()
+def explore(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="SCENARIO",
+            help="A scenario's name, as `list` shows it, or module:attribute. Its own faults are left aside.",
+            autocompletion=_complete_scenario,
+            show_default=False,
+        ),
+    ] = None,
+    schedules: Annotated[
+        int | None, typer.Option(min=1, help="Schedules to try; 1000 unless told otherwise.", show_default=False)
+    ] = None,
+    seconds: Annotated[float | None, typer.Option(help="Seconds to search instead.", show_default=False)] = None,
+    seed: Annotated[int, typer.Option(help="What schedules are drawn from.")] = SEED,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; by default one a core.")] = None,
+    pairs: Annotated[
+        bool, typer.Option("--pairs", help="Also every pair of crashes, for at most 30 events; all, without a budget.")
+    ] = False,
+    events: Annotated[
+        int | None, typer.Option(min=1, help="Feed so many events, not as many as the scenario says.")
+    ] = None,
+    mutants: Annotated[
+        bool, typer.Option("--mutants", help="Search the mutants instead, on the scenario's topology and workload.")
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Where a counterexample goes; by default counterexample.json.", show_default=False),
+    ] = None,
+    as_json: Json = False,
+) -> ExitStatus:
+    """Search the simulator for crashes that break a scenario's claims, and shrink what is found."""
+    from ..exploration.search import Budget
+    from .exploring import (
+        MUTANTS_ON,
+        SearchLine,
+        end_of_search,
+        explore_mutants,
+        mutants_document,
+        mutants_table,
+        search_document,
+        with_events,
+    )
+    from .exploring import explore as explore_scenario
+
+    registry = _registry()
+    if schedules is None and seconds is None and not pairs:
+        schedules = SCHEDULES
+    budget = Budget(schedules, seconds)
+    cores = jobs or len(os.sched_getaffinity(0))
+    if mutants:
+        if pairs or output is not None:
+            raise typer.BadParameter("--mutants goes with neither --pairs nor --output")
+        names = list(registry.mutants)
+        tried = list(
+            explore_mutants(names, name or MUTANTS_ON, registry, budget, seed=seed, jobs=jobs or 1, events=events)
+        )
+        if as_json:
+            _write_json({"mutants": mutants_document(tried)})
+        else:
+            _show(mutants_table(tried))
+        lives = any(one.shrunk is None for one in tried)
+        return ExitStatus.VIOLATED if lives else ExitStatus.HOLDS
+    if name is None:
+        raise typer.BadParameter("name a scenario, or use --mutants")
+    named = with_events(registry.scenario(name), events)
+    with SearchLine(sys.stderr, budget) as line:
+        found = explore_scenario(
+            named, registry, budget, seed=seed, jobs=cores, pairs=pairs, output=output, show=line.show
+        )
+    if as_json:
+        _write_json(search_document(found))
+    else:
+        _show(end_of_search(found))
+    return found.exit_status
+
+
+@app.command()
+def replay(
+    file: Annotated[Path, typer.Argument(help="A counterexample that `explore` has saved.", show_default=False)],
+    cluster: Annotated[
+        str, typer.Option(help="simulated (exactly), or embedded.", autocompletion=_complete_cluster)
+    ] = "simulated",
+    folder: Annotated[
+        Path | None,
+        typer.Option(help="Where a run on embedded Spark is recorded; by default in runs/.", show_default=False),
+    ] = None,
+    as_json: Json = False,
+) -> ExitStatus:
+    """Run a counterexample again."""
+    from ..exploration.counterexample import load, scenario_of
+    from ..exploration.counterexample import replay as replay_file
+    from .clusters import make_cluster
+    from .exploring import end_of_replay, replay_document, replay_status
+    from .screen import place
+
+    registry = _registry()
+    scenario = scenario_of(file, load(file), registry)
+    chosen = make_cluster(cluster)
+    if not chosen.virtual_time:
+        _reap_silently()
+    with _progress(scenario, place(chosen.describe())) as line:
+        replayed = replay_file(file, chosen, registry=registry, folder=folder, show=line.show)
+    if as_json:
+        _write_json(replay_document(replayed))
+    else:
+        _show(end_of_replay(replayed))
+    return replay_status(replayed)
 
 
 @app.command()

@@ -1,0 +1,395 @@
+"""What `explore` and `replay` do and say, apart from their flags."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, TextIO
+
+import msgspec
+from rich.text import Text
+
+from ..errors import ExitStatus
+from ..exploration.bench import Bench
+from ..exploration.counterexample import Counterexample, Replayed, counterexample, save
+from ..exploration.plans import EveryPair, EverySingle, Plan, RandomSchedules
+from ..exploration.search import Budget, Findings, Violation, search
+from ..exploration.shrinking import Shrunk, shrink
+from ..judging.verdicts import Status
+from ..registry import MUTANT, Mutant, Named, Registry
+from ..scenario import Scenario
+
+MUTANTS_ON: Final = "trace.passive-replication"
+"""The scenario whose topology and workload the mutants get unless another is named."""
+_EVERY: Final = 0.1
+_CLEAR: Final = "\r\x1b[K"
+
+Show = Callable[[Findings], None]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A violation in its smallest form, in a file."""
+
+    violation: Violation
+    shrunk: Shrunk
+    file: Path
+    content: Counterexample
+
+
+@dataclass(frozen=True)
+class Explored:
+    """A search that has ended."""
+
+    named: Named
+    scenario: Scenario
+    """With the input that the search fed."""
+    bench: Bench
+    findings: Findings
+    kept: tuple[Kept, ...]
+    """One for each kind of violation."""
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        statuses = self.findings.statuses
+        if statuses[Status.VIOLATED]:
+            return ExitStatus.VIOLATED
+        if self.findings.essential or not statuses[Status.HOLDS]:
+            return ExitStatus.UNKNOWN
+        return ExitStatus.HOLDS
+
+
+def explore(
+    named: Named,
+    registry: Registry,
+    budget: Budget,
+    *,
+    seed: int,
+    jobs: int,
+    pairs: bool,
+    output: Path | None,
+    show: Show,
+) -> Explored:
+    """Search, shrink the first violation of each kind, and save it."""
+    bench = Bench(named.scenario, registry, seed=seed)
+    findings = search(bench, _plans(budget, seed, pairs), budget, jobs=jobs, origin=named.origin, show=show)
+    kept: list[Kept] = []
+    for violation in findings.first_of_each_kind():
+        shrunk = shrink(bench, violation.trial, violation.kind)
+        content = counterexample(named, violation, shrunk, named.scenario)
+        file = _file(output, len(kept))
+        save(file, content)
+        kept.append(Kept(violation, shrunk, file, content))
+    return Explored(named, bench.scenario, bench, findings, tuple(kept))
+
+
+def _plans(budget: Budget, seed: int, pairs: bool) -> list[Plan]:
+    """What can be enumerated, and random schedules in turn with it where a budget ends them."""
+    plans: list[Plan] = [EverySingle(), EveryPair()] if pairs else [EverySingle()]
+    return plans if budget == Budget() else [*plans, RandomSchedules(seed)]
+
+
+def _file(output: Path | None, place: int) -> Path:
+    """The named file, with a number for what is not the first; without a name, one that is not there yet."""
+    if output is not None:
+        return output if place == 0 else output.with_stem(f"{output.stem}-{place + 1}")
+    number = 1
+    while (path := Path(f"counterexample-{number}.json" if number > 1 else "counterexample.json")).exists():
+        number += 1
+    return path
+
+
+class SearchLine:
+    """One live line of `stream` while a search goes on; on a terminal only. Use it as a context manager."""
+
+    def __init__(self, stream: TextIO, budget: Budget) -> None:
+        self._stream = stream
+        self._budget = budget
+        self._shown = stream.isatty() and os.environ.get("TERM") != "dumb"
+        self._next = 0.0
+
+    def __enter__(self) -> SearchLine:
+        self._draw("starting the search")
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._draw("")
+
+    def show(self, findings: Findings) -> None:
+        if not self._shown or time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + _EVERY
+        parts = [f"{findings.tried:,} schedules"]
+        if self._budget.schedules is not None:
+            parts[0] = f"{findings.tried:,} of {self._budget.schedules:,} schedules"
+        if self._budget.seconds is not None:
+            parts.append(f"{max(0.0, self._budget.seconds - findings.seconds):.0f} s left")
+        parts += [f"{findings.statuses[status]:,} {status}" for status in Status]
+        self._draw(" · ".join(parts))
+
+    def _draw(self, text: str) -> None:
+        if self._shown:
+            try:
+                self._stream.write(_CLEAR + text[: max(0, shutil.get_terminal_size().columns - 1)])
+                self._stream.flush()
+            except OSError:
+                self._shown = False
+
+
+# Mutants
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What became of one mutant."""
+
+    mutant: Mutant
+    schedules: int
+    """Tried until it was found, or in all."""
+    shrunk: Shrunk | None
+    """None: it lives."""
+
+
+def explore_mutants(
+    names: Sequence[str], on: str, registry: Registry, budget: Budget, *, seed: int, jobs: int, events: int | None
+) -> Iterator[Tried]:
+    """Search under each mutant for the anomaly that it must show."""
+    for name in names:
+        named = with_events(registry.scenario(f"{MUTANT}{name}@{on}"), events)
+        mutant = registry.mutants[name]
+        bench = Bench(named.scenario, registry, seed=seed)
+
+        def caught(violation: Violation, wanted: str = str(mutant.anomaly)) -> bool:
+            return violation.kind.anomaly == wanted
+
+        plans = _plans(budget, seed, pairs=False)
+        found = search(bench, plans, budget, jobs=jobs, origin=named.origin, until=caught)
+        if found.interrupted:
+            raise KeyboardInterrupt
+        first = next(filter(caught, found.violations), None)
+        shrunk = None if first is None else shrink(bench, first.trial, first.kind)
+        yield Tried(mutant, found.tried if first is None else first.number, shrunk)
+
+
+def with_events(named: Named, events: int | None) -> Named:
+    """The same scenario with so much input. Raises InvalidScenario."""
+    if events is None:
+        return named
+    from ..exploration.bench import resized
+
+    scenario = named.scenario
+    workload = scenario.workload
+    return Named(
+        named.name, named.origin, named.summary, resized(scenario, events, min(workload.batch, max(1, events)))
+    )
+
+
+def mutants_table(tried: Sequence[Tried]) -> Iterator[Text]:
+    """What `explore --mutants` says."""
+    name = max((len(one.mutant.name) for one in tried), default=0)
+    anomaly = max((len(one.mutant.anomaly) for one in tried), default=0)
+    head = f"  {'mutant':<{name}}  {'must show':<{anomaly}}  found  schedules  faults  events  breaks"
+    yield Text(head, "bold")
+    for one in tried:
+        shrunk = one.shrunk
+        faults = "" if shrunk is None else str(len(shrunk.trial.schedule))
+        events = "" if shrunk is None else str(shrunk.events)
+        yield Text.assemble(
+            f"  {one.mutant.name:<{name}}  {one.mutant.anomaly:<{anomaly}}  ",
+            ("no   ", "bold red") if shrunk is None else ("yes  ", "green"),
+            f"  {one.schedules:>9,}  {faults:>6}  {events:>6}  {one.mutant.breaks}",
+        )
+    yield Text()
+    lives = sum(one.shrunk is None for one in tried)
+    yield Text(f"  {len(tried)} mutants, {len(tried) - lives} found" + (f", {lives} live" if lives else ""))
+
+
+def mutants_document(tried: Sequence[Tried]) -> list[dict[str, Any]]:
+    return [
+        {
+            "mutant": one.mutant.name,
+            "breaks": one.mutant.breaks,
+            "anomaly": str(one.mutant.anomaly),
+            "found": one.shrunk is not None,
+            "schedules": one.schedules,
+            "shrunk": None
+            if one.shrunk is None
+            else {"events": one.shrunk.events, "faults": [str(fault) for fault in one.shrunk.trial.schedule]},
+        }
+        for one in tried
+    ]
+
+
+# What is said
+
+
+def end_of_search(explored: Explored) -> Iterator[Text]:
+    """The screen after a search."""
+    for kept in explored.kept:
+        yield from _kept(kept, explored.findings)
+    findings, scenario = explored.findings, explored.scenario
+    yield Text.assemble(
+        (f"{scenario.subject.name} under {scenario.subject.kind}", "bold"),
+        f"     simulator, {len(explored.bench.cluster.nodes)} nodes · {scenario.workload.events:,} events of "
+        f"{scenario.workload.name} · seed {explored.bench.seed}",
+    )
+    yield Text()
+    rate = findings.tried / findings.seconds if findings.seconds else 0
+    ended = ", interrupted" if findings.interrupted else ", all there are" if findings.exhausted else ""
+    cores = f"{findings.jobs} {'jobs' if findings.jobs > 1 else 'job'}"
+    yield _row("schedules", f"{findings.tried:,}{ended}, in {findings.seconds:.1f} s on {cores} ({rate:,.0f}/s)")
+    yield _row("claims", ", ".join(map(str, explored.bench.claims)))
+    yield _row("verdicts", ", ".join(f"{findings.statuses[status]:,} {status}" for status in Status))
+    for kind, count in findings.kinds.most_common():
+        yield _row("violated", f"{count:,} × {kind.guarantee}: {kind.anomaly}", "red")
+    for reason, count in findings.reasons.most_common():
+        yield _row("unknown", f"{count:,} × {reason}", "yellow")
+    for guarantee in explored.bench.not_judged:
+        yield _row("not judged", f"{guarantee}: the simulator has no real clock")
+    beyond = f", and {findings.beyond:,} others, in recoveries" if findings.beyond else ""
+    yield _row(
+        "struck", f"{findings.covered:,} of the {len(findings.addresses):,} addresses of a run without failures{beyond}"
+    )
+    if findings.bound is not None:
+        yield _row(
+            "bound",
+            f"none of {findings.random_held:,} random schedules whose faults bit violates: at most "
+            f"{percent(findings.bound)} of such schedules do, with 95 % confidence",
+        )
+
+
+def percent(share: float) -> str:
+    return f"{share * 100:.2g} %"
+
+
+def _row(label: str, text: str, style: str = "") -> Text:
+    return Text.assemble(f"  {label:<11}", (text, style))
+
+
+def _kept(kept: Kept, findings: Findings) -> Iterator[Text]:
+    content = kept.content
+    faults, events = content.found["faults"], content.found["events"]
+    yield Text.assemble(
+        ("VIOLATED", "bold red"),
+        f"   {content.guarantee}: {content.anomaly}, found at schedule {kept.violation.number:,}, shrunk from "
+        f"{_count(faults, 'fault')} and {_count(events, 'event')} to",
+    )
+    yield Text()
+    schedule = kept.shrunk.trial.schedule
+    width = max(len(" and ".join(fault.targets)) for fault in schedule)
+    for number, fault in enumerate(schedule, start=1):
+        yield Text(f"  {number}  {fault.kind} {' and '.join(fault.targets):<{width}}   {fault.trigger}")
+    yield Text()
+    if content.evidence:
+        yield Text(f"  {content.evidence}")
+    yield Text.assemble(
+        f"  with {_count(content.workload['events'], 'event')}. ",
+        f"streamproof replay {shlex.quote(str(kept.file))}",
+        ("  (also with --cluster embedded)", "dim"),
+    )
+    yield Text()
+
+
+def _count(amount: int, what: str) -> str:
+    return f"{amount:,} {what}" if amount == 1 else f"{amount:,} {what}s"
+
+
+def search_document(explored: Explored) -> dict[str, Any]:
+    """What `explore --json` prints."""
+    findings = explored.findings
+    return {
+        "scenario": explored.named.name,
+        "origin": explored.named.origin,
+        "seed": explored.bench.seed,
+        "events": explored.scenario.workload.events,
+        "claims": [str(guarantee) for guarantee in explored.bench.claims],
+        "not_judged": [str(guarantee) for guarantee in explored.bench.not_judged],
+        "schedules": findings.tried,
+        "exhausted": findings.exhausted,
+        "interrupted": findings.interrupted,
+        "seconds": round(findings.seconds, 3),
+        "jobs": findings.jobs,
+        "verdicts": {str(status): findings.statuses[status] for status in Status},
+        "violated": [
+            {"guarantee": kind.guarantee, "anomaly": kind.anomaly, "schedules": count}
+            for kind, count in findings.kinds.most_common()
+        ],
+        "unknown": dict(findings.reasons.most_common()),
+        "addresses": {"exist": len(findings.addresses), "struck": findings.covered, "beyond": findings.beyond},
+        "random": {
+            "held": findings.random_held,
+            "violated": findings.random_violated,
+            "at_most": findings.bound,
+            "confidence": 0.95,
+        },
+        "counterexamples": [
+            {"file": str(kept.file), "runs": kept.shrunk.runs, **msgspec.to_builtins(kept.content)}
+            for kept in explored.kept
+        ],
+        "exit_status": int(explored.exit_status),
+    }
+
+
+def replay_status(replayed: Replayed) -> ExitStatus:
+    return {
+        Status.VIOLATED: ExitStatus.VIOLATED,
+        Status.UNKNOWN: ExitStatus.UNKNOWN,
+        Status.HOLDS: ExitStatus.HOLDS,
+    }[replayed.verdict.status]
+
+
+def end_of_replay(replayed: Replayed) -> Iterator[Text]:
+    """The screen after a replay."""
+    found, verdict = replayed.counterexample, replayed.verdict
+    scenario = replayed.scenario
+    yield Text.assemble(
+        (f"{scenario.subject.name} under {scenario.subject.kind}", "bold"),
+        f"     {replayed.cluster} · {_count(scenario.workload.events, 'event')} of {scenario.workload.name} · "
+        f"seed {found.seed}",
+    )
+    yield Text()
+    for number, fault in enumerate(scenario.faults, start=1):
+        yield _row(f"fault {number}", str(fault))
+    styles = {Status.HOLDS: "bold green", Status.VIOLATED: "bold red", Status.UNKNOWN: "bold yellow"}
+    line = Text.assemble(f"  {verdict.guarantee}   ", (str(verdict.status), styles[verdict.status]))
+    yield line.append(f"   {verdict.reason or verdict.summary}")
+    for tally in verdict.anomalies:
+        for piece in tally.sample[:3]:
+            yield Text(f"      {tally.anomaly}: {piece.where}: {piece.what}")
+    yield Text()
+    yield Text(f"  {_compared(replayed)}")
+    if replayed.folder is not None:
+        yield Text(f"  run {replayed.folder}")
+
+
+def _compared(replayed: Replayed) -> str:
+    found = replayed.counterexample
+    if replayed.exact:
+        return "the very history that was found"
+    if replayed.reproduced:
+        return f"{found.anomaly} as it was found" + (
+            "" if replayed.cluster != "simulated" else ", in another history: the code has changed since"
+        )
+    return f"{found.guarantee} was violated by {found.anomaly} when it was found, and is not so now"
+
+
+def replay_document(replayed: Replayed) -> dict[str, Any]:
+    """What `replay --json` prints."""
+    found = replayed.counterexample
+    return {
+        "scenario": found.scenario,
+        "cluster": replayed.cluster,
+        "verdict": msgspec.to_builtins(replayed.verdict),
+        "expected": {"guarantee": found.guarantee, "anomaly": found.anomaly},
+        "reproduced": replayed.reproduced,
+        "exact": replayed.exact,
+        "digest": replayed.judgement.digest,
+        "folder": None if replayed.folder is None else str(replayed.folder),
+        "exit_status": int(replay_status(replayed)),
+    }

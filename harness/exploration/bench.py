@@ -1,0 +1,169 @@
+"""Where schedules are tried: one scenario in one simulated world, judged against its claims and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+from ..census import Reached, census
+from ..cluster import Run
+from ..errors import InvalidOperator, InvalidScenario
+from ..judging.guarantees import Guarantee
+from ..judging.oracle import Case, judge
+from ..judging.verdicts import Anomaly, Status, Verdict
+from ..recording.history import FaultMissed, History
+from ..recording.recorder import MemoryRecorder
+from ..registry import Registry
+from ..scenario import Scenario, check
+from ..schedule import Fault, Schedule
+from ..simulated.cluster import SimulatedCluster
+from ..simulated.world import SimulationOptions
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One schedule, and the seed of the simulated world that it is tried in."""
+
+    schedule: Schedule
+    seed: int
+    random: bool = False
+    """Whether it was drawn at random, so that it counts for the bound on what was not seen."""
+
+
+class Kind(NamedTuple):
+    """In which way a claim is violated. Two violations of one kind are taken for the same one."""
+
+    guarantee: str
+    anomaly: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one trial: no more than a search has to remember."""
+
+    status: Status
+    struck: tuple[str, ...]
+    """The addresses at which faults struck."""
+    kind: Kind | None = None
+    """Of the first claim that is violated."""
+    reason: str = ""
+    """Why it is UNKNOWN, without the names that differ from one schedule to the next."""
+    essential: bool = False
+    """Whether it is UNKNOWN for another reason than a fault that did not come or harmed nobody."""
+
+
+class Bench:
+    """Reuse it: what does not depend on the schedule is worked out once. The scenario's own faults are left aside.
+
+    Raises InvalidScenario where nothing is left to judge, Unsupported for what the simulator cannot run.
+    """
+
+    def __init__(
+        self, scenario: Scenario, registry: Registry, *, seed: int, options: SimulationOptions | None = None
+    ) -> None:
+        self.scenario = replace(scenario, faults=(), breaks=())
+        self.registry = registry
+        self.seed = seed
+        self.cluster = SimulatedCluster(options)
+        self.cluster.check(scenario)
+        timed = [g for g in scenario.claimed if g.name in registry.oracles and registry.oracles[g.name].bound]
+        self.not_judged: tuple[Guarantee, ...] = tuple(timed)
+        """The claims on time, which is not real in the simulator."""
+        self.claims: tuple[Guarantee, ...] = tuple(g for g in scenario.claimed if g not in timed)
+        if not self.claims:
+            raise InvalidScenario(f"{scenario.subject.name} claims nothing that the simulator can judge")
+        check(self.scenario, self.cluster.nodes, registry.faults, registry.oracles)
+
+    @property
+    def actors(self) -> tuple[str, ...]:
+        return tuple(self.scenario.subject.actors)
+
+    @cached_property
+    def calm(self) -> tuple[Reached, ...]:
+        """The addresses of the run without failures at which an actor can be struck."""
+        return self.reached((), self.seed)
+
+    def reached(self, schedule: Schedule, seed: int) -> tuple[Reached, ...]:
+        """The addresses of the run under a schedule at which an actor can be struck."""
+        kinds, options = self.registry.faults, self.cluster.options
+        found = census(self.scenario, kinds, seed=seed, schedule=schedule, options=options)
+        actors = set(self.actors)
+        return tuple(reached for reached in found if reached.address.actor in actors)
+
+    def with_input(self, events: int, batch: int) -> Bench:
+        """The same bench for another amount of input."""
+        return Bench(resized(self.scenario, events, batch), self.registry, seed=self.seed, options=self.cluster.options)
+
+    def run(self, schedule: Schedule, seed: int) -> History:
+        """Raises InvalidOperator when the user's code fails."""
+        recorder = MemoryRecorder()
+        scenario = replace(self.scenario, faults=schedule)
+        with self.cluster.deploy(Run("explored", scenario, seed, recorder, self.registry.faults, None)) as deployment:
+            deployment.prepare()
+            deployment.start()
+            deployment.drained(scenario.deadline)
+            deployment.stop()
+        return recorder.history()
+
+    def judge(self, history: History) -> tuple[Verdict, ...]:
+        """Of the claims."""
+        return self._judge(history)[0]
+
+    def _judge(self, history: History) -> tuple[tuple[Verdict, ...], str]:
+        """The verdicts, and why the faults prove nothing where they do not."""
+        subject = self.scenario.subject
+        collation = subject.collate(history)
+        case = Case(history, collation, subject.checkpoint_every, virtual_time=True)
+        return tuple(judge(case, self.claims, self.registry.oracles)), collation.unproven
+
+    def attempt(self, trial: Trial) -> Outcome:
+        """Raises InvalidOperator, with the schedule, when the user's code fails under it."""
+        try:
+            history = self.run(trial.schedule, trial.seed)
+        except InvalidOperator as error:
+            story = "; ".join(map(str, trial.schedule))
+            raise InvalidOperator(f"{error}\nThis was under seed {trial.seed} and the schedule: {story}") from error
+        verdicts, unproven = self._judge(history)
+        struck = tuple(entry.address for entry in history.struck() if entry.address is not None)
+        kind = kind_of(verdicts)
+        if kind is not None:
+            return Outcome(Status.VIOLATED, struck, kind)
+        unclear = [verdict.reason for verdict in verdicts if verdict.status is Status.UNKNOWN]
+        if not unclear:
+            return Outcome(Status.HOLDS, struck)
+        essential = [reason for reason in unclear if reason != unproven]
+        if essential:
+            return Outcome(Status.UNKNOWN, struck, reason=essential[0], essential=True)
+        return Outcome(Status.UNKNOWN, struck, reason=_in_general(history))
+
+
+def kind_of(verdicts: Sequence[Verdict]) -> Kind | None:
+    """In which way the first violated claim is violated; None when none is."""
+    for verdict in verdicts:
+        if verdict.status is Status.VIOLATED:
+            anomaly: Anomaly = verdict.anomalies[0].anomaly
+            return Kind(str(verdict.guarantee), str(anomaly))
+    return None
+
+
+def resized(scenario: Scenario, events: int, batch: int) -> Scenario:
+    return replace(scenario, workload=replace(scenario.workload, events=events, batch=batch))
+
+
+def crash(targets: Sequence[str]) -> Fault:
+    """A crash that has no trigger yet."""
+    return Fault("crash", tuple(targets))
+
+
+def _in_general(history: History) -> str:
+    """Why the faults of a history prove nothing, without names."""
+    if any(isinstance(entry, FaultMissed) for entry in history.timeline):
+        return "a trigger never came"
+    for entry in history.struck():
+        if not entry.bite.bit:
+            if entry.bite.node is None:
+                return "a target ran nowhere when it was struck"
+            return "all input had been processed when a fault struck"
+    return "the faults are not proven"

@@ -1,0 +1,322 @@
+"""A schedule that breaks a claim, as a file: in crash addresses, so that every cluster can run it.
+
+The file names the scenario and does not hold its code. It says what the code must still be for the addresses to mean
+the same: the subject's name, slices and edges, and the workload.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from ..addresses import Address, Moment
+from ..cluster import Cluster, Live
+from ..errors import (
+    InvalidCounterexample,
+    InvalidScenario,
+    ScenarioChanged,
+    UnknownCounterexampleVersion,
+    Unsupported,
+)
+from ..judging.guarantees import Guarantee
+from ..judging.judgement import Judgement
+from ..judging.verdicts import Evidence, Status, Verdict
+from ..manager import Manager, NodeJoined
+from ..model import Topology
+from ..quantities import Duration
+from ..recording.folder import write_json
+from ..recording.history import History
+from ..registry import Named, Registry
+from ..running import check_scenario, run_in_memory, run_named
+from ..scenario import Scenario
+from ..schedule import AtTime, Fault
+from ..simulated.cluster import SimulatedCluster
+from ..simulated.world import SimulationOptions
+from ..subject import SchemeSubject
+from .bench import Kind, resized
+from .search import Violation
+from .shrinking import Shrunk
+
+VERSION: Final = 1
+
+
+class SavedFault(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A fault, and when: at an address, else so many microseconds after the start, or at a moment."""
+
+    kind: str
+    targets: tuple[str, ...]
+    address: str | None = None
+    after: int | None = None
+    moment: Moment | None = None
+
+    @classmethod
+    def of(cls, fault: Fault) -> SavedFault:
+        trigger = fault.trigger
+        if isinstance(trigger, AtTime):
+            return cls(fault.kind, fault.targets, after=trigger.after.micros)
+        assert trigger is not None
+        address = _address(trigger)
+        if address is not None:
+            return cls(fault.kind, fault.targets, address=str(address))
+        return cls(fault.kind, fault.targets, moment=trigger)
+
+    def fault(self) -> Fault:
+        """Raises InvalidScenario for what is no address."""
+        if self.address is not None:
+            return Fault(self.kind, self.targets, Moment.exactly(Address.parse(self.address)))
+        if self.after is not None:
+            return Fault(self.kind, self.targets, AtTime(Duration(self.after)))
+        if self.moment is None:
+            raise InvalidScenario(f"the {self.kind} of {' and '.join(self.targets)} has no trigger")
+        return Fault(self.kind, self.targets, self.moment)
+
+
+def _address(moment: Moment) -> Address | None:
+    """The one address that a moment matches; None if there may be several."""
+    if moment.actor is None or moment.incarnation is None or moment.key is None or moment.recovering or moment.taken:
+        return None
+    return Address(moment.actor, moment.incarnation, moment.point, moment.key, moment.side)
+
+
+class Counterexample(msgspec.Struct, frozen=True):
+    """What the file holds."""
+
+    version: int
+    scenario: str
+    origin: str | None
+    """What `streamproof explore` was given; None where the scenario existed in one process only."""
+    subject: dict[str, Any]
+    """Its name, slices and edges."""
+    workload: dict[str, Any]
+    """Its name and seed, and how much of it is fed: the events, and how many make a batch."""
+    seed: int
+    """Of the simulated world."""
+    world: dict[str, Any]
+    """How its machines behave."""
+    placement: dict[str, list[str]]
+    """Node -> the slices that it runs before the first fault; they die with it."""
+    faults: tuple[SavedFault, ...]
+    guarantee: str
+    anomaly: str
+    """The first in which the violation shows."""
+    evidence: str
+    digest: str
+    """Of the history in the simulator."""
+    found: dict[str, int]
+    """At which schedule of the search, and the faults and events that it had."""
+
+    @property
+    def kind(self) -> Kind:
+        return Kind(self.guarantee, self.anomaly)
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What came of running a counterexample again."""
+
+    counterexample: Counterexample
+    scenario: Scenario
+    """As it was run: with the input and the faults of the file."""
+    cluster: str
+    judgement: Judgement
+    history: History
+    folder: Path | None
+    """Of the run, on a real cluster."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """On the guarantee that was violated."""
+        return next(v for v in self.judgement.verdicts if str(v.guarantee) == self.counterexample.guarantee)
+
+    @property
+    def reproduced(self) -> bool:
+        """Whether the guarantee is violated again, in the same way."""
+        anomalies = {str(tally.anomaly) for tally in self.verdict.anomalies}
+        return self.verdict.status is Status.VIOLATED and self.counterexample.anomaly in anomalies
+
+    @property
+    def exact(self) -> bool:
+        """Whether the history is the very one that was found: in the simulator, as long as the code is what it was."""
+        return self.judgement.digest == self.counterexample.digest
+
+
+def counterexample(named: Named, violation: Violation, shrunk: Shrunk, found_with: Scenario) -> Counterexample:
+    """What is to be kept of a violation, found with one amount of input and shrunk to another."""
+    bench = shrunk.bench
+    scenario = replace(bench.scenario, faults=shrunk.trial.schedule)
+    kinds, oracles = bench.registry.faults, bench.registry.oracles
+    history, judgement = run_in_memory(scenario, bench.cluster, kinds, oracles, seed=shrunk.trial.seed)
+    verdict = next(v for v in judgement.verdicts if str(v.guarantee) == shrunk.kind.guarantee)
+    workload = scenario.workload
+    return Counterexample(
+        version=VERSION,
+        scenario=named.name,
+        origin=named.origin or None,
+        subject=_shape(scenario),
+        workload={"name": workload.name, "seed": workload.seed, "events": workload.events, "batch": workload.batch},
+        seed=shrunk.trial.seed,
+        world=asdict(bench.cluster.options),
+        placement=_placement(scenario, bench.cluster.nodes),
+        faults=tuple(SavedFault.of(fault) for fault in shrunk.trial.schedule),
+        guarantee=shrunk.kind.guarantee,
+        anomaly=shrunk.kind.anomaly,
+        evidence=_said(verdict.anomalies[0].sample[0]) if verdict.anomalies[0].sample else "",
+        digest=history.digest(),
+        found={
+            "schedule": violation.number,
+            "faults": len(violation.trial.schedule),
+            "events": found_with.workload.events,
+        },
+    )
+
+
+def _said(piece: Evidence) -> str:
+    return f"{piece.where}: {piece.what}"
+
+
+def _shape(scenario: Scenario) -> dict[str, Any]:
+    """What addresses speak of. What the slices do is left out: that is what a repair changes."""
+    described = scenario.subject.describe()
+    return {name: described.get(name) for name in ("name", "slices", "edges")}
+
+
+def _placement(scenario: Scenario, nodes: tuple[str, ...]) -> dict[str, list[str]]:
+    """As the manager decides it once every node has joined."""
+    assert isinstance(scenario.subject, SchemeSubject)
+    topology: Topology = scenario.subject.topology
+    manager = Manager(topology.operator_slices, len(nodes))
+    for node in nodes:
+        manager.on(NodeJoined(node))
+    return {node: [s for s, at in manager.node_of.items() if at == node] for node in nodes}
+
+
+def save(path: Path, found: Counterexample) -> None:
+    """Raises StorageFailed."""
+    write_json(path, found)
+
+
+def load(path: Path) -> Counterexample:
+    """Raises InvalidCounterexample for what is none, UnknownCounterexampleVersion for one of another version."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InvalidCounterexample(f"{path} cannot be read: {error.strerror}") from error
+    try:
+        found = msgspec.json.decode(content)
+        if not isinstance(found, dict) or "version" not in found or "faults" not in found:
+            raise InvalidCounterexample(f"{path} is not a counterexample; `streamproof explore` writes them")
+        if found["version"] != VERSION:
+            raise UnknownCounterexampleVersion(
+                f"{path} has version {found['version']!r}; this streamproof reads version {VERSION}"
+            )
+        read = msgspec.convert(found, Counterexample)
+        for fault in read.faults:
+            fault.fault()
+    except (msgspec.MsgspecError, InvalidScenario) as error:
+        raise InvalidCounterexample(f"{path} is damaged: {error}") from error
+    return read
+
+
+def scenario_of(path: Path, found: Counterexample, registry: Registry, scenario: Scenario | None = None) -> Scenario:
+    """The scenario with the input and the faults of the file; `scenario` where the registry does not know it.
+
+    Raises ScenarioChanged where the addresses would mean something else by now.
+    """
+    if scenario is None:
+        if found.origin is None:
+            raise InvalidCounterexample(
+                f"{path} is of a scenario that was made in a program and has no name; hand over the scenario itself"
+            )
+        scenario = registry.scenario(found.origin).scenario
+    workload = scenario.workload
+    try:
+        now = resized(scenario, found.workload["events"], found.workload["batch"])
+        then = (found.workload["name"], found.workload["seed"])
+    except KeyError as error:
+        raise InvalidCounterexample(f"{path} is damaged: its workload has no {error}") from error
+    for what, is_now, was in (
+        ("subject", _shape(scenario), found.subject),
+        ("workload", (workload.name, workload.seed), then),
+    ):
+        if is_now != was:
+            raise ScenarioChanged(
+                f"{path} is of another scenario: its {what} was {was}, and that of "
+                f"{found.origin or 'the one given'} is {is_now}"
+            )
+    faults = tuple(fault.fault() for fault in found.faults)
+    return replace(now, faults=faults, breaks=(), claims=_claims(path, found, scenario))
+
+
+def _claims(path: Path, found: Counterexample, scenario: Scenario) -> list[Guarantee]:
+    """The claim that broke, by itself."""
+    claims = [guarantee for guarantee in scenario.claimed if str(guarantee) == found.guarantee]
+    if not claims:
+        stated = ", ".join(map(str, scenario.claimed)) or "nothing"
+        raise ScenarioChanged(f"{path} breaks {found.guarantee}, which is not claimed any more; claimed: {stated}")
+    return claims
+
+
+def simulated(found: Counterexample) -> SimulatedCluster:
+    """The world that it was found in. Raises InvalidCounterexample."""
+    try:
+        return SimulatedCluster(msgspec.convert(found.world, SimulationOptions))
+    except msgspec.ValidationError as error:
+        raise InvalidCounterexample(f"the simulated world of the counterexample cannot be made: {error}") from error
+
+
+def replay(
+    path: Path,
+    cluster: Cluster | None = None,
+    *,
+    registry: Registry | None = None,
+    scenario: Scenario | None = None,
+    folder: Path | None = None,
+    show: Callable[[Live], None] = lambda live: None,
+) -> Replayed:
+    """Run a counterexample again: without a cluster in the simulator, exactly; else on that cluster, through the same
+    addresses, into a folder of its own.
+
+    Raises InvalidCounterexample, ScenarioChanged, and Unsupported for a cluster that places the slices otherwise.
+    """
+    registry = registry or Registry()
+    found = load(path)
+    planned = scenario_of(path, found, registry, scenario)
+    if cluster is None or cluster.name == "simulated":
+        world = simulated(found)
+        check_scenario(planned, world, registry)
+        history, judgement = run_in_memory(planned, world, registry.faults, registry.oracles, seed=found.seed)
+        return Replayed(found, planned, world.name, judgement, history, None)
+    if _placement(planned, cluster.nodes) != found.placement:
+        raise Unsupported(
+            f"{path} was found with the slices on nodes so: {_placed(found.placement)}; {cluster.name} with "
+            f"{len(cluster.nodes)} nodes places them otherwise"
+        )
+    named = Named(found.scenario, found.origin or "", "", planned)
+    finished = run_named(named, cluster, registry, seed=found.seed, folder=folder, show=show)
+    return Replayed(found, planned, cluster.name, finished.judgement, finished.history, finished.folder)
+
+
+def _placed(placement: Mapping[str, list[str]]) -> str:
+    return ", ".join(f"{node} {' and '.join(slices) or 'nothing'}" for node, slices in placement.items())
+
+
+def assert_survives(path: str | Path, *, cluster: Cluster | None = None, scenario: Scenario | None = None) -> None:
+    """A regression test in one line: what once broke the claim does so no more.
+
+    Raises AssertionError when the claim is violated, and also when it cannot be said to hold, as when the addresses of
+    the file are not passed any more.
+    """
+    replayed = replay(Path(path), cluster, scenario=scenario)
+    verdict = replayed.verdict
+    if verdict.status is Status.HOLDS:
+        return
+    schedule = "; ".join(map(str, replayed.scenario.faults))
+    story = [f"{verdict.guarantee} is {verdict.status} under: {schedule}"]
+    if verdict.reason:
+        story.append(f"{verdict.reason}. The counterexample may be out of date; explore again")
+    story += [f"{tally}: {_said(piece)}" for tally in verdict.anomalies for piece in tally.sample[:3]]
+    raise AssertionError("\n".join(story))

@@ -1,0 +1,166 @@
+"""Schedules as data: every single crash, every pair, and random ones from a seed.
+
+A plan is numbered pieces of work, each of which gives trials. What a piece gives depends on its number, the scenario
+and the seed alone, so that it can be worked out anywhere and in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Protocol
+
+from ..addresses import Moment, Point, Side
+from ..census import Reached
+from ..errors import InvalidScenario
+from ..quantities import Duration, Events
+from ..schedule import Fault, Schedule
+from .bench import Bench, Trial, crash
+
+PAIRS_UP_TO = 30
+"""Events of an input for which every pair of crashes can be tried: their number grows with the square of it."""
+
+_LEAVES = frozenset({(Point.SEND_ISSUED, Side.BEFORE), (Point.CHECKPOINT_DURABLE, Side.BEFORE)})
+"""What comes right after one of these leaves the node: a message, or a checkpoint that is durable from then on."""
+
+
+class Plan(Protocol):
+    def pieces(self, bench: Bench) -> Iterator[int]:
+        """The numbers of its pieces, in the order in which they are tried."""
+
+    def trials(self, bench: Bench, piece: int) -> Iterator[Trial]: ...
+
+
+def distinct(reached: Sequence[Reached]) -> list[Reached]:
+    """The addresses that leave different worlds behind when their actor's node dies there.
+
+    Of addresses that one actor passes in one step of the world, one after the other, a later one is left out unless
+    something has left the node since the one before: a message was handed over, or a checkpoint became durable. What
+    else happens in between is in the node's memory, which dies with it. So to die before a message is taken, after it
+    is taken, before its first consequence is sent, and after a checkpoint was handed to a store that has not written
+    it, are one and the same.
+    """
+    found: list[Reached] = []
+    previous: dict[str, Reached] = {}
+    for one in reached:
+        actor = one.address.actor
+        before = previous.get(actor)
+        if (
+            before is None
+            or before.step != one.step
+            or before.address.incarnation != one.address.incarnation
+            or (before.address.point, before.address.side) in _LEAVES
+        ):
+            found.append(one)
+        previous[actor] = one
+    return found
+
+
+def crash_at(reached: Reached, targets: Sequence[str] = ()) -> Fault:
+    """A crash of the node that is at an address, or of others while it is there."""
+    return crash(targets or (reached.address.actor,)).at(Moment.exactly(reached.address))
+
+
+@dataclass(frozen=True)
+class EverySingle:
+    """At every address of the run without failures, the node of the actor that passes it dies."""
+
+    def pieces(self, bench: Bench) -> Iterator[int]:
+        """In an order drawn from the seed, so that a search which ends early has looked everywhere."""
+        yield from _shuffled(len(bench.calm), bench.seed)
+
+    def trials(self, bench: Bench, piece: int) -> Iterator[Trial]:
+        yield Trial((crash_at(bench.calm[piece]),), bench.seed)
+
+
+@dataclass(frozen=True)
+class EveryPair:
+    """Two crashes: the first at every address of the run without failures, the second at every address that is passed
+    once the first has struck, both without those that leave the same world behind (see `distinct`)."""
+
+    def pieces(self, bench: Bench) -> Iterator[int]:
+        """Raises InvalidScenario for an input that is too long."""
+        events = bench.scenario.workload.events
+        if events > PAIRS_UP_TO:
+            raise InvalidScenario(
+                f"every pair of crashes can be tried for at most {PAIRS_UP_TO} events, not {events:,}; shorten the "
+                f"input, as with --events {PAIRS_UP_TO}"
+            )
+        yield from _shuffled(len(distinct(bench.calm)), bench.seed)
+
+    def trials(self, bench: Bench, piece: int) -> Iterator[Trial]:
+        first = crash_at(distinct(bench.calm)[piece])
+        later = [reached for reached in bench.reached((first,), bench.seed) if reached.after]
+        for reached in distinct(later):
+            yield Trial((first, crash_at(reached)), bench.seed)
+
+
+@dataclass(frozen=True)
+class RandomSchedules:
+    """One to `most` crashes each, each of one node or of several at the same time.
+
+    When: mostly at an address that the run passes once the crashes before have struck, so that a recovery is hit; else
+    at any address, at a time, or after a number of events. Each is drawn, and run, by itself from its number and the
+    seed: in a simulated world of its own, and independently of all others.
+    """
+
+    seed: int
+    count: int | None = None
+    """None: without end."""
+    most: int = 3
+
+    def pieces(self, bench: Bench) -> Iterator[int]:
+        number = 0
+        while self.count is None or number < self.count:
+            yield number
+            number += 1
+
+    def trials(self, bench: Bench, piece: int) -> Iterator[Trial]:
+        random = Random(f"{self.seed}/{piece}")
+        world = random.getrandbits(32)
+        schedule: Schedule = ()
+        for _ in range(min(self.most, random.choice((1, 1, 2, 2, 3)))):
+            schedule = (*schedule, self._drawn(bench, schedule, world, random))
+        yield Trial(schedule, world, random=True)
+
+    def _drawn(self, bench: Bench, before: Schedule, world: int, random: Random) -> Fault:
+        actors = bench.actors
+        many = random.choice((1, 1, 1, 2, 2, len(actors)))
+        fault = crash(random.sample(actors, min(many, len(actors))))
+        match random.choice(("recovering", "recovering", "recovering", "address", "time", "events")):
+            case "time":
+                return fault.after(Duration(random.randrange(_virtual_length(bench))))
+            case "events":
+                return fault.after(Events(random.randint(1, bench.scenario.workload.events)))
+            case when:
+                # In the part without failures, the worlds of other seeds pass the same addresses, but for a few.
+                reached = bench.reached(before, world) if before else bench.calm
+                recovering = [r for r in reached if len(r.after) == len(before)]
+                where = random.choice(recovering if when == "recovering" and recovering else reached)
+                return fault.at(Moment.exactly(where.address))
+
+
+@dataclass(frozen=True)
+class Given:
+    """Schedules that are there already."""
+
+    schedules: tuple[Schedule, ...]
+
+    def pieces(self, bench: Bench) -> Iterator[int]:
+        yield from range(len(self.schedules))
+
+    def trials(self, bench: Bench, piece: int) -> Iterator[Trial]:
+        yield Trial(self.schedules[piece], bench.seed)
+
+
+def _shuffled(count: int, seed: int) -> list[int]:
+    order = list(range(count))
+    Random(seed).shuffle(order)
+    return order
+
+
+def _virtual_length(bench: Bench) -> int:
+    """About how many microseconds of virtual time a run takes."""
+    workload, options = bench.scenario.workload, bench.cluster.options
+    return -(-workload.events // workload.batch) * options.offer_interval + options.detection + options.redeployment

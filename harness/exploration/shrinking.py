@@ -1,0 +1,185 @@
+"""Makes a schedule that breaks a claim as small as it will go: fewer faults, fewer targets, less input, smaller
+batches, earlier addresses.
+
+Each step is run in the simulator, and kept only if the claim is violated in the same way: the same guarantee, and the
+same anomaly first. Deterministic, and bounded by the events that are fed in all the runs together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Final
+
+from ..addresses import Moment
+from ..census import Reached
+from ..errors import InvalidOperator
+from ..schedule import Fault, Schedule
+from .bench import Bench, Kind, Trial
+from .plans import crash_at, distinct
+
+EFFORT: Final = 200_000
+"""Events fed in all runs together, each run counted as `_A_RUN` events more than it feeds."""
+_A_RUN: Final = 20
+_TRIES: Final = 400
+"""Runs that are spent on one place: an amount of input, or one fault's address."""
+_ROUNDS: Final = 20
+
+
+@dataclass(frozen=True)
+class Shrunk:
+    """A smallest case that was found."""
+
+    bench: Bench
+    """For the input that is left."""
+    trial: Trial
+    kind: Kind
+    runs: int
+    """How many it took."""
+
+    @property
+    def events(self) -> int:
+        return self.bench.scenario.workload.events
+
+
+def shrink(bench: Bench, trial: Trial, kind: Kind, *, effort: int = EFFORT) -> Shrunk:
+    """Shrink a trial that violates a claim of the bench's scenario in the way of `kind`."""
+    shrinker = _Shrinker(bench, trial, kind, effort)
+    shrinker.shrink()
+    return Shrunk(shrinker.bench, Trial(shrinker.schedule, trial.seed), kind, shrinker.runs)
+
+
+class _Shrinker:
+    def __init__(self, bench: Bench, trial: Trial, kind: Kind, effort: int) -> None:
+        self.bench = bench
+        self.schedule = trial.schedule
+        self.runs = 0
+        self._seed = trial.seed
+        self._kind = kind
+        self._effort = effort
+        self._known: dict[tuple[int, int, Schedule], bool] = {}
+
+    def shrink(self) -> None:
+        for _ in range(_ROUNDS):
+            before = self._now()
+            self._cut_input()
+            self._drop_faults()
+            self._drop_targets()
+            self._strike_earlier()
+            if before == self._now():
+                # This takes the most runs, and fewer the less there is.
+                self._find_anew()
+                if before == self._now():
+                    return
+
+    def _now(self) -> tuple[Schedule, tuple[int, int]]:
+        return self.schedule, self._size(self.bench)
+
+    def _shows(self, bench: Bench, schedule: Schedule) -> bool:
+        """Whether a schedule still violates in the same way; no, once the effort is spent."""
+        key = (*self._size(bench), schedule)
+        if key not in self._known:
+            if self._effort <= 0:
+                return False
+            self._spend(bench)
+            self.runs += 1
+            try:
+                self._known[key] = bench.attempt(Trial(schedule, self._seed)).kind == self._kind
+            except InvalidOperator:
+                self._known[key] = False
+        return self._known[key]
+
+    def _spend(self, bench: Bench) -> None:
+        self._effort -= bench.scenario.workload.events + _A_RUN
+
+    @staticmethod
+    def _size(bench: Bench) -> tuple[int, int]:
+        return bench.scenario.workload.events, bench.scenario.workload.batch
+
+    def _cut_input(self) -> None:
+        """As few events as do, with the batches and addresses as they are."""
+        events, batch = self._size(self.bench)
+        for fewer in _amounts(events):
+            smaller = self.bench.with_input(fewer, batch)
+            if self._shows(smaller, self.schedule):
+                self.bench = smaller
+                return
+
+    def _drop_faults(self) -> None:
+        place = len(self.schedule) - 1
+        while place >= 0 and len(self.schedule) > 1:
+            without = (*self.schedule[:place], *self.schedule[place + 1 :])
+            if self._shows(self.bench, without):
+                self.schedule = without
+            place -= 1
+
+    def _drop_targets(self) -> None:
+        for place, fault in enumerate(self.schedule):
+            for target in fault.targets:
+                left = tuple(t for t in self.schedule[place].targets if t != target)
+                if left:
+                    self._try(place, replace(self.schedule[place], targets=left))
+
+    def _try(self, place: int, fault: Fault) -> bool:
+        changed = (*self.schedule[:place], fault, *self.schedule[place + 1 :])
+        if self._shows(self.bench, changed):
+            self.schedule = changed
+            return True
+        return False
+
+    def _find_anew(self) -> None:
+        """With fewer events, or smaller batches, other addresses are passed: look for as many faults among those."""
+        events, batch = self._size(self.bench)
+        for fewer in (*_amounts(events), events):
+            if batch == 1 and fewer == events:
+                return
+            smaller = self.bench.with_input(fewer, 1)
+            for schedule in islice(self._anew(smaller, ()), _TRIES):
+                if self._shows(smaller, schedule):
+                    self.bench, self.schedule = smaller, schedule
+                    return
+
+    def _anew(self, bench: Bench, before: Schedule) -> Iterator[Schedule]:
+        place = len(before)
+        if place == len(self.schedule):
+            yield before
+            return
+        for fault in self._alternatives(bench, before, self.schedule[place]):
+            yield from self._anew(bench, (*before, fault))
+
+    def _alternatives(self, bench: Bench, before: Schedule, fault: Fault) -> list[Fault]:
+        """`fault` at every address that is passed after the faults before, at places like its own first."""
+        places = self._places(bench, before)
+        trigger = fault.trigger
+        if isinstance(trigger, Moment):
+            kind = (trigger.point, trigger.side, trigger.actor)
+            places.sort(key=lambda r: (r.address.point, r.address.side, r.address.actor) != kind)
+        return [_moved(fault, reached) for reached in places]
+
+    def _places(self, bench: Bench, before: Schedule) -> list[Reached]:
+        if self._effort <= 0:
+            return []
+        self._spend(bench)
+        return distinct([r for r in bench.reached(before, self._seed) if len(r.after) == len(before)])
+
+    def _strike_earlier(self) -> None:
+        for place, fault in enumerate(self.schedule):
+            for reached in islice(self._places(self.bench, self.schedule[:place]), _TRIES):
+                moved = _moved(fault, reached)
+                if moved == fault or self._try(place, moved):
+                    break
+
+
+def _moved(fault: Fault, reached: Reached) -> Fault:
+    """`fault` at another address; a node that dies at a point of its own does so there too."""
+    own = isinstance(fault.trigger, Moment) and fault.targets == (fault.trigger.actor,)
+    return crash_at(reached, () if own else fault.targets)
+
+
+def _amounts(events: int) -> Iterator[int]:
+    """Amounts below `events`, ascending: every small one, then some."""
+    amount = 1
+    while amount < events:
+        yield amount
+        amount += max(1, amount // 8)

@@ -1,0 +1,455 @@
+"""The search in the simulator: what it tries, finds, shrinks, keeps and runs again."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simulation import EVERY, scenario_of
+from streamproof import assert_survives
+from streamproof.harness.addresses import Address, Moment, Point, Side
+from streamproof.harness.census import Reached
+from streamproof.harness.errors import (
+    InvalidCounterexample,
+    InvalidOperator,
+    InvalidScenario,
+    ScenarioChanged,
+    UnknownCounterexampleVersion,
+    UnknownName,
+    Unsupported,
+)
+from streamproof.harness.exploration.bench import Bench, Kind, Trial, crash
+from streamproof.harness.exploration.counterexample import Counterexample, counterexample, load, replay, save
+from streamproof.harness.exploration.plans import EveryPair, EverySingle, Given, Plan, RandomSchedules, distinct
+from streamproof.harness.exploration.search import Budget, Findings, Violation, search
+from streamproof.harness.exploration.shrinking import Shrunk, shrink
+from streamproof.harness.judging.guarantees import recovers_within
+from streamproof.harness.judging.verdicts import Anomaly, Status
+from streamproof.harness.model import Event, Output
+from streamproof.harness.quantities import Duration, events, seconds
+from streamproof.harness.registry import Named, Registry
+from streamproof.harness.scenario import Scenario
+from streamproof.harness.simulated.cluster import SimulatedCluster
+from streamproof.harness.simulated.world import SimulationOptions
+from streamproof.reference_impls.passive_replication import passive_replication
+from streamproof.scenarios.trace import Trace, trace
+from streamproof.scenarios.workloads import numbered
+
+REGISTRY = Registry()
+BROKEN = "mutant:passive-replication-without-vector@trace.passive-replication"
+SOUND = "trace.passive-replication"
+EVENTS, BATCH = 60, 4
+EFFORT = 100_000
+
+
+def named(origin: str, amount: int = EVENTS) -> Named:
+    found = REGISTRY.scenario(origin)
+    workload = replace(found.scenario.workload, events=amount, batch=BATCH)
+    return replace(found, scenario=replace(found.scenario, workload=workload, faults=()))
+
+
+@cache
+def bench_of(origin: str, amount: int = EVENTS) -> Bench:
+    return Bench(named(origin, amount).scenario, REGISTRY, seed=7)
+
+
+def plans() -> list[Plan]:
+    return [EverySingle(), RandomSchedules(7)]
+
+
+def told(findings: Findings) -> dict[str, Any]:
+    """What a search found, without how long it took and on how many cores."""
+    return {name: value for name, value in vars(findings).items() if name not in ("seconds", "jobs", "addresses")}
+
+
+@cache
+def shrunk() -> tuple[Violation, Shrunk]:
+    bench = bench_of(BROKEN)
+    found = search(bench, plans(), Budget(400), until=lambda v: v.kind.anomaly == Anomaly.DUPLICATE_EFFECT)
+    violation = found.violations[-1]
+    return violation, shrink(bench, violation.trial, violation.kind, effort=EFFORT)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    violation, small = shrunk()
+    path = tmp_path / "counterexample.json"
+    save(path, counterexample(named(BROKEN), violation, small, named(BROKEN).scenario))
+    return path
+
+
+def altered(file: Path, **fields: Any) -> Path:
+    content = json.loads(file.read_text())
+    file.write_text(json.dumps({**content, **fields}))
+    return file
+
+
+# Plans
+
+
+def reached(step: int, point: Point, side: Side = Side.AFTER, key: str = "", actor: str = "a-0") -> Reached:
+    return Reached(Address(actor, 1, point, key, side), step, ())
+
+
+def test_addresses_between_which_nothing_leaves_a_node_are_one() -> None:
+    passed = [
+        reached(1, Point.RECEIVED, Side.BEFORE),
+        reached(1, Point.RECEIVED),
+        reached(1, Point.SEND_ISSUED, Side.BEFORE, "first"),
+        reached(1, Point.SEND_HANDED_OVER, key="first"),
+        reached(1, Point.SEND_ISSUED, Side.BEFORE, "second"),
+        reached(1, Point.SEND_HANDED_OVER, key="second"),
+        reached(1, Point.CHECKPOINT_ISSUED, Side.BEFORE, "1"),
+        reached(2, Point.CHECKPOINT_DURABLE, Side.BEFORE, "1"),
+        reached(2, Point.RECEIVED, actor="b-0"),
+        reached(2, Point.CHECKPOINT_DURABLE, key="1"),
+        reached(2, Point.CHECKPOINT_TOLD, key="1"),
+    ]
+    assert distinct(passed) == [passed[place] for place in (0, 3, 5, 7, 8, 9)]
+
+
+@pytest.mark.parametrize("origin", [SOUND, BROKEN])
+def test_addresses_taken_for_one_come_to_the_same(origin: str) -> None:
+    """Of each run of addresses that `distinct` takes for one, the first and the last end in the same verdict."""
+    bench = bench_of(origin, 24)
+    kept = {one.address for one in distinct(bench.calm)}
+    first: dict[str, Reached] = {}
+    for one in bench.calm:
+        if one.address in kept:
+            first[one.address.actor] = one
+            continue
+        outcomes = [
+            bench.attempt(Trial((crash([place.address.actor]).at(Moment.exactly(place.address)),), 7))
+            for place in (first[one.address.actor], one)
+        ]
+        assert outcomes[0].kind == outcomes[1].kind, str(one.address)
+    assert 0 < len(kept) < len(bench.calm)
+
+
+def test_every_single_crash_strikes_every_address_once() -> None:
+    bench = bench_of(SOUND, 12)
+    found = search(bench, [EverySingle()], Budget())
+    assert found.exhausted
+    assert found.tried == found.covered == len(found.addresses) == len(bench.calm)
+    assert found.statuses[Status.VIOLATED] == 0
+
+
+def test_every_pair_strikes_twice_and_the_second_after_the_first() -> None:
+    bench = bench_of(SOUND, 4)
+    found = list(EveryPair().trials(bench, 3))
+    assert {len(trial.schedule) for trial in found} == {2}
+    assert len({trial.schedule for trial in found}) == len(found) > 10
+    for trial in found[:10]:
+        assert len(bench.attempt(trial).struck) == 2
+
+
+def test_pairs_are_for_short_inputs_only() -> None:
+    with pytest.raises(InvalidScenario, match=r"at most 30 events, not 60; .*--events 30"):
+        search(bench_of(SOUND), [EveryPair()], Budget(10))
+
+
+def test_random_schedules_are_lazy_and_drawn_from_their_seed() -> None:
+    bench = bench_of(SOUND)
+
+    def drawn(seed: int, count: int | None = None) -> Iterator[Trial]:
+        plan = RandomSchedules(seed, count)
+        return (trial for piece in plan.pieces(bench) for trial in plan.trials(bench, piece))
+
+    first = list(islice(drawn(1), 40))
+    assert first == list(drawn(1, 40))
+    assert first != list(islice(drawn(2), 40))
+    assert len({trial.seed for trial in first}) == 40
+    assert {len(trial.schedule) for trial in first} == {1, 2, 3}
+    assert {len(fault.targets) for trial in first for fault in trial.schedule} == {1, 2, 3}
+    triggers = [fault.trigger for trial in first for fault in trial.schedule]
+    assert {type(trigger).__name__ for trigger in triggers} == {"Moment", "AtTime"}
+    assert any(isinstance(trigger, Moment) and (trigger.incarnation or 0) > 1 for trigger in triggers)
+
+
+# Searching
+
+
+@pytest.mark.parametrize("origin", [SOUND, BROKEN])
+def test_what_is_found_does_not_depend_on_the_number_of_jobs(origin: str) -> None:
+    bench = bench_of(origin)
+    alone = search(bench, plans(), Budget(150), jobs=1)
+    # Without an origin the scenario is sent as it is, and with one by its name.
+    together = search(bench, plans(), Budget(150), jobs=2, origin=origin if origin == SOUND else None)
+    assert told(alone) == told(together)
+    assert alone.tried == 150
+    assert bool(alone.violations) is (origin == BROKEN)
+
+
+def test_a_sound_scheme_gives_a_bound_and_no_violation() -> None:
+    found = search(bench_of(SOUND), [RandomSchedules(3, 60)], Budget())
+    assert (found.exhausted, found.tried) == (True, 60)
+    assert found.random_held == found.statuses[Status.HOLDS] > 20
+    assert found.bound == pytest.approx(1 - 0.05 ** (1 / found.random_held))
+    assert sum(found.reasons.values()) == found.statuses[Status.UNKNOWN]
+    assert found.essential == 0
+
+
+def test_enumerated_schedules_give_no_bound() -> None:
+    assert search(bench_of(SOUND), [EverySingle()], Budget(20)).bound is None
+
+
+def test_a_budget_of_seconds_ends_the_search() -> None:
+    found = search(bench_of(SOUND), plans(), Budget(seconds=0.2))
+    assert found.tried > 0
+    assert found.seconds < 5
+    assert not found.exhausted
+
+
+@pytest.mark.parametrize("budget", [{"schedules": 0}, {"seconds": 0.0}, {"seconds": -1.0}])
+def test_a_budget_is_positive(budget: dict[str, Any]) -> None:
+    with pytest.raises(InvalidScenario, match="positive number"):
+        Budget(**budget)
+
+
+def test_an_interrupted_search_keeps_what_it_found() -> None:
+    def show(findings: Findings) -> None:
+        if findings.tried == 30:
+            raise KeyboardInterrupt
+
+    for jobs in (1, 2):
+        found = search(bench_of(BROKEN), plans(), Budget(1_000), jobs=jobs, origin=None, show=show)
+        assert (found.interrupted, found.tried) == (True, 30)
+        assert found.violations
+
+
+def test_given_schedules_are_tried_in_their_order() -> None:
+    bench = bench_of(SOUND)
+    faults = [crash(["relay-0"]).after(seconds(0.001)), crash(["relay-0"]).after(seconds(1_000))]
+    found = search(bench, [Given(tuple((fault,) for fault in faults))], Budget())
+    assert found.statuses == {Status.HOLDS: 1, Status.UNKNOWN: 1}
+
+
+class Fragile(Trace):
+    """Fails once it has taken an input twice in a row, which no run without failures gives it."""
+
+    def process(self, event: Event, state: dict[str, list[list[object]]]) -> tuple[Output]:
+        if event.value in state.get(event.key, ()):
+            raise ValueError("seen before")
+        return super().process(event, state)
+
+
+def test_code_that_fails_under_a_schedule_is_reported_with_it() -> None:
+    broken = bench_of(BROKEN).scenario
+    subject: Any = broken.subject
+    stages = {
+        name: replace(stage, operator=Fragile()) if name == "trace" else stage
+        for name, stage in subject.topology.stages.items()
+    }
+    scenario = replace(broken, subject=replace(subject, topology=replace(subject.topology, stages=stages)))
+    with pytest.raises(InvalidOperator, match=r"(?s)seen before.*This was under seed 7 and the schedule: crash"):
+        search(Bench(scenario, REGISTRY, seed=7), [EverySingle()], Budget())
+
+
+def test_claims_on_time_are_left_out_and_said() -> None:
+    scenario = replace(named(SOUND).scenario, claims=[*named(SOUND).scenario.claimed, recovers_within(seconds(1))])
+    bench = Bench(scenario, REGISTRY, seed=1)
+    assert [str(guarantee) for guarantee in bench.not_judged] == ["recovers-within (1 s)"]
+    assert [str(guarantee) for guarantee in bench.claims] == ["precise-recovery"]
+    with pytest.raises(InvalidScenario, match="nothing that the simulator can judge"):
+        Bench(replace(scenario, claims=[recovers_within(seconds(1))]), REGISTRY, seed=1)
+
+
+def test_a_query_cannot_be_explored() -> None:
+    with pytest.raises(Unsupported, match="the simulator runs schemes"):
+        Bench(REGISTRY.scenario("query.word-count").scenario, REGISTRY, seed=1)
+
+
+def test_mutants_are_scenarios_by_name() -> None:
+    found = named(BROKEN)
+    assert found.scenario.subject.kind == "passive-replication-without-vector"
+    assert found.origin == BROKEN
+    with pytest.raises(UnknownName, match="no mutant 'nonsense'"):
+        REGISTRY.scenario(f"mutant:nonsense@{SOUND}")
+    with pytest.raises(UnknownName, match="no scenario ''"):
+        REGISTRY.scenario("mutant:gap-restoring-nothing")
+    with pytest.raises(InvalidScenario, match="takes checkpoints"):
+        REGISTRY.scenario("mutant:gap-restoring-nothing@word-count.amnesia")
+
+
+# Shrinking
+
+
+def test_a_violation_is_shrunk_to_one_fault_and_the_input_of_one_checkpoint() -> None:
+    violation, small = shrunk()
+    (fault,) = small.trial.schedule
+    assert small.kind == violation.kind == Kind("rollback-recovery-repeating", "duplicate-effect")
+    assert len(fault.targets) == 1
+    assert small.events == 20, "as many as its first checkpoint takes"
+    assert small.bench.attempt(small.trial).kind == small.kind
+
+
+def test_shrinking_gives_the_same_each_time() -> None:
+    violation, small = shrunk()
+    again = shrink(Bench(named(BROKEN).scenario, REGISTRY, seed=7), violation.trial, violation.kind, effort=EFFORT)
+    assert (again.trial, again.events, again.runs) == (small.trial, small.events, small.runs)
+
+
+def test_faults_targets_and_times_that_do_not_matter_go() -> None:
+    bench = bench_of("mutant:passive-replication-without-source-log@trace.passive-replication")
+    schedule = (
+        crash(["trace-0"]).after(Duration(2_000)),
+        crash(["relay-0", "trace-1"]).after(Duration(8_000)),
+        crash(["trace-1"]).after(events(20)),
+    )
+    kind = bench.attempt(Trial(schedule, 5)).kind
+    assert kind is not None
+    small = shrink(bench, Trial(schedule, 5), kind)
+    (fault,) = small.trial.schedule
+    assert fault.targets == ("relay-0",)
+    assert isinstance(fault.trigger, Moment)
+    assert fault.trigger.incarnation == 1
+    assert small.events == 1
+
+
+def test_shrinking_is_bounded() -> None:
+    violation, _ = shrunk()
+    bench = bench_of(BROKEN)
+    small = shrink(bench, violation.trial, violation.kind, effort=400)
+    assert small.runs <= 20
+    assert small.bench.attempt(small.trial).kind == violation.kind
+
+
+# Counterexamples
+
+
+def test_a_counterexample_is_read_as_it_was_written(file: Path) -> None:
+    found = load(file)
+    assert found.origin == BROKEN
+    assert found.kind == shrunk()[1].kind
+    assert tuple(fault.fault() for fault in found.faults) == shrunk()[1].trial.schedule
+    assert all(fault.address is not None for fault in found.faults)
+    assert found.placement == {"node-0": ["relay-0"], "node-1": ["trace-0"], "node-2": ["trace-1"]}
+    assert found.evidence
+
+
+def test_a_counterexample_replays_to_the_very_history(file: Path) -> None:
+    replayed = replay(file)
+    assert replayed.reproduced
+    assert replayed.exact
+    assert replayed.judgement.digest == load(file).digest
+
+
+def test_every_kind_of_trigger_is_kept(tmp_path: Path) -> None:
+    violation, small = shrunk()
+    schedule = (
+        *small.trial.schedule,
+        crash(["trace-0"]).after(Duration(5_000)),
+        crash(["trace-1"]).after(events(3)),
+    )
+    kept = counterexample(
+        named(BROKEN), violation, replace(small, trial=Trial(schedule, small.trial.seed)), named(BROKEN).scenario
+    )
+    save(tmp_path / "it.json", kept)
+    assert tuple(fault.fault() for fault in load(tmp_path / "it.json").faults) == schedule
+    assert replay(tmp_path / "it.json").exact
+
+
+def test_a_violated_claim_fails_a_test_in_one_line(file: Path) -> None:
+    with pytest.raises(AssertionError, match=r"VIOLATED under: crash relay-0(.|\n)*duplicate-effect"):
+        assert_survives(file)
+
+
+def test_what_was_repaired_survives(file: Path) -> None:
+    assert_survives(altered(file, origin=None), scenario=repaired())
+
+
+def repaired() -> Scenario:
+    """What the mutant is without its mutation."""
+    subject = passive_replication(trace(), checkpoint_every=events(20))
+    return Scenario(subject, numbered(events=500))
+
+
+def test_a_fault_that_does_not_come_fails_the_test_too(file: Path) -> None:
+    fault = json.loads(file.read_text())["faults"][0]
+    missed = {**fault, "address": fault["address"].replace(" 1", " 999")}
+    with pytest.raises(AssertionError, match=r"is UNKNOWN(.|\n)*never came(.|\n)*explore again"):
+        assert_survives(altered(file, faults=[missed]))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "is damaged"),
+        ("{", "is damaged"),
+        ("[1]", "is not a counterexample"),
+        ('{"version": 1}', "is not a counterexample"),
+        ('{"version": 1, "faults": []}', "is damaged: Object missing required field"),
+    ],
+)
+def test_what_is_no_counterexample_is_refused(tmp_path: Path, content: str, message: str) -> None:
+    path = tmp_path / "bad.json"
+    path.write_text(content)
+    with pytest.raises(InvalidCounterexample, match=message):
+        load(path)
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidCounterexample, match=r"none.json cannot be read: No such file"):
+        load(tmp_path / "none.json")
+
+
+def test_another_version_is_refused(file: Path) -> None:
+    with pytest.raises(UnknownCounterexampleVersion, match="has version 2; this streamproof reads version 1"):
+        load(altered(file, version=2))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"faults": [{"kind": "crash", "targets": ["relay-0"], "address": "somewhere"}]},
+        {"faults": [{"kind": "crash", "targets": ["relay-0"]}]},
+        {"workload": {}},
+        {"world": {"nodes": "three"}},
+    ],
+)
+def test_a_damaged_counterexample_is_refused(file: Path, fields: dict[str, Any]) -> None:
+    with pytest.raises(InvalidCounterexample):
+        replay(altered(file, **fields))
+
+
+def test_another_scenario_is_refused(file: Path) -> None:
+    with pytest.raises(ScenarioChanged, match=r"another scenario: its subject was .*'trace'.* is .*'word-count'"):
+        replay(file, scenario=scenario_of("passive-replication/word-count-words"))
+    other = replace(repaired(), workload=numbered(seed=8))
+    with pytest.raises(ScenarioChanged, match="its workload was"):
+        replay(file, scenario=other)
+    with pytest.raises(ScenarioChanged, match=r"not claimed any more; claimed: precise-recovery"):
+        replay(
+            file,
+            scenario=replace(
+                repaired(), subject=passive_replication(trace(), checkpoint_every=EVERY, sink_filter=True)
+            ),
+        )
+
+
+def test_a_scenario_without_a_name_has_to_be_handed_over(file: Path) -> None:
+    with pytest.raises(InvalidCounterexample, match="hand over the scenario itself"):
+        replay(altered(file, origin=None))
+    assert replay(file, scenario=named(BROKEN).scenario).exact
+
+
+class Elsewhere(SimulatedCluster):
+    """A cluster that is not the simulator, with more nodes."""
+
+    name = "elsewhere"
+
+
+def test_a_cluster_that_places_slices_otherwise_is_refused(file: Path) -> None:
+    with pytest.raises(Unsupported, match=r"elsewhere with 2 nodes places them otherwise"):
+        replay(file, Elsewhere(SimulationOptions(nodes=2)))
+
+
+def test_a_counterexample_is_plain_data(file: Path) -> None:
+    content = json.loads(file.read_text())
+    assert content["version"] == 1
+    assert set(content) == set(Counterexample.__struct_fields__)
