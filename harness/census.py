@@ -30,6 +30,8 @@ class Reached:
     """The simulator's step."""
     after: tuple[int, ...]
     """The places in the schedule of the faults that had struck before; empty in the part without failures."""
+    times: int = 1
+    """How often it was reached; what a slice does has an address of its own each time."""
 
 
 class _Watching(Controller):
@@ -47,6 +49,9 @@ class _Watching(Controller):
     def arrived(self, address: Address, taken: int = 0) -> list[Strike]:
         if address not in self.reached:
             self.reached[address] = Reached(address, self.step(), self._struck)
+        else:
+            known = self.reached[address]
+            self.reached[address] = replace(known, times=known.times + 1)
         return self._note(super().arrived(address, taken))
 
     def elapsed(self, since_start: Duration) -> list[Strike]:

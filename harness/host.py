@@ -42,6 +42,10 @@ class World(Protocol):
     def send(self, sender: str, to: str, incarnation: int, message: Message) -> None:
         """Hand a message to the network, for this incarnation of `to` and no other."""
 
+    def has_delivered(self, sender: str, to: str, incarnation: int) -> bool:
+        """Whether the receiver's host has all that was handed over to it. Waits, where that is a matter of moments;
+        answers False where delivery is an event of its own, which the world announces when it comes."""
+
     def persist(self, checkpoint: Checkpoint) -> None:
         """Begin to write a checkpoint; `Host.durable` is called when the store has it."""
 
@@ -67,12 +71,6 @@ class Host:
 
     def deliver(self, sender: str, to: str, message: Message) -> None:
         """A message has come in for a slice here."""
-        watched = self._world.watched(sender)
-        if watched and Point.SEND_DELIVERED in watched:
-            key = f"{to}#{self.slices[to].incarnation} {identity(message)}"
-            address = Address(sender, message.incarnation, Point.SEND_DELIVERED, key, Side.AFTER)
-            if not self._world.arrive(address, 0):
-                return
         self.feed(to, Receive(sender, message))
 
     def durable(self, slice_id: str, checkpoint: CheckpointId) -> None:
@@ -126,6 +124,9 @@ class Host:
                         return
                     world.send(name, to, incarnation, message)
                     if not alive(Point.SEND_HANDED_OVER, key, Side.AFTER):
+                        return
+                    delivered = Point.SEND_DELIVERED in watched and world.has_delivered(name, to, incarnation)
+                    if delivered and not alive(Point.SEND_DELIVERED, key, Side.AFTER):
                         return
                 case Persist(checkpoint=checkpoint):
                     if not alive(Point.CHECKPOINT_ISSUED, str(checkpoint.id.number), Side.BEFORE):

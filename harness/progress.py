@@ -23,7 +23,10 @@ class Progress:
         elif isinstance(record, Offered):
             self.offered += len(record.events)
         elif isinstance(record, Ended):
-            self._ended[record.slice] = record
+            # What a dead node has said can be read after what its successor says.
+            known = self._ended.get(record.slice)
+            if known is None or record.incarnation >= known.incarnation:
+                self._ended[record.slice] = record
 
     def drained(self, current: Mapping[str, int]) -> bool:
         """Whether every slice, as its current incarnation, has seen the end of its input from the current

@@ -20,7 +20,7 @@ from .injection import FaultKind
 from .judging.judgement import Judgement, judge_history
 from .judging.oracle import Oracle
 from .recording.folder import VERSION, Description, RunFolder, read_history, write_json
-from .recording.history import Aborted, History, Stamp
+from .recording.history import Aborted, History
 from .recording.recorder import MemoryRecorder
 from .registry import Named, Registry
 from .scenario import Scenario, check
@@ -95,13 +95,13 @@ def _carry_out(run: Run, cluster: Cluster) -> None:
             deployment.prepare()
             deployment.start()
             if not deployment.drained(run.scenario.deadline):
-                run.recorder.log(Aborted(Stamp(0), f"stall: {deployment.waiting_for()}"))
+                run.recorder.log(Aborted(run.recorder.latest, f"stall: {deployment.waiting_for()}"))
             deployment.stop()
     except StreamproofError as error:
-        run.recorder.log(Aborted(Stamp(0), f"{type(error).__name__}: {error}"))
+        run.recorder.log(Aborted(run.recorder.latest, f"{type(error).__name__}: {error}"))
         raise
     except KeyboardInterrupt:
-        run.recorder.log(Aborted(Stamp(0), "interrupted by the user"))
+        run.recorder.log(Aborted(run.recorder.latest, "interrupted by the user"))
         raise
 
 
@@ -128,6 +128,7 @@ def describe(named: Named, cluster: Cluster, seed: int, run_id: str) -> Descript
             "events": workload.events,
             "batch": workload.batch,
             "seed": workload.seed,
+            "rate": workload.rate,
         },
         seed=seed,
         schedule=[str(fault) for fault in scenario.faults],

@@ -43,6 +43,10 @@ class Workload:
         """
         return _batches(self, source)
 
+    def check(self) -> None:
+        """Raises InvalidScenario when the input cannot be drawn."""
+        self.batches("source-0")
+
     def _drawn(self, source: str) -> list[list[Event]]:
         """Raises InvalidScenario for what `draw` does wrong."""
         drawn: list[Event] = []

@@ -1,13 +1,10 @@
-"""Passive replication: periodic checkpoints, upstream event logs, replay (StreamMine3G, sections 2.2.3, 3.7.1 and
-3.7.2).
+"""Passive replication: periodic checkpoints, upstream event logs, replay (StreamMine3G, sections 2.2.3, 3.7.1, 3.7.2).
 
 - Every slice keeps what it emits in a log, per receiver, until the receiver acknowledges it.
 - Every so many events it checkpoints three things: its state, its timestamp vector (what it last took from whom) and
-its
-  log. When the checkpoint is durable, and not before, it acknowledges upstream what the checkpoint covers.
+  its log. When the checkpoint is durable, and not before, it acknowledges upstream what the checkpoint covers.
 - A crashed slice starts from its newest durable checkpoint and asks each upstream slice for everything after its
-vector.
-  What it makes again carries the old numbers.
+  vector. What it makes again carries the old numbers.
 - Receivers drop what they have taken already, by (source, seq).
 
 Neighbours may crash together: what a restored slice cannot replay from its restored log it makes again from its own

@@ -8,6 +8,9 @@ whose own outputs are congested stops reading its inputs; as topologies are acyc
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import struct
+import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Protocol
 
@@ -27,6 +30,17 @@ from .protocol import Route
 _messages = msgspec.msgpack.Decoder(Message)
 _CONGESTED = 4 << 20
 """Bytes waiting to be sent on one link from which on its slice reads no more input."""
+
+
+_DELIVERY_SECONDS = 1.0
+"""How long a host waits, at a crash point that asks for it, until the other side's kernel has all that was sent."""
+_SIOCOUTQ = 0x5411
+
+
+def _unacknowledged(socket: int) -> int:
+    """Bytes of a TCP connection that the other side's kernel has not acknowledged."""
+    answer = fcntl.ioctl(socket, _SIOCOUTQ, struct.pack("i", 0))
+    return int(struct.unpack("i", answer)[0])
 
 
 class Surroundings(Protocol):
@@ -231,6 +245,18 @@ class NodeAgent:
         writer = self._links.get((sender, to, incarnation))
         if writer is not None and not writer.is_closing():
             writer.write(frame(message))
+
+    def has_delivered(self, sender: str, to: str, incarnation: int) -> bool:
+        """The kernel of the receiver's host has acknowledged every byte. While this waits, nothing here goes on."""
+        writer = self._links.get((sender, to, incarnation))
+        if writer is None or writer.transport.get_write_buffer_size() > 0:
+            return False
+        deadline = time.monotonic() + _DELIVERY_SECONDS
+        while _unacknowledged(writer.get_extra_info("socket").fileno()):
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.0005)
+        return True
 
     def persist(self, checkpoint: Checkpoint) -> None:
         """The disk works in a thread of its own: the slice goes on meanwhile."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import threading
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -54,6 +55,8 @@ class RunServer:
         self.clock = MonotonicClock()
         self.failure: StreamproofError | None = None
         self.fault_in_force = ""
+        self._killed: dict[str, int] = {}
+        """Node -> when it was last killed, on the machine's monotonic clock, ns."""
         self._recorder = recorder
         self._controller = Controller(schedule)
         self._kinds = kinds
@@ -174,6 +177,8 @@ class RunServer:
             return
         late = self.clock() - since >= HEARTBEAT_LIMIT * 1e6
         for bite in bites:
+            if bite.node is not None and bite.gone:
+                self._killed[bite.node] = time.monotonic_ns()
             if late:
                 bite = msgspec.structs.replace(bite, held_at_address=False)
             self._recorder.log(FaultStruck(struck, strike.number, str(strike.fault), address, bite))
@@ -205,6 +210,9 @@ class RunServer:
                     self.note(record, when)
                 case Begun():
                     self.placed(greeting.node, message)
+                case Arrived(when=int(when)) if when <= self._killed.get(greeting.node, 0):
+                    # Another fault has taken its host meanwhile: nobody holds this point any more.
+                    continue
                 case Arrived(address=address, taken=taken, exact=exact, when=when):
                     self.arrived(address, taken, exact, when)
                     writer.write(frame(Go()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -61,6 +61,9 @@ class SchemeDeployment:
         self._ends = [s for s, spec in self._specs.items() if spec.role is not Role.OPERATOR]
         self._progress = Progress(tuple(self._specs.values()))
         self._current: dict[str, int] = {}
+        """Slice -> the incarnation that speaks for it; none while it runs nowhere."""
+        self._dead: dict[str, int] = {}
+        """Slice -> the newest incarnation that is known to have gone with its node."""
         self._node_of: dict[str, str] = {}
         """Slice -> where its newest incarnation was started."""
         self._newest: dict[str, int] = {}
@@ -136,7 +139,7 @@ class SchemeDeployment:
         # A slice whose state is not on record makes the run UNKNOWN, and the collation says which.
         with suppress(DeadlinePassed):
             wait_until(
-                self._watched(lambda: all(self._kept.get(s) == self._current.get(s) for s in self._operators)),
+                self._watched(lambda: all(self._kept.get(s, 0) == self._current.get(s) for s in self._operators)),
                 KEPT_SECONDS,
                 "every slice's final state",
             )
@@ -183,12 +186,17 @@ class SchemeDeployment:
             message = decoded(driver_to_harness, body)
             match message:
                 case Route(slice=slice_id, incarnation=incarnation):
+                    if incarnation <= self._dead.get(slice_id, 0):
+                        # It was announced before its node went.
+                        continue
                     self._current[slice_id] = incarnation
                     self._agent.route(message)
                     if self._current.keys() >= set(self._operators):
                         self.server.fault_in_force = ""
                 case NodeSeen(node=node, up=up, when=when):
                     self.server.node_seen(node, up, when)
+                    if not up:
+                        self._bury([s for s, runs_on in self._node_of.items() if runs_on == node])
 
     def _noted(self, record: Record) -> None:
         self._progress.note(record)
@@ -221,9 +229,13 @@ class SchemeDeployment:
             exact=exact,
         )
         for bite in bites:
-            for actor in bite.actors:
-                self._current.pop(actor, None)
+            self._bury(bite.actors)
         return bites
+
+    def _bury(self, slices: Iterable[str]) -> None:
+        for slice_id in slices:
+            self._dead[slice_id] = self._newest.get(slice_id, 0)
+            self._current.pop(slice_id, None)
 
 
 class _Here:

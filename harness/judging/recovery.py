@@ -85,10 +85,13 @@ def _reached(history: History, actor: str, incarnation: int) -> int | None:
     before: dict[str, int] = {}
     marks: dict[int, dict[str, int]] = {}
     in_checkpoint: dict[tuple[int, int], dict[str, int]] = {}
-    for stamped in history.records:
-        record = stamped.record
-        if not isinstance(record, Taken | Started | CheckpointTaken) or record.slice != actor:
-            continue
+    mine = [
+        (stamped.at, stamped.record)
+        for stamped in history.records
+        if isinstance(stamped.record, Taken | Started | CheckpointTaken) and stamped.record.slice == actor
+    ]
+    # What a dead node has said can be read after what its successor says.
+    for at, record in sorted(mine, key=lambda one: one[1].incarnation):
         if isinstance(record, Started):
             restored = {} if record.restored is None else in_checkpoint.get(record.restored, {})
             marks[record.incarnation] = dict(restored)
@@ -103,5 +106,5 @@ def _reached(history: History, actor: str, incarnation: int) -> int | None:
         elif record.incarnation == incarnation:
             now = marks[incarnation]
             if all(now.get(upstream, 0) >= seq for upstream, seq in before.items()):
-                return stamped.at
+                return at
     return None

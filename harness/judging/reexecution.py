@@ -245,21 +245,25 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
     """Execute a history again. Whatever the user's code raises comes through: it did not raise in the run."""
     topology = specs[0].topology
     offered: dict[str, list[Event]] = {spec.slice_id: [] for spec in specs if spec.role is Role.SOURCE}
-    books: dict[str, _Book] = {spec.slice_id: [] for spec in specs}
-    times: dict[str, list[int]] = {spec.slice_id: [] for spec in specs}
+    entries: dict[str, list[tuple[int, Started | Taken | CheckpointTaken]]] = {spec.slice_id: [] for spec in specs}
     delivered: list[tuple[int, Delivered]] = []
     kept: dict[str, tuple[int, Mapping[str, Value]]] = {}
     for stamped in records:
         record = stamped.record
         if isinstance(record, (Taken, Started, CheckpointTaken)):
-            books[record.slice].append(record)
-            times[record.slice].append(stamped.at)
+            entries[record.slice].append((stamped.at, record))
         elif isinstance(record, Delivered):
             delivered.append((stamped.at, record))
         elif isinstance(record, Offered):
             offered[record.source] += record.events
         elif isinstance(record, Kept):
             kept[record.actor] = (record.incarnation, record.rows)
+
+    # What a dead node has said can be read after what its successor says; within an incarnation the order is true.
+    for entry in entries.values():
+        entry.sort(key=lambda one: one[1].incarnation)
+    books: dict[str, _Book] = {name: [record for _, record in entry] for name, entry in entries.items()}
+    times = {name: [at for at, _ in entry] for name, entry in entries.items()}
 
     recall = recall or Recall()
     reruns: dict[str, dict[int, Rerun]] = {}

@@ -24,7 +24,7 @@ import msgspec
 
 from ..errors import DamagedHistory, InvalidHistory, RunFolderInUse, StorageFailed, UnknownHistoryVersion
 from .frames import FrameWriter, read_frames
-from .history import History, TimelineEntry
+from .history import History, Stamp, TimelineEntry
 from .records import Record, Stamped
 from .sealing import is_sealed, read_sealed, seal
 
@@ -77,6 +77,7 @@ class RunFolder:
             os.close(self._lock)
             raise RunFolderInUse(f"{path} already holds a run; name another folder with --folder, or remove it")
         write_json(path / "scenario.json", description)
+        self._latest = 0
         self._frames = FrameWriter(path / "records.frames")
         self._timeline = (path / "timeline.jsonl").open("ab", buffering=0)
 
@@ -90,11 +91,17 @@ class RunFolder:
             self._timeline.close()
             os.close(self._lock)
 
+    @property
+    def latest(self) -> Stamp:
+        return Stamp(self._latest)
+
     def note(self, at: int, record: Record) -> None:
+        self._latest = max(self._latest, at)
         self._frames.append(Stamped(at, record))
 
     def log(self, entry: TimelineEntry) -> None:
         """Written at once, after every record that came before it."""
+        self._latest = max(self._latest, entry.stamp.at)
         self._frames.flush()
         try:
             self._timeline.write(_json(entry) + b"\n")

@@ -20,6 +20,10 @@ class Recorder(Protocol):
 
     def log(self, entry: TimelineEntry) -> None: ...
 
+    @property
+    def latest(self) -> Stamp:
+        """When the newest of what it has taken happened."""
+
 
 class MemoryRecorder:
     """Keeps a history in memory: what exploration uses, where most histories are never looked at again."""
@@ -33,6 +37,12 @@ class MemoryRecorder:
 
     def log(self, entry: TimelineEntry) -> None:
         self.timeline.append(entry)
+
+    @property
+    def latest(self) -> Stamp:
+        return Stamp(
+            max(self.records[-1].at if self.records else 0, self.timeline[-1].stamp.at if self.timeline else 0)
+        )
 
     def history(self) -> History:
         return History(self.records, self.timeline)

@@ -26,7 +26,7 @@ from ..recording.recorder import Recorder
 from ..recording.records import Record, Taken
 from ..slices.effects import Checkpoint, CheckpointId, Fire, Inspect, Reroute, Start
 from ..slices.machine import OperatorSlice, SinkSlice, Slice, SliceSpec, SourceSlice
-from ..slices.messages import Message
+from ..slices.messages import Message, identity
 from ..stores import MemoryStore
 
 HARNESS = "harness"
@@ -77,6 +77,10 @@ class _Node:
 
     def send(self, sender: str, to: str, incarnation: int, message: Message) -> None:
         self._send((sender, message.incarnation, to, incarnation), message)
+
+    def has_delivered(self, sender: str, to: str, incarnation: int) -> bool:
+        """Delivery takes time, and is announced when the message arrives."""
+        return False
 
     def persist(self, checkpoint: Checkpoint) -> None:
         self._world.persist(self, checkpoint)
@@ -210,6 +214,12 @@ class SimulatedWorld:
         machine = node.host.slices.get(to)
         if machine is None or machine.incarnation != receiver:
             return
+        watched = self.watched(sender)
+        if watched and Point.SEND_DELIVERED in watched:
+            key = f"{to}#{receiver} {identity(message)}"
+            address = Address(sender, message.incarnation, Point.SEND_DELIVERED, key, Side.AFTER)
+            if not self.arrive(node, address, 0):
+                return
         node.host.deliver(sender, to, message)
 
     def persist(self, node: _Node, checkpoint: Checkpoint) -> None:

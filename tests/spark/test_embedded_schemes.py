@@ -7,10 +7,12 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from crashed_on_spark import ADDRESSES, masked_word_count
 from streamproof.faults.crash import crash
 from streamproof.harness.addresses import Address, Moment
 from streamproof.harness.embedded.cluster import EmbeddedCluster
@@ -34,29 +36,6 @@ from streamproof.scenarios.workloads import words
 
 pytestmark = pytest.mark.spark
 
-ADDRESSES = (
-    "count-0/0#1 after checkpoint-durable 2",
-    "split-0/0#1 before send-issued count-1#1 @301",
-    "count-0/0#1 after send-delivered sink-0#1 @158",
-    "count-0/0#1 before started",
-    "count-1/0#1 after started",
-    "split-0/0#1 after rerouted source-0#1",
-    "count-1/0#1 before rerouted split-0#1",
-    "split-0/0#1 before received source-0#1 @301",
-    "split-0/0#1 after received source-0#1 @201",
-    "split-0/0#1 after send-handed-over count-0#1 @101",
-    "split-0/0#1 after send-delivered count-1#1 @301",
-    "split-0/0#1 before checkpoint-issued 3",
-    "split-0/0#1 before checkpoint-durable 4",
-    "split-0/0#1 after checkpoint-told 5",
-    "count-0/0#1 before received split-0#1 @303",
-    "count-0/0#1 after received split-0#1 @11",
-    "count-0/0#1 before send-issued sink-0#1 @8",
-    "count-0/0#1 before checkpoint-durable 3",
-    "count-1/0#1 after send-handed-over sink-0#1 @139",
-    "count-1/0#1 after checkpoint-told 2",
-)
-"""Twenty of the addresses that a census of the scenario gives, of every kind of point."""
 IN_EVERY_RUN = 3
 
 
@@ -75,9 +54,9 @@ def _statuses(finished: Finished) -> dict[str, str]:
     [*ADDRESSES[:IN_EVERY_RUN], *(pytest.param(text, marks=pytest.mark.long) for text in ADDRESSES[IN_EVERY_RUN:])],
 )
 def test_a_crash_at_an_exact_address_is_masked_and_leaves_nothing_behind(text: str, tmp_path: Path) -> None:
-    subject = passive_replication(word_count(), checkpoint_every=events(60), sink_filter=True)
-    fault = Fault("crash", (Address.parse(text).actor,)).at(Moment.exactly(Address.parse(text)))
-    finished = _run(Scenario(subject, words(events=600), [fault]), tmp_path / "run")
+    address = Address.parse(text)
+    fault = Fault("crash", (address.actor,)).at(Moment.exactly(address))
+    finished = _run(replace(masked_word_count(), faults=[fault]), tmp_path / "run")
 
     (struck,) = finished.history.struck()
     assert (struck.address, struck.bite.bit) == (text, True), struck.bite.why_not
