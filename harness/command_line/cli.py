@@ -226,7 +226,7 @@ def explore(
         typer.Option(help="Where a counterexample goes; by default counterexample.json.", show_default=False),
     ] = None,
     as_json: Json = False,
-) -> ExitStatus:
+) -> int:
     """Search the simulator for crashes that break a scenario's claims, and shrink what is found."""
     from ..exploration.search import Budget
     from .exploring import (
@@ -256,25 +256,25 @@ def explore(
         if as_json:
             _write_json({"mutants": mutants_document(tried)})
         else:
-            _show(mutants_table(tried))
-        lives = any(one.shrunk is None for one in tried)
-        return ExitStatus.VIOLATED if lives else ExitStatus.HOLDS
+            _show(mutants_table(tried, len(names)))
+        if any(one.shrunk is None for one in tried):
+            return ExitStatus.VIOLATED
+        return ExitStatus.HOLDS if len(tried) == len(names) else INTERRUPTED
     if name is None:
         raise typer.BadParameter("name a scenario, or use --mutants")
     named = with_events(registry.scenario(name), events)
     with SearchLine(sys.stderr, budget) as line:
-        found = explore_scenario(
-            named, registry, budget, seed=seed, jobs=cores, pairs=pairs, output=output, show=line.show
-        )
+        found = explore_scenario(named, registry, budget, seed=seed, jobs=cores, pairs=pairs, output=output, line=line)
     if as_json:
         _write_json(search_document(found))
     else:
         _show(end_of_search(found))
-    return found.exit_status
+    return INTERRUPTED if found.exit_status is None else found.exit_status
 
 
 @app.command()
 def replay(
+    context: typer.Context,
     file: Annotated[Path, typer.Argument(help="A counterexample that `explore` has saved.", show_default=False)],
     cluster: Annotated[
         str, typer.Option(help="simulated (exactly), or embedded.", autocompletion=_complete_cluster)
@@ -293,9 +293,15 @@ def replay(
     from .screen import place
 
     registry = _registry()
-    scenario = scenario_of(file, load(file), registry)
+    found = load(file)
+    scenario = scenario_of(file, found, registry)
     chosen = make_cluster(cluster)
     if not chosen.virtual_time:
+        from ..running import new_run_id
+
+        folder = folder or Path("runs") / new_run_id(found.scenario)
+        session: _Session = context.obj
+        session.folder = None if (folder / "scenario.json").exists() else folder
         _reap_silently()
     with _progress(scenario, place(chosen.describe())) as line:
         replayed = replay_file(file, chosen, registry=registry, folder=folder, show=line.show)

@@ -6,7 +6,7 @@ import os
 import shlex
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -29,8 +29,6 @@ MUTANTS_ON: Final = "trace.passive-replication"
 """The scenario whose topology and workload the mutants get unless another is named."""
 _EVERY: Final = 0.1
 _CLEAR: Final = "\r\x1b[K"
-
-Show = Callable[[Findings], None]
 
 
 @dataclass(frozen=True)
@@ -56,10 +54,13 @@ class Explored:
     """One for each kind of violation."""
 
     @property
-    def exit_status(self) -> ExitStatus:
+    def exit_status(self) -> ExitStatus | None:
+        """None: it was interrupted before it had found anything."""
         statuses = self.findings.statuses
         if statuses[Status.VIOLATED]:
             return ExitStatus.VIOLATED
+        if self.findings.interrupted:
+            return None
         if self.findings.essential or not statuses[Status.HOLDS]:
             return ExitStatus.UNKNOWN
         return ExitStatus.HOLDS
@@ -74,14 +75,18 @@ def explore(
     jobs: int,
     pairs: bool,
     output: Path | None,
-    show: Show,
+    line: SearchLine,
 ) -> Explored:
-    """Search, shrink the first violation of each kind, and save it."""
+    """Search, shrink the first violation of each kind, and save it. Ctrl-C ends what is being done, and no more."""
     bench = Bench(named.scenario, registry, seed=seed)
-    findings = search(bench, _plans(budget, seed, pairs), budget, jobs=jobs, origin=named.origin, show=show)
+    findings = search(bench, _plans(budget, seed, pairs), budget, jobs=jobs, origin=named.origin, show=line.show)
     kept: list[Kept] = []
     for violation in findings.first_of_each_kind():
-        shrunk = shrink(bench, violation.trial, violation.kind)
+        line.say(f"shrinking schedule {violation.number:,}: {violation.kind.anomaly}")
+        try:
+            shrunk = shrink(bench, violation.trial, violation.kind)
+        except KeyboardInterrupt:
+            shrunk = Shrunk(bench, violation.trial, violation.kind, runs=0)
         content = counterexample(named, violation, shrunk, named.scenario)
         file = _file(output, len(kept))
         save(file, content)
@@ -133,6 +138,9 @@ class SearchLine:
         parts += [f"{findings.statuses[status]:,} {status}" for status in Status]
         self._draw(" · ".join(parts))
 
+    def say(self, what: str) -> None:
+        self._draw(what)
+
     def _draw(self, text: str) -> None:
         if self._shown:
             try:
@@ -159,7 +167,7 @@ class Tried:
 def explore_mutants(
     names: Sequence[str], on: str, registry: Registry, budget: Budget, *, seed: int, jobs: int, events: int | None
 ) -> Iterator[Tried]:
-    """Search under each mutant for the anomaly that it must show."""
+    """Search under each mutant for the anomaly that it must show. Ctrl-C ends it after what is done."""
     for name in names:
         named = with_events(registry.scenario(f"{MUTANT}{name}@{on}"), events)
         mutant = registry.mutants[name]
@@ -171,7 +179,7 @@ def explore_mutants(
         plans = _plans(budget, seed, pairs=False)
         found = search(bench, plans, budget, jobs=jobs, origin=named.origin, until=caught)
         if found.interrupted:
-            raise KeyboardInterrupt
+            return
         first = next(filter(caught, found.violations), None)
         shrunk = None if first is None else shrink(bench, first.trial, first.kind)
         yield Tried(mutant, found.tried if first is None else first.number, shrunk)
@@ -190,7 +198,7 @@ def with_events(named: Named, events: int | None) -> Named:
     )
 
 
-def mutants_table(tried: Sequence[Tried]) -> Iterator[Text]:
+def mutants_table(tried: Sequence[Tried], all_of_them: int) -> Iterator[Text]:
     """What `explore --mutants` says."""
     name = max((len(one.mutant.name) for one in tried), default=0)
     anomaly = max((len(one.mutant.anomaly) for one in tried), default=0)
@@ -207,7 +215,12 @@ def mutants_table(tried: Sequence[Tried]) -> Iterator[Text]:
         )
     yield Text()
     lives = sum(one.shrunk is None for one in tried)
-    yield Text(f"  {len(tried)} mutants, {len(tried) - lives} found" + (f", {lives} live" if lives else ""))
+    missing = all_of_them - len(tried)
+    yield Text(
+        f"  {all_of_them} mutants, {len(tried) - lives} found"
+        + (f", {lives} live" if lives else "")
+        + (f", {missing} not tried" if missing else "")
+    )
 
 
 def mutants_document(tried: Sequence[Tried]) -> list[dict[str, Any]]:
@@ -332,7 +345,7 @@ def search_document(explored: Explored) -> dict[str, Any]:
             {"file": str(kept.file), "runs": kept.shrunk.runs, **msgspec.to_builtins(kept.content)}
             for kept in explored.kept
         ],
-        "exit_status": int(explored.exit_status),
+        "exit_status": None if explored.exit_status is None else int(explored.exit_status),
     }
 
 

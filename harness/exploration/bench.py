@@ -68,6 +68,8 @@ class Bench:
         self.seed = seed
         self.cluster = SimulatedCluster(options)
         self.cluster.check(scenario)
+        self.fed = 0
+        """Events fed in runs, for who keeps count."""
         timed = [g for g in scenario.claimed if g.name in registry.oracles and registry.oracles[g.name].bound]
         self.not_judged: tuple[Guarantee, ...] = tuple(timed)
         """The claims on time, which is not real in the simulator."""
@@ -88,6 +90,7 @@ class Bench:
     def reached(self, schedule: Schedule, seed: int) -> tuple[Reached, ...]:
         """The addresses of the run under a schedule at which an actor can be struck."""
         kinds, options = self.registry.faults, self.cluster.options
+        self.fed += self.scenario.workload.events
         found = census(self.scenario, kinds, seed=seed, schedule=schedule, options=options)
         actors = set(self.actors)
         return tuple(reached for reached in found if reached.address.actor in actors)
@@ -99,6 +102,7 @@ class Bench:
     def run(self, schedule: Schedule, seed: int) -> History:
         """Raises InvalidOperator when the user's code fails."""
         recorder = MemoryRecorder()
+        self.fed += self.scenario.workload.events
         scenario = replace(self.scenario, faults=schedule)
         with self.cluster.deploy(Run("explored", scenario, seed, recorder, self.registry.faults, None)) as deployment:
             deployment.prepare()

@@ -35,6 +35,8 @@ KEPT: Final = 10
 """Violating schedules that are kept of each kind; the others are counted."""
 _PIECES: Final = 8
 """Pieces in a chunk of work."""
+_COLLECT_AFTER: Final = 20_000
+"""Events fed until what the runs have left in memory is collected."""
 
 
 @dataclass(frozen=True)
@@ -181,7 +183,7 @@ def search(
     pieces = _in_turn([plan.pieces(bench) for plan in plans])
     results: Iterator[tuple[Trial, Outcome]]
     if jobs == 1:
-        results = _alone(bench, plans, pieces)
+        results = _alone(bench, plans, pieces, deadline)
     else:
         results = _together(bench, plans, pieces, jobs, Source.of(bench.scenario, origin), deadline)
     try:
@@ -193,16 +195,20 @@ def search(
                 show(findings)
                 if any(until(violation) for violation in findings.violations[known:]):
                     break
-                if findings.tried == budget.schedules or (deadline is not None and time.monotonic() >= deadline):
+                if findings.tried == budget.schedules:
                     break
             else:
-                findings.exhausted = deadline is None or time.monotonic() < deadline
+                findings.exhausted = not _is_past(deadline)
     except KeyboardInterrupt:
         findings.interrupted = True
     finally:
         results.close()  # type: ignore[attr-defined]
     findings.seconds = time.monotonic() - began
     return findings
+
+
+def _is_past(deadline: float | None) -> bool:
+    return deadline is not None and time.monotonic() >= deadline
 
 
 _Piece = tuple[int, int]
@@ -219,11 +225,22 @@ def _in_turn(plans: Sequence[Iterator[int]]) -> Iterator[_Piece]:
             waiting.append((number, plan))
 
 
-def _alone(bench: Bench, plans: Sequence[Plan], pieces: Iterator[_Piece]) -> Iterator[tuple[Trial, Outcome]]:
-    for done, (plan, piece) in enumerate(pieces, start=1):
-        for trial in plans[plan].trials(bench, piece):
-            yield trial, bench.attempt(trial)
-        if done % (16 * _PIECES) == 0:
+def _alone(
+    bench: Bench, plans: Sequence[Plan], pieces: Iterator[_Piece], deadline: float | None
+) -> Iterator[tuple[Trial, Outcome]]:
+    for plan, piece in pieces:
+        for trial, outcome in _tried(bench, plans[plan], piece):
+            yield trial, outcome
+            if _is_past(deadline):
+                return
+
+
+def _tried(bench: Bench, plan: Plan, piece: int) -> Iterator[tuple[Trial, Outcome]]:
+    """The trials of one piece, with the memory kept small."""
+    for trial in plan.trials(bench, piece):
+        yield trial, bench.attempt(trial)
+        if bench.fed > _COLLECT_AFTER:
+            bench.fed = 0
             gc.collect()
 
 
@@ -232,9 +249,11 @@ def _left_alone_by_the_collector() -> Iterator[None]:
     """A run makes many objects and few cycles, so that collecting between runs is enough."""
     was = gc.isenabled()
     gc.disable()
+    gc.freeze()
     try:
         yield
     finally:
+        gc.unfreeze()
         if was:
             gc.enable()
 
@@ -257,8 +276,9 @@ def _together(
     try:
         running: deque[Future[list[tuple[Trial, Outcome]]]] = deque()
         while True:
-            while len(running) < 3 * jobs and (chunk := tuple(islice(pieces, _PIECES))):
-                running.append(pool.submit(_work, chunk))
+            while len(running) < 3 * jobs and not _is_past(deadline) and (chunk := tuple(islice(pieces, _PIECES))):
+                with _interrupts_held():
+                    running.append(pool.submit(_work, chunk))
             if not running:
                 return
             yield from running.popleft().result()
@@ -267,6 +287,16 @@ def _together(
     finally:
         stop.set()
         pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Processes that are started in here never hear of Ctrl-C, which is for the one that started them."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @dataclass
@@ -278,7 +308,7 @@ class _Worker:
 
     @property
     def stopped(self) -> bool:
-        return self.stop.is_set() or (self.deadline is not None and time.monotonic() >= self.deadline)
+        return self.stop.is_set() or _is_past(self.deadline)
 
 
 _worker: _Worker | None = None
@@ -289,8 +319,6 @@ def _begin(
     source: Source, plans: tuple[Plan, ...], seed: int, options: SimulationOptions, stop: Flag, deadline: float | None
 ) -> None:
     global _worker
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     registry = Registry()
     bench = Bench(source.scenario(registry), registry, seed=seed, options=options)
@@ -311,10 +339,11 @@ def _work(chunk: tuple[_Piece, ...]) -> list[tuple[Trial, Outcome]]:
     worker = _worker
     assert worker is not None
     done: list[tuple[Trial, Outcome]] = []
+    if worker.stopped:
+        return done
     for plan, piece in chunk:
-        for trial in worker.plans[plan].trials(worker.bench, piece):
+        for tried in _tried(worker.bench, worker.plans[plan], piece):
+            done.append(tried)
             if worker.stopped:
                 return done
-            done.append((trial, worker.bench.attempt(trial)))
-    gc.collect()
     return done

@@ -2,17 +2,21 @@
 
 import json
 import os
+import pty
+import re
+import select
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from streamproof.harness.command_line import exploring
 from streamproof.harness.command_line.cli import execute
 
 BROKEN = "mutant:passive-replication-without-source-log@trace.passive-replication"
@@ -155,19 +159,54 @@ def children(pid: int) -> list[int]:
     return [int(child) for child in listed.read_text().split()] if listed.exists() else []
 
 
-def started(*arguments: str) -> subprocess.Popen[str]:
-    """A search on two cores that is under way."""
-    process = subprocess.Popen(
-        [*PROGRAM, "explore", *arguments, "--jobs", "2"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    until = time.monotonic() + 30
-    while len(children(process.pid)) < 3 and time.monotonic() < until:  # Two, and the one that counts semaphores.
-        time.sleep(0.05)
-    time.sleep(2)
-    return process
+@dataclass
+class Searching:
+    """A search on two cores, with a terminal for its live line."""
+
+    process: subprocess.Popen[str]
+    terminal: int
+    seen: bytes = b""
+
+    def read(self) -> bool:
+        """Take what the terminal shows; False once nobody writes to it any more."""
+        ready, _, _ = select.select([self.terminal], [], [], 0.2)
+        try:
+            more = os.read(self.terminal, 4096) if ready else b""
+        except OSError:
+            return False
+        self.seen += more
+        return bool(more) or self.process.poll() is None
+
+    def until(self, shown: bytes) -> list[int]:
+        """Wait for what its line shows; the processes that it has started."""
+        late = time.monotonic() + 60
+        while re.search(shown, self.seen) is None and self.read():
+            assert time.monotonic() < late, self.seen
+        return children(self.process.pid)
+
+
+@pytest.fixture
+def searching() -> Iterator[Callable[..., Searching]]:
+    begun: list[Searching] = []
+
+    def begin(*arguments: str) -> Searching:
+        ours, theirs = pty.openpty()
+        process = subprocess.Popen(
+            [*PROGRAM, "explore", *arguments, "--events", "40", "--schedules", "1000000", "--jobs", "2"],
+            stdout=subprocess.PIPE,
+            stderr=theirs,
+            env={**os.environ, "TERM": "xterm"},
+            text=True,
+        )
+        os.close(theirs)
+        begun.append(Searching(process, ours))
+        return begun[-1]
+
+    yield begin
+    for search in begun:
+        search.process.kill()
+        search.process.communicate()
+        os.close(search.terminal)
 
 
 def gone(pids: list[int]) -> bool:
@@ -177,22 +216,47 @@ def gone(pids: list[int]) -> bool:
     return not any(os.path.exists(f"/proc/{pid}") for pid in pids)
 
 
-def test_ctrl_c_prints_what_was_found_and_leaves_nobody() -> None:
-    process = started(BROKEN, "--events", "40", "--schedules", "1000000")
-    workers = children(process.pid)
+def test_ctrl_c_prints_what_was_found_and_leaves_nobody(searching: Callable[..., Searching]) -> None:
+    search = searching(BROKEN)
+    workers = search.until(rb"[1-9]\d* VIOLATED")
+    assert len(workers) >= 2
     # As a terminal does it: all processes of the search are told.
-    for pid in (process.pid, *workers):
+    for pid in (search.process.pid, *workers):
         os.kill(pid, signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    assert (process.returncode, err) == (1, "")
+    out, _ = search.process.communicate(timeout=60)
+    while search.read():
+        pass
+    assert search.process.returncode == 1
+    assert b"Traceback" not in search.seen
     assert "interrupted, in" in out
     assert out.startswith("VIOLATED")
     assert gone(workers)
 
 
-def test_a_search_that_is_killed_leaves_nobody() -> None:
-    process = started(SOUND, "--events", "40", "--schedules", "1000000")
-    workers = children(process.pid)
-    process.kill()
-    process.communicate(timeout=60)
+def test_ctrl_c_before_anything_was_found_ends_as_interrupted(searching: Callable[..., Searching]) -> None:
+    search = searching(SOUND)
+    search.until(rb"[1-9]\d* HOLDS")
+    search.process.send_signal(signal.SIGINT)
+    out, _ = search.process.communicate(timeout=60)
+    assert search.process.returncode == 130
+    assert "interrupted, in" in out
+
+
+def test_a_search_that_is_killed_leaves_nobody(searching: Callable[..., Searching]) -> None:
+    search = searching(SOUND)
+    workers = search.until(rb"[1-9]\d* HOLDS")
+    assert len(workers) >= 2
+    search.process.kill()
+    search.process.wait()
     assert gone(workers)
+
+
+def test_ctrl_c_while_shrinking_keeps_the_schedule_as_it_was_found(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*given: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(exploring, "shrink", interrupted)
+    answer = ask("explore", BROKEN, "--schedules", 20, "--events", 40, "--jobs", 1)
+    assert answer.status == 1
+    assert "with 40 events. streamproof replay counterexample.json" in answer.out
+    assert "the very history that was found" in ask("replay", "counterexample.json").out

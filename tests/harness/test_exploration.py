@@ -43,8 +43,8 @@ from streamproof.scenarios.workloads import numbered
 REGISTRY = Registry()
 BROKEN = "mutant:passive-replication-without-vector@trace.passive-replication"
 SOUND = "trace.passive-replication"
-EVENTS, BATCH = 60, 4
-EFFORT = 100_000
+EVENTS, BATCH = 40, 4
+EFFORT = 50_000
 
 
 def named(origin: str, amount: int = EVENTS) -> Named:
@@ -149,7 +149,7 @@ def test_every_pair_strikes_twice_and_the_second_after_the_first() -> None:
 
 
 def test_pairs_are_for_short_inputs_only() -> None:
-    with pytest.raises(InvalidScenario, match=r"at most 30 events, not 60; .*--events 30"):
+    with pytest.raises(InvalidScenario, match=r"at most 30 events, not 40; .*--events 30"):
         search(bench_of(SOUND), [EveryPair()], Budget(10))
 
 
