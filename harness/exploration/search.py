@@ -7,20 +7,16 @@ schedules does not depend on the number of processes.
 from __future__ import annotations
 
 import gc
-import multiprocessing
 import os
 import signal
 import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
-from multiprocessing.synchronize import Event as Flag
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import InvalidScenario, ProcessDied
 from ..judging.verdicts import Status
@@ -29,6 +25,10 @@ from ..scenario import Scenario
 from ..simulated.world import SimulationOptions
 from .bench import Bench, Kind, Outcome, Trial, resized
 from .plans import Plan
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+    from multiprocessing.synchronize import Event as Flag
 
 CONFIDENCE: Final = 0.95
 KEPT: Final = 10
@@ -269,6 +269,11 @@ def _together(
     source: Source,
     deadline: float | None,
 ) -> Iterator[tuple[Trial, Outcome]]:
+    # Not above: a search on one core, or a replay, has no need of it.
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+
     context = multiprocessing.get_context("spawn")
     stop = context.Event()
     given = (source, tuple(plans), bench.seed, bench.cluster.options, stop, deadline)
@@ -330,7 +335,9 @@ def _begin(
 
 def _end_with_parent() -> None:
     """A search that was killed leaves nobody behind."""
-    parent: Any = multiprocessing.parent_process()
+    from multiprocessing import parent_process
+
+    parent: Any = parent_process()
     parent.join()
     os._exit(1)
 
