@@ -15,7 +15,7 @@ from typing import Any, Final, TextIO
 import msgspec
 from rich.text import Text
 
-from ..errors import ExitStatus
+from ..errors import ExitStatus, UserMistake
 from ..exploration.bench import Bench
 from ..exploration.counterexample import Counterexample, Replayed, counterexample, save
 from ..exploration.plans import EveryPair, EverySingle, Plan, RandomSchedules
@@ -78,6 +78,8 @@ def explore(
     line: SearchLine,
 ) -> Explored:
     """Search, shrink the first violation of each kind, and save it. Ctrl-C ends what is being done, and no more."""
+    if output is not None and not output.parent.is_dir():
+        raise UserMistake(f"a counterexample cannot be kept at {output}: {output.parent} is no folder")
     bench = Bench(named.scenario, registry, seed=seed)
     findings = search(bench, _plans(budget, seed, pairs), budget, jobs=jobs, origin=named.origin, show=line.show)
     kept: list[Kept] = []

@@ -99,6 +99,21 @@ def test_json_says_the_same(ask: Ask) -> None:
     assert document["violated"][0]["anomaly"] == "lost-input"
 
 
+def test_a_scenario_of_ones_own_is_searched_on_several_cores(ask: Ask, tmp_path: Path) -> None:
+    """Processes of the search find it where this one did: in the current directory."""
+    (tmp_path / "user_explored.py").write_text(
+        "from streamproof import *\n"
+        "def mine():\n"
+        "    subject = passive_replication(trace(), checkpoint_every=events(20))\n"
+        "    return Scenario(subject, numbered(events=40), claims=[exactly_once_output()])\n"
+    )
+    answer = ask("explore", "user_explored:mine", "--schedules", 20, "--jobs", 2, "--json")
+    assert (answer.status, answer.err) == (1, "")
+    (kept,) = answer.document["counterexamples"]
+    assert (kept["anomaly"], kept["workload"]["events"]) == ("duplicate-output", 1)
+    assert ask("replay", "counterexample.json").status == 1
+
+
 def test_every_pair_of_a_short_input_is_tried(ask: Ask) -> None:
     document = ask("explore", SOUND, "--pairs", "--events", 1, "--jobs", 2, "--json").document
     assert document["exhausted"]
@@ -142,6 +157,7 @@ def test_a_mutant_that_lives_ends_in_1(ask: Ask, monkeypatch: pytest.MonkeyPatch
         (["explore", SOUND, "--seconds", "0"], "positive number of seconds"),
         (["explore", SOUND, "--schedules", "0"], "--schedules"),
         (["explore", SOUND, "--pairs", "--jobs", "1"], "at most 30 events, not 200"),
+        (["explore", SOUND, "--output", "nowhere/it.json"], "nowhere is no folder"),
         (["explore", "query.word-count"], "the simulator runs schemes"),
         (["explore", "--mutants", "--pairs"], "--mutants goes with neither"),
         (["replay", "none.json"], "none.json cannot be read"),

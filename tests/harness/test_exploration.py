@@ -194,6 +194,25 @@ def test_a_sound_scheme_gives_a_bound_and_no_violation() -> None:
     assert found.essential == 0
 
 
+def test_a_stall_is_unknown_for_a_reason_of_its_own() -> None:
+    for_good = SimulationOptions(nodes=1, restart_node_after=None)
+    found = search(Bench(named(SOUND).scenario, REGISTRY, seed=7, options=for_good), [EverySingle()], Budget(10))
+    assert found.essential == found.statuses[Status.UNKNOWN] == 10
+    assert all(reason.startswith("stall") for reason in found.reasons)
+
+
+def test_what_needs_two_crashes_keeps_two() -> None:
+    """A relay that has forgotten its log has nothing to replay to a tracer that crashes with it; alone, neither shows
+    it."""
+    bench = bench_of("mutant:passive-replication-without-checkpointed-log@trace.passive-replication")
+    found = search(bench, [EverySingle()], Budget(100))
+    assert found.violations == []
+    found = search(bench, [RandomSchedules(7)], Budget(300), until=lambda violation: True)
+    violation = found.violations[-1]
+    small = shrink(bench, violation.trial, violation.kind, effort=EFFORT)
+    assert sum(len(fault.targets) for fault in small.trial.schedule) == 2
+
+
 def test_enumerated_schedules_give_no_bound() -> None:
     assert search(bench_of(SOUND), [EverySingle()], Budget(20)).bound is None
 
