@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import msgspec
 
-from .errors import ProtocolBroken
+from .errors import InvalidOperator, ProtocolBroken
 
 VERSION = 1
 LONGEST_FRAME = 256 << 20
@@ -47,7 +47,11 @@ _greeting = msgspec.msgpack.Decoder(Greeting).decode
 
 
 def frame(message: object) -> bytes:
-    body = _encode(message)
+    """Raises InvalidOperator for a value that no message can carry."""
+    try:
+        body = _encode(message)
+    except OverflowError as error:
+        raise InvalidOperator(f"a value cannot be sent ({error}); integers have 64 bits") from error
     return _HEAD.pack(len(body)) + body
 
 

@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from ..errors import DamagedHistory, StorageFailed, UnknownHistoryVersion
+from ..errors import DamagedHistory, InvalidOperator, StorageFailed, UnknownHistoryVersion
 from .records import Stamped
 
 MAGIC = b"SPFRAME1"
@@ -39,8 +39,13 @@ class FrameWriter:
         self._write(MAGIC)
 
     def append(self, record: Stamped) -> None:
-        """Raises StorageFailed when the disk does not take it."""
-        body = _encode(record)
+        """Raises StorageFailed when the disk does not take it, InvalidOperator for a value that no record can hold."""
+        try:
+            body = _encode(record)
+        except OverflowError as error:
+            raise InvalidOperator(
+                f"a value in {type(record.record).__name__.lower()} cannot be recorded ({error}); integers have 64 bits"
+            ) from error
         self._write(_HEAD.pack(len(body), _checksum(body)) + body)
 
     def flush(self) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamproof.harness.errors import DamagedHistory, UnknownHistoryVersion
+from streamproof.harness.errors import DamagedHistory, InvalidOperator, UnknownHistoryVersion
 from streamproof.harness.model import Event
 from streamproof.harness.recording.frames import FrameWriter, read_frames
 from streamproof.harness.recording.records import (
@@ -140,3 +140,12 @@ def test_a_file_of_another_format_version_is_told_apart_from_a_damaged_one(tmp_p
     path.write_bytes(b"anything")
     with pytest.raises(DamagedHistory, match="does not begin"):
         list(read_frames(path))
+
+
+def test_a_value_that_no_record_can_hold_is_the_operators_mistake(tmp_path: Path) -> None:
+    writer = FrameWriter(tmp_path / "records.frames")
+    writer.append(Stamped(1, Offered("source-0", [Event("source-0", 1, "k", 1 << 63, 1)])))
+    with pytest.raises(InvalidOperator, match="integers have 64 bits"):
+        writer.append(Stamped(2, Offered("source-0", [Event("source-0", 2, "k", 1 << 64, 2)])))
+    writer.close()
+    assert [stamped.at for stamped in read_frames(tmp_path / "records.frames")] == [1]
