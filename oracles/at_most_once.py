@@ -15,7 +15,7 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     """
     unclear = neither_lost_nor_doubled(case)
     found = case.collation.tallies("duplicate_effects", *([] if unclear else ["phantoms"]))
-    return decide(case, guarantee, found, "0 inputs counted twice", needs_end=False, unclear=unclear)
+    return decide(case, guarantee, found, "0 inputs counted twice", unclear=unclear)
 
 
 ORACLE = Oracle(AT_MOST_ONCE, judge)

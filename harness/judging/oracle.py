@@ -52,14 +52,13 @@ def decide(
     found: Sequence[Tally],
     holds: str,
     *,
-    needs_end: bool = True,
     unclear: str = "",
 ) -> Verdict:
     """The verdict that all oracles share: what was found violates; without it the run must have been whole, and its
     faults must have bitten, to hold.
 
-    `needs_end` is for guarantees that a run which was cut short cannot show to hold; `unclear` says why something that
-    is wrong cannot be shown to violate this guarantee.
+    Where it was cut short, what had not happened could have happened later. `unclear` says why something that is wrong
+    cannot be shown to violate this guarantee.
     """
     collation = case.collation
     observables = collation.observables
@@ -69,7 +68,7 @@ def decide(
         return Verdict(guarantee, Status.VIOLATED, observables, ", ".join(map(str, found)), tuple(found))
     if unclear:
         return Verdict(guarantee, Status.UNKNOWN, observables, "", reason=unclear)
-    if needs_end and collation.incomplete:
+    if collation.incomplete:
         return Verdict(guarantee, Status.UNKNOWN, observables, "", reason=collation.incomplete)
     if collation.unproven:
         return Verdict(guarantee, Status.UNKNOWN, observables, "", reason=collation.unproven)
