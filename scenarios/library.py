@@ -72,7 +72,7 @@ def gap_scenario() -> Scenario:
     """A counter crashes and nobody replays: what it loses is bounded by its checkpoint interval."""
     return Scenario(
         subject=gap(word_count(), checkpoint_every=events(500)),
-        workload=text(events=2_000, batch=50),
+        workload=text(events=2_000, batch=50, rate=2_000),
         faults=[crash("count-0").at(checkpoint(2).durable)],
         breaks=[at_least_once()],
     )
@@ -82,7 +82,7 @@ def amnesia_scenario() -> Scenario:
     """A counter crashes and starts blank: what it knew, and what came meanwhile, is gone."""
     return Scenario(
         subject=amnesia(word_count()),
-        workload=text(events=2_000, batch=50),
+        workload=text(events=2_000, batch=50, rate=2_000),
         faults=[crash("count-0").after(events(2_000))],
         breaks=[at_least_once()],
     )

@@ -76,7 +76,9 @@ def _modules_only_here() -> list[ModuleType]:
     loaded = {name: module for name, module in list(sys.modules.items()) if getattr(module, "__file__", None)}
     tops = {name.partition(".")[0] for name in loaded}
     missing = {top for top in tops if not any(finder.find_spec(top, None) for finder in sys.meta_path)}
-    return [module for name, module in loaded.items() if name.partition(".")[0] in missing]
+    # One module can go by two names, as `__main__` does in a process that multiprocessing has started.
+    found = {id(module): module for name, module in loaded.items() if name.partition(".")[0] in missing}
+    return list(found.values())
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,8 @@ class QueryDeployment:
     def drained(self, deadline: Duration) -> bool:
         """Raises what ended the run early: InvalidOperator, ProcessDied."""
         try:
-            wait_until(self._watched(self._has_ended), deadline.seconds, "the end of the input to pass through")
+            ended = self._watched(lambda: self.server.finish(self._has_ended))
+            wait_until(ended, deadline.seconds, "the end of the input to pass through")
         except DeadlinePassed:
             return False
         self._run.recorder.log(Drained(self.server.clock.stamp()))

@@ -55,6 +55,8 @@ class RunServer:
         self.clock = MonotonicClock()
         self.failure: StreamproofError | None = None
         self.fault_in_force = ""
+        self.finished = False
+        """The run has come to its end."""
         self._killed: dict[str, int] = {}
         """Node -> when it was last killed, on the machine's monotonic clock, ns."""
         self._recorder = recorder
@@ -118,8 +120,18 @@ class RunServer:
 
     def _due(self) -> None:
         with self._failing("a fault at its time"):
-            for strike in self._controller.elapsed(Duration(self.clock() - self._began)):
+            for strike in () if self.finished else self._controller.elapsed(Duration(self.clock() - self._began)):
                 self._strike(strike, exact=True, since=self.clock())
+
+    def finish(self, drained: Callable[[], bool]) -> bool:
+        """Whether the run has come to its end; from then on nothing strikes any more. Asked in the loop, so that no
+        fault can come between the two."""
+
+        async def ask() -> bool:
+            self.finished = self.finished or drained()
+            return self.finished
+
+        return drained() and self.call(ask())
 
     def missed(self) -> None:
         """Log the faults whose trigger has not come."""
@@ -145,7 +157,7 @@ class RunServer:
     def arrived(self, address: Address, taken: int, exact: bool, when: int | None = None) -> None:
         """A point is held, since the machine's monotonic clock showed `when` ns, or from now on. Returns when its host
         may go on, if it still lives."""
-        for strike in self._controller.arrived(address, taken):
+        for strike in () if self.finished else self._controller.arrived(address, taken):
             self._strike(strike, exact, self.clock.stamp(when).at)
 
     def fail(self, error: StreamproofError) -> None:

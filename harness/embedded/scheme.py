@@ -121,7 +121,7 @@ class SchemeDeployment:
         """Raises what ended the run early: InvalidOperator, StorageFailed, ProcessDied."""
         try:
             wait_until(
-                self._watched(lambda: self._progress.drained(self._current)),
+                self._watched(lambda: self.server.finish(lambda: self._progress.drained(self._current))),
                 deadline.seconds,
                 "the end of the input to pass through",
             )
@@ -135,14 +135,16 @@ class SchemeDeployment:
 
     def stop(self) -> None:
         """Record what is kept; the cluster's owner ends the processes."""
-        self.server.call(self._inspect())
-        # A slice whose state is not on record makes the run UNKNOWN, and the collation says which.
-        with suppress(DeadlinePassed):
-            wait_until(
-                self._watched(lambda: all(self._kept.get(s, 0) == self._current.get(s) for s in self._operators)),
-                KEPT_SECONDS,
-                "every slice's final state",
-            )
+        if self.server.finished:
+            self.server.call(self._inspect())
+            # A slice whose state is not on record makes the run UNKNOWN, and the collation says which.
+            with suppress(DeadlinePassed):
+                wait_until(
+                    self._watched(lambda: all(self._kept.get(s, 0) == self._current.get(s) for s in self._operators)),
+                    KEPT_SECONDS,
+                    "every slice's final state",
+                )
+        # What has not come to rest keeps nothing yet: a state seen half-way belongs to no record.
         self.server.missed()
 
     def close(self) -> None:
