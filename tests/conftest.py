@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from functools import cache
@@ -15,6 +16,11 @@ OLDEST_JAVA = 17
 # Spark's workers otherwise take the first python3 on PATH, and its listeners whatever the host's name resolves to.
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+
+# A shell that starts the tests in the background has SIGINT ignored, and every process that a test starts, to interrupt
+# it, would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @cache
