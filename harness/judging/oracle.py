@@ -13,7 +13,7 @@ from ..errors import UnknownName
 from ..quantities import Duration
 from ..recording.history import History
 from .collation import Collation
-from .guarantees import IMPLIES, STRENGTH, Guarantee
+from .guarantees import STRENGTH, Guarantee, implied
 from .verdicts import Status, Tally, Verdict
 
 
@@ -112,9 +112,5 @@ def strongest(case: Case, oracles: Mapping[str, Oracle]) -> list[Guarantee]:
     for name in holding:
         if name not in covered:
             found.append(Guarantee(name))
-            waiting = [name]
-            while waiting:
-                weaker = IMPLIES.get(waiting.pop(), ())
-                waiting += weaker
-                covered.update(weaker)
+            covered |= implied(name)
     return found

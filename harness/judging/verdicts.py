@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -85,12 +85,3 @@ class Verdict:
     anomalies: tuple[Tally, ...] = ()
     reason: str = ""
     """Why it is UNKNOWN."""
-
-
-def overall(verdicts: Sequence[Verdict]) -> Status:
-    """VIOLATED outranks UNKNOWN, which outranks HOLDS."""
-    statuses = {verdict.status for verdict in verdicts}
-    for status in (Status.VIOLATED, Status.UNKNOWN):
-        if status in statuses:
-            return status
-    return Status.HOLDS

@@ -11,14 +11,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from asking import Ask
 from streamproof.harness.command_line import cli, clusters, doctor
-from streamproof.harness.command_line.cli import execute
 from streamproof.harness.embedded import machine, reaping
 from streamproof.harness.errors import MissingTool
 from streamproof.harness.simulated.cluster import SimulatedCluster
@@ -30,35 +28,7 @@ MASKED = "passive_replication(word_count(), checkpoint_every=events(50), sink_fi
 SMALL = 'text("zen", events=40, batch=5)'
 
 
-@dataclass
-class Answer:
-    status: int
-    out: str
-    err: str
-
-    @property
-    def document(self) -> Any:
-        return json.loads(self.out)
-
-
-Ask = Callable[..., Answer]
-
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An empty current directory, from which modules can be imported."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-
-
-@pytest.fixture
-def ask(capsys: pytest.CaptureFixture[str]) -> Ask:
-    def ask(*arguments: object) -> Answer:
-        status = execute([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return Answer(status, captured.out, captured.err)
-
-    return ask
+pytestmark = pytest.mark.usefixtures("here")
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """`explore` and `replay` on the command line."""
 
-import json
 import os
 import pty
 import re
@@ -12,46 +11,18 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from asking import Ask
 from streamproof.harness.command_line import exploring
-from streamproof.harness.command_line.cli import execute
 
 BROKEN = "mutant:passive-replication-without-source-log@trace.passive-replication"
 SOUND = "trace.passive-replication"
 PROGRAM = [sys.executable, "-c", "from streamproof.harness.command_line.cli import main; main()"]
 
 
-@dataclass
-class Answer:
-    status: int
-    out: str
-    err: str
-
-    @property
-    def document(self) -> Any:
-        return json.loads(self.out)
-
-
-Ask = Callable[..., Answer]
-
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-
-
-@pytest.fixture
-def ask(capsys: pytest.CaptureFixture[str]) -> Ask:
-    def ask(*arguments: object) -> Answer:
-        status = execute([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return Answer(status, captured.out, captured.err)
-
-    return ask
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def test_a_search_that_finds_nothing_ends_in_0(ask: Ask, tmp_path: Path) -> None:
