@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from .errors import InvalidScenario
+from .model import replica_name
 
 
 class Point(StrEnum):
@@ -60,11 +61,17 @@ class Address:
     actor: str
     """A slice, the manager, or a driver."""
     incarnation: int
+    """Which life; of a slice, counted over all its replicas."""
     point: Point
     key: str
     """An identity, never a count."""
     side: Side
     replica: int = 0
+
+    @property
+    def name(self) -> str:
+        """Of the replica, as those say who aim at it."""
+        return replica_name(self.actor, self.replica)
 
     def __str__(self) -> str:
         text = f"{self.actor}/{self.replica}#{self.incarnation} {self.side} {self.point}"
@@ -104,7 +111,7 @@ class Moment:
 
     @classmethod
     def exactly(cls, address: Address) -> Moment:
-        return cls(address.point, address.side, address.key, address.actor, address.incarnation)
+        return cls(address.point, address.side, address.key, address.name, address.incarnation)
 
     def of(self, actor: str) -> Moment:
         """The same moment in the life of `actor`, unless it already names one."""
@@ -114,10 +121,10 @@ class Moment:
         return (
             self.point is address.point
             and self.side is address.side
-            and (self.actor is None or self.actor == address.actor)
+            and (self.actor is None or self.actor == address.name)
             and (self.key is None or self.key == address.key)
             and (self.incarnation is None or self.incarnation == address.incarnation)
-            and (not self.recovering or address.incarnation > 1)
+            and (not self.recovering or address.incarnation > address.replica + 1)
             and taken >= self.taken
         )
 

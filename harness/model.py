@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Generic, TypeVar
+from functools import partial
+from random import Random
+from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
@@ -48,10 +50,18 @@ class Operator(ABC, Generic[State]):
     """The user's code: a function of an event and a state, and how that state survives.
 
     `process` may change `state` in place. It must draw everything that it computes from its two arguments; an operator
-    that cannot (it reads a clock, draws random numbers) says so with `deterministic = False`.
+    that needs chance is a `RandomOperator`. What an operator says of itself decides which schemes may run it.
     """
 
-    deterministic: bool = True
+    deterministic: ClassVar[bool] = True
+    """Whether the same events in the same order always give the same."""
+    order_sensitive: bool = False
+    """Whether the state in the end depends on the order in which events came."""
+    window: int | None = None
+    """Milliseconds of event time after which an event matters no more; None: it matters for ever, unless nothing is
+    kept."""
+    fan_out: int | None = None
+    """An event makes at most so many outputs; None: there is no telling."""
 
     @abstractmethod
     def initial_state(self) -> State:
@@ -77,6 +87,36 @@ class Operator(ABC, Generic[State]):
         if isinstance(state, Mapping):
             return {str(key): value for key, value in state.items()}
         return {"": state}
+
+
+class RandomOperator(Operator[State]):
+    """An operator that draws random numbers. Whoever runs it gives it a generator, and records the seed, so that a run
+    can be executed again with the same draws."""
+
+    deterministic = False
+
+    def process(self, event: Event, state: State) -> Iterable[Output]:
+        raise InvalidOperator(f"{type(self).__name__} draws random numbers; run it through process_with()")
+
+    @abstractmethod
+    def process_with(self, event: Event, state: State, random: Random) -> Iterable[Output]:
+        """As `process`; chance comes from `random` alone."""
+
+
+Processor = Callable[[Event, Any], Iterable[Output]]
+
+
+def processor(operator: Operator[Any], seed: int) -> Processor:
+    """What takes events for one incarnation of a slice, with the seed of its random draws."""
+    if isinstance(operator, RandomOperator):
+        return partial(_with_chance, operator.process_with, Random(seed))
+    return operator.process
+
+
+def _with_chance(
+    process_with: Callable[[Event, Any, Random], Iterable[Output]], random: Random, event: Event, state: Any
+) -> Iterable[Output]:
+    return process_with(event, state, random)
 
 
 def _encode(state: object) -> bytes:
@@ -237,6 +277,20 @@ def operator_of(slice_id: str) -> str:
 
 def index_of(slice_id: str) -> int:
     return int(slice_id.rpartition("-")[2])
+
+
+def replica_name(slice_id: str, replica: int) -> str:
+    """What a replica is called by those who aim at it: the first goes by the name of its slice."""
+    return slice_id if replica == 0 else f"{slice_id}/{replica}"
+
+
+def slice_of(name: str) -> str:
+    """The slice that a replica of this name belongs to."""
+    return name.partition("/")[0]
+
+
+def replica_of(name: str) -> int:
+    return int(name.partition("/")[2] or 0)
 
 
 def channel_name(upstream: str, downstream: str) -> str:

@@ -46,5 +46,5 @@ class Progress:
                 yield f"{name}#{current[name]} has not seen the end of its input"
             else:
                 for up in upstream:
-                    if up not in current or ended.inputs.get(up) != current[up]:
+                    if up not in current or current[up] not in ended.inputs.get(up, ()):
                         yield f"{name} has not heard the end from {up}#{current.get(up, '?')}"

@@ -120,7 +120,7 @@ class _Execution:
             raise
 
     def end(self) -> None:
-        self._link.send(Ended(self._run.actor, self._plan.incarnation, {SOURCE: 1}))
+        self._link.send(Ended(self._run.actor, self._plan.incarnation, {SOURCE: [1]}))
 
     def _deliver(self, rows: list[Event], number: int) -> None:
         run, incarnation = self._run, self._plan.incarnation

@@ -27,6 +27,46 @@ class Started(msgspec.Struct, frozen=True, tag="started", array_like=True):
     restored: tuple[int, int] | None
     next_seq: int
     """The number that its next output will carry."""
+    replica: int = 0
+    seed: int = 0
+    """Of its random draws."""
+
+
+class Restored(msgspec.Struct, frozen=True, tag="restored", array_like=True):
+    """In the middle of its life an incarnation took over what another of its slice had at a checkpoint: state,
+    timestamp vector, numbering and output log. What it had taken before counts no more."""
+
+    slice: str
+    incarnation: int
+    checkpoint: tuple[int, int]
+    """The incarnation that took it, and its number."""
+    next_seq: int
+
+
+class InStep(msgspec.Struct, frozen=True, tag="in-step", array_like=True):
+    """From now on this replica could take over from the others of its slice without loss."""
+
+    slice: str
+    incarnation: int
+
+
+class Promoted(msgspec.Struct, frozen=True, tag="promoted", array_like=True):
+    """A replica that stood by speaks for its slice from now on."""
+
+    slice: str
+    incarnation: int
+
+
+class Opened(msgspec.Struct, frozen=True, tag="opened", array_like=True):
+    """A slice heard that a receiver has opened its channel, and wants what comes after number `after`."""
+
+    slice: str
+    incarnation: int
+    downstream: str
+    downstream_incarnation: int
+    after: int
+    next_seq: int
+    """The number of the first output that had not been made yet."""
 
 
 class Taken(msgspec.Struct, frozen=True, tag="taken", array_like=True):
@@ -64,11 +104,12 @@ class Refused(msgspec.Struct, frozen=True, tag="refused", array_like=True):
 
 
 class Ended(msgspec.Struct, frozen=True, tag="ended", array_like=True):
-    """A slice has seen the end of its input from each of these upstream incarnations, and has said so downstream."""
+    """A slice has seen the end of its input, and has said so downstream. Noted again when it hears it from more."""
 
     slice: str
     incarnation: int
-    inputs: dict[str, int]
+    inputs: dict[str, list[int]]
+    """Upstream slice -> its incarnations from which the end was heard."""
 
 
 class Delivered(msgspec.Struct, frozen=True, tag="delivered", array_like=True):
@@ -86,14 +127,29 @@ class Delivered(msgspec.Struct, frozen=True, tag="delivered", array_like=True):
 
 
 class Kept(msgspec.Struct, frozen=True, tag="kept", array_like=True):
-    """The state that an actor holds at the end of the run, as canonical keyed rows."""
+    """The state that an actor holds at the end of the run, as canonical keyed rows; of a slice with replicas there is
+    one for each that processes."""
 
     actor: str
     incarnation: int
     rows: dict[str, Value]
 
 
-Record = Offered | Started | Taken | CheckpointTaken | CheckpointDurable | Refused | Ended | Delivered | Kept
+Record = (
+    Offered
+    | Started
+    | Restored
+    | InStep
+    | Promoted
+    | Opened
+    | Taken
+    | CheckpointTaken
+    | CheckpointDurable
+    | Refused
+    | Ended
+    | Delivered
+    | Kept
+)
 
 
 class Stamped(msgspec.Struct, frozen=True, array_like=True):

@@ -15,6 +15,9 @@ class Numbering(StrEnum):
     """After the last number in its checkpoint (1 without one): what it makes again carries its old number."""
     FRESH = "fresh"
     """Above every number of the incarnations before it, so that no receiver takes new output for old."""
+    INHERITED = "inherited"
+    """That of the input: its number times the operator's fan-out, plus the place among its outputs. So the number says
+    what an output was made of, and needs no counter that survives."""
 
 
 class Part(StrEnum):

@@ -183,7 +183,7 @@ class _Base:
 
     def _end(self, effects: list[Effect]) -> None:
         self._ended = True
-        inputs = {up: channel.incarnation for up, channel in self._inputs.items()}
+        inputs = {up: [channel.incarnation] for up, channel in self._inputs.items()}
         effects.append(Note(Ended(self.spec.slice_id, self.incarnation, inputs)))
         for to, channel in self._outputs.items():
             if channel.receiver is not None:

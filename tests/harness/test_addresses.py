@@ -8,7 +8,7 @@ from simulation import CASES, addresses, scenario_of
 from streamproof.harness.addresses import Address, Moment, Point, Side
 from streamproof.harness.errors import InvalidScenario
 
-actors = st.text(st.characters(exclude_categories=("Z", "C")), min_size=1, max_size=10)
+actors = st.text(st.characters(exclude_categories=("Z", "C"), exclude_characters="/"), min_size=1, max_size=10)
 keys = st.text(st.characters(exclude_characters="\n", codec="utf-8"), max_size=12)
 any_address = st.builds(
     Address, actors, st.integers(0, 99), st.sampled_from(Point), keys, st.sampled_from(Side), st.integers(0, 9)
@@ -32,8 +32,7 @@ def test_what_is_no_address_is_refused_with_an_example(text: str) -> None:
 def test_an_exact_moment_strikes_at_its_own_address_only(one: Address, other: Address) -> None:
     moment = Moment.exactly(one)
     assert moment.matches(one, 0)
-    same = (one.actor, one.incarnation, one.point, one.key, one.side)
-    assert moment.matches(other, 0) == (same == (other.actor, other.incarnation, other.point, other.key, other.side))
+    assert moment.matches(other, 0) == (one == other)
 
 
 def test_a_moment_leaves_open_what_it_does_not_name() -> None:

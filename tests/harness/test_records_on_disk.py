@@ -16,9 +16,13 @@ from streamproof.harness.recording.records import (
     CheckpointTaken,
     Delivered,
     Ended,
+    InStep,
     Kept,
     Offered,
+    Opened,
+    Promoted,
     Refused,
+    Restored,
     Stamped,
     Started,
     Taken,
@@ -60,12 +64,16 @@ def offers(draw: st.DrawFn) -> Offered:
 
 
 others = st.one_of(
-    st.builds(Started, names, numbers, st.none() | st.tuples(numbers, numbers), numbers),
+    st.builds(Started, names, numbers, st.none() | st.tuples(numbers, numbers), numbers, numbers, numbers),
+    st.builds(Restored, names, numbers, st.tuples(numbers, numbers), numbers),
+    st.builds(InStep, names, numbers),
+    st.builds(Promoted, names, numbers),
+    st.builds(Opened, names, numbers, names, numbers, numbers, numbers),
     st.builds(Taken, names, numbers, names, numbers, numbers, numbers, numbers),
     st.builds(CheckpointTaken, names, numbers, numbers),
     st.builds(CheckpointDurable, names, numbers, numbers),
     st.builds(Refused, names, numbers, names, numbers, names),
-    st.builds(Ended, names, numbers, st.dictionaries(names, numbers, max_size=3)),
+    st.builds(Ended, names, numbers, st.dictionaries(names, st.lists(numbers, max_size=2), max_size=3)),
     st.builds(Kept, names, numbers, st.dictionaries(names, values, max_size=3)),
 )
 histories = st.lists(st.builds(Stamped, numbers, deliveries() | offers() | others), max_size=6)
