@@ -21,6 +21,10 @@ class Point(StrEnum):
     """An incarnation begins. Key: empty."""
     REROUTED = "rerouted"
     """It hears of a neighbour's incarnation. Key: `count-0#2`."""
+    LOST = "lost"
+    """It hears that a neighbour's incarnation speaks no more. Key: `count-0#1`."""
+    PROMOTED = "promoted"
+    """It hears that it speaks for its slice from now on. Key: empty."""
     RECEIVED = "received"
     """A message arrived. Key: the peer's incarnation and the message: `split-0#1 @11` (a batch, by the number of its
     first event), `count-0#2 ack@40`, `count-0#2 open`, `split-0#1 end`."""
@@ -142,6 +146,8 @@ class Moment:
 _WORDS = {
     Point.STARTED: "{actor} starts",
     Point.REROUTED: "{actor} hears of {key}",
+    Point.LOST: "{actor} hears that {key} is gone",
+    Point.PROMOTED: "{actor} is promoted",
     Point.RECEIVED: "{actor} receives {key}",
     Point.SEND_ISSUED: "{actor} sends {key}",
     Point.SEND_HANDED_OVER: "{actor} has handed over {key}",

@@ -46,6 +46,9 @@ class _Watching(Controller):
     def watched(self, actor: str) -> frozenset[Point]:
         return frozenset(Point)
 
+    def watches(self, point: Point) -> bool:
+        return True
+
     def arrived(self, address: Address, taken: int = 0) -> list[Strike]:
         if address not in self.reached:
             self.reached[address] = Reached(address, self.step(), self._struck)

@@ -41,6 +41,10 @@ class Controller:
         """The points of an actor at which an arrival could matter; a host need not announce the others."""
         return frozenset(moment.point for _, _, moment in self._moments if moment.actor in (None, actor))
 
+    def watches(self, point: Point) -> bool:
+        """Whether an arrival at this kind of point could matter, whoever arrives."""
+        return any(moment.point is point for _, _, moment in self._moments)
+
     @property
     def armed(self) -> tuple[Moment, ...]:
         """The moments still waited for: what a remote host has to announce."""

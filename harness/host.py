@@ -10,16 +10,18 @@ from __future__ import annotations
 from typing import Protocol
 
 from .addresses import Address, Point, Side
+from .model import replica_name
 from .recording.records import Record
 from .slices.effects import (
-    Checkpoint,
-    CheckpointId,
     Durable,
     Fire,
+    Gone,
     Input,
     Inspect,
     Note,
     Persist,
+    Promote,
+    Ready,
     Receive,
     Reroute,
     Send,
@@ -27,7 +29,7 @@ from .slices.effects import (
     Start,
 )
 from .slices.machine import Slice
-from .slices.messages import Message, identity
+from .slices.messages import Checkpoint, CheckpointId, Message, identity
 
 
 class World(Protocol):
@@ -55,6 +57,9 @@ class World(Protocol):
     def note(self, record: Record) -> None:
         """Hand a record to the recorder's link, ahead of everything that is sent later."""
 
+    def ready(self, slice_id: str, incarnation: int) -> None:
+        """Tell the manager that this incarnation is in step with its fellows."""
+
 
 class Host:
     """The slices that one node runs."""
@@ -65,7 +70,8 @@ class Host:
 
     def start(self, machine: Slice, given: Start) -> None:
         """Run a new incarnation here, in place of any earlier one."""
-        machine.incarnation = given.incarnation
+        machine.incarnation, machine.replica = given.incarnation, given.replica
+        machine.name = replica_name(machine.spec.slice_id, given.replica)
         self.slices[machine.spec.slice_id] = machine
         self.feed(machine.spec.slice_id, given)
 
@@ -84,7 +90,7 @@ class Host:
         """
         machine = self.slices[slice_id]
         world = self._world
-        watched = world.watched(slice_id)
+        watched = world.watched(machine.name)
         if watched:
             self._feed_watched(machine, given, watched)
             return
@@ -94,10 +100,12 @@ class Host:
                 world.note(effect.record)
             elif isinstance(effect, Send):
                 world.send(slice_id, effect.to, effect.incarnation, effect.message)
+            elif isinstance(effect, SetTimer):
+                world.set_timer(slice_id, effect.timer, effect.delay)
             elif isinstance(effect, Persist):
                 world.persist(effect.checkpoint)
             else:
-                world.set_timer(slice_id, effect.timer, effect.delay)
+                world.ready(slice_id, machine.incarnation)
 
     def _feed_watched(self, machine: Slice, given: Input, watched: frozenset[Point]) -> None:
         """As above, with every point announced; stops where the node dies."""
@@ -106,7 +114,8 @@ class Host:
         def alive(point: Point, key: str, side: Side) -> bool:
             if point not in watched:
                 return True
-            return world.arrive(Address(name, machine.incarnation, point, key, side), machine.taken)
+            address = Address(name, machine.incarnation, point, key, side, machine.replica)
+            return world.arrive(address, machine.taken)
 
         arrival = _arrival(given)
         if arrival is not None and not alive(*arrival, Side.BEFORE):
@@ -134,6 +143,8 @@ class Host:
                     world.persist(checkpoint)
                 case SetTimer(timer=timer, delay=delay):
                     world.set_timer(name, timer, delay)
+                case Ready():
+                    world.ready(name, machine.incarnation)
 
 
 def _arrival(given: Input) -> tuple[Point, str] | None:
@@ -143,6 +154,10 @@ def _arrival(given: Input) -> tuple[Point, str] | None:
             return Point.STARTED, ""
         case Reroute(peer=peer, incarnation=incarnation):
             return Point.REROUTED, f"{peer}#{incarnation}"
+        case Gone(peer=peer, incarnation=incarnation):
+            return Point.LOST, f"{peer}#{incarnation}"
+        case Promote():
+            return Point.PROMOTED, ""
         case Receive(peer=peer, message=message):
             return Point.RECEIVED, f"{peer}#{message.incarnation} {identity(message)}"
         case Durable(id=checkpoint):

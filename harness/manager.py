@@ -1,13 +1,25 @@
-"""Decides what runs where: placement, and redeployment after a node was lost. Sans-I/O, so that one recovery runs in
-both worlds.
+"""Decides what runs where: placement of replicas, promotion of standbys, and redeployment after a node was lost.
+Sans-I/O, so that one recovery runs in both worlds.
 
 It numbers the incarnations. Whoever hosts it detects lost nodes and carries out what it says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+
+from .model import replica_name
+
+
+class Speaking(StrEnum):
+    """Which replicas of a slice speak for it."""
+
+    ONE = "one"
+    """The primary. Another is promoted when it is lost."""
+    ALL = "all"
+    """All that are in step."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +41,28 @@ class SliceUp:
 
 
 @dataclass(frozen=True)
+class SliceReady:
+    """It is in step with its fellows, and could speak for its slice."""
+
+    slice_id: str
+    incarnation: int
+
+
+@dataclass(frozen=True)
 class Place:
-    """Start this incarnation of a slice on a node, from its newest durable checkpoint."""
+    """Start this incarnation on a node: from its slice's newest durable checkpoint, or beside its fellows, who have the
+    state."""
+
+    slice_id: str
+    replica: int
+    incarnation: int
+    node: str
+    founder: bool
+
+
+@dataclass(frozen=True)
+class PromoteSlice:
+    """Let this incarnation speak for its slice."""
 
     slice_id: str
     incarnation: int
@@ -39,63 +71,144 @@ class Place:
 
 @dataclass(frozen=True)
 class Announce:
-    """Tell every node that this incarnation speaks for its slice, and where it runs."""
+    """Tell every node that this incarnation is there, where it runs, and whether it speaks for its slice."""
 
     slice_id: str
     incarnation: int
     node: str
+    speaks: bool
 
 
-ManagerInput = NodeJoined | NodeLost | SliceUp
-ManagerEffect = Place | Announce
+@dataclass(frozen=True)
+class Withdraw:
+    """Tell every node that this incarnation is to be listened to no more."""
+
+    slice_id: str
+    incarnation: int
+
+
+ManagerInput = NodeJoined | NodeLost | SliceUp | SliceReady
+ManagerEffect = Place | PromoteSlice | Announce | Withdraw
+
+
+@dataclass
+class _Member:
+    """One replica of a slice, as it was placed last."""
+
+    replica: int
+    incarnation: int
+    node: str
+    founder: bool
+    up: bool = False
+    ready: bool = False
+    speaks: bool = False
 
 
 class Manager:
-    """Places `slices` once `nodes_wanted` nodes have joined, each on the least loaded node, ties by name.
+    """Places `slices` once `nodes_wanted` nodes have joined, each replica on the least loaded node that has no other of
+    its slice, ties by name.
 
-    A slice of a lost node goes to the least loaded node that is there (a spare one carries nothing), or waits for the
-    next to join.
+    A replica of a lost node goes to the least loaded node that is there (a spare one carries nothing), or waits for the
+    next to join. With a standby in step the first of these is promoted; without, the next to be placed founds its slice
+    anew, from what the store has.
     """
 
-    def __init__(self, slices: Sequence[str], nodes_wanted: int) -> None:
+    def __init__(
+        self, slices: Sequence[str], nodes_wanted: int, replicas: int = 1, speaking: Speaking = Speaking.ONE
+    ) -> None:
         self._slices = tuple(slices)
         self._nodes_wanted = nodes_wanted
+        self._speaking = speaking
         self._load: dict[str, int] = {}
-        self._homeless: list[str] = list(slices)
+        self._homeless = [(slice_id, replica) for replica in range(replicas) for slice_id in slices]
+        self._members: dict[str, list[_Member]] = {slice_id: [] for slice_id in slices}
+        """In the order of their incarnations."""
+        self._newest = dict.fromkeys(slices, 0)
         self._placed = False
-        self.node_of: dict[str, str] = {}
-        self.incarnation_of: dict[str, int] = dict.fromkeys(slices, 0)
+
+    @property
+    def node_of(self) -> dict[str, str]:
+        """Replica -> the node that it was placed on."""
+        return {
+            replica_name(slice_id, member.replica): member.node
+            for slice_id, members in self._members.items()
+            for member in members
+        }
 
     def on(self, given: ManagerInput) -> list[ManagerEffect]:
         match given:
             case NodeJoined(node=node):
                 # A node that joins again has forgotten what it ran, whether or not its loss was noticed.
-                self._evict(node)
+                effects = list(self._evict(node))
                 self._load[node] = 0
                 self._placed = self._placed or len(self._load) >= self._nodes_wanted
-                return self._house()
+                return [*effects, *self._house()]
             case NodeLost(node=node):
-                self._evict(node)
-                return self._house()
+                return [*self._evict(node), *self._house()]
             case SliceUp(slice_id=slice_id, incarnation=incarnation):
-                if incarnation != self.incarnation_of[slice_id] or slice_id not in self.node_of:
+                member = self._member(slice_id, incarnation)
+                if member is None:
                     return []
-                return [Announce(slice_id, incarnation, self.node_of[slice_id])]
+                member.up = True
+                member.speaks = member.speaks or member.founder
+                return [
+                    Announce(slice_id, incarnation, member.node, member.speaks),
+                    *self._give_voice(slice_id),
+                ]
+            case SliceReady(slice_id=slice_id, incarnation=incarnation):
+                member = self._member(slice_id, incarnation)
+                if member is None:
+                    return []
+                member.ready = True
+                if member.speaks or self._speaking is Speaking.ONE:
+                    return []
+                member.speaks = True
+                return [Announce(slice_id, incarnation, member.node, True)]
 
-    def _evict(self, node: str) -> None:
+    def _member(self, slice_id: str, incarnation: int) -> _Member | None:
+        return next((m for m in self._members[slice_id] if m.incarnation == incarnation), None)
+
+    def _give_voice(self, slice_id: str) -> Iterator[ManagerEffect]:
+        """Where nobody speaks for a slice, and nobody is about to: promote the first that is in step; with none, the
+        first that is there, so that the slice goes on."""
+        members = self._members[slice_id]
+        if any(member.speaks or member.founder for member in members):
+            return
+        there = [member for member in members if member.up]
+        chosen = next((member for member in there if member.ready), next(iter(there), None))
+        if chosen is not None:
+            chosen.speaks = chosen.ready = True
+            yield PromoteSlice(slice_id, chosen.incarnation, chosen.node)
+            yield Announce(slice_id, chosen.incarnation, chosen.node, True)
+
+    def _evict(self, node: str) -> Iterator[ManagerEffect]:
         self._load.pop(node, None)
-        evicted = [s for s in self._slices if self.node_of.get(s) == node]
-        for slice_id in evicted:
-            del self.node_of[slice_id]
-        self._homeless += evicted
+        for slice_id, members in self._members.items():
+            lost = [member for member in members if member.node == node]
+            for member in lost:
+                members.remove(member)
+                self._homeless.append((slice_id, member.replica))
+                yield Withdraw(slice_id, member.incarnation)
+            if lost:
+                yield from self._give_voice(slice_id)
 
     def _house(self) -> list[ManagerEffect]:
         effects: list[ManagerEffect] = []
-        while self._placed and self._homeless and self._load:
-            slice_id = self._homeless.pop(0)
-            node = min(self._load, key=lambda name: (self._load[name], name))
+        if not self._placed:
+            return effects
+        waiting: list[tuple[str, int]] = []
+        for slice_id, replica in self._homeless:
+            members = self._members[slice_id]
+            taken = {member.node for member in members}
+            free = [name for name in self._load if name not in taken]
+            if not free:
+                waiting.append((slice_id, replica))
+                continue
+            node = min(free, key=lambda name: (self._load[name], name))
             self._load[node] += 1
-            self.node_of[slice_id] = node
-            self.incarnation_of[slice_id] += 1
-            effects.append(Place(slice_id, self.incarnation_of[slice_id], node))
+            self._newest[slice_id] += 1
+            member = _Member(replica, self._newest[slice_id], node, founder=not members)
+            members.append(member)
+            effects.append(Place(slice_id, replica, member.incarnation, node, member.founder))
+        self._homeless = waiting
         return effects

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from .recording.records import Delivered, Ended, Offered, Record
 from .slices.machine import SliceSpec
@@ -13,7 +13,7 @@ class Progress:
 
     def __init__(self, specs: Sequence[SliceSpec]) -> None:
         self._upstream = {spec.slice_id: spec.upstream for spec in specs}
-        self._ended: dict[str, Ended] = {}
+        self._ended: dict[tuple[str, int], Ended] = {}
         self.offered = 0
         self.delivered = 0
 
@@ -23,28 +23,31 @@ class Progress:
         elif isinstance(record, Offered):
             self.offered += len(record.events)
         elif isinstance(record, Ended):
-            # What a dead node has said can be read after what its successor says.
-            known = self._ended.get(record.slice)
-            if known is None or record.incarnation >= known.incarnation:
-                self._ended[record.slice] = record
+            self._ended[record.slice, record.incarnation] = record
 
-    def drained(self, current: Mapping[str, int]) -> bool:
-        """Whether every slice, as its current incarnation, has seen the end of its input from the current
-        incarnations of all that feed it. Channels are FIFO, so everything before the end has been taken then."""
+    def drained(self, current: Mapping[str, Collection[int]]) -> bool:
+        """Whether every slice, as all the incarnations that speak for it, has seen the end of its input from all that
+        speak for the slices that feed it. Channels are FIFO, so everything before the end has been taken then.
+
+        `current` says who speaks.
+        """
         return not any(True for _ in self._unfinished(current))
 
-    def waiting_for(self, current: Mapping[str, int]) -> str:
+    def waiting_for(self, current: Mapping[str, Collection[int]]) -> str:
         """Which slices have not come to their end, and what they have not heard."""
         return "; ".join(self._unfinished(current)) or "nothing"
 
-    def _unfinished(self, current: Mapping[str, int]) -> Iterator[str]:
+    def _unfinished(self, current: Mapping[str, Collection[int]]) -> Iterator[str]:
         for name, upstream in self._upstream.items():
-            ended = self._ended.get(name)
-            if name not in current:
+            if not current.get(name):
                 yield f"{name} runs nowhere"
-            elif ended is None or ended.incarnation != current[name]:
-                yield f"{name}#{current[name]} has not seen the end of its input"
-            else:
+                continue
+            for incarnation in current[name]:
+                ended = self._ended.get((name, incarnation))
+                if ended is None:
+                    yield f"{name}#{incarnation} has not seen the end of its input"
+                    continue
                 for up in upstream:
-                    if up not in current or current[up] not in ended.inputs.get(up, ()):
-                        yield f"{name} has not heard the end from {up}#{current.get(up, '?')}"
+                    for speaker in current.get(up, ()):
+                        if speaker not in ended.inputs.get(up, ()):
+                            yield f"{name}#{incarnation} has not heard the end from {up}#{speaker}"

@@ -14,7 +14,7 @@ from typing import Protocol
 import msgspec
 
 from .errors import DamagedHistory, StorageFailed
-from .slices.effects import Checkpoint
+from .slices.messages import Checkpoint
 
 
 class DurableStore(Protocol):

@@ -16,7 +16,8 @@ from .addresses import Point
 from .judging.collation import Collation, collate_reexecution
 from .judging.guarantees import Guarantee, implied
 from .judging.reexecution import Reexecutor
-from .model import Role, Topology
+from .manager import Speaking
+from .model import Role, Topology, replica_name
 from .quantities import Duration
 from .recording.history import History
 from .slices.components import Components
@@ -91,7 +92,7 @@ class Deployment(Protocol):
 
 QUERY_POINTS = frozenset({Point.SOURCE_COMMIT, Point.SINK_WRITE})
 CHECKPOINT_POINTS = frozenset({Point.CHECKPOINT_ISSUED, Point.CHECKPOINT_DURABLE, Point.CHECKPOINT_TOLD})
-SLICE_POINTS = frozenset(Point) - QUERY_POINTS - {Point.TIMER}
+SLICE_POINTS = frozenset(Point) - QUERY_POINTS
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,8 @@ class SchemeSubject:
     topology: Topology
     components: Mapping[Role, Components]
     claims: tuple[Claim, ...]
+    replicas: int = 1
+    """Of each operator slice."""
 
     @property
     def name(self) -> str:
@@ -109,7 +112,14 @@ class SchemeSubject:
 
     @property
     def actors(self) -> tuple[str, ...]:
-        return self.topology.operator_slices
+        """Its replicas: all first ones, then all second ones."""
+        slices = self.topology.operator_slices
+        return tuple(replica_name(slice_id, replica) for replica in range(self.replicas) for slice_id in slices)
+
+    @property
+    def speaking(self) -> Speaking:
+        """Which replicas of a slice speak for it."""
+        return Speaking.ALL if self.components[Role.OPERATOR].standby is None else Speaking.ONE
 
     @property
     def points(self) -> frozenset[Point]:
@@ -134,6 +144,7 @@ class SchemeSubject:
             "slices": list(topology.slices),
             "edges": [[edge.upstream, edge.downstream, str(edge.partitioning)] for edge in topology.edges],
             "operators": {name: type(stage.operator).__qualname__ for name, stage in topology.stages.items()},
+            "replicas": self.replicas,
             "components": {str(role): _plain(asdict(parts)) for role, parts in self.components.items()},
         }
 

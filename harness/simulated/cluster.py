@@ -53,9 +53,12 @@ class SimulatedDeployment:
 
     def __init__(self, run: Run, options: SimulationOptions, controller: Controller) -> None:
         assert isinstance(run.scenario.subject, SchemeSubject)
-        specs = run.scenario.subject.specs
+        subject = run.scenario.subject
+        specs = subject.specs
         batches = {s.slice_id: run.scenario.workload.batches(s.slice_id) for s in specs if s.role is Role.SOURCE}
-        self._world = SimulatedWorld(specs, batches, controller, run.kinds, run.recorder, options, run.seed)
+        self._world = SimulatedWorld(
+            specs, subject.replicas, subject.speaking, batches, controller, run.kinds, run.recorder, options, run.seed
+        )
         self._show = run.show
 
     @property

@@ -12,21 +12,38 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from random import Random
 from typing import Any
+from zlib import crc32
 
 from ..addresses import Address, Point, Side
 from ..controller import Controller, Strike
 from ..host import Host
 from ..injection import FaultKind
-from ..manager import Announce, Manager, ManagerInput, NodeJoined, NodeLost, Place, SliceUp
-from ..model import Event, Role
+from ..manager import (
+    Announce,
+    Manager,
+    ManagerInput,
+    NodeJoined,
+    NodeLost,
+    Place,
+    PromoteSlice,
+    SliceReady,
+    SliceUp,
+    Speaking,
+    Withdraw,
+)
+from ..model import Event, Role, operator_of, replica_name
 from ..progress import Progress
 from ..quantities import Duration
 from ..recording.history import Bite, Drained, FaultMissed, FaultStruck, NodeGone, NodeUp, Placed, Stamp
 from ..recording.recorder import Recorder
 from ..recording.records import Record, Taken
-from ..slices.effects import Checkpoint, CheckpointId, Fire, Inspect, Reroute, Start
-from ..slices.machine import OperatorSlice, SinkSlice, Slice, SliceSpec, SourceSlice
-from ..slices.messages import Message, identity
+from ..slices.components import Standby
+from ..slices.effects import Fire, Gone, Input, Inspect, Promote, Reroute, Start
+from ..slices.machine import Slice, SliceSpec
+from ..slices.messages import Checkpoint, CheckpointId, Message, identity
+from ..slices.operator import OperatorSlice
+from ..slices.sink import SinkSlice
+from ..slices.source import SourceSlice
 from ..stores import MemoryStore
 
 HARNESS = "harness"
@@ -71,6 +88,7 @@ class _Node:
         self._send = world.send
         self.watched = world.watched
         self.note = world.note
+        self.ready = world.ready
 
     def arrive(self, address: Address, taken: int) -> bool:
         return self._world.arrive(self, address, taken)
@@ -95,6 +113,8 @@ class SimulatedWorld:
     def __init__(
         self,
         specs: Sequence[SliceSpec],
+        replicas: int,
+        speaking: Speaking,
         batches: Mapping[str, Sequence[list[Event]]],
         controller: Controller,
         kinds: Mapping[str, FaultKind],
@@ -110,7 +130,9 @@ class SimulatedWorld:
         self._batches = batches
         self._controller = controller
         self._watched: dict[str, frozenset[Point]] = {}
+        self._awaits_delivery = controller.watches(Point.SEND_DELIVERED)
         self._options = options
+        self._seed = seed
         self._random = Random(seed).random
         self._link_delay = (options.link_delay[0], options.link_delay[1] - options.link_delay[0])
         self._now = 0
@@ -121,12 +143,18 @@ class SimulatedWorld:
         self._store = MemoryStore()
         self._places: dict[tuple[str, int], _Node] = {}
         """(slice, incarnation) -> where it was started."""
-        self._current: dict[str, int] = {}
-        """Slice -> the incarnation that has been announced."""
+        self._replicas: dict[tuple[str, int], int] = {}
+        self._announced: dict[str, dict[int, bool]] = {}
+        """Slice -> the incarnations that have been announced -> whether they speak."""
+        self._current: dict[str, set[int]] = {}
+        """Slice -> those that speak, and are alive."""
+        self._listeners: dict[str, list[str]] = {
+            spec.slice_id: [s.slice_id for s in specs if spec.slice_id in (*s.upstream, *s.trackers)] for spec in specs
+        }
         self._nodes = {f"node-{i}": _Node(f"node-{i}", self) for i in range(options.nodes)}
         self._harness = _Node(HARNESS, self)
         operator_slices = [s.slice_id for s in specs if s.role is Role.OPERATOR]
-        self._manager = Manager(operator_slices, options.nodes)
+        self._manager = Manager(operator_slices, options.nodes, replicas, speaking)
         self.progress = Progress(specs)
 
     # Running
@@ -140,7 +168,7 @@ class SimulatedWorld:
         """Let the sources offer; from here on time triggers count."""
         for spec in self._specs.values():
             if spec.role is not Role.OPERATOR:
-                self._start(self._harness, self._harness.life, spec.slice_id, 1)
+                self._start(self._harness, self._harness.life, Place(spec.slice_id, 0, 1, HARNESS, founder=True))
         for when in self._controller.times():
             self._at(when.micros, self._strike_due, when)
 
@@ -163,7 +191,7 @@ class SimulatedWorld:
         for node in (*self._nodes.values(), self._harness):
             if node.alive:
                 for slice_id, machine in node.host.slices.items():
-                    if self._current.get(slice_id) == machine.incarnation:
+                    if machine.incarnation in self._announced.get(slice_id, ()):
                         node.host.feed(slice_id, Inspect())
         for number, fault in self._controller.pending():
             self._recorder.log(FaultMissed(self._stamp(), number, str(fault)))
@@ -214,13 +242,21 @@ class SimulatedWorld:
         machine = node.host.slices.get(to)
         if machine is None or machine.incarnation != receiver:
             return
-        watched = self.watched(sender)
-        if watched and Point.SEND_DELIVERED in watched:
-            key = f"{to}#{receiver} {identity(message)}"
-            address = Address(sender, message.incarnation, Point.SEND_DELIVERED, key, Side.AFTER)
-            if not self.arrive(node, address, 0):
-                return
+        if self._awaits_delivery and not self._delivered(node, link, message):
+            return
         node.host.deliver(sender, to, message)
+
+    def _delivered(self, node: _Node, link: _Link, message: Message) -> bool:
+        """Announce that a message has arrived; it is a point of its sender. Returns whether the receiver lives on."""
+        sender, incarnation, to, receiver = link
+        replica = self._replica(sender, incarnation)
+        if Point.SEND_DELIVERED not in self.watched(replica_name(sender, replica)):
+            return True
+        key = f"{to}#{receiver} {identity(message)}"
+        return self.arrive(node, Address(sender, incarnation, Point.SEND_DELIVERED, key, Side.AFTER, replica), 0)
+
+    def _replica(self, slice_id: str, incarnation: int) -> int:
+        return self._replicas.get((slice_id, incarnation), 0)
 
     def persist(self, node: _Node, checkpoint: Checkpoint) -> None:
         self._later(self._draw(self._options.disk_delay), self._write, node, node.life, checkpoint)
@@ -235,10 +271,11 @@ class SimulatedWorld:
             node.host.durable(slice_id, checkpoint.id)
 
     def _passes(self, node: _Node, slice_id: str, checkpoint: CheckpointId, number: str, side: Side) -> bool:
-        if Point.CHECKPOINT_DURABLE not in self.watched(slice_id):
+        machine = node.host.slices[slice_id]
+        if Point.CHECKPOINT_DURABLE not in self.watched(machine.name):
             return True
-        address = Address(slice_id, checkpoint.incarnation, Point.CHECKPOINT_DURABLE, number, side)
-        return self.arrive(node, address, node.host.slices[slice_id].taken)
+        address = Address(slice_id, checkpoint.incarnation, Point.CHECKPOINT_DURABLE, number, side, machine.replica)
+        return self.arrive(node, address, machine.taken)
 
     def set_timer(self, node: _Node, slice_id: str, timer: str, delay: int) -> None:
         incarnation = node.host.slices[slice_id].incarnation
@@ -257,26 +294,41 @@ class SimulatedWorld:
     def _manage(self, given: ManagerInput) -> None:
         for effect in self._manager.on(given):
             match effect:
-                case Place(slice_id=slice_id, incarnation=incarnation, node=name):
+                case Place(node=name):
                     node = self._nodes[name]
-                    self._later(self._options.redeployment, self._start, node, node.life, slice_id, incarnation)
-                case Announce(slice_id=slice_id, incarnation=incarnation):
-                    self._announce(slice_id, incarnation)
+                    self._later(self._options.redeployment, self._start, node, node.life, effect)
+                case PromoteSlice(slice_id=slice_id, incarnation=incarnation):
+                    self._later(self._options.control_delay, self._promote, slice_id, incarnation)
+                case Announce(slice_id=slice_id, incarnation=incarnation, speaks=speaks):
+                    self._announce(slice_id, incarnation, speaks)
+                case Withdraw(slice_id=slice_id, incarnation=incarnation):
+                    self._withdraw(slice_id, incarnation)
 
-    def _start(self, node: _Node, life: int, slice_id: str, incarnation: int) -> None:
+    def _start(self, node: _Node, life: int, place: Place) -> None:
         if not node.alive or node.life != life:
             return
+        slice_id, incarnation = place.slice_id, place.incarnation
         if node is not self._harness:
-            self._recorder.log(Placed(self._stamp(), slice_id, incarnation, node.name))
-        checkpoint = self._store.fence(slice_id, incarnation)
+            name = replica_name(slice_id, place.replica)
+            self._recorder.log(Placed(self._stamp(), name, incarnation, node.name))
+        checkpoint = self._store.fence(slice_id, incarnation) if place.founder else None
         self._places[slice_id, incarnation] = node
-        node.host.start(self._machine(slice_id), Start(incarnation, checkpoint))
+        self._replicas[slice_id, incarnation] = place.replica
+        start = Start(incarnation, checkpoint, place.replica, place.founder, self._chance(slice_id, incarnation))
+        node.host.start(self._machine(slice_id), start)
         if not self._running(node, life, slice_id, incarnation):
             return
         if node is self._harness:
-            self._announce(slice_id, incarnation)
+            self._announce(slice_id, incarnation, speaks=True)
         else:
             self._later(self._options.control_delay, self._manage, SliceUp(slice_id, incarnation))
+
+    def _chance(self, slice_id: str, incarnation: int) -> int:
+        """The seed of an incarnation's random draws, where it has any."""
+        stage = self._specs[slice_id].topology.stages.get(operator_of(slice_id))
+        if stage is None or stage.operator.deterministic:
+            return 0
+        return crc32(f"{self._seed} {slice_id}#{incarnation}".encode())
 
     def _machine(self, slice_id: str) -> Slice:
         spec = self._specs[slice_id]
@@ -288,26 +340,54 @@ class SimulatedWorld:
             case Role.OPERATOR:
                 return OperatorSlice(spec)
 
-    def _announce(self, slice_id: str, incarnation: int) -> None:
-        """Neighbours hear of the slice, and the slice of its neighbours."""
-        self._current[slice_id] = incarnation
-        spec = self._specs[slice_id]
-        pairs = [(down, slice_id) for down in spec.downstream] + [(slice_id, up) for up in spec.upstream]
-        for listener, upstream in pairs:
-            if listener in self._current and upstream in self._current:
-                self._later(
-                    self._options.control_delay,
-                    self._reroute,
-                    listener,
-                    self._current[listener],
-                    upstream,
-                    self._current[upstream],
-                )
+    def ready(self, slice_id: str, incarnation: int) -> None:
+        self._later(self._options.control_delay, self._manage, SliceReady(slice_id, incarnation))
 
-    def _reroute(self, slice_id: str, incarnation: int, upstream: str, upstream_incarnation: int) -> None:
-        node = self._places[slice_id, incarnation]
-        if self._running(node, node.life, slice_id, incarnation):
-            node.host.feed(slice_id, Reroute(upstream, upstream_incarnation))
+    def _promote(self, slice_id: str, incarnation: int) -> None:
+        checkpoint = None
+        if self._specs[slice_id].components.standby is Standby.LOADED:
+            checkpoint = self._store.fence(slice_id, incarnation)
+        self._tell(slice_id, incarnation, Promote(checkpoint))
+
+    def _announce(self, slice_id: str, incarnation: int, speaks: bool) -> None:
+        """Those who deal with the slice hear of it, and it hears of them."""
+        spec, known = self._specs[slice_id], self._announced.setdefault(slice_id, {})
+        first, silent = incarnation not in known, not known.get(incarnation)
+        if first:
+            for peer in (*spec.upstream, *(s for s in spec.trackers if s not in spec.upstream)):
+                for speaker, heard in self._announced.get(peer, {}).items():
+                    if heard:
+                        self._later_tell(slice_id, incarnation, Reroute(peer, speaker))
+            for fellow in known:
+                self._later_tell(slice_id, fellow, Reroute(slice_id, incarnation))
+                self._later_tell(slice_id, incarnation, Reroute(slice_id, fellow))
+        known[incarnation] = speaks
+        if speaks and silent:
+            if self._running_somewhere(slice_id, incarnation):
+                self._current.setdefault(slice_id, set()).add(incarnation)
+            for listener in self._listeners[slice_id]:
+                for receiver in self._announced.get(listener, ()):
+                    self._later_tell(listener, receiver, Reroute(slice_id, incarnation))
+
+    def _withdraw(self, slice_id: str, incarnation: int) -> None:
+        """Nobody listens to it any more."""
+        self._announced.get(slice_id, {}).pop(incarnation, None)
+        self._current.get(slice_id, set()).discard(incarnation)
+        spec = self._specs[slice_id]
+        for peer in (*spec.upstream, *spec.downstream, slice_id):
+            for other in self._announced.get(peer, ()):
+                self._later_tell(peer, other, Gone(slice_id, incarnation))
+
+    def _later_tell(self, slice_id: str, incarnation: int, given: Input) -> None:
+        self._later(self._options.control_delay, self._tell, slice_id, incarnation, given)
+
+    def _tell(self, slice_id: str, incarnation: int, given: Input) -> None:
+        if self._running_somewhere(slice_id, incarnation):
+            self._places[slice_id, incarnation].host.feed(slice_id, given)
+
+    def _running_somewhere(self, slice_id: str, incarnation: int) -> bool:
+        node = self._places.get((slice_id, incarnation))
+        return node is not None and self._running(node, node.life, slice_id, incarnation)
 
     # Faults
 
@@ -347,7 +427,8 @@ class SimulatedWorld:
                 bites.append(Bite(target, None, (), outstanding, gone=False))
             elif node not in hit:
                 hit.append(node)
-                bites.append(Bite(target, node.name, tuple(node.host.slices), outstanding, gone=True))
+                actors = tuple(machine.name for machine in node.host.slices.values())
+                bites.append(Bite(target, node.name, actors, outstanding, gone=True))
         for node in hit:
             self._kill(node)
         return bites
@@ -361,8 +442,7 @@ class SimulatedWorld:
     def _kill(self, node: _Node) -> None:
         node.alive = False
         for slice_id, machine in node.host.slices.items():
-            if self._current.get(slice_id) == machine.incarnation:
-                del self._current[slice_id]
+            self._current.get(slice_id, set()).discard(machine.incarnation)
         node.host.slices.clear()
         self._later(self._options.detection, self._lose, node, node.life)
         if self._options.restart_node_after is not None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ..quantities import Events
+from ..quantities import Duration, Events
+from .merging import Merge
 
 
 class Numbering(StrEnum):
@@ -25,7 +26,7 @@ class Part(StrEnum):
 
     STATE = "state"
     VECTOR = "vector"
-    """The sequence number last taken from each upstream slice."""
+    """The sequence number last taken from each upstream slice, and whose turn it is at the merge."""
     LOG = "log"
     """The outputs that a receiver may still ask for."""
     NUMBER = "number"
@@ -41,17 +42,51 @@ class AcknowledgeAt(StrEnum):
     NEVER = "never"
 
 
+class Keeper(StrEnum):
+    """Who keeps checkpoints."""
+
+    STORE = "store"
+    """A store that outlives every node."""
+    FELLOWS = "fellows"
+    """The memory of the other replicas: state synchronization (section 7.3.1). Durable is what all of them have."""
+
+
 @dataclass(frozen=True)
 class Checkpointing:
-    """Periodic, uncoordinated checkpoints to a store that outlives the node.
+    """Periodic, uncoordinated checkpoints.
 
     One is taken whenever `every` events have been taken since the last. While it is not durable the slice goes on, but
-    takes no further one: when the next is due it waits. So at most 2 x `every` events are ever unprotected.
+    takes no further one: when the next is due it waits. So at most 2 x `every` events are ever unprotected. Without a
+    fellow there is nothing to be checkpointed to, and the slice goes on alone.
     """
 
     every: Events
     contents: frozenset[Part] = frozenset(Part)
     acknowledge: AcknowledgeAt = AcknowledgeAt.DURABLE
+    keeper: Keeper = Keeper.STORE
+
+
+class Standby(StrEnum):
+    """What the secondary replicas of a slice do while the primary speaks for it (section 7.3.1)."""
+
+    SILENT = "silent"
+    """They take all input, and send nothing: active standby."""
+    QUEUING = "queuing"
+    """They are sent all input, and keep what is newer than the state that they hold: passive standby, hot."""
+    HOLDING = "holding"
+    """They hold the primary's last state and are sent nothing else: passive standby, cold."""
+    LOADED = "loaded"
+    """They are there and blank, and read the newest checkpoint when they are needed: deployed."""
+
+
+@dataclass(frozen=True)
+class Tracking:
+    """How a source follows what becomes of its events (R+SM, sections 8.3 and 14.1.2: Storm's acker)."""
+
+    timeout: Duration
+    """An event that is not known to be processed this long after it was sent is sent again."""
+    attempts: int = 16
+    """An event is sent so many times at most; then it is given up, and the input does not end."""
 
 
 @dataclass(frozen=True)
@@ -65,4 +100,17 @@ class Components:
     checkpointing: Checkpointing | None = None
     numbering: Numbering = Numbering.FRESH
     acknowledge_every: Events | None = None
-    """For a sink, which makes outputs visible: acknowledge whenever this many more were delivered."""
+    """Acknowledge whenever this many more events of a channel were taken, or, by a sink, delivered."""
+    acknowledge_outputs: bool = False
+    """Acknowledge an input once all that was made of it has been acknowledged, and it has left the operator's window
+    (the two levels of upstream backup, section 3.7.4)."""
+    merge: Merge | None = None
+    """The order in which several channels are taken; None: as they arrive."""
+    silence: Duration | None = None
+    """Tell the receivers of a channel that has been idle for this long how far event time has come (section 3.6.4)."""
+    standby: Standby | None = None
+    """What secondary replicas do; None: there are none, or all replicas speak."""
+    anchored: bool = False
+    """Tell the source what was made of its events, so that it can follow them."""
+    tracking: Tracking | None = None
+    """For a source: follow what becomes of its events."""

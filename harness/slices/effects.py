@@ -8,33 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
-from ..model import Event
 from ..recording.records import Record
-from .messages import Message
-
-
-class CheckpointId(msgspec.Struct, frozen=True, array_like=True):
-    """Which checkpoint of a slice: who took it, and its number, which goes on rising from one incarnation to the
-    next."""
-
-    incarnation: int
-    number: int
-
-
-class Checkpoint(msgspec.Struct, frozen=True):
-    """What a slice needs to go on from a moment of its past."""
-
-    slice: str
-    id: CheckpointId
-    state: bytes | None
-    """The operator's own snapshot; None where the scheme leaves it out."""
-    vector: dict[str, int]
-    """Upstream slice -> sequence number last taken from it."""
-    log: dict[str, list[Event]]
-    """Downstream slice -> outputs that it has not acknowledged."""
-    next_seq: int | None
-    """The number of the next output; None where the scheme leaves it out."""
-
+from .messages import Checkpoint, CheckpointId, Message
 
 # Inputs
 
@@ -44,13 +19,34 @@ class Start(msgspec.Struct, frozen=True, gc=False):
 
     incarnation: int
     checkpoint: Checkpoint | None
+    replica: int = 0
+    founder: bool = True
+    """Nobody else has the state of your slice. Else join those who have it."""
+    seed: int = 0
+    """Of your random draws."""
 
 
 class Reroute(msgspec.Struct, frozen=True, gc=False):
-    """A neighbour runs as this incarnation now."""
+    """You are in touch with this incarnation of a neighbour: of a slice upstream, for which it speaks, of your own
+    slice, or of a source that follows its events. It comes again for the same one when the link between you broke, and
+    what was on it is lost."""
 
     peer: str
     incarnation: int
+
+
+class Gone(msgspec.Struct, frozen=True, gc=False):
+    """This incarnation of a neighbour speaks no more: whatever still comes from it is to be refused."""
+
+    peer: str
+    incarnation: int
+
+
+class Promote(msgspec.Struct, frozen=True, gc=False):
+    """Speak for your slice from now on, from the newest checkpoint that you have, or from this one out of the
+    store."""
+
+    checkpoint: Checkpoint | None
 
 
 class Receive(msgspec.Struct, frozen=True, gc=False):
@@ -74,7 +70,7 @@ class Inspect(msgspec.Struct, frozen=True, gc=False):
     """The run is over: say what you have kept."""
 
 
-Input = Start | Reroute | Receive | Durable | Fire | Inspect
+Input = Start | Reroute | Gone | Promote | Receive | Durable | Fire | Inspect
 
 
 # Effects
@@ -107,4 +103,8 @@ class Note(msgspec.Struct, frozen=True, gc=False):
     record: Record
 
 
-Effect = Send | Persist | SetTimer | Note
+class Ready(msgspec.Struct, frozen=True, gc=False):
+    """Tell the manager that you are in step with your fellows, and could speak for your slice."""
+
+
+Effect = Send | Persist | SetTimer | Note | Ready

@@ -10,7 +10,7 @@ import pytest
 
 from streamproof.harness.errors import DamagedHistory, StorageFailed
 from streamproof.harness.model import Event
-from streamproof.harness.slices.effects import Checkpoint, CheckpointId
+from streamproof.harness.slices.messages import Checkpoint, CheckpointId
 from streamproof.harness.stores import CheckpointStore, FileStore, MemoryStore
 
 STORES: dict[str, Callable[[Path], CheckpointStore]] = {

@@ -1,0 +1,246 @@
+"""Merges: in which order a slice takes what comes in on its channels (StreamMine3G, section 3.6.4).
+
+A merge is deterministic when that order follows from the events alone, and not from when they arrive. So replicas of a
+slice, and a slice that is restored and given its input again, take the same in the same order.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..errors import InvalidTopology
+from ..model import Event
+from .messages import Anchor, after
+
+ALWAYS = sys.maxsize
+"""The event time of a channel that has ended."""
+
+
+@dataclass(frozen=True)
+class RoundRobin:
+    """So many events of each channel in turn (listing 3.5), in the order of the channels; `weights` None: one each. A
+    channel that has ended is passed over."""
+
+    weights: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class ByTime:
+    """The lowest event time first, channels in their order where times are equal (listing 3.6). A channel that may
+    still bring a lower one is waited for, until it brings another, is silent, or ends."""
+
+
+Merge = RoundRobin | ByTime
+
+
+@dataclass(slots=True)
+class Run:
+    """Consecutive events of one channel."""
+
+    channel: int
+    incarnation: int
+    """Whose copy of them this is."""
+    events: list[Event]
+    anchors: list[Anchor] | None = None
+
+    def split(self, most: int) -> tuple[Run, Run | None]:
+        """The first events, at most so many, and the rest."""
+        if len(self.events) <= most:
+            return self, None
+        tied = self.anchors
+        return (
+            Run(self.channel, self.incarnation, self.events[:most], None if tied is None else tied[:most]),
+            Run(self.channel, self.incarnation, self.events[most:], None if tied is None else tied[most:]),
+        )
+
+
+class Sequencer(Protocol):
+    """Holds what has come in and was not taken yet. Channels go by their place among the slice's inputs."""
+
+    turn: tuple[int, int]
+    """Where a merge by turns stands: the channel, and how many events of it were taken in this turn."""
+
+    def put(self, run: Run) -> None: ...
+
+    def next(self, most: int) -> Run | None:
+        """The events to be taken next, all of one channel and at most so many; None: none can be taken yet."""
+
+    def end(self, channel: int, ended: bool) -> None:
+        """Whether no more is known to come on a channel."""
+
+    def silence(self, channel: int, time: int) -> None:
+        """No event up to this time follows on a channel."""
+
+    def drop(self, channel: int, upto: int) -> None:
+        """Drop what is numbered up to this on a channel: it was taken by whoever's state was taken over."""
+
+    @property
+    def progress(self) -> int:
+        """The event time up to which nothing is still to be taken."""
+
+    @property
+    def empty(self) -> bool: ...
+
+
+def sequencer(merge: Merge | None, channels: int) -> Sequencer:
+    """With a single channel there is nothing to merge. Raises InvalidTopology for weights that do not fit."""
+    match merge:
+        case RoundRobin(weights=weights) if channels > 1:
+            if weights is not None and (len(weights) != channels or min(weights) < 1):
+                raise InvalidTopology(
+                    f"a slice with {channels} input channels needs as many weights from 1 up, not {weights}"
+                )
+            return _ByTurns(weights or (1,) * channels)
+        case ByTime() if channels > 1:
+            return _ByTimes(channels)
+    return _AsTheyCome(channels)
+
+
+class _AsTheyCome:
+    def __init__(self, channels: int) -> None:
+        self.turn = (0, 0)
+        self._queue: deque[Run] = deque()
+        self._times = [-1] * channels
+
+    def put(self, run: Run) -> None:
+        self._queue.append(run)
+
+    def next(self, most: int) -> Run | None:
+        if not self._queue:
+            return None
+        run, rest = self._queue.popleft().split(most)
+        if rest is not None:
+            self._queue.appendleft(rest)
+        self._times[run.channel] = run.events[-1].time
+        return run
+
+    def end(self, channel: int, ended: bool) -> None:
+        if ended:
+            self._times[channel] = ALWAYS
+
+    def silence(self, channel: int, time: int) -> None:
+        self._times[channel] = max(self._times[channel], time)
+
+    def drop(self, channel: int, upto: int) -> None:
+        rest = (_above(run, upto) if run.channel == channel else run for run in self._queue)
+        self._queue = deque(run for run in rest if run.events)
+
+    @property
+    def progress(self) -> int:
+        if not self._queue:
+            return min(self._times, default=ALWAYS)
+        return min(*self._times, *(run.events[0].time - 1 for run in self._queue))
+
+    @property
+    def empty(self) -> bool:
+        return not self._queue
+
+
+class _Channels:
+    """A queue for each channel."""
+
+    def __init__(self, channels: int) -> None:
+        self.queues: list[deque[Run]] = [deque() for _ in range(channels)]
+        self.ended = [False] * channels
+        self.times = [-1] * channels
+        """The latest event time that was taken, or promised to be over."""
+
+    def put(self, run: Run) -> None:
+        self.queues[run.channel].append(run)
+
+    def take(self, channel: int, most: int) -> Run:
+        run, rest = self.queues[channel].popleft().split(most)
+        if rest is not None:
+            self.queues[channel].appendleft(rest)
+        self.times[channel] = max(self.times[channel], run.events[-1].time)
+        return run
+
+    def end(self, channel: int, ended: bool) -> None:
+        self.ended[channel] = ended
+
+    def drop(self, channel: int, upto: int) -> None:
+        rest = (_above(run, upto) for run in self.queues[channel])
+        self.queues[channel] = deque(run for run in rest if run.events)
+
+    @property
+    def empty(self) -> bool:
+        return not any(self.queues)
+
+
+class _ByTurns(_Channels):
+    def __init__(self, weights: Sequence[int]) -> None:
+        super().__init__(len(weights))
+        self.turn = (0, 0)
+        self._weights = weights
+
+    def next(self, most: int) -> Run | None:
+        if self.empty:
+            return None
+        while True:
+            channel, taken = self.turn
+            left = self._weights[channel] - taken
+            if left and self.queues[channel]:
+                run = self.take(channel, min(most, left))
+                self.turn = (channel, taken + len(run.events))
+                return run
+            if left and not self.ended[channel]:
+                return None
+            self.turn = ((channel + 1) % len(self._weights), 0)
+
+    def silence(self, channel: int, time: int) -> None:
+        """Whose turn it is does not depend on time."""
+        self.times[channel] = max(self.times[channel], time)
+
+    @property
+    def progress(self) -> int:
+        return min(_progress(self, channel) for channel in range(len(self.queues)))
+
+
+class _ByTimes(_Channels):
+    def __init__(self, channels: int) -> None:
+        super().__init__(channels)
+        self.turn = (0, 0)
+        self._over = [-1] * channels
+        """Up to this time nothing follows on the channel."""
+
+    def next(self, most: int) -> Run | None:
+        bounds = sorted((self._bound(channel), channel) for channel in range(len(self.queues)))
+        (_, first), *others = bounds
+        queue = self.queues[first]
+        if not queue:
+            return None
+        limit = others[0]
+        events = queue[0].events
+        count = 0
+        while count < min(most, len(events)) and (events[count].time, first) < limit:
+            count += 1
+        return self.take(first, count)
+
+    def _bound(self, channel: int) -> int:
+        """The lowest event time that the channel can still bring."""
+        if self.queues[channel]:
+            return self.queues[channel][0].events[0].time
+        if self.ended[channel]:
+            return ALWAYS
+        return max(self.times[channel], self._over[channel] + 1)
+
+    def silence(self, channel: int, time: int) -> None:
+        self._over[channel] = max(self._over[channel], time)
+
+    @property
+    def progress(self) -> int:
+        return min(self._bound(channel) - 1 for channel in range(len(self.queues)))
+
+
+def _progress(channels: _Channels, channel: int) -> int:
+    if channels.queues[channel]:
+        return channels.queues[channel][0].events[0].time - 1
+    return ALWAYS if channels.ended[channel] else channels.times[channel]
+
+
+def _above(run: Run, seq: int) -> Run:
+    return Run(run.channel, run.incarnation, after(run.events, seq))
