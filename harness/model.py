@@ -190,7 +190,8 @@ class Topology:
     """An acyclic graph of operators from one or more sources to one or more sinks.
 
     Sources and sinks are names without an operator: they are the harness's own ends and always have one slice each.
-    Raises InvalidTopology when it is made of parts that do not fit.
+    Raises InvalidTopology when it is made of parts that do not fit, InvalidOperator when an operator says of itself
+    what cannot be.
     """
 
     name: str
@@ -324,6 +325,7 @@ def _check(topology: Topology) -> None:
             raise InvalidTopology(f"operator {name!r} has parallelism {stage.parallelism}; it needs 1, 2, ...")
         if not isinstance(stage.operator, Operator):
             raise InvalidTopology(f"{name!r} is a {type(stage.operator).__name__}; derive it from streamproof.Operator")
+        _check_operator(name, stage.operator)
     pairs = [(edge.upstream, edge.downstream) for edge in topology.edges]
     if len(set(pairs)) != len(pairs):
         raise InvalidTopology(f"topology {topology.name!r} connects two operators twice: {sorted(pairs)}")
@@ -352,6 +354,23 @@ def _check(topology: Topology) -> None:
             raise InvalidTopology(f"sink {name!r} has an output")
         if (name not in topology.sources and name not in fed) or (name not in topology.sinks and name not in feeding):
             raise InvalidTopology(f"{name!r} is not connected on both sides; every path leads from a source to a sink")
+
+
+def _check_operator(name: str, operator: Operator[Any]) -> None:
+    """Whether what an operator says of itself can be so. Schemes rely on it."""
+    for attribute in ("window", "fan_out"):
+        amount = getattr(operator, attribute)
+        if amount is not None and (not isinstance(amount, int) or isinstance(amount, bool) or amount < 1):
+            raise InvalidOperator(f"operator {name!r}: {attribute}={amount!r} must be a positive whole number, or None")
+    for attribute in ("deterministic", "order_sensitive"):
+        answer = getattr(operator, attribute)
+        if not isinstance(answer, bool):
+            raise InvalidOperator(f"operator {name!r}: {attribute}={answer!r} must be True or False")
+    if operator.deterministic and isinstance(operator, RandomOperator):
+        raise InvalidOperator(
+            f"operator {name!r}: deterministic=True, but a RandomOperator draws numbers; if it needs none, "
+            "derive it from streamproof.Operator"
+        )
 
 
 def _in_order(topology: Topology) -> list[str]:

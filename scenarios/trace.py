@@ -8,6 +8,8 @@ from ..harness.model import Edge, Event, Operator, Output, Partitioning, Stage, 
 class Relay(Operator[None]):
     """Passes on the id of the event that it takes, under the event's key. Keeps nothing."""
 
+    fan_out = 1
+
     def initial_state(self) -> None:
         return None
 
@@ -17,6 +19,9 @@ class Relay(Operator[None]):
 
 class Trace(Operator[dict[str, list[list[object]]]]):
     """Per key, the ids that it has taken in; every output carries them all."""
+
+    order_sensitive = True
+    fan_out = 1
 
     def initial_state(self) -> dict[str, list[list[object]]]:
         return {}

@@ -22,6 +22,8 @@ class Split(Operator[None]):
 class Count(Operator[dict[str, int]]):
     """How often each word has come so far."""
 
+    fan_out = 1
+
     def initial_state(self) -> dict[str, int]:
         return {}
 

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
-from streamproof.harness.errors import InvalidTopology
+from streamproof.harness.errors import InvalidOperator, InvalidTopology
 from streamproof.harness.model import Edge, Operator, Partitioning, Role, Stage, Topology
+from streamproof.scenarios.random_draws import Draw
 from streamproof.scenarios.trace import Relay, trace
 
 FULL, SPLIT, MERGE, ONE = Partitioning.FULL, Partitioning.SPLIT, Partitioning.MERGE, Partitioning.ONE_TO_ONE
@@ -85,6 +87,36 @@ def test_a_topology_with_a_fault_is_refused_with_its_reason(name: str) -> None:
     make, reason = WRONG[name]
     with pytest.raises(InvalidTopology, match=reason):
         make()
+
+
+def saying(operator: Operator[Any], **attributes: object) -> Topology:
+    for name, value in attributes.items():
+        setattr(operator, name, value)
+    return Topology("t", {"a": Stage(operator)}, line("source", "a", "sink"))
+
+
+@pytest.mark.parametrize(
+    ("operator", "attribute", "value", "remedy"),
+    [
+        *((Relay, "fan_out", value, "a positive whole number, or None") for value in (0, -1, 1.0, True, "1")),
+        *((Relay, "window", value, "a positive whole number, or None") for value in (0, -5, 2.5, False)),
+        *((Relay, "order_sensitive", value, "True or False") for value in (None, 1, "no")),
+        *((Relay, "deterministic", value, "True or False") for value in (None, 0)),
+        (Draw, "deterministic", True, "derive it from streamproof.Operator"),
+    ],
+)
+def test_an_operator_that_says_of_itself_what_cannot_be_is_refused(
+    operator: type[Operator[Any]], attribute: str, value: object, remedy: str
+) -> None:
+    with pytest.raises(InvalidOperator, match=remedy) as caught:
+        saying(operator(), **{attribute: value})
+    assert f"operator 'a': {attribute}={value!r}" in str(caught.value)
+
+
+def test_what_an_operator_can_say_of_itself_is_let_through() -> None:
+    saying(Relay(), fan_out=1, window=1, order_sensitive=True, deterministic=False)
+    saying(Relay(), fan_out=None, window=None)
+    saying(Draw())
 
 
 def test_slices_come_upstream_before_downstream() -> None:
