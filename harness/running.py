@@ -129,6 +129,7 @@ def describe(named: Named, cluster: Cluster, seed: int, run_id: str) -> Descript
             "batch": workload.batch,
             "seed": workload.seed,
             "rate": workload.rate,
+            "spacing": dict(workload.spacing),
         },
         seed=seed,
         schedule=[str(fault) for fault in scenario.faults],

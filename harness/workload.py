@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 
-from .errors import InvalidScenario
+from .errors import InvalidScenario, UnknownName
 from .model import PLAIN, Event, carried
 
 Draw = Callable[[int, int], Iterator[tuple[str, object]]]
 """(number of events, seed) -> that many (key, value)."""
 
+USUAL_SOURCES = ("source-0", "source")
+"""The source of a topology that does not name its own, and that of a query. They draw with the workload's own seed."""
+
 
 @dataclass(frozen=True)
 class Workload:
-    """`events` events of a named kind, offered in batches of `batch`."""
+    """`events` events of a named kind, offered in batches of `batch`, by each source.
+
+    Every source draws events of its own, from the seed and its name.
+    """
 
     name: str
     events: int
@@ -24,12 +31,16 @@ class Workload:
     seed: int = 7
     rate: int | None = None
     """Events/s that a source offers; None: as fast as they are taken (in the simulator: as its options say)."""
+    spacing: Mapping[str, int] = field(default_factory=dict, hash=False)
+    """Source slice -> milliseconds of event time from each of its events to the next; 1 for those not named. A source
+    with 10 offers a tenth of `events`, in step with the others: its channels are idle for nine milliseconds in ten."""
 
     def __post_init__(self) -> None:
-        for field in ("events", "batch") if self.rate is None else ("events", "batch", "rate"):
-            amount = getattr(self, field)
+        amounts = {"events": self.events, "batch": self.batch, "rate": 1 if self.rate is None else self.rate}
+        amounts |= {f"spacing[{source!r}]": amount for source, amount in self.spacing.items()}
+        for name, amount in amounts.items():
             if not isinstance(amount, int) or isinstance(amount, bool) or amount < 1:
-                raise InvalidScenario(f"workload {self.name!r}: {field}={amount!r} needs a positive whole number")
+                raise InvalidScenario(f"workload {self.name!r}: {name}={amount!r} needs a positive whole number")
 
     @property
     def interval(self) -> int:
@@ -37,29 +48,40 @@ class Workload:
         return 0 if self.rate is None else round(self.batch / self.rate * 1e6)
 
     def batches(self, source: str) -> list[list[Event]]:
-        """The whole input of the source slice `source`. Event time is 1 ms an event.
+        """The whole input of the source slice `source`. Event time is 1 ms an event, unless `spacing` says otherwise.
 
-        The same objects each time: nobody changes them, and a search asks for them at every schedule.
+        Batch n holds the events of the same stretch of event time for every source, so it can be empty where events are
+        spaced. The same objects each time: nobody changes them, and a search asks for them at every schedule.
         """
         return _batches(self, source)
 
-    def check(self) -> None:
-        """Raises InvalidScenario when the input cannot be drawn."""
-        self.batches("source-0")
+    def check(self, sources: Sequence[str] = ("source-0",)) -> None:
+        """Raises InvalidScenario when the input of one of the sources cannot be drawn, UnknownName when `spacing` names
+        another."""
+        for source in self.spacing:
+            if source not in sources:
+                raise UnknownName("source", source, list(sources))
+        for source in sources:
+            self.batches(source)
 
     def _drawn(self, source: str) -> list[list[Event]]:
         """Raises InvalidScenario for what `draw` does wrong."""
         drawn: list[Event] = []
+        spacing = self.spacing.get(source, 1)
+        count = self.events // spacing
         try:
-            for seq, (key, value) in enumerate(self.draw(self.events, self.seed), start=1):
+            for seq, (key, value) in enumerate(self.draw(count, self._seed_of(source)), start=1):
                 if not isinstance(key, str):
                     raise TypeError(f"key {key!r} of event {seq} is not a str")
-                drawn.append(Event(source, seq, key, value if type(value) in PLAIN else carried(value), seq))
+                drawn.append(Event(source, seq, key, value if type(value) in PLAIN else carried(value), seq * spacing))
         except Exception as error:
             raise InvalidScenario(f"workload {self.name!r} cannot be drawn: {type(error).__name__}: {error}") from error
-        if len(drawn) != self.events:
-            raise InvalidScenario(f"workload {self.name!r} draws {len(drawn):,} events instead of {self.events:,}")
-        return [drawn[i : i + self.batch] for i in range(0, len(drawn), self.batch)]
+        if len(drawn) != count:
+            raise InvalidScenario(f"workload {self.name!r} draws {len(drawn):,} events instead of {count:,}")
+        return [drawn[time // spacing : (time + self.batch) // spacing] for time in range(0, self.events, self.batch)]
+
+    def _seed_of(self, source: str) -> int:
+        return self.seed if source in USUAL_SOURCES else zlib.crc32(f"{self.seed} {source}".encode())
 
 
 @lru_cache(maxsize=16)

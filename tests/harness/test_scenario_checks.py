@@ -109,7 +109,8 @@ def test_a_scenario_that_cannot_be_run_is_refused_with_its_reason(name: str) -> 
         (lambda: batch(-1), "numbered from 0"),
         (lambda: words(events=0), "events=0"),
         (lambda: numbered(batch=0), "batch=0"),
-        (lambda: text("bible"), "'bible'; there are: python-docs, zen"),
+        (lambda: numbered(spacing={"left-0": 0}), r"spacing\['left-0'\]=0 needs a positive whole number"),
+        (lambda: text("bible"), "'bible'; there are: python-docs, docstrings, unicode-names, zen"),
     ],
 )
 def test_an_amount_or_name_that_means_nothing_is_refused_where_it_is_written(make: object, reason: str) -> None:
