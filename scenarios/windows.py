@@ -1,0 +1,61 @@
+"""An aggregation over a sliding window of event time: after a while, an input matters no more."""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections.abc import Iterable
+from operator import itemgetter
+from typing import Any
+
+from ..harness.model import Edge, Event, Operator, Output, Partitioning, Stage, Topology
+from .stateless import Forward
+
+Taken = list[list[Any]]
+"""[time, key] of the events in the window, in order."""
+
+_time = itemgetter(0)
+
+
+class WindowedCount(Operator[Taken]):
+    """How many events of its key came in the `window` ms up to an event: after event.time - window, until event.time.
+
+    Only events move time on. One that is older than the window when it comes is too late: it gives nothing. So what is
+    kept in the end is what came in the last `window` ms, in whatever order it was taken.
+    """
+
+    fan_out = 1
+
+    def __init__(self, window: int) -> None:
+        self.window: int = window
+
+    def initial_state(self) -> Taken:
+        return []
+
+    def process(self, event: Event, state: Taken) -> Iterable[Output]:
+        newest = max(event.time, state[-1][0]) if state else event.time
+        if event.time <= newest - self.window:
+            return ()
+        insort(state, [event.time, event.key])
+        del state[: bisect_right(state, newest - self.window, key=_time)]
+        since = event.time - self.window
+        return ((event.key, sum(key == event.key and since < time <= event.time for time, key in state)),)
+
+    def rows(self, state: Taken) -> dict[str, list[int]]:
+        """Key -> the times of its events."""
+        rows: dict[str, list[int]] = {}
+        for time, key in state:
+            rows.setdefault(key, []).append(time)
+        return rows
+
+
+def windows(parallelism: int = 2, window: int = 20) -> Topology:
+    """One relay, `parallelism` windowed counters: `relay-0`, `window-0`, `window-1`, ..."""
+    return Topology(
+        "windows",
+        {"relay": Stage(Forward()), "window": Stage(WindowedCount(window), parallelism)},
+        (
+            Edge("source", "relay", Partitioning.ONE_TO_ONE),
+            Edge("relay", "window", Partitioning.SPLIT),
+            Edge("window", "sink", Partitioning.MERGE),
+        ),
+    )
