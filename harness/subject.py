@@ -16,6 +16,7 @@ from .addresses import Point
 from .judging.collation import Collation, collate_reexecution
 from .judging.guarantees import Guarantee, implied
 from .judging.reexecution import Reexecutor
+from .judging.tolerance import Tolerance
 from .manager import Speaking
 from .model import Role, Topology, replica_name
 from .quantities import Duration
@@ -29,7 +30,7 @@ class Claim:
     """What a subject promises, and under which conditions (the table in the scheme's docstring says why)."""
 
     guarantee: Guarantee
-    failures: str = "any number"
+    tolerates: Tolerance = Tolerance.ANY
     """How many failures at once it holds for."""
     needs: str = ""
 

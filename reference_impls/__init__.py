@@ -4,8 +4,27 @@ line."""
 from __future__ import annotations
 
 from ..harness.library import Entry, entries
+from .active_replication import active_replication
+from .active_standby import active_standby
 from .amnesia import amnesia
+from .deployed import deployed
 from .gap import gap
+from .k_safe_grouping import k_safe_grouping
 from .passive_replication import passive_replication
+from .passive_standby import passive_standby
+from .source_replay import source_replay
+from .upstream_backup import upstream_backup
 
-SCHEMES: tuple[Entry, ...] = entries("", amnesia, gap, passive_replication)
+SCHEMES: tuple[Entry, ...] = entries(
+    "",
+    amnesia,
+    gap,
+    upstream_backup,
+    passive_replication,
+    deployed,
+    passive_standby,
+    active_standby,
+    active_replication,
+    k_safe_grouping,
+    source_replay,
+)

@@ -54,13 +54,14 @@ class SourceSlice(SliceBase):
                 self._tell_silence(ALWAYS, effects)
             self._find_end(effects)
             return
-        self.taken += len(events)
-        self._time = events[-1].time
-        effects.append(Note(Offered(self.spec.slice_id, events)))
-        if self._tracking is not None:
-            self._send_followed(events, 1, effects)
-        else:
-            self._send(events, effects)
+        if events:
+            self.taken += len(events)
+            self._time = events[-1].time
+            effects.append(Note(Offered(self.spec.slice_id, events)))
+            if self._tracking is not None:
+                self._send_followed(events, 1, effects)
+            else:
+                self._send(events, effects)
         effects.append(SetTimer(EMIT, self._interval))
 
     def _send(self, events: list[Event], effects: list[Effect]) -> None:

@@ -1,0 +1,61 @@
+"""Active replication: several replicas of each slice, all of them at work (StreamMine3G, sections 2.2.3, 3.7.3, 7.3.1).
+
+- Every replica takes all input, and sends its output to every replica downstream.
+- A deterministic merge gives all of them the same order, so they make the same, under the same numbers.
+- Receivers take the first copy of an event and drop the others, by (source, seq): when a replica dies, its fellows'
+  copies are there already, and nothing pauses.
+- What all receivers have taken is trimmed from the log. A replica that returns opens its channels first, so that it
+  can miss nothing, then gets the state of a fellow, which is at least as new as what was trimmed; what the state holds
+  already it drops from what has come in meanwhile, and only when it is in step it speaks (section 3.7.6).
+"""
+
+from __future__ import annotations
+
+from ..harness.judging.guarantees import precise_recovery
+from ..harness.judging.tolerance import Tolerance
+from ..harness.model import Role, Topology
+from ..harness.quantities import Duration, Events, events, seconds
+from ..harness.slices.components import Components, Numbering
+from ..harness.slices.merging import ByTime, Merge
+from ..harness.subject import Claim, SchemeSubject
+from .requirements import at_least_two, deterministic, promised
+
+
+def active_replication(
+    topology: Topology,
+    *,
+    replicas: int = 2,
+    acknowledge_every: Events = events(100),
+    merge: Merge = ByTime(),
+    silence: Duration = seconds(0.002),
+) -> SchemeSubject:
+    """Claims precise recovery, as long as each slice keeps one replica in step.
+
+    Costs everything `replicas` times, messages even its square; an output log of about `acknowledge_every` events a
+    channel in memory; no checkpoints.
+
+    Raises InvalidTopology for operators that are not deterministic, InvalidScenario for fewer than two replicas.
+    """
+    deterministic(topology, "active replication")
+    at_least_two(replicas)
+    quiet = promised(topology, merge, silence)
+    return SchemeSubject(
+        kind="active-replication",
+        topology=topology,
+        components={
+            Role.SOURCE: Components(output_log=True, numbering=Numbering.CONTINUED, silence=quiet),
+            Role.OPERATOR: Components(
+                output_log=True,
+                duplicate_filter=True,
+                numbering=Numbering.CONTINUED,
+                acknowledge_every=acknowledge_every,
+                merge=merge,
+                silence=quiet,
+            ),
+            Role.SINK: Components(duplicate_filter=True, acknowledge_every=acknowledge_every),
+        },
+        claims=(
+            Claim(precise_recovery(), Tolerance.ONE_IN_STEP, "deterministic operators and merges, replicas apart"),
+        ),
+        replicas=replicas,
+    )

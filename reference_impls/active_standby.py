@@ -1,0 +1,64 @@
+"""Active standby: a secondary takes all input and keeps its output to itself (StreamMine3G, sections 2.2.3, 7.3.1).
+
+- Primary and secondary take the same in the same order. The primary alone sends.
+- The secondary keeps what it makes in its log, and the primary passes on what receivers have acknowledged: by nothing
+  else may that log be trimmed.
+- When the primary dies the secondary is promoted: receivers open its channels, and get all of its log.
+- A replica that returns joins as under active replication.
+"""
+
+from __future__ import annotations
+
+from ..harness.judging.guarantees import precise_recovery, rollback_recovery
+from ..harness.judging.tolerance import Tolerance
+from ..harness.model import Role, Topology
+from ..harness.quantities import Duration, Events, events, seconds
+from ..harness.slices.components import Components, Numbering, Standby
+from ..harness.slices.merging import ByTime, Merge
+from ..harness.subject import Claim, SchemeSubject
+from .requirements import deterministic, promised
+
+
+def active_standby(
+    topology: Topology,
+    *,
+    acknowledge_every: Events = events(100),
+    sink_filter: bool = True,
+    merge: Merge = ByTime(),
+    silence: Duration = seconds(0.002),
+) -> SchemeSubject:
+    """Claims precise recovery with the sink's filter, rollback recovery (repeating) without, as long as each slice
+    keeps one replica in step; with a pause until the secondary is promoted.
+
+    Costs two replicas of everything but messages; an output log of about twice `acknowledge_every` events a channel in
+    memory; no checkpoints.
+
+    Raises InvalidTopology for operators that are not deterministic.
+    """
+    deterministic(topology, "active standby")
+    quiet = promised(topology, merge, silence)
+    return SchemeSubject(
+        kind="active-standby",
+        topology=topology,
+        components={
+            Role.SOURCE: Components(output_log=True, numbering=Numbering.CONTINUED, silence=quiet),
+            Role.OPERATOR: Components(
+                output_log=True,
+                duplicate_filter=True,
+                numbering=Numbering.CONTINUED,
+                acknowledge_every=acknowledge_every,
+                merge=merge,
+                silence=quiet,
+                standby=Standby.SILENT,
+            ),
+            Role.SINK: Components(duplicate_filter=sink_filter, acknowledge_every=acknowledge_every),
+        },
+        claims=(
+            Claim(
+                precise_recovery() if sink_filter else rollback_recovery(),
+                Tolerance.ONE_IN_STEP,
+                "deterministic operators and merges, replicas apart",
+            ),
+        ),
+        replicas=2,
+    )

@@ -1,0 +1,34 @@
+"""Deployed: passive replication with a spare replica that is there already (StreamMine3G, section 7.3.1).
+
+- The primary works as under passive replication: log, checkpoints to the store, acknowledgement when they are durable.
+- The secondary is loaded and blank. Promoted, it reads the newest checkpoint and opens its channels; from there on it
+  is the primary. What is saved is the time to deploy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..harness.model import Role, Topology
+from ..harness.quantities import Duration, Events, events, seconds
+from ..harness.slices.components import Standby
+from ..harness.slices.merging import ByTime, Merge
+from ..harness.subject import SchemeSubject
+from .passive_replication import passive_replication
+
+
+def deployed(
+    topology: Topology,
+    *,
+    checkpoint_every: Events = events(500),
+    sink_filter: bool = False,
+    merge: Merge = ByTime(),
+    silence: Duration = seconds(0.002),
+) -> SchemeSubject:
+    """Claims what passive replication claims, under the same conditions. Costs the same, and an operator that is loaded
+    and idle."""
+    passive = passive_replication(
+        topology, checkpoint_every=checkpoint_every, sink_filter=sink_filter, merge=merge, silence=silence
+    )
+    operators = replace(passive.components[Role.OPERATOR], standby=Standby.LOADED)
+    return replace(passive, kind="deployed", components={**passive.components, Role.OPERATOR: operators}, replicas=2)

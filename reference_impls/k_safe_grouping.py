@@ -1,0 +1,61 @@
+"""k-safe fields grouping: every key is processed k + 1 times, and nobody waits for a failure (k-safety on Storm,
+"Technical Contributions", section 3).
+
+- A tuple goes to the k + 1 workers of its key's group, by the hash of the key; they are on different machines.
+- A tuple keeps the number that it had at its source, whatever becomes of it, so an input gives at most one output.
+- Receivers drop by a high-water mark for each (source, primary), the primary being the group that a tuple comes from.
+  The number has to rise on each of these, so it is refused where several groups merge: of two that arrive in another
+  order than they left the source, the later one is dropped, without any fault.
+- Whatever is emitted is emitted because of a tuple, never because of a clock, so the workers of a group give the same.
+- A worker that returns gets the state of another of its group, and emits only when it is in step: else it would raise
+  the mark, and suppress what is right.
+"""
+
+from __future__ import annotations
+
+from ..harness.judging.guarantees import exactly_once_output
+from ..harness.judging.tolerance import Tolerance
+from ..harness.model import Role, Topology
+from ..harness.quantities import Events, events
+from ..harness.slices.components import Components, Numbering
+from ..harness.subject import Claim, SchemeSubject
+from .requirements import at_least_two, bounded_fan_out, deterministic, single_channels, single_source
+
+
+def k_safe_grouping(topology: Topology, *, k: int = 1, acknowledge_every: Events = events(100)) -> SchemeSubject:
+    """Claims k-safety, as long as each key group keeps one worker in step: so with any k machines gone.
+
+    Costs everything k + 1 times; nothing is written anywhere.
+
+    Raises InvalidTopology for operators that are not deterministic or give more than one output, slices with several
+    input channels, and several sources.
+    """
+    scheme = "k-safe grouping"
+    deterministic(topology, scheme)
+    single_source(topology, scheme)
+    bounded_fan_out(topology, scheme, most=1)
+    single_channels(topology, scheme, "its high-water mark drops what arrives late, without any fault")
+    return unchecked(topology, k=k, acknowledge_every=acknowledge_every)
+
+
+def unchecked(topology: Topology, *, k: int = 1, acknowledge_every: Events = events(100)) -> SchemeSubject:
+    """The scheme on any topology, also where it does not keep what it claims."""
+    at_least_two(k + 1)
+    return SchemeSubject(
+        kind="k-safe-grouping",
+        topology=topology,
+        components={
+            Role.SOURCE: Components(output_log=True, numbering=Numbering.CONTINUED),
+            Role.OPERATOR: Components(
+                output_log=True,
+                duplicate_filter=True,
+                numbering=Numbering.INHERITED,
+                acknowledge_every=acknowledge_every,
+            ),
+            Role.SINK: Components(
+                duplicate_filter=True, numbering=Numbering.INHERITED, acknowledge_every=acknowledge_every
+            ),
+        },
+        claims=(Claim(exactly_once_output(), Tolerance.ONE_IN_STEP, "deterministic operators, replicas apart"),),
+        replicas=k + 1,
+    )

@@ -1,0 +1,66 @@
+"""Passive standby: the primary's checkpoints go to the memory of a secondary (StreamMine3G, sections 2.2.3, 7.3.1).
+
+- The primary alone takes events into its state. Every so many it sends state, timestamp vector and log to the
+  secondary (state synchronization). When that has them, and not before, it acknowledges upstream what they cover.
+- Hot: the secondary is sent all input too, and keeps what is newer than the state that it holds. Promoted, it takes
+  what it has kept and goes on.
+- Cold: it is sent nothing else. Promoted, it opens its channels, and those upstream replay from their logs.
+- A replica that returns asks for the state at once; until it has it, the primary is alone, and nothing is acknowledged.
+"""
+
+from __future__ import annotations
+
+from ..harness.judging.guarantees import precise_recovery, rollback_recovery
+from ..harness.judging.tolerance import Tolerance
+from ..harness.model import Role, Topology
+from ..harness.quantities import Duration, Events, events, seconds
+from ..harness.slices.components import Checkpointing, Components, Keeper, Numbering, Standby
+from ..harness.slices.merging import ByTime, Merge
+from ..harness.subject import Claim, SchemeSubject
+from .requirements import deterministic, promised
+
+
+def passive_standby(
+    topology: Topology,
+    *,
+    hot: bool = True,
+    synchronize_every: Events = events(500),
+    sink_filter: bool = True,
+    merge: Merge = ByTime(),
+    silence: Duration = seconds(0.002),
+) -> SchemeSubject:
+    """Claims precise recovery with the sink's filter, rollback recovery (repeating) without, as long as each slice
+    keeps one replica in step: once a replica is gone, a second failure only after the new pair is in step.
+
+    Costs one state and log a `synchronize_every` events over the network, held in memory twice, an output log of about
+    twice as many events a channel, and, where it is hot, all input twice.
+
+    Raises InvalidTopology for operators that are not deterministic.
+    """
+    deterministic(topology, "passive standby")
+    quiet = promised(topology, merge, silence)
+    return SchemeSubject(
+        kind=f"passive-standby-{'hot' if hot else 'cold'}",
+        topology=topology,
+        components={
+            Role.SOURCE: Components(output_log=True, numbering=Numbering.CONTINUED, silence=quiet),
+            Role.OPERATOR: Components(
+                output_log=True,
+                duplicate_filter=True,
+                checkpointing=Checkpointing(synchronize_every, keeper=Keeper.FELLOWS),
+                numbering=Numbering.CONTINUED,
+                merge=merge,
+                silence=quiet,
+                standby=Standby.QUEUING if hot else Standby.HOLDING,
+            ),
+            Role.SINK: Components(duplicate_filter=sink_filter, acknowledge_every=synchronize_every),
+        },
+        claims=(
+            Claim(
+                precise_recovery() if sink_filter else rollback_recovery(),
+                Tolerance.ONE_IN_STEP,
+                "deterministic operators and merges, replicas apart, a source that replays",
+            ),
+        ),
+        replicas=2,
+    )

@@ -1,0 +1,69 @@
+"""What schemes ask of a topology, and refuse before anything runs where it is not there."""
+
+from __future__ import annotations
+
+from ..harness.errors import InvalidScenario, InvalidTopology
+from ..harness.model import Topology
+from ..harness.quantities import Duration
+from ..harness.slices.merging import ByTime, Merge
+
+
+def deterministic(topology: Topology, scheme: str) -> None:
+    """Replay and replicas give the same only where the operators do. Raises InvalidTopology."""
+    _refuse(
+        topology,
+        scheme,
+        [name for name, stage in topology.stages.items() if not stage.operator.deterministic],
+        "is not deterministic: what it makes of an event the second time is not what it made the first time",
+    )
+
+
+def bounded_fan_out(topology: Topology, scheme: str, most: int | None = None) -> None:
+    """An output's number can follow from its input's only where it is known how many one input gives. Raises
+    InvalidTopology."""
+    wrong = [
+        name
+        for name, stage in topology.stages.items()
+        if stage.operator.fan_out is None or (most is not None and stage.operator.fan_out > most)
+    ]
+    _refuse(topology, scheme, wrong, f"declares no fan_out{f' of at most {most}' if most else ''}")
+
+
+def forgetful(topology: Topology, scheme: str) -> None:
+    """A state that is lost comes back by replay only if it soon depends on nothing older. Raises InvalidTopology."""
+    wrong = [
+        name
+        for name, stage in topology.stages.items()
+        if stage.operator.window is None and stage.operator.initial_state() is not None
+    ]
+    _refuse(topology, scheme, wrong, "keeps state for ever; it needs a window, or no state")
+
+
+def at_least_two(replicas: int) -> None:
+    """Raises InvalidScenario."""
+    if not isinstance(replicas, int) or replicas < 2:
+        raise InvalidScenario(f"replicas={replicas!r}: a slice survives beside another; it needs 2 or more")
+
+
+def single_channels(topology: Topology, scheme: str, why: str) -> None:
+    """Raises InvalidTopology for an operator slice with more than one input channel."""
+    merging = [s for s in topology.operator_slices if len(topology.upstream(s)) > 1]
+    _refuse(topology, scheme, merging, f"has more than one input channel: {why}")
+
+
+def single_source(topology: Topology, scheme: str) -> None:
+    """Raises InvalidTopology where events of several sources meet, whose numbers say nothing about one another."""
+    if len(topology.sources) > 1:
+        raise InvalidTopology(f"{scheme} needs a single source; {topology.name!r} has {', '.join(topology.sources)}")
+
+
+def promised(topology: Topology, merge: Merge, silence: Duration) -> Duration | None:
+    """After how long an idle channel has to say how far time has come: needed where a merge goes by time, and nowhere
+    else."""
+    meets = any(len(topology.upstream(slice_id)) > 1 for slice_id in topology.operator_slices)
+    return silence if meets and isinstance(merge, ByTime) else None
+
+
+def _refuse(topology: Topology, scheme: str, wrong: list[str], why: str) -> None:
+    if wrong:
+        raise InvalidTopology(f"{', '.join(wrong)} of {topology.name!r} {why}. {scheme} cannot protect it")

@@ -1,0 +1,50 @@
+"""Source replay: whoever started an event sees it through, or starts it again (R+SM, sections 8.3 and 14.1.2: Storm's
+acker).
+
+- Every copy of an event on its way has an id. Each slice tells the source of an event, in one exclusive or, the id that
+  it took and those of what it made of it. At zero nothing of the event is on its way.
+- What is not at zero when its time is out is sent again by the source, as a new attempt with ids of its own.
+- Nobody filters: what was on its way all the same counts again. Duplicates are legal, without any failure too.
+- A state is lost with its slice. An operator with a window therefore tells nothing of an event before it has left the
+  window, so that a failure brings the whole window back; and so the window, with the latency, has to be shorter than
+  the time-out, or its events are sent again and again. One that keeps state for ever could never tell, and is refused.
+"""
+
+from __future__ import annotations
+
+from ..harness.errors import InvalidTopology
+from ..harness.judging.guarantees import at_least_once
+from ..harness.model import Role, Topology
+from ..harness.quantities import Duration, seconds
+from ..harness.slices.components import Components, Tracking
+from ..harness.subject import Claim, SchemeSubject
+from .requirements import forgetful
+
+
+def source_replay(
+    topology: Topology, *, timeout: Duration = seconds(30), silence: Duration = seconds(0.002)
+) -> SchemeSubject:
+    """Claims at-least-once effects, seen in the outputs, for any number of failures of workers; the source survives.
+
+    Costs a message to the source for every batch that a slice takes, and whole events again that came too late.
+
+    Raises InvalidTopology for an operator that keeps state without a window, or whose window is not shorter than the
+    time-out.
+    """
+    forgetful(topology, "source replay")
+    for name, stage in topology.stages.items():
+        if stage.operator.window is not None and stage.operator.window * 1_000 >= timeout.micros:
+            raise InvalidTopology(
+                f"{name} of {topology.name!r} has a window of {stage.operator.window} ms, and an event is sent again "
+                f"after {timeout}: make the time-out longer than the window and the latency together"
+            )
+    return SchemeSubject(
+        kind="source-replay",
+        topology=topology,
+        components={
+            Role.SOURCE: Components(tracking=Tracking(timeout), silence=silence),
+            Role.OPERATOR: Components(anchored=True, silence=silence),
+            Role.SINK: Components(anchored=True),
+        },
+        claims=(Claim(at_least_once(), needs="a source that survives"),),
+    )
