@@ -61,6 +61,10 @@ class Query:
         return (DRIVER,)
 
     @property
+    def sources(self) -> tuple[str, ...]:
+        return ("source",)
+
+    @property
     def points(self) -> frozenset[Point]:
         return QUERY_POINTS | {Point.STARTED}
 

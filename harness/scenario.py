@@ -58,7 +58,7 @@ def check(
     that does not exist, InvalidScenario for a trigger that cannot come and for a claim that lacks its bound.
     """
     subject = scenario.subject
-    scenario.workload.check()
+    scenario.workload.check(subject.sources)
     names = [*subject.actors, *nodes]
     for fault in scenario.faults:
         if fault.kind not in kinds:

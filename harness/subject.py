@@ -53,6 +53,10 @@ class Subject(Protocol):
         """What a fault can be aimed at by name."""
 
     @property
+    def sources(self) -> tuple[str, ...]:
+        """Who offers it the input."""
+
+    @property
     def points(self) -> frozenset[Point]:
         """The kinds of crash point that its actors pass."""
 
@@ -121,6 +125,10 @@ class SchemeSubject:
     def speaking(self) -> Speaking:
         """Which replicas of a slice speak for it."""
         return Speaking.ALL if self.components[Role.OPERATOR].standby is None else Speaking.ONE
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return tuple(s for s in self.topology.slices if self.topology.role(s) is Role.SOURCE)
 
     @property
     def points(self) -> frozenset[Point]:

@@ -17,6 +17,8 @@ from streamproof.harness.quantities import events, seconds
 from streamproof.harness.scenario import Scenario, check
 from streamproof.harness.schedule import Fault, batch, checkpoint, recovery
 from streamproof.harness.simulated.cluster import SimulatedCluster
+from streamproof.reference_impls.amnesia import amnesia as amnesia_scheme
+from streamproof.scenarios.equi_join import equi_join
 from streamproof.scenarios.workloads import numbered, text, words
 from verdicts_of import JUDGES
 
@@ -79,6 +81,10 @@ WRONG: dict[str, tuple[Scenario, str]] = {
     ),
     "a claim that should break": (claiming(amnesia(), breaks=(amnesia(),)), "is claimed, and expected to break"),
     "no claim": (claiming(), "claims nothing"),
+    "a spacing of what is no source": (
+        Scenario(amnesia_scheme(equi_join()), numbered(spacing={"right": 5})),
+        "no source 'right'; there are: left-0, right-0",
+    ),
 }
 
 
