@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from simulation import history_of
 from streamproof.harness.judging.verdicts import Status
 from streamproof.harness.model import (
     Event,
@@ -24,6 +25,7 @@ from streamproof.harness.model import (
     processor,
     rows_of,
 )
+from streamproof.harness.recording.records import Offered
 from streamproof.harness.scenario import Scenario
 from streamproof.harness.workload import Workload
 from streamproof.reference_impls.amnesia import amnesia
@@ -47,7 +49,7 @@ TOPOLOGIES: dict[str, tuple[Topology, Workload]] = {
     "tagged-words": (tagged_words(), single_words()),
     "windows": (windows(), numbered()),
     "equi-join": (equi_join(), numbered()),
-    "equi-join within a window": (equi_join(3, WINDOW), numbered(spacing={"right-0": 8})),
+    "equi-join within a window": (equi_join(3, WINDOW), numbered(spacing={"right-0": 15})),
     "random-draws": (random_draws(), numbered()),
     "order": (order(), numbered()),
     "order, three wide": (order(3, 3, 9), numbered()),
@@ -256,6 +258,18 @@ def test_a_word_comes_to_its_counter_by_either_splitter(parallelism: int) -> Non
     for n in range(parallelism):
         first, second = ({e.key for e in channels[f"split-{i}>count-{n}"]} for i in (0, 1))
         assert len(first & second) > 5
+
+
+def test_a_source_that_is_idle_for_batches_on_end_does_not_run_ahead_of_the_other() -> None:
+    scenario = Scenario(amnesia(equi_join()), numbered(events=60, batch=5, spacing={"right-0": 20}))
+    offered = [s.record for s in history_of(scenario, ()).records if isinstance(s.record, Offered)]
+    upto = {"left-0": 0, "right-0": 0}
+    for record in offered:
+        for event in record.events:
+            upto[record.source] = event.time
+            if record.source == "right-0":
+                assert abs(upto["left-0"] - event.time) <= 5
+    assert upto == {"left-0": 60, "right-0": 60}
 
 
 def test_tags_do_not_depend_on_how_a_slice_upstream_numbers() -> None:
