@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .faults.crash import crash
     from .harness.errors import StreamproofError
     from .harness.exploration.counterexample import assert_survives
+    from .harness.exploration.simulating import Simulated, simulate
     from .harness.judging.guarantees import (
         Guarantee,
         at_least_once,
@@ -47,6 +48,7 @@ __all__ = [
     "Partitioning",
     "Query",
     "Scenario",
+    "Simulated",
     "Stage",
     "StreamproofError",
     "Topology",
@@ -71,6 +73,7 @@ __all__ = [
     "recovery",
     "rollback_recovery",
     "seconds",
+    "simulate",
     "text",
     "trace",
     "word_count",
@@ -81,6 +84,7 @@ _NAMES = {
     "faults.crash": "crash",
     "harness.errors": "StreamproofError",
     "harness.exploration.counterexample": "assert_survives",
+    "harness.exploration.simulating": "Simulated simulate",
     "harness.judging.guarantees": "Guarantee at_least_once at_most_once exactly_once exactly_once_output gap_recovery "
     "precise_recovery recovers_within rollback_recovery",
     "harness.model": "Edge Event Operator Output Partitioning Stage Topology",
@@ -101,6 +105,9 @@ _HOMES["amnesia_recovery"] = ("harness.judging.guarantees", "amnesia")
 
 
 def __getattr__(name: str) -> object:
+    if name == "strategies":
+        # Not among the names above, all of which a star imports: it needs hypothesis, which not everybody has.
+        return import_module(f"{__name__}.strategies")
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
