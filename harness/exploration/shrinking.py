@@ -1,5 +1,5 @@
 """Makes a schedule that breaks a claim as small as it will go: fewer faults, fewer targets, less input, smaller
-batches, earlier addresses.
+batches, earlier addresses. At the end it leaves some input to come after the last strike (see `_leave_slack`).
 
 Each step is run in the simulator, and kept only if the claim is violated in the same way: the same guarantee, and the
 same anomaly first. Deterministic, and bounded by the events that are fed in all the runs together.
@@ -12,9 +12,11 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
-from ..addresses import Moment
+from ..addresses import Address, Moment, Point
 from ..census import Reached
 from ..errors import InvalidOperator
+from ..recording.history import History
+from ..recording.records import Offered
 from ..schedule import Fault, Schedule
 from .bench import Bench, Kind, Trial
 from .plans import crash_at, distinct
@@ -25,6 +27,8 @@ _A_RUN: Final = 20
 _TRIES: Final = 400
 """Runs that are spent on one place: an amount of input, or one fault's address."""
 _ROUNDS: Final = 20
+_SLACK_TRIES: Final = 40
+"""Amounts of input that are tried so that some is left after the last strike; these runs are beside the effort."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,7 @@ def shrink(bench: Bench, trial: Trial, kind: Kind, *, effort: int = EFFORT) -> S
     """Shrink a trial that violates a claim of the bench's scenario in the way of `kind`."""
     shrinker = _Shrinker(bench, trial, kind, effort)
     shrinker.shrink()
+    shrinker.leave_slack()
     return Shrunk(shrinker.bench, Trial(shrinker.schedule, trial.seed), kind, shrinker.runs)
 
 
@@ -54,6 +59,7 @@ class _Shrinker:
     def __init__(self, bench: Bench, trial: Trial, kind: Kind, effort: int) -> None:
         self.bench = bench
         self.schedule = trial.schedule
+        self._most = bench.scenario.workload.events
         self.runs = 0
         self._seed = trial.seed
         self._kind = kind
@@ -72,6 +78,26 @@ class _Shrinker:
                 self._find_anew()
                 if before == self._now():
                     return
+
+    def leave_slack(self) -> None:
+        """Where a fault strikes beside the way of the data, the least input with which a batch is still to be offered
+        after the last strike, if that is violated in the same way.
+
+        A checkpoint, or an acknowledgement, is on its way while the rest goes on, and how long it takes there is
+        another matter on a real cluster. At the edge of the input, all may have been processed before the address is
+        reached, and then the fault proves nothing.
+        """
+        events, batch = self._size(self.bench)
+        for more in range(events, min(self._most, events + _SLACK_TRIES * batch) + 1, batch):
+            bench = self.bench if more == events else self.bench.with_input(more, batch)
+            self.runs += 1
+            try:
+                enough = _has_slack(bench.run(self.schedule, self._seed), batch)
+                if enough and bench.attempt(Trial(self.schedule, self._seed)).kind == self._kind:
+                    self.bench = bench
+                    return
+            except InvalidOperator:
+                return
 
     def _now(self) -> tuple[Schedule, tuple[int, int]]:
         return self.schedule, self._size(self.bench)
@@ -175,6 +201,30 @@ def _moved(fault: Fault, reached: Reached) -> Fault:
     """`fault` at another address; a node that dies at a point of its own does so there too."""
     own = isinstance(fault.trigger, Moment) and fault.targets == (fault.trigger.actor,)
     return crash_at(reached, () if own else fault.targets)
+
+
+def _has_slack(history: History, batch: int) -> bool:
+    """Whether input is outstanding at every strike, however long anything takes: since the end of the input cannot have
+    passed the slice that is held, or since a batch is still to be offered."""
+    struck = list(history.struck())
+    if all(entry.address is not None and _before_the_end(Address.parse(entry.address)) for entry in struck):
+        return True
+    last = max(entry.stamp.at for entry in struck)
+    offered = ((stamped.at, stamped.record) for stamped in history.records)
+    return sum(len(record.events) for at, record in offered if isinstance(record, Offered) and at > last) >= batch
+
+
+def _before_the_end(address: Address) -> bool:
+    """Whether a slice comes to an address before it passes on the end of the input, in every run."""
+    match address.point:
+        case Point.STARTED | Point.REROUTED | Point.CHECKPOINT_ISSUED:
+            return True
+        case Point.RECEIVED | Point.SEND_ISSUED:
+            return address.key.endswith((" open", " end")) or " @" in address.key
+        case Point.SEND_HANDED_OVER:
+            return address.key.endswith(" open") or " @" in address.key
+        case _:
+            return False
 
 
 def _amounts(events: int) -> Iterator[int]:

@@ -1,6 +1,7 @@
 """What the tests of the command line share."""
 
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,14 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An empty current directory, from which modules can be imported."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
+
+
+@pytest.fixture(autouse=True)
+def own_temporary_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command that fails leaves its traceback in the temporary folder; of a test, nothing is to stay there."""
+    folder = str(tmp_path_factory.mktemp("temporary"))
+    monkeypatch.setenv("TMPDIR", folder)
+    monkeypatch.setattr(tempfile, "tempdir", folder)
 
 
 @pytest.fixture
