@@ -6,8 +6,8 @@ one life cycle of all subjects: prepare, start, drained, stop.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, Protocol
@@ -22,7 +22,7 @@ from .model import Role, Topology, replica_name
 from .quantities import Duration
 from .recording.history import History
 from .slices.components import Components
-from .slices.machine import SliceSpec
+from .slices.machine import Slice, SliceSpec
 
 
 @dataclass(frozen=True)
@@ -110,6 +110,8 @@ class SchemeSubject:
     claims: tuple[Claim, ...]
     replicas: int = 1
     """Of each operator slice."""
+    wraps: Mapping[Role, Callable[[Slice], Slice]] = field(default_factory=dict)
+    """What is put around the machines of a role: a probe, or what breaks a rule of their protocol."""
 
     @property
     def name(self) -> str:
@@ -165,8 +167,9 @@ class SchemeSubject:
     def specs(self) -> tuple[SliceSpec, ...]:
         """Its slices, upstream before downstream."""
         return tuple(
-            SliceSpec(slice_id, self.topology, self.components[self.topology.role(slice_id)])
+            SliceSpec(slice_id, self.topology, self.components[role], self.wraps.get(role))
             for slice_id in self.topology.slices
+            for role in (self.topology.role(slice_id),)
         )
 
     @cached_property

@@ -39,7 +39,7 @@ from ..recording.recorder import Recorder
 from ..recording.records import Record, Taken
 from ..slices.components import Standby
 from ..slices.effects import Fire, Gone, Input, Inspect, Promote, Reroute, Start
-from ..slices.machine import Slice, SliceSpec
+from ..slices.machine import Slice, SliceSpec, wrapped
 from ..slices.messages import Checkpoint, CheckpointId, Message, identity
 from ..slices.operator import OperatorSlice
 from ..slices.sink import SinkSlice
@@ -334,11 +334,11 @@ class SimulatedWorld:
         spec = self._specs[slice_id]
         match spec.role:
             case Role.SOURCE:
-                return SourceSlice(spec, iter(self._batches[slice_id]), self._options.offer_interval)
+                return wrapped(SourceSlice(spec, iter(self._batches[slice_id]), self._options.offer_interval))
             case Role.SINK:
-                return SinkSlice(spec)
+                return wrapped(SinkSlice(spec))
             case Role.OPERATOR:
-                return OperatorSlice(spec)
+                return wrapped(OperatorSlice(spec))
 
     def ready(self, slice_id: str, incarnation: int) -> None:
         self._later(self._options.control_delay, self._manage, SliceReady(slice_id, incarnation))

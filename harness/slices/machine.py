@@ -62,6 +62,8 @@ class SliceSpec:
     slice_id: str
     topology: Topology
     components: Components
+    wrap: Callable[[Slice], Slice] | None = field(default=None, repr=False, compare=False)
+    """Put around the machine of each replica: a probe, or what breaks a rule of its protocol."""
     upstream: tuple[str, ...] = field(init=False)
     downstream: tuple[str, ...] = field(init=False)
     trackers: tuple[str, ...] = field(init=False)
@@ -113,6 +115,11 @@ class Slice(Protocol):
 
         Raises InvalidOperator when the user's code fails.
         """
+
+
+def wrapped(machine: Slice) -> Slice:
+    """A machine in whatever its spec puts around it."""
+    return machine if machine.spec.wrap is None else machine.spec.wrap(machine)
 
 
 _REPLAY = "replay"

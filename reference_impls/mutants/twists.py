@@ -1,0 +1,240 @@
+"""Small changes to what a slice hears and says, each of which breaks one rule of a protocol.
+
+A twist stands between a host and a slice: it is given the slice and its input, and returns the effects. All that
+slices do is seen there, so no rule has to be broken inside of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from ...harness.model import NUMBERING_SPAN
+from ...harness.slices.effects import Effect, Fire, Gone, Input, Promote, Receive, Send, Start
+from ...harness.slices.machine import Slice
+from ...harness.slices.messages import Batch, Replay, Sync, Tracked, Trim
+
+Twist = Callable[[Slice, Input], list[Effect]]
+
+
+class Twisted:
+    """A slice with a twist."""
+
+    def __init__(self, twist: Twist, machine: Slice) -> None:
+        self.__dict__.update(_twist=twist, _machine=machine)
+
+    def on(self, given: Input) -> list[Effect]:
+        effects: list[Effect] = self._twist(self._machine, given)
+        return effects
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["_machine"], name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        setattr(self._machine, name, value)
+
+
+def twisted(twist: Twist) -> Callable[[Slice], Slice]:
+    return partial(_wrap, twist)
+
+
+def _wrap(twist: Twist, machine: Slice) -> Slice:
+    return Twisted(twist, machine)
+
+
+def _returned(machine: Slice) -> bool:
+    """Whether it is not the first life of its replica."""
+    return machine.incarnation > machine.replica + 1
+
+
+# What is sent
+
+
+def _messages(machine: Slice, given: Input, change: Callable[[Any], Any]) -> list[Effect]:
+    """With every message changed; None drops it."""
+    effects: list[Effect] = []
+    for effect in machine.on(given):
+        if isinstance(effect, Send):
+            message = change(effect.message)
+            if message is None:
+                continue
+            effect = msgspec.structs.replace(effect, message=message)
+        effects.append(effect)
+    return effects
+
+
+def replays_one_too_few(machine: Slice, given: Input) -> list[Effect]:
+    """The last event of each batch out of the log is left out."""
+
+    def shorter(message: Any) -> Any:
+        if isinstance(message, Replay):
+            return msgspec.structs.replace(message, events=message.events[:-1]) if message.events[1:] else None
+        return message
+
+    return _messages(machine, given, shorter)
+
+
+def swaps_outputs(machine: Slice, given: Input) -> list[Effect]:
+    """Once it has returned, two neighbours of a batch change places."""
+
+    def swapped(message: Any) -> Any:
+        if isinstance(message, Batch) and message.events[1:] and _returned(machine):
+            first, second, *rest = message.events
+            return msgspec.structs.replace(message, events=[second, first, *rest])
+        return message
+
+    return _messages(machine, given, swapped)
+
+
+def repeats_its_first_batch(machine: Slice, given: Input) -> list[Effect]:
+    """Once it has returned, it sends what it makes twice."""
+    effects: list[Effect] = []
+    for effect in machine.on(given):
+        effects.append(effect)
+        if isinstance(effect, Send) and isinstance(effect.message, Batch) and _returned(machine):
+            effects.append(effect)
+    return effects
+
+
+def syncs_without_log(machine: Slice, given: Input) -> list[Effect]:
+    return _syncs(machine, given, log={})
+
+
+def syncs_without_vector(machine: Slice, given: Input) -> list[Effect]:
+    return _syncs(machine, given, vector={})
+
+
+def syncs_without_numbering(machine: Slice, given: Input) -> list[Effect]:
+    return _syncs(machine, given, next_seq=1)
+
+
+def syncs_without_state(machine: Slice, given: Input) -> list[Effect]:
+    return _syncs(machine, given, state=None)
+
+
+def _syncs(machine: Slice, given: Input, **changes: object) -> list[Effect]:
+    def poorer(message: Any) -> Any:
+        if isinstance(message, Sync):
+            checkpoint = msgspec.structs.replace(message.checkpoint, **changes)
+            return msgspec.structs.replace(message, checkpoint=checkpoint)
+        return message
+
+    return _messages(machine, given, poorer)
+
+
+def trims_more_than_was_acknowledged(machine: Slice, given: Input) -> list[Effect]:
+    """The primary passes on acknowledgements of what nobody has acknowledged."""
+
+    def further(message: Any) -> Any:
+        return msgspec.structs.replace(message, upto=1 << 60) if isinstance(message, Trim) else message
+
+    return _messages(machine, given, further)
+
+
+def tells_nothing_of_what_it_made(machine: Slice, given: Input) -> list[Effect]:
+    """The source hears of the events that were taken, and not of those that were made of them."""
+    effects = machine.on(given)
+    made: dict[tuple[str, int], int] = {}
+    for effect in effects:
+        if isinstance(effect, Send) and isinstance(effect.message, Batch):
+            for anchor in effect.message.anchors or ():
+                made[anchor.source, anchor.root] = made.get((anchor.source, anchor.root), 0) ^ anchor.id
+    changed: list[Effect] = []
+    for effect in effects:
+        if isinstance(effect, Send) and isinstance(effect.message, Tracked):
+            roots = [(root, ids ^ made.get((effect.to, root), 0)) for root, ids in effect.message.roots]
+            effect = msgspec.structs.replace(effect, message=Tracked(effect.message.incarnation, roots))
+        changed.append(effect)
+    return changed
+
+
+# What is heard
+
+
+def takes_what_is_new_before_the_replay_is_over(machine: Slice, given: Input) -> list[Effect]:
+    """Nothing is held: what is new goes in as if it came out of the log."""
+    if isinstance(given, Receive) and isinstance(given.message, Batch) and _returned(machine):
+        given = Receive(given.peer, Replay(given.message.incarnation, given.message.events))
+    return machine.on(given)
+
+
+def skips_the_first_batch_after_its_return(machine: Slice, given: Input) -> list[Effect]:
+    if isinstance(given, Receive) and isinstance(given.message, Batch) and _returned(machine) and machine.taken == 0:
+        batch = given.message
+        if not batch.events[1:]:
+            return []
+        tied = None if batch.anchors is None else batch.anchors[1:]
+        given = Receive(given.peer, Batch(batch.incarnation, batch.events[1:], tied))
+        # Something is taken now, so that no other batch is skipped.
+    return machine.on(given)
+
+
+def joins_without_the_state(machine: Slice, given: Input) -> list[Effect]:
+    """A replica that returns goes to work blank, as if it were the first."""
+    if isinstance(given, Start) and not given.founder and _returned(machine):
+        given = msgspec.structs.replace(given, founder=True)
+    return machine.on(given)
+
+
+def takes_over_without_the_checkpoint(machine: Slice, given: Input) -> list[Effect]:
+    """A standby that is promoted starts blank."""
+    if isinstance(given, Promote):
+        given = Promote(None)
+    return machine.on(given)
+
+
+def keeps_nothing_while_it_stands_by(machine: Slice, given: Input) -> list[Effect]:
+    """A standby lets all input pass."""
+    waits = machine.replica > 0 and machine.taken == 0
+    if isinstance(given, Receive) and isinstance(given.message, Batch) and waits:
+        return []
+    return machine.on(given)
+
+
+def hears_of_no_end(machine: Slice, given: Input) -> list[Effect]:
+    """Whoever was replaced is listened to all the same."""
+    return [] if isinstance(given, Gone) else machine.on(given)
+
+
+def takes_over_without_what_it_holds(machine: Slice, given: Input) -> list[Effect]:
+    """The state that a standby is sent is confirmed, and not kept."""
+    if isinstance(given, Receive) and isinstance(given.message, Sync):
+        sync = given.message
+        empty = msgspec.structs.replace(sync.checkpoint, state=None, vector={}, log={}, next_seq=1)
+        given = Receive(given.peer, msgspec.structs.replace(sync, checkpoint=empty))
+    return machine.on(given)
+
+
+def follows_only_the_first_attempt(machine: Slice, given: Input) -> list[Effect]:
+    """What a source has sent again it takes for processed."""
+    effects = machine.on(given)
+    if isinstance(given, Fire) and given.timer.startswith("timeout"):
+        for effect in tuple(effects):
+            if isinstance(effect, Send) and isinstance(effect.message, Batch):
+                told = [(anchor.root, anchor.id) for anchor in effect.message.anchors or ()]
+                effects += machine.on(Receive(effect.to, Tracked(effect.incarnation, told)))
+    return effects
+
+
+def tells_and_does_not_take(machine: Slice, given: Input) -> list[Effect]:
+    """The first batch after a return is accounted for, and passed over."""
+    batch = given.message if isinstance(given, Receive) else None
+    if isinstance(batch, Batch) and batch.anchors and _returned(machine) and machine.taken == 0:
+        first, *rest = batch.anchors
+        told: list[Effect] = [Send(first.source, 1, Tracked(machine.incarnation, [(first.root, first.id)]))]
+        if not rest or not isinstance(given, Receive):
+            return told
+        return told + machine.on(Receive(given.peer, Batch(batch.incarnation, batch.events[1:], rest)))
+    return machine.on(given)
+
+
+def drops_and_tells_what_comes_again(machine: Slice, given: Input) -> list[Effect]:
+    """What a source sends again is accounted for, and passed over."""
+    batch = given.message if isinstance(given, Receive) else None
+    if isinstance(batch, Batch) and batch.anchors and batch.anchors[0].root > NUMBERING_SPAN:
+        first = batch.anchors[0]
+        return [Send(first.source, 1, Tracked(machine.incarnation, [(first.root, first.id)]))]
+    return machine.on(given)
