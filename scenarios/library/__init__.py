@@ -1,0 +1,14 @@
+"""The scenarios that come with streamproof. Each function makes one; its first sentence is what `list` shows."""
+
+from __future__ import annotations
+
+from ...harness.library import Entry
+from . import logged, lossy, queries, replicated, standing_by
+
+SCENARIOS: tuple[Entry, ...] = (
+    *logged.SCENARIOS,
+    *standing_by.SCENARIOS,
+    *replicated.SCENARIOS,
+    *lossy.SCENARIOS,
+    *queries.SCENARIOS,
+)
