@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 
 from ..harness.judging.guarantees import AMNESIA, GAP, Guarantee
 from ..harness.judging.oracle import Case, Oracle, decide
-from ..harness.judging.reexecution import Delivery, Derivation, Reexecution, Rerun
+from ..harness.judging.reexecution import Derivation, Reexecution, Rerun
 from ..harness.judging.verdicts import Anomaly, Evidence, Status, Tally, Verdict, tally
 from ..harness.quantities import Events
 
@@ -66,125 +64,153 @@ def _common(case: Case, reexecution: Reexecution) -> tuple[Tally, ...]:
     return found
 
 
-@dataclass(frozen=True)
-class _Stretch:
-    """What one incarnation of a receiver took from one incarnation upstream."""
-
-    upstream: str
-    incarnation: int
-    to: str
-    where: str
-    seqs: Sequence[int]
-    opens: bool
-    """It is the first to have opened the channel: until then, the outputs waited."""
-    survives: bool
-    """Neither end was replaced."""
-    ordered: bool
-    """Its order says something that no tally says."""
-    has: Callable[[], Collection[Derivation | None]]
-    """Everything that it ever had, from whomever."""
+_Opened = Mapping[tuple[str, int, str, int], Sequence[int]]
+"""(sender, its incarnation, receiver, its incarnation) -> for each time that it opened the channel, the place of the
+first output that it had to be sent from then on."""
 
 
 def _holes(reexecution: Reexecution, complete: bool) -> Iterator[Evidence]:
     """Where a receiver passed over outputs though no crash stood between it and them.
 
-    What it takes of one incarnation upstream is contiguous. It begins with the first output, for the one who opens the
-    channel first, and ends with the last one where neither end was replaced. What it has from elsewhere is not passed
-    over.
+    Of what one incarnation upstream makes for it, it takes everything from when it opened the channel until either end
+    is gone, or the channel is opened again; and whoever is the first to open it, all that was made until then too. What
+    is replayed to it is contiguous. What it has from elsewhere is not passed over.
     """
-    for stretch in _stretches(reexecution):
-        seqs = stretch.seqs
-        whole = stretch.survives and complete
-        if not seqs and not (stretch.opens and whole):
-            continue
-        low = 0 if stretch.opens else seqs[0]
-        high = sys.maxsize if whole else seqs[-1]
-        taken = set(seqs)
-        passed = [(seq, d) for seq, d in _made(reexecution, stretch) if low <= seq <= high and seq not in taken]
-        has = stretch.has() if passed else ()
-        missing = [seq for seq, derivation in passed if derivation not in has]
-        disorder = stretch.ordered and any(later <= earlier for earlier, later in pairwise(seqs))
-        if missing or disorder:
-            took = f"#{seqs[0]:,} to #{seqs[-1]:,}" if seqs else "nothing"
-            but = f"not #{missing[0]:,}, and no crash came between" if missing else "not in order"
-            yield Evidence(f"took {took} of {stretch.upstream}#{stretch.incarnation}, but {but}", stretch.where)
-
-
-def _stretches(reexecution: Reexecution) -> Iterator[_Stretch]:
+    opened = _openings(reexecution)
     topology = reexecution.topology
     for to, reruns in reexecution.reruns.items():
+        if to in reexecution.doubtful:
+            continue
         for rerun in reruns.values():
-            took: dict[tuple[str, int], list[int]] = {}
-            for intake in rerun.intakes:
-                record = intake.record
-                took.setdefault((record.upstream, record.upstream_incarnation), []).extend(intake.seqs)
-            for upstream in topology.upstream(to):
-                senders = reexecution.reruns.get(upstream, {1: None})
-                for incarnation, sender in senders.items():
-                    up_before = sender is None or reexecution.started_at(sender) <= reexecution.started_at(rerun)
-                    yield _Stretch(
-                        upstream,
-                        incarnation,
-                        to,
-                        f"{to}#{rerun.number}",
-                        took.get((upstream, incarnation), ()),
-                        rerun.number == 1 or not up_before,
-                        rerun.number == max(reruns) and incarnation == max(senders),
-                        True,
-                        partial(_lineage, rerun),
-                    )
-    for channel, deliveries in reexecution.deliveries.items():
-        upstream, _, sink = channel.partition(">")
-        delivered: dict[int, list[int]] = {}
+            took: dict[tuple[str, int], list[_Piece]] = {}
+            for intake in reexecution.intakes(rerun):
+                pieces = took.setdefault((intake.record.upstream, intake.record.upstream_incarnation), [])
+                pieces += zip(intake.seqs, intake.derivations, strict=True)
+            where = f"{to}#{rerun.number}"
+            alive = complete and _alive(reexecution, rerun)
+            for up in topology.upstream(to):
+                deaf = bool(opened)
+                for number, sender in _senders(reexecution, up).items():
+                    lasts = _alive(reexecution, sender)
+                    times = opened.get((up, number, to, rerun.number), ())
+                    deaf = deaf and not (lasts and times)
+                    channel = _Channel(sender, to, times, took.get((up, number), ()), alive and lasts)
+                    yield from channel.holes(partial(_lineage, rerun), where, ordered=True)
+                if deaf and alive:
+                    yield Evidence(f"did not open the channel of {up} again", where)
+    for name, deliveries in reexecution.deliveries.items():
+        up, _, sink = name.partition(">")
+        if up in reexecution.doubtful:
+            continue
+        delivered: dict[int, list[_Piece]] = {}
         for delivery in deliveries:
-            rows = delivery.record.rows
-            delivered.setdefault(delivery.record.incarnation, []).extend(row.seq for row in rows)
-        senders = reexecution.reruns.get(upstream, {1: None})
-        for incarnation in senders:
-            yield _Stretch(
-                upstream,
-                incarnation,
-                sink,
-                channel,
-                delivered.get(incarnation, ()),
-                True,
-                incarnation == max(senders),
-                False,
-                partial(_derivations, deliveries),
-            )
+            pieces = delivered.setdefault(delivery.record.incarnation, [])
+            seqs = (row.seq for row in delivery.record.rows)
+            pieces += zip(seqs, delivery.derivations, strict=True)
+        has = {derivation for pieces in delivered.values() for _, derivation in pieces}
+        for number, sender in _senders(reexecution, up).items():
+            times = opened.get((up, number, sink, 1), ())
+            whole = complete and _alive(reexecution, sender)
+            channel = _Channel(sender, sink, times, delivered.get(number, ()), whole)
+            # In which order they came is told by the tallies.
+            yield from channel.holes(partial(frozenset, has), name, ordered=False)
 
 
-def _lineage(rerun: Rerun) -> set[Derivation | None]:
+def _lineage(rerun: Rerun) -> Collection[Derivation | None]:
     return set(rerun.lineage())
 
 
-def _derivations(deliveries: Sequence[Delivery]) -> set[Derivation | None]:
-    return {derivation for delivery in deliveries for derivation in delivery.derivations}
+def _senders(reexecution: Reexecution, upstream: str) -> Mapping[int, Rerun]:
+    source = reexecution.sources.get(upstream)
+    return reexecution.reruns[upstream] if source is None else {1: source}
 
 
-def _made(reexecution: Reexecution, stretch: _Stretch) -> Iterable[tuple[int, Derivation]]:
-    """What the incarnation upstream made for the receiver itself, and of an inherited log what the receiver took."""
-    sender = reexecution.reruns.get(stretch.upstream, {}).get(stretch.incarnation)
-    if sender is not None:
-        first = min(sender.first_seq, stretch.seqs[0]) if stretch.seqs else sender.first_seq
-        events, derivations = sender.channel(stretch.to, first, sys.maxsize)
-        return zip((event.seq for event in events), derivations, strict=True)
-    receivers = reexecution.topology.receivers
-    return (
-        (event.seq, (event.source, event.seq))
-        for event in reexecution.offered.get(stretch.upstream, ())
-        if stretch.to in receivers(stretch.upstream, event.key)
-    )
+def _alive(reexecution: Reexecution, rerun: Rerun) -> bool:
+    """Whether it was there until the end; those of the harness always are."""
+    if rerun.slice_id not in reexecution.reruns:
+        return True
+    return rerun.number in reexecution.kept.get(rerun.slice_id, ()) and not reexecution.replaced(rerun)
+
+
+def _openings(reexecution: Reexecution) -> _Opened:
+    found: dict[tuple[str, int, str, int], list[int]] = {}
+    heard: set[tuple[str, int, str]] = set()
+    for opening in reexecution.openings:
+        record = opening.record
+        sender = _senders(reexecution, record.slice).get(record.incarnation)
+        if sender is None or record.downstream not in sender.emitted:
+            continue
+        channel = (record.slice, record.incarnation, record.downstream)
+        made = 0 if channel not in heard else reexecution.made_before(opening, sender)
+        heard.add(channel)
+        found.setdefault((*channel, record.downstream_incarnation), []).append(made)
+    return found
+
+
+_Piece = tuple[int, Derivation | None]
+"""Number and derivation: what an output is known by among those of one sender. One without a derivation says something
+that was never made; by its number it has come all the same."""
+
+
+class _Channel:
+    """What one incarnation of a receiver took of what one incarnation upstream had for it."""
+
+    def __init__(self, sender: Rerun, to: str, opened: Sequence[int], taken: Sequence[_Piece], whole: bool) -> None:
+        events, derivations = sender.channel(to)
+        self._sender = f"{sender.slice_id}#{sender.number}"
+        self._made = [(event.seq, derivation) for event, derivation in zip(events, derivations, strict=True)]
+        places: dict[_Piece, int] = {(seq, None): place for place, (seq, _) in enumerate(self._made)}
+        places.update((piece, place) for place, piece in enumerate(self._made))
+        self._taken = [places[piece] for piece in taken if piece in places]
+        inherited = len(self._made) - len(sender.emitted[to].events)
+        self._opened = [inherited + made for made in opened]
+        self._whole = whole
+        """Neither end was gone before the other had taken everything."""
+
+    def holes(
+        self, has: Callable[[], Collection[Derivation | None]], where: str, *, ordered: bool
+    ) -> Iterator[Evidence]:
+        taken = set(self._taken)
+        passed = [place for low, high in self._intervals() for place in range(low, high) if place not in taken]
+        known = has() if passed else ()
+        missing = [place for place in passed if self._made[place][1] not in known]
+        back = sum(later <= earlier for earlier, later in pairwise(self._taken)) if ordered else 0
+        disorder = back > max(0, len(self._opened) - 1)
+        if missing or disorder:
+            seqs = [self._made[place][0] for place in self._taken]
+            took = f"#{seqs[0]:,} to #{seqs[-1]:,}" if seqs else "nothing"
+            but = f"not #{self._made[missing[0]][0]:,}, and no crash came between" if missing else "not in order"
+            yield Evidence(f"took {took} of {self._sender}, but {but}", where)
+
+    def _intervals(self) -> Iterator[tuple[int, int]]:
+        """From where to where it has to have everything."""
+        taken, opened, end = self._taken, self._opened, len(self._made)
+        if not opened:
+            if taken:
+                yield min(taken), max(taken) + 1
+            return
+        bounds = [*opened, end]
+        replayed = [place for place in taken if place < opened[0]]
+        if replayed:
+            over = any(opened[0] <= place < bounds[1] for place in taken) or (self._whole and len(opened) == 1)
+            yield min(replayed), opened[0] if over else max(replayed) + 1
+        for number, (low, high) in enumerate(pairwise(bounds), start=1):
+            inside = [place for place in taken if low <= place < high]
+            if self._whole and number == len(opened):
+                yield low, high
+            elif inside:
+                yield low, max(inside) + 1
 
 
 def _rolled_back(reexecution: Reexecution, allowed: int) -> Iterator[Evidence]:
     for slice_id, reruns in reexecution.reruns.items():
-        if len(reruns) < 2:
+        if len(reruns) < 2 or slice_id in reexecution.doubtful:
             continue
-        survived = set(reruns[max(reruns)].lineage())
-        for number, rerun in sorted(reruns.items())[:-1]:
+        survivors = reexecution.survivors(slice_id)
+        survived = set().union(*(survivor.lineage() for survivor in survivors))
+        for number, rerun in sorted(reruns.items()):
             lost = [d for d in rerun.took if d not in survived]
-            if len(lost) > allowed:
+            if rerun not in survivors and len(lost) > allowed:
                 yield Evidence(
                     f"{len(lost):,} events that incarnation {number} had taken are not in the final state, "
                     f"from input {lost[0][0]} #{lost[0][1]:,} on; its checkpoint interval allows {allowed:,}",

@@ -38,27 +38,27 @@ def _changed_order(collation: Collation, reexecution: Reexecution) -> tuple[Tall
     changed = [
         evidence
         for slice_id, reruns in reexecution.reruns.items()
-        if len(reruns) > 1
-        for evidence in _changes(reexecution, slice_id, reruns[max(reruns)])
+        if len(reruns) > 1 and slice_id not in reexecution.doubtful
+        for evidence in _changes(reexecution, slice_id, reexecution.survivors(slice_id)[0])
     ]
     return (tally(Anomaly.REORDERED_OUTPUT, len(changed), changed),) if changed and not collation.incomplete else ()
 
 
 def _changes(reexecution: Reexecution, slice_id: str, survivor: Rerun) -> Iterator[Evidence]:
     after = survivor.lineage()
+    survivors = reexecution.survivors(slice_id)
     for rerun in reexecution.reruns[slice_id].values():
-        visible = 0 if rerun is survivor else reexecution.visible(rerun)
-        if not visible:
+        if rerun in survivors:
             continue
-        before = [*rerun.lineage(0), *rerun.took[:visible]]
-        for place, derivation in enumerate(before):
-            if place >= len(after) or after[place] != derivation:
-                yield Evidence(
-                    f"incarnation {rerun.number} had taken input {derivation[0]} #{derivation[1]:,} as number "
-                    f"{place + 1}, and it was visible; after the recovery another came in its place",
-                    slice_id,
-                )
-                break
+        for visible in reexecution.visible(rerun):
+            for place, derivation in enumerate(rerun.lineage(visible)):
+                if place >= len(after) or after[place] != derivation:
+                    yield Evidence(
+                        f"incarnation {rerun.number} had taken input {derivation[0]} #{derivation[1]:,} as number "
+                        f"{place + 1}, and it was visible; after the recovery another came in its place",
+                        slice_id,
+                    )
+                    break
 
 
 ORACLE = Oracle(PRECISE, judge)

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from operator import lt
 
-from ..model import Event, rows_of
+from ..model import Event, operator_of, rows_of
 from ..recording.history import Aborted, FaultMissed, FaultStruck, History
+from .exactness import same_value
+from .ordering import as_ordered
 from .reexecution import Delivery, Derivation, Expected, Output, Reexecution, Rerun
 from .verdicts import Anomaly, Evidence, Tally, tally
 
@@ -29,7 +31,8 @@ class Collation:
     unproven: str
     """Why the faults cannot be said to have happened as planned; empty when each of them bit."""
     unjudgeable: str
-    """Why the record itself cannot be trusted to be judged; empty when it explains itself."""
+    """Why the record itself cannot be trusted to be judged; empty when it explains itself. What is counted all the same
+    is sure."""
     lost_state: Tally
     """Inputs that the final state does not hold."""
     lost_output: Tally
@@ -40,10 +43,14 @@ class Collation:
     """Outputs delivered again, for the same input."""
     conflicting_outputs: Tally
     """Of those, the ones whose content differs from the first."""
+    superseded_outputs: Tally
+    """Outputs of an order of inputs that was given up, and of which the one that was kept makes others."""
     phantoms: Tally
     """Outputs and rows of state that no execution of what was taken gives."""
     reordered: Tally
-    """Outputs delivered after a later one of their channel, other than as a repetition."""
+    """Outputs delivered after a later one of their channel, in their sender's order, other than as a repetition."""
+    reordered_repeats: Tally
+    """Repetitions that came in another order than their sender's."""
     inputs: int
     """Events that were offered."""
     reexecution: Reexecution | None = None
@@ -55,110 +62,206 @@ class Collation:
 
 
 def collate_reexecution(history: History, rerun: Reexecution, expected: Expected) -> Collation:
-    """Collate a history of slices."""
+    """Collate a history of slices. What is doubtful is left out: what is counted is sure, whatever else is not."""
     faults = Faults(history)
-    lost_state: list[tuple[str, Derivation]] = []
+    wanted = as_ordered(rerun, expected)
+    lost_state: list[tuple[Rerun | str, Derivation]] = []
     doubled: list[tuple[Rerun, Derivation, int]] = []
     for slice_id in rerun.stateful():
-        survivor = rerun.survivor(slice_id)
+        if slice_id in rerun.doubtful:
+            continue
         if len(rerun.reruns[slice_id]) > 1:
             doubled += _doubled_in_passing(rerun, slice_id)
-        lineage = [] if survivor is None else survivor.lineage()
-        wanted = _wanted(rerun, slice_id, expected.taken[slice_id])
-        if len(lineage) == len(wanted) and wanted.keys() == set(lineage):
-            continue
-        seen = Counter(lineage)
-        lost_state += [(slice_id, derivation) for derivation in wanted if derivation not in seen]
-        if survivor is not None:
-            doubled += [(survivor, derivation, count) for derivation, count in seen.items() if count > 1]
-
-    lost_output: list[tuple[str, Derivation]] = []
-    repeated: list[tuple[str, Output, Output]] = []
-    reordered: list[tuple[str, Output]] = []
-    phantom_rows: list[tuple[str, Output]] = []
-    for channel, deliveries in rerun.deliveries.items():
-        upstream, _, sink = channel.partition(">")
-        wanted = _wanted(rerun, sink, expected.delivered[channel], upstream)
-        if _is_as_expected(deliveries, wanted):
-            continue
-        first: dict[Derivation, Output] = {}
-        highest = 0
-        for output in (output for delivery in deliveries for output in delivery.outputs()):
-            if output.derivation is None:
-                phantom_rows.append((channel, output))
+        should = wanted.taken[slice_id]
+        survivors = rerun.survivors(slice_id)
+        if not survivors:
+            lost_state += [(slice_id, derivation) for derivation in should]
+        for survivor in survivors:
+            lineage = survivor.lineage()
+            seen = set(lineage)
+            if len(lineage) == len(should) and should.keys() == seen:
                 continue
-            earlier = first.setdefault(output.derivation, output)
-            if earlier is not output:
-                repeated.append((channel, earlier, output))
-            elif output.event.seq < highest:
-                reordered.append((channel, output))
-            else:
-                highest = output.event.seq
-        lost_output += [(channel, d) for d in wanted if d not in first]
-    conflicting = [r for r in repeated if (r[1].event.key, r[1].event.value) != (r[2].event.key, r[2].event.value)]
-    wrong_state = list(_wrong_state(rerun))
+            missing = [derivation for derivation in should if derivation not in seen]
+            lost_state += [(survivor, derivation) for derivation in _still_needed(rerun, slice_id, missing, should)]
+            doubled += [(survivor, d, count) for d, count in Counter(lineage).items() if count > 1]
 
-    story = _Story(rerun, expected, faults)
+    channels = [
+        _ChannelCount(rerun, channel, deliveries, wanted.delivered[channel])
+        for channel, deliveries in rerun.deliveries.items()
+        if channel.partition(">")[0] not in rerun.doubtful
+    ]
+    wrong_state = list(_wrong_state(rerun))
+    unjudgeable = next(iter(rerun.unexplained.values()), "")
+    story = _Story(rerun, wanted, faults)
+
+    def counted(name: str, anomaly: Anomaly, tell: Callable[..., Evidence]) -> Tally:
+        found = [(one.channel, *entry) for one in channels for entry in getattr(one, name)]
+        return tally(anomaly, len(found), (tell(*one) for one in found))
+
+    phantoms = [(one.channel, output) for one in channels for (output,) in one.phantoms]
     return Collation(
         observables=("outputs", "state"),
         incomplete=_incomplete(history, rerun),
         unproven=faults.unproven,
-        unjudgeable=rerun.unexplained[0] if rerun.unexplained else "",
+        unjudgeable=unjudgeable,
         lost_state=tally(Anomaly.LOST_INPUT, len(lost_state), (story.lost(*one) for one in lost_state)),
-        lost_output=tally(Anomaly.LOST_INPUT, len(lost_output), (story.lost_output(*one) for one in lost_output)),
+        lost_output=counted("lost", Anomaly.LOST_INPUT, story.lost_output),
         duplicate_effects=tally(Anomaly.DUPLICATE_EFFECT, len(doubled), (story.doubled(*one) for one in doubled)),
-        duplicate_outputs=tally(Anomaly.DUPLICATE_OUTPUT, len(repeated), (story.repeated(*one) for one in repeated)),
-        conflicting_outputs=tally(
-            Anomaly.PHANTOM_OUTPUT, len(conflicting), (story.repeated(*one) for one in conflicting)
-        ),
+        duplicate_outputs=counted("repeated", Anomaly.DUPLICATE_OUTPUT, story.repeated),
+        conflicting_outputs=counted("conflicting", Anomaly.PHANTOM_OUTPUT, story.repeated),
+        superseded_outputs=counted("superseded", Anomaly.PHANTOM_OUTPUT, story.superseded),
         phantoms=tally(
             Anomaly.PHANTOM_OUTPUT,
-            len(phantom_rows) + len(wrong_state),
-            _chain(wrong_state, (story.phantom(*one) for one in phantom_rows)),
+            len(phantoms) + len(wrong_state),
+            _chain(wrong_state, (story.phantom(*one) for one in phantoms)),
         ),
-        reordered=tally(Anomaly.REORDERED_OUTPUT, len(reordered), (story.reordered(*one) for one in reordered)),
+        reordered=counted("reordered", Anomaly.REORDERED_OUTPUT, story.reordered),
+        reordered_repeats=counted("reordered_repeats", Anomaly.REORDERED_OUTPUT, story.reordered),
         inputs=sum(len(events) for events in rerun.offered.values()),
         reexecution=rerun,
     )
 
 
 def _doubled_in_passing(rerun: Reexecution, slice_id: str) -> Iterator[tuple[Rerun, Derivation, int]]:
-    """What an incarnation that was replaced had taken more than once when its last visible effect came of it, and the
-    final state does not hold more than once."""
-    *replaced, survivor = (one for _, one in sorted(rerun.reruns[slice_id].items()))
+    """What an incarnation that is gone had taken more than once when its last visible effect came of it, and no final
+    state holds more than once."""
+    survivors = rerun.survivors(slice_id)
     found: dict[Derivation, tuple[Rerun, Derivation, int]] = {}
-    for one in replaced:
-        if len(set(one.lineage())) == len(one.lineage()) or not (visible := rerun.visible(one)):
+    for _, one in sorted(rerun.reruns[slice_id].items()):
+        if one in survivors or (len(set(one.took)) == len(one.took) and len(set(one.lineage())) == len(one.lineage())):
             continue
-        for derivation, count in Counter(one.lineage(visible)).items():
-            if count > 1:
-                found.setdefault(derivation, (one, derivation, count))
+        for visible in rerun.visible(one):
+            for derivation, count in Counter(one.lineage(visible)).items():
+                if count > 1:
+                    found.setdefault(derivation, (one, derivation, count))
     if not found:
         return
-    final = Counter(survivor.lineage())
-    yield from (entry for derivation, entry in found.items() if final[derivation] < 2)
+    final = [Counter(survivor.lineage()) for survivor in survivors]
+    yield from (entry for derivation, entry in found.items() if all(seen[derivation] < 2 for seen in final))
 
 
-def _wanted(
-    rerun: Reexecution, to: str, expected: Mapping[Derivation, Event], *upstream: str
-) -> Mapping[Derivation, Event]:
-    """What `to` should have been given by `upstream`, by default all that feed it.
-
-    Where an operator has several input channels, what it makes of an input can depend on the order. Then it is what
-    the order of the run gives, for what is in the sender's final state, and what another order gives, for what is not.
-    """
-    topology = rerun.topology
-    if all(len(topology.upstream(slice_id)) == 1 for slice_id in topology.operator_slices):
-        return expected
-    wanted: dict[Derivation, Event] = {}
+def _still_needed(
+    rerun: Reexecution, slice_id: str, missing: Sequence[Derivation], should: Mapping[Derivation, Event]
+) -> Sequence[Derivation]:
+    """Those of the inputs that a final state does not hold which it has to: not what was taken in its time, and has
+    left the operator's window since."""
+    window = rerun.topology.stages[operator_of(slice_id)].operator.window
+    if window is None or not missing:
+        return missing
+    now = max(event.time for event in should.values())
     taken: set[Derivation] = set()
-    for up in upstream or topology.upstream(to):
-        survivor = rerun.survivor(up) if up in rerun.reruns else None
-        if survivor is not None:
-            events, derivations = survivor.channel(to, 0, sys.maxsize)
-            wanted.update(zip(derivations, events, strict=True))
-            taken.update(survivor.lineage())
-    return {**{d: event for d, event in expected.items() if d[:-1] not in taken}, **wanted}
+    for one in rerun.reruns[slice_id].values():
+        taken.update(one.took)
+    return [d for d in missing if should[d].time + window > now or d not in taken]
+
+
+class _ChannelCount:
+    """What a channel into a sink comes to."""
+
+    def __init__(
+        self,
+        rerun: Reexecution,
+        channel: str,
+        deliveries: Sequence[Delivery],
+        wanted: Mapping[Derivation, Event],
+    ) -> None:
+        self.channel = channel
+        self.lost: list[tuple[Derivation]] = []
+        self.repeated: list[tuple[Output, Output]] = []
+        self.conflicting: list[tuple[Output, Output]] = []
+        self.superseded: list[tuple[Output]] = []
+        self.phantoms: list[tuple[Output]] = []
+        self.reordered: list[tuple[Output]] = []
+        self.reordered_repeats: list[tuple[Output]] = []
+        if not _is_as_expected(deliveries, wanted):
+            self._count(rerun, deliveries, wanted)
+
+    def _count(self, rerun: Reexecution, deliveries: Sequence[Delivery], wanted: Mapping[Derivation, Event]) -> None:
+        upstream, _, sink = self.channel.partition(">")
+        senders = rerun.reruns.get(upstream, {})
+        speaking = {delivery.record.incarnation for delivery in deliveries}
+        places = {
+            number: {derivation: place for place, derivation in enumerate(senders[number].channel(sink)[1])}
+            for number in speaking & senders.keys()
+        }
+        highest = dict.fromkeys(places, -1)
+        """Sender -> the place, in its order, of the last output that was delivered, whoever sent it."""
+        latest: dict[int, int] = {}
+        """Replica -> the last of its incarnations that was heard."""
+        first: dict[Derivation, Output] = {}
+        repeats = _Repeats(places)
+        for output in (output for delivery in deliveries for output in delivery.outputs()):
+            derivation = output.derivation
+            if derivation is None:
+                self.phantoms.append((output,))
+                continue
+            number = output.incarnation
+            repeats.hear(output)
+            earlier = first.setdefault(derivation, output)
+            if earlier is not output:
+                self.repeated.append((earlier, output))
+                continue
+            replica = senders[number].replica if number in senders else 0
+            late = places[number].get(derivation, sys.maxsize) < highest[number] if number in places else False
+            if late or number < latest.get(replica, 0):
+                self.reordered.append((output,))
+            latest[replica] = max(number, latest.get(replica, 0))
+            for one, known in places.items():
+                highest[one] = max(highest[one], known.get(derivation, -1))
+        self.lost = [(derivation,) for derivation in wanted if derivation not in first]
+        self.conflicting = [(one, other) for one, other in self.repeated if not _says_the_same(one, other)]
+        again = {id(later) for _, later in self.repeated}
+        openings = Counter(
+            (opening.record.slice, opening.record.incarnation)
+            for opening in rerun.openings
+            if opening.record.downstream == sink
+        )
+        for number, found in repeats.descending.items():
+            reopened = max(0, openings[upstream, number] - 1)
+            self.reordered_repeats += [(output,) for output in found[reopened:] if id(output) in again]
+        self.superseded = [(output,) for output in _superseded(rerun, upstream, sink, first)]
+
+
+class _Repeats:
+    """Whether each sender repeats outputs in its order: it goes back in it only when the channel is opened again."""
+
+    def __init__(self, places: Mapping[int, Mapping[Derivation, int]]) -> None:
+        self._places = places
+        self._highest = dict.fromkeys(places, -1)
+        self._heard: dict[int, set[Derivation]] = {number: set() for number in places}
+        self._repeating: dict[int, int] = {}
+        """Sender -> the place of what it sent last, if that was not for the first time."""
+        self.descending: dict[int, list[Output]] = {number: [] for number in places}
+
+    def hear(self, output: Output) -> None:
+        number, derivation = output.incarnation, output.derivation
+        place = self._places.get(number, {}).get(derivation) if derivation is not None else None
+        if place is None or derivation is None:
+            return
+        if derivation not in self._heard[number]:
+            self._heard[number].add(derivation)
+            before = self._highest[number]
+            self._highest[number] = max(before, place)
+            self._repeating.pop(number, None)
+        else:
+            before = self._repeating.get(number, -1)
+            self._repeating[number] = place
+        if place <= before:
+            self.descending[number].append(output)
+
+
+def _superseded(rerun: Reexecution, upstream: str, sink: str, first: Mapping[Derivation, Output]) -> Iterator[Output]:
+    """Outputs of an order that was given up: what survives has taken the input too, and makes no such output of it."""
+    survivors = rerun.survivors(upstream) if upstream in rerun.reruns else ()
+    made = [set(survivor.channel(sink)[1]) for survivor in survivors]
+    given_up = [d for d in first if made and all(d not in known for known in made)]
+    if given_up:
+        had = [set(survivor.lineage()) for survivor in survivors]
+        yield from (first[d] for d in given_up if all(d[:-1] in known for known in had))
+
+
+def _says_the_same(one: Output, other: Output) -> bool:
+    return one.event.key == other.event.key and same_value(one.event.value, other.event.value)
 
 
 def _is_as_expected(deliveries: Sequence[Delivery], expected: Mapping[Derivation, Event]) -> bool:
@@ -177,14 +280,20 @@ def _chain(*parts: Iterable[Evidence]) -> Iterator[Evidence]:
 
 def _incomplete(history: History, rerun: Reexecution) -> str:
     reason = why_incomplete(history)
-    if not reason:
-        missing = [s for s in rerun.topology.operator_slices if s not in rerun.kept]
-        if missing:
-            reason = f"the state of {', '.join(missing)} was not recorded at the end"
-        for slice_id, (incarnation, _) in rerun.kept.items():
-            if not reason and incarnation != max(rerun.reruns[slice_id], default=0):
-                reason = f"the state of {slice_id} was recorded of incarnation {incarnation}, which is not its last"
-    return reason
+    if reason:
+        return reason
+    missing = [s for s in rerun.topology.operator_slices if s not in rerun.kept]
+    if missing:
+        return f"the state of {', '.join(missing)} was not recorded at the end"
+    for slice_id, states in rerun.kept.items():
+        alive = [rerun.reruns[slice_id][number] for number in states if number in rerun.reruns[slice_id]]
+        for one in alive:
+            if rerun.replaced(one):
+                return f"the state of {slice_id} was recorded of incarnation {one.number}, which is not its last"
+        in_step = rerun.in_step.get(slice_id)
+        if in_step is not None and all(one.number not in in_step for one in alive):
+            return f"no replica of {slice_id} was in step at the end"
+    return ""
 
 
 def why_incomplete(history: History) -> str:
@@ -200,17 +309,19 @@ def why_incomplete(history: History) -> str:
 
 
 def _wrong_state(rerun: Reexecution) -> Iterator[Evidence]:
-    for slice_id, (incarnation, rows) in rerun.kept.items():
-        executed = rerun.reruns[slice_id].get(incarnation)
-        operator = rerun.topology.stages[slice_id.rpartition("-")[0]].operator
-        given = {} if executed is None else rows_of(operator, executed.state)
-        for key in sorted(rows.keys() | given.keys()):
-            if key not in rows or key not in given or rows[key] != given[key]:
-                was, gives = (repr(r[key]) if key in r else "not there" for r in (rows, given))
-                yield Evidence(
-                    f"state of key {key!r} is {was}, but what was taken gives {gives}",
-                    f"{slice_id}#{incarnation}",
-                )
+    for slice_id, states in rerun.kept.items():
+        if slice_id in rerun.doubtful:
+            continue
+        operator = rerun.topology.stages[operator_of(slice_id)].operator
+        for incarnation, rows in states.items():
+            given = rows_of(operator, rerun.reruns[slice_id][incarnation].state)
+            for key in sorted(rows.keys() | given.keys()):
+                if key not in rows or key not in given or not same_value(rows[key], given[key]):
+                    was, gives = (repr(r[key]) if key in r else "not there" for r in (rows, given))
+                    yield Evidence(
+                        f"state of key {key!r} is {was}, but what was taken gives {gives}",
+                        f"{slice_id}#{incarnation}",
+                    )
 
 
 class Faults:
@@ -242,17 +353,18 @@ class Faults:
 class _Story:
     """Puts an anomaly into words: which input, which slice, when, after which fault."""
 
-    def __init__(self, rerun: Reexecution, expected: Expected, faults: Faults) -> None:
+    def __init__(self, rerun: Reexecution, wanted: Expected, faults: Faults) -> None:
         self._rerun = rerun
-        self._expected = expected
+        self._wanted = wanted
         self._faults = faults
 
     def _input(self, derivation: Derivation, event: Event | None) -> str:
         what = "" if event is None else f" ({event.key!r}, {event.value!r})"
         return f"input {derivation[0]} #{derivation[1]:,}{what}"
 
-    def lost(self, slice_id: str, derivation: Derivation) -> Evidence:
-        event = self._expected.taken[slice_id].get(derivation)
+    def lost(self, survivor: Rerun | str, derivation: Derivation) -> Evidence:
+        slice_id = survivor if isinstance(survivor, str) else survivor.slice_id
+        event = self._wanted.taken[slice_id].get(derivation)
         takers = [r for r in self._rerun.reruns[slice_id].values() if derivation in r.took]
         fault = self._faults.of((slice_id, *self._rerun.topology.upstream(slice_id)))
         fate = (
@@ -261,12 +373,16 @@ class _Story:
             else f"taken by incarnation {', '.join(str(t.number) for t in takers)} and not restored"
         )
         at = tuple(time for taker in takers for time in self._rerun.took_at(taker, derivation))
-        return Evidence(
-            f"{self._input(derivation, event)}: {fate}", slice_id, at, None if fault is None else fault.number
-        )
+        where = survivor if isinstance(survivor, str) else self._where(survivor)
+        return Evidence(f"{self._input(derivation, event)}: {fate}", where, at, None if fault is None else fault.number)
+
+    def _where(self, rerun: Rerun) -> str:
+        """The slice, where it is clear which of its incarnations is meant."""
+        survivors = self._rerun.survivors(rerun.slice_id)
+        return rerun.slice_id if survivors == (rerun,) else f"{rerun.slice_id}#{rerun.number}"
 
     def lost_output(self, channel: str, derivation: Derivation) -> Evidence:
-        event = self._expected.delivered[channel].get(derivation)
+        event = self._wanted.delivered[channel].get(derivation)
         upstream = channel.partition(">")[0]
         fault = self._faults.of((upstream, *self._rerun.topology.upstream(upstream)))
         where = None if fault is None else fault.number
@@ -274,16 +390,15 @@ class _Story:
 
     def doubled(self, rerun: Rerun, derivation: Derivation, count: int) -> Evidence:
         slice_id = rerun.slice_id
-        event = self._expected.taken[slice_id].get(derivation)
+        event = self._wanted.taken[slice_id].get(derivation)
         reruns = self._rerun.reruns[slice_id].values()
         at = tuple(time for other in reruns for time in self._rerun.took_at(other, derivation))
         fault = self._faults.before(at[-1]) if at else None
-        where = slice_id if rerun is self._rerun.survivor(slice_id) else f"{slice_id}#{rerun.number}"
-        return Evidence(f"{self._input(derivation, event)}: counts {count} times", where, at, fault)
+        return Evidence(f"{self._input(derivation, event)}: counts {count} times", self._where(rerun), at, fault)
 
     def repeated(self, channel: str, earlier: Output, later: Output) -> Evidence:
         said = f"({later.event.key!r}, {later.event.value!r})"
-        if (earlier.event.key, earlier.event.value) != (later.event.key, later.event.value):
+        if not _says_the_same(earlier, later):
             said = f"({earlier.event.key!r}, {earlier.event.value!r}), then {said}"
         return Evidence(
             f"{later.event.source} #{later.event.seq:,} {said}",
@@ -296,6 +411,15 @@ class _Story:
         return Evidence(
             f"{output.event.source}#{output.incarnation} #{output.event.seq:,} "
             f"({output.event.key!r}, {output.event.value!r}): nothing that it took gives this",
+            channel,
+            (output.at,),
+            self._faults.before(output.at),
+        )
+
+    def superseded(self, channel: str, output: Output) -> Evidence:
+        return Evidence(
+            f"{output.event.source}#{output.incarnation} #{output.event.seq:,} "
+            f"({output.event.key!r}, {output.event.value!r}): in the order that survives it is not made",
             channel,
             (output.at,),
             self._faults.before(output.at),

@@ -62,10 +62,10 @@ def decide(
     """
     collation = case.collation
     observables = collation.observables
-    if collation.unjudgeable:
-        return Verdict(guarantee, Status.UNKNOWN, observables, "", reason=collation.unjudgeable)
     if found:
         return Verdict(guarantee, Status.VIOLATED, observables, ", ".join(map(str, found)), tuple(found))
+    if collation.unjudgeable:
+        return Verdict(guarantee, Status.UNKNOWN, observables, "", reason=collation.unjudgeable)
     if unclear:
         return Verdict(guarantee, Status.UNKNOWN, observables, "", reason=unclear)
     if collation.incomplete:

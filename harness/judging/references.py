@@ -17,6 +17,7 @@ from ..model import NUMBERING_SPAN, Value
 from ..recording.history import History
 from ..recording.records import Delivered, Ended, Offered
 from .collation import Collation, Faults, why_incomplete
+from .exactness import same_value
 from .verdicts import SAMPLE, Anomaly, Evidence, tally
 
 DRIVER = "driver"
@@ -61,6 +62,7 @@ def collate_references(history: History) -> Collation:
     """Collate a history of a query that was recorded with its reference runs."""
     references = [list(_rows(history, sink)) for sink in REFERENCES]
     wanted = {row.id: row.value for row in references[0]}
+    unjudgeable = _unjudgeable(history, references)
     judged = list(_rows(history, SINK))
     faults = Faults(history)
 
@@ -70,7 +72,7 @@ def collate_references(history: History) -> Collation:
     reordered: list[Row] = []
     latest = -1
     for row in judged:
-        if row.id not in wanted or wanted[row.id] != row.value:
+        if row.id not in wanted or not same_value(wanted[row.id], row.value):
             unexplained.append(row)
         earlier = first.setdefault(row.id, row)
         if earlier is not row:
@@ -78,8 +80,12 @@ def collate_references(history: History) -> Collation:
         elif row.batch < latest:
             reordered.append(row)
         latest = max(latest, row.batch)
-    conflicting = [(earlier, later) for earlier, later in repeated if earlier.value != later.value]
+    conflicting = [(earlier, later) for earlier, later in repeated if not same_value(earlier.value, later.value)]
     missing = [(batch, key) for batch, key in wanted if (batch, key) not in first]
+    if unjudgeable:
+        # Without a reference only what a run says of itself is sure.
+        unexplained, missing, wanted = [], [], {}
+        references = [judged]
     stale, wrong = _compare_tables(_table(references[0]), _table(judged), wanted)
 
     story = _Story(faults, wanted, {row.batch for row in judged})
@@ -87,7 +93,7 @@ def collate_references(history: History) -> Collation:
         observables=("outputs", "state"),
         incomplete=why_incomplete(history),
         unproven=faults.unproven,
-        unjudgeable=_unjudgeable(history, references),
+        unjudgeable=unjudgeable,
         lost_state=tally(Anomaly.LOST_INPUT, len(stale), (story.stale(*one) for one in stale)),
         lost_output=tally(Anomaly.LOST_INPUT, len(missing), (story.missing(*one) for one in missing)),
         duplicate_effects=tally(Anomaly.DUPLICATE_EFFECT, 0, ()),
@@ -100,7 +106,9 @@ def collate_references(history: History) -> Collation:
             len(unexplained) + len(wrong),
             story.phantoms(unexplained, wrong),
         ),
+        superseded_outputs=tally(Anomaly.PHANTOM_OUTPUT, 0, ()),
         reordered=tally(Anomaly.REORDERED_OUTPUT, len(reordered), (story.reordered(one) for one in reordered)),
+        reordered_repeats=tally(Anomaly.REORDERED_OUTPUT, 0, ()),
         inputs=sum(len(s.record.events) for s in history.records if isinstance(s.record, Offered)),
         reexecution=None,
     )
@@ -134,8 +142,13 @@ def _compare_tables(
         right, found = reference.get(key), judged.get(key)
         if found is None and right is not None:
             stale.append((right, None))
-        elif found is not None and (right is None or right.value != found.value):
-            if right is not None and found.batch < right.batch and wanted.get(found.id) == found.value:
+        elif found is not None and (right is None or not same_value(right.value, found.value)):
+            if (
+                right is not None
+                and found.batch < right.batch
+                and found.id in wanted
+                and same_value(wanted[found.id], found.value)
+            ):
                 stale.append((right, found))
             else:
                 wrong.append((right, found))
@@ -150,7 +163,9 @@ def _unjudgeable(history: History, references: Sequence[Sequence[Row]]) -> str:
     one, other = ({row.id: row.value for row in rows} for rows in references)
     # Values are canonical, so that `in` and `!=` mean the same here as for a judged row.
     differing = [
-        id for id in sorted(one.keys() | other.keys()) if id not in one or id not in other or one[id] != other[id]
+        id
+        for id in sorted(one.keys() | other.keys())
+        if id not in one or id not in other or not same_value(one[id], other[id])
     ]
     if not differing:
         return ""
@@ -186,7 +201,7 @@ class _Story:
         return Evidence(f"the table's row {right.key!r} is that of {found}, not of {right}", *self._where(found))
 
     def repeated(self, earlier: Row, later: Row) -> Evidence:
-        then = "" if earlier.value == later.value else f", then with {later.value!r}"
+        then = "" if same_value(earlier.value, later.value) else f", then with {later.value!r}"
         where, at, fault = self._where(later)
         return Evidence(f"{earlier}{then}", where, (earlier.at, *at), fault)
 

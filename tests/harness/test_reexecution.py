@@ -24,7 +24,7 @@ def test_the_lineage_is_what_the_trace_says_of_itself(scheme: str, seed: int, wo
     assert isinstance(scenario.subject, SchemeSubject)
     history = history_of(scenario, drawn(scenario, seed, world), seed=seed, world=world)
     rerun = reexecute(scenario.subject.specs, history.records)
-    assert rerun.unexplained == []
+    assert rerun.unexplained == {}
     keys = {event.seq: event.key for event in rerun.offered[SOURCE]}
     said = 0
     for channel, deliveries in rerun.deliveries.items():
@@ -37,8 +37,8 @@ def test_the_lineage_is_what_the_trace_says_of_itself(scheme: str, seed: int, wo
             assert output.event.value == ids(until, output.event.key, keys)
             said += 1
     assert said == sum(len(d.record.rows) for deliveries in rerun.deliveries.values() for d in deliveries)
-    for tracer, (incarnation, rows) in rerun.kept.items():
-        survivor = rerun.survivor(tracer)
+    for tracer, ((incarnation, rows),) in ((one, kept.items()) for one, kept in rerun.kept.items()):
+        survivor = rerun.survivors(tracer)[0]
         assert survivor is not None
         assert survivor.number == incarnation
         if tracer.startswith("trace"):

@@ -253,7 +253,7 @@ def test_an_output_of_a_state_that_counted_twice_is_a_duplicate_effect_though_th
     rerun = judged.collation.reexecution
     assert rerun is not None
     for slice_id in ("count-0", "count-1"):
-        final = rerun.survivor(slice_id)
+        final = rerun.survivors(slice_id)[0]
         assert final is not None
         assert len(set(final.lineage())) == len(final.lineage()), "the final state is right"
     for guarantee in (AT_MOST_ONCE, EXACTLY_ONCE, ROLLBACK_DIVERGENT):

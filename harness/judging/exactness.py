@@ -1,0 +1,33 @@
+"""When two values are the same. Python takes 1, 1.0 and True for equal; a record does not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from ..model import PLAIN, Event, Value
+
+_encode = msgspec.msgpack.Encoder(order="sorted").encode
+"""Two values are the same when their canonical encodings are: a tuple that went through a record is a list."""
+
+
+def same_value(one: Value, other: Value) -> bool:
+    if type(one) is type(other) and type(one) in PLAIN:
+        return bool(one == other)
+    return _encode(one) == _encode(other)
+
+
+def same_rows(one: Mapping[str, Value], other: Mapping[str, Value]) -> bool:
+    return one.keys() == other.keys() and all(same_value(value, other[key]) for key, value in one.items())
+
+
+def same_events(some: Sequence[Event], others: Sequence[Event]) -> bool:
+    """Whether these are the same events, one by one."""
+    if some != others:
+        # A tuple and the list that a record made of it are the same.
+        return len(some) == len(others) and _encode(some) == _encode(others)
+    return all(
+        (type(a.value) in PLAIN and type(a.value) is type(b.value)) or same_value(a.value, b.value)
+        for a, b in zip(some, others, strict=True)
+    )
