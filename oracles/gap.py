@@ -8,7 +8,8 @@ from itertools import pairwise
 
 from ..harness.judging.guarantees import AMNESIA, GAP, Guarantee
 from ..harness.judging.oracle import Case, Oracle, decide
-from ..harness.judging.reexecution import Derivation, Reexecution, Rerun
+from ..harness.judging.reexecution import Reexecution
+from ..harness.judging.reruns import Derivation, Rerun
 from ..harness.judging.verdicts import Anomaly, Evidence, Status, Tally, Verdict, tally
 from ..harness.quantities import Events
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from ..harness.judging.collation import Collation
 from ..harness.judging.guarantees import PRECISE, Guarantee
 from ..harness.judging.oracle import Case, Oracle, decide, lost
-from ..harness.judging.reexecution import Reexecution, Rerun
+from ..harness.judging.reexecution import Reexecution
+from ..harness.judging.reruns import Rerun
 from ..harness.judging.verdicts import Anomaly, Evidence, Status, Tally, Verdict, tally
 
 

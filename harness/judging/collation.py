@@ -17,7 +17,8 @@ from ..model import Event, operator_of, rows_of
 from ..recording.history import Aborted, FaultMissed, FaultStruck, History
 from .exactness import same_value
 from .ordering import as_ordered
-from .reexecution import Delivery, Derivation, Expected, Output, Reexecution, Rerun
+from .reexecution import Expected, Reexecution
+from .reruns import Delivery, Derivation, Output, Rerun
 from .verdicts import Anomaly, Evidence, Tally, tally
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ..model import Event, Role, Topology, channel_name, operator_of
-from .reexecution import Derivation, Expected, Reexecution, Rerun
+from .reexecution import Expected, Reexecution
+from .reruns import Derivation, Rerun
 
 Made = Mapping[Derivation, Event]
 """Outputs of one channel, by their derivation."""

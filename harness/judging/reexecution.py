@@ -12,27 +12,18 @@ several inputs make together, as in a join, is derived from the one that came la
 
 from __future__ import annotations
 
-import sys
-from bisect import bisect_left, bisect_right
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from operator import is_
-from typing import Any
 
 import msgspec
 
-from ..errors import InvalidOperator
 from ..model import (
-    PLAIN,
     Event,
-    Processor,
     Role,
     Topology,
     Value,
-    carried,
     channel_name,
     operator_of,
     processor,
@@ -49,199 +40,10 @@ from ..recording.records import (
     Started,
     Taken,
 )
-from ..slices.components import Numbering
 from ..slices.machine import SliceSpec
 from .exactness import same_events
-
-Derivation = tuple[Any, ...]
-"""(source slice, seq, index of the output at each further hop)."""
-
-
-@dataclass(slots=True)
-class Emissions:
-    """What one incarnation put on one channel itself, in order."""
-
-    events: list[Event] = field(default_factory=list)
-    derivations: list[Derivation] = field(default_factory=list)
-    inherited: bool = False
-    """Numbers are those of the inputs, so that they need not rise where channels come together."""
-    _places: dict[int, list[int]] | None = None
-    _looked: bool = False
-
-    @property
-    def places(self) -> dict[int, list[int]] | None:
-        """Number -> where it is; None where numbers rise. To be asked for once everything was emitted."""
-        if self.inherited and not self._looked:
-            self._looked = True
-            if any(earlier.seq >= later.seq for earlier, later in pairwise(self.events)):
-                self._places = defaultdict(list)
-                for place, event in enumerate(self.events):
-                    self._places[event.seq].append(place)
-        return self._places
-
-    def between(self, first: int, last: int, upto: int | None = None) -> tuple[list[Event], list[Derivation]]:
-        """What is numbered from `first` to `last`, of the first `upto`."""
-        events = self.events
-        stop = len(events) if upto is None else upto
-        if (places := self.places) is not None:
-            if last - first < stop:
-                found = (place for number in range(first, last + 1) for place in places.get(number, ()))
-                chosen = sorted(place for place in found if place < stop)
-            else:
-                chosen = [place for place in range(stop) if first <= events[place].seq <= last]
-            return [events[place] for place in chosen], [self.derivations[place] for place in chosen]
-        low = bisect_left(events, first, 0, stop, key=_seq)
-        high = bisect_right(events, last, low, stop, key=_seq)
-        return events[low:high], self.derivations[low:high]
-
-    def in_a_row(self, first: int, last: int, count: int, beyond: int) -> int | None:
-        """Where `count` events in a row begin, of which the first and the last have these numbers, though numbers need
-        not rise: after the place `beyond` if there, else anywhere."""
-        events = self.events
-        fitting = [
-            place
-            for place in (self.places or {}).get(first, ())
-            if place + count <= len(events) and events[place + count - 1].seq == last
-        ]
-        return next((place for place in fitting if place > beyond), fitting[0] if fitting else None)
-
-
-def _seq(event: Event) -> int:
-    return event.seq
-
-
-@dataclass(frozen=True, slots=True)
-class Intake:
-    """Consecutive events that an incarnation took from one channel."""
-
-    record: Taken
-    seqs: list[int]
-    derivations: list[Derivation]
-
-
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """Where in the life of an incarnation a checkpoint was taken."""
-
-    rerun: Rerun
-    stretch: Stretch
-    position: int
-    """How many events it had taken itself."""
-    state: Any
-    """The operator's own snapshot of its state."""
-    next_seq: int
-    """The number of the next output then."""
-    emitted: Mapping[str, int]
-    """Downstream slice -> how many events it had put on that channel in that stretch."""
-
-
-@dataclass(slots=True, eq=False)
-class Stretch:
-    """Part of the life of an incarnation: from where it started, or took over the state of a fellow, until it did so
-    again."""
-
-    cut: Cut | None
-    """What it began with; None: blank."""
-    begins: int
-    """How many events the incarnation had taken before."""
-    first_seq: int
-    """The number of the first output; what is replayed with a lower one was made before the cut."""
-    emitted: dict[str, Emissions]
-
-
-@dataclass(slots=True, eq=False)
-class Rerun:
-    """One incarnation of a slice, executed again."""
-
-    slice_id: str
-    number: int
-    replica: int
-    stretches: list[Stretch]
-    next_seq: int
-    """The number of its next output."""
-    process: Processor | None
-    hop: int
-    """What its outputs' indices begin with in derivations."""
-    state: Any = None
-    took: list[Derivation] = field(default_factory=list)
-    """What it took itself, in order, in its whole life."""
-    seqs: list[int] = field(default_factory=list)
-    """The number of each of these."""
-    batches: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
-    """After each batch that it took: how many events it had taken, and what was on each channel then."""
-    cuts: dict[int, Cut] = field(default_factory=dict)
-
-    @property
-    def stretch(self) -> Stretch:
-        """The one that it is in."""
-        return self.stretches[-1]
-
-    @property
-    def emitted(self) -> dict[str, Emissions]:
-        return self.stretch.emitted
-
-    def lineage(self, upto: int | None = None) -> list[Derivation]:
-        """Everything that had gone into its state, in order, through all the checkpoints that it descends from: at the
-        end, or when it had just taken the first `upto` events."""
-        stretch = self.stretch
-        if upto is None:
-            upto = len(self.took)
-        else:
-            stretch = next((s for s in reversed(self.stretches) if s.begins < upto), self.stretches[0])
-        if stretch.cut is None:
-            return self.took[stretch.begins : upto]
-        rerun = self
-        parts: list[list[Derivation]] = []
-        while True:
-            parts.append(rerun.took[stretch.begins : upto])
-            cut = stretch.cut
-            if cut is None:
-                return [derivation for part in reversed(parts) for derivation in part]
-            rerun, stretch, upto = cut.rerun, cut.stretch, cut.position
-
-    def channel(self, to: str, first: int = 0, last: int = sys.maxsize) -> tuple[list[Event], list[Derivation]]:
-        """What it can send to `to` with numbers from `first` to `last`, inherited output log included."""
-        stretch = self.stretch
-        found = stretch.emitted[to].between(first, last)
-        while (cut := stretch.cut) is not None:
-            if first >= stretch.first_seq and not stretch.emitted[to].inherited:
-                break
-            stretch = cut.stretch
-            events, derivations = stretch.emitted[to].between(first, last, cut.emitted[to])
-            found = events + found[0], derivations + found[1]
-        return found
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """One delivered row, and what made it (None: nothing that was taken does)."""
-
-    event: Event
-    derivation: Derivation | None
-    incarnation: int
-    at: int
-
-
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """Rows that were delivered together, each beside what made it."""
-
-    record: Delivered
-    at: int
-    derivations: Sequence[Derivation | None]
-
-    def outputs(self) -> Iterator[Output]:
-        for event, derivation in zip(self.record.rows, self.derivations, strict=True):
-            yield Output(event, derivation, self.record.incarnation, self.at)
-
-
-@dataclass(frozen=True, slots=True)
-class Opening:
-    """A receiver opened a channel."""
-
-    record: Opened
-    before: int
-    """Records of the sender's book that came before, of all its incarnations; of a source: events offered before."""
+from .execution import Book, Entry, Execution, emissions_of, execute, hop_of, offer
+from .reruns import Delivery, Derivation, Intake, Opening, Rerun, Stretch
 
 
 @dataclass(frozen=True)
@@ -395,9 +197,6 @@ def _taken_for(made: Sequence[Derivation], took: Sequence[Derivation], begins: i
     return place + 1
 
 
-Entry = Started | Restored | Taken | CheckpointTaken
-Book = list[Entry]
-"""The records of one slice: all that its re-execution depends on, beside what its channels hold."""
 _Found = tuple[dict[int, Rerun], dict[int, int]]
 """The incarnations of a slice executed again; and of those that did the same as another which that is, so that it does
 not matter whose copy somebody took."""
@@ -473,9 +272,9 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
         found = recall.find(name, given, upstream)
         if found is None:
             if spec.role is Role.SOURCE:
-                found = {1: _offer(spec, offered[name])}, {}
+                found = {1: offer(spec, offered[name])}, {}
             else:
-                execution = _Execution(spec, given, reruns)  # type: ignore[arg-type]
+                execution = Execution(spec, given, reruns)  # type: ignore[arg-type]
                 found = execution.found, execution.same_as
                 if execution.unexplained:
                     unexplained.setdefault(name, execution.unexplained)
@@ -530,288 +329,6 @@ def _incarnation(entry: Entry) -> int:
     return entry.incarnation
 
 
-def _emissions(spec: SliceSpec) -> dict[str, Emissions]:
-    inherited = spec.components.numbering is Numbering.INHERITED and spec.role is Role.OPERATOR
-    return {to: Emissions(inherited=inherited) for to in spec.downstream}
-
-
-def _hop(spec: SliceSpec) -> int:
-    """Where paths from a source come together again, an index does not say which of them an event has come."""
-    topology = spec.topology
-    fed = [edge.downstream for edge in topology.edges]
-    return list(topology.stages).index(operator_of(spec.slice_id)) << 32 if len(set(fed)) < len(fed) else 0
-
-
-def _offer(spec: SliceSpec, events: Sequence[Event]) -> Rerun:
-    rerun = Rerun(spec.slice_id, 1, 0, [Stretch(None, 0, 1, _emissions(spec))], 1, None, 0)
-    channels = [rerun.emitted[to] for to in spec.downstream]
-    for event in events:
-        for place in spec.receivers[event.key]:
-            channel = channels[place]
-            channel.events.append(event)
-            channel.derivations.append((event.source, event.seq))
-    return rerun
-
-
-class _Execution:
-    """All incarnations of one slice. One may have begun with what another held, whichever has the lower number: so each
-    is executed up to where it needs another, and that one first, up to there."""
-
-    def __init__(self, spec: SliceSpec, book: Book, reruns: Mapping[str, Mapping[int, Rerun]]) -> None:
-        self._spec = spec
-        self._operator = spec.topology.stages[operator_of(spec.slice_id)].operator
-        self._hop = _hop(spec)
-        self._upstream = {up: reruns[up] for up in spec.upstream}
-        self._lives: dict[int, list[Entry]] = {}
-        for record in book:
-            self._lives.setdefault(record.incarnation, []).append(record)
-        self._done = dict.fromkeys(self._lives, 0)
-        """How many records of each life have been carried out."""
-        self._heard: dict[tuple[int, str, int], int] = {}
-        """(incarnation, upstream slice, its incarnation) -> the place of what was taken last, where numbers do not say
-        it."""
-        self.unexplained = ""
-        self.found: dict[int, Rerun] = {}
-        self.same_as: dict[int, int] = {}
-        for number in self._lives:
-            self._carry_out(number)
-
-    def _carry_out(self, number: int) -> None:
-        waiting: list[tuple[int, int | None]] = [(number, None)]
-        while waiting:
-            current, goal = waiting[-1]
-            needed = self._advance(current, goal, {one for one, _ in waiting})
-            if needed is None:
-                waiting.pop()
-            else:
-                waiting.append(needed)
-
-    def _advance(self, number: int, goal: int | None, waiting: set[int]) -> tuple[int, int] | None:
-        """Carry out a life, up to the checkpoint `goal`. Returns which checkpoint of which other life it needs first,
-        if that is still to come."""
-        life = self._lives[number]
-        while self._done[number] < len(life):
-            record = life[self._done[number]]
-            begun_from = _begun_from(record)
-            if begun_from is not None:
-                whose, checkpoint = begun_from
-                ahead = whose in self._lives and self._done[whose] < len(self._lives[whose])
-                if ahead and whose not in waiting and not self._has(whose, checkpoint):
-                    return begun_from
-            if self._share(number):
-                return None
-            self._done[number] += 1
-            if isinstance(record, Started):
-                self.found[number] = self._begin(record)
-                continue
-            if number not in self.found:
-                self._doubt(f"{self._spec.slice_id}#{number} was at work, but never started")
-                self.found[number] = self._begin(Started(self._spec.slice_id, number, None, 1))
-            rerun = self.found[number]
-            if isinstance(record, Taken):
-                self._take(rerun, record)
-            elif isinstance(record, Restored):
-                self._restore(rerun, record)
-            else:
-                emitted = {to: len(emissions.events) for to, emissions in rerun.emitted.items()}
-                state = self._operator.snapshot(rerun.state)
-                rerun.cuts[record.number] = Cut(rerun, rerun.stretch, len(rerun.took), state, rerun.next_seq, emitted)
-                if record.number == goal:
-                    return None
-        return None
-
-    def _has(self, number: int, checkpoint: int) -> bool:
-        return number in self.found and checkpoint in self.found[number].cuts
-
-    def _doubt(self, why: str) -> None:
-        self.unexplained = self.unexplained or why
-
-    def _begin(self, record: Started) -> Rerun:
-        stretch = Stretch(None, 0, record.next_seq, _emissions(self._spec))
-        process = processor(self._operator, record.seed)
-        rerun = Rerun(
-            self._spec.slice_id, record.incarnation, record.replica, [stretch], record.next_seq, process, self._hop
-        )
-        if record.restored is not None:
-            stretch.cut = self._cut(record.restored, rerun)
-        rerun.state = (
-            self._operator.initial_state() if stretch.cut is None else self._operator.restore(stretch.cut.state)
-        )
-        return rerun
-
-    def _restore(self, rerun: Rerun, record: Restored) -> None:
-        cut = self._cut(record.checkpoint, rerun)
-        if cut is None:
-            return
-        stretch = Stretch(cut, len(rerun.took), record.next_seq, _emissions(self._spec))
-        if rerun.took:
-            rerun.stretches.append(stretch)
-        else:
-            rerun.stretches[-1] = stretch
-        rerun.state, rerun.next_seq = self._operator.restore(cut.state), record.next_seq
-
-    def _cut(self, checkpoint: tuple[int, int], rerun: Rerun) -> Cut | None:
-        number, which = checkpoint
-        if not self._has(number, which):
-            self._doubt(f"{rerun.slice_id}#{rerun.number} started from a checkpoint that nobody took")
-            return None
-        return self.found[number].cuts[which]
-
-    def _take(self, rerun: Rerun, record: Taken) -> None:
-        events, derivations = self._sent(rerun, record)
-        if len(events) != record.count:
-            self._doubt(
-                f"{rerun.slice_id}#{rerun.number} took {record.count} events numbered {record.first} to "
-                f"{record.last} from {record.upstream}#{record.upstream_incarnation}, which made {len(events)} of them"
-            )
-        rerun.took += derivations
-        rerun.seqs += [event.seq for event in events]
-        _execute(self._spec, rerun, events, derivations)
-        lengths = tuple([len(emissions.events) for emissions in rerun.stretches[-1].emitted.values()])
-        rerun.batches.append((len(rerun.took), lengths))
-
-    def _sent(self, rerun: Rerun, record: Taken) -> tuple[list[Event], list[Derivation]]:
-        """What an incarnation took of one upstream."""
-        to, first, last, count = self._spec.slice_id, record.first, record.last, record.count
-        sender = self._upstream.get(record.upstream, {}).get(record.upstream_incarnation)
-        if sender is None:
-            return [], []
-        for stretch in sender.stretches[-2::-1]:
-            # From before it took over the state of a fellow.
-            found = stretch.emitted[to].between(first, last)
-            if len(found[0]) == count:
-                return found
-        emissions = sender.emitted[to]
-        if emissions.places is not None:
-            heard = (rerun.number, record.upstream, record.upstream_incarnation)
-            place = emissions.in_a_row(first, last, count, self._heard.get(heard, -1))
-            if place is not None:
-                end = place + count
-                self._heard[heard] = end - 1
-                return emissions.events[place:end], emissions.derivations[place:end]
-        return sender.channel(to, first, last)
-
-    # Those that did the same
-
-    def _share(self, number: int) -> bool:
-        """Whether all that is still to come of a life is what another did from the same state on, so that it is known.
-
-        Replicas that take the same in the same order do the same, but for chance and for a numbering of their own.
-        """
-        if len(self._lives) == 1:
-            return False
-        life, done = self._lives[number], self._done[number]
-        record = life[done]
-        if isinstance(record, Restored) and number in self.found and not self.found[number].took:
-            replica = self.found[number].replica
-        elif isinstance(record, Started):
-            replica = record.replica
-        else:
-            return False
-        begun, next_seq = _begun_from(record), record.next_seq
-        rest = life[done + 1 :]
-        if not self._operator.deterministic or not rest or not all(isinstance(one, Taken) for one in rest):
-            return False
-        others = [self.found[n] for n in (self._lives if begun is None else (begun[0],)) if n in self.found]
-        for other in others:
-            theirs = self._lives[other.number]
-            if other.number == number or self._done[other.number] < len(theirs) or len(other.stretches) > 1:
-                continue
-            if other.number in self.same_as or not isinstance(theirs[0], Started):
-                continue
-            cut = None if begun is None else other.cuts.get(begun[1])
-            if begun is None:
-                since, comes = 0, 1
-                if other.stretch.cut is not None or theirs[0].next_seq != next_seq:
-                    continue
-                emitted = dict.fromkeys(other.emitted, 0)
-            else:
-                if cut is None or cut.next_seq != next_seq:
-                    continue
-                since, emitted = cut.position, dict(cut.emitted)
-                taken = (isinstance(one, CheckpointTaken) and one.number == begun[1] for one in theirs)
-                comes = list(taken).index(True) + 1
-            takes = [_taken(one) for one in theirs[comes:] if isinstance(one, Taken)]
-            if takes == [_taken(one) for one in rest if isinstance(one, Taken)]:
-                self.found[number] = _copy(other, number, replica, Stretch(cut, 0, next_seq, {}), since, emitted)
-                self.same_as[number] = other.number
-                self._done[number] = len(life)
-                return True
-        return False
-
-
-def _begun_from(record: Entry) -> tuple[int, int] | None:
-    """Which checkpoint a stretch of a life begins with: (whose, its number)."""
-    if isinstance(record, Started):
-        return record.restored
-    return record.checkpoint if isinstance(record, Restored) else None
-
-
-def _taken(record: Taken) -> tuple[str, int, int, int, int]:
-    return record.upstream, record.upstream_incarnation, record.first, record.last, record.count
-
-
-def _copy(other: Rerun, number: int, replica: int, stretch: Stretch, since: int, emitted: Mapping[str, int]) -> Rerun:
-    """What an incarnation did that did the same as another, from where that had taken `since` events and emitted so
-    many."""
-    for to, emissions in other.emitted.items():
-        skip = emitted[to]
-        stretch.emitted[to] = (
-            Emissions(emissions.events[skip:], emissions.derivations[skip:], emissions.inherited) if skip else emissions
-        )
-    skips = tuple(emitted.values())
-    return Rerun(
-        other.slice_id,
-        number,
-        replica,
-        [stretch],
-        other.next_seq,
-        None,
-        other.hop,
-        other.state,
-        other.took[since:],
-        other.seqs[since:],
-        [
-            (taken - since, tuple(length - skip for length, skip in zip(lengths, skips, strict=True)))
-            for taken, lengths in other.batches
-            if taken > since
-        ],
-    )
-
-
-def _execute(spec: SliceSpec, rerun: Rerun, events: Sequence[Event], derivations: Sequence[Derivation]) -> None:
-    """Let the operator take `events`. Raises InvalidOperator when it fails."""
-    process = rerun.process
-    assert process is not None
-    channels = [
-        (emissions.events.append, emissions.derivations.append) for emissions in rerun.stretches[-1].emitted.values()
-    ]
-    receivers, state, name, seq, hop = spec.receivers, rerun.state, spec.slice_id, rerun.next_seq, rerun.hop
-    fan_out = None
-    if spec.components.numbering is Numbering.INHERITED:
-        fan_out = spec.topology.stages[operator_of(name)].operator.fan_out
-    event = None
-    try:
-        for event, derivation in zip(events, derivations, strict=True):
-            if fan_out is not None:
-                seq = event.seq * fan_out
-            for index, (key, value) in enumerate(process(event, state), hop):
-                if type(value) not in PLAIN:
-                    value = carried(value)
-                output, made = Event(name, seq, key, value, event.time), (*derivation, index)
-                for place in receivers[key]:
-                    add_event, add_derivation = channels[place]
-                    add_event(output)
-                    add_derivation(made)
-                seq += 1
-    except Exception as error:
-        raise InvalidOperator(
-            f"operator of {name}, executed again to judge the run, failed on event "
-            f"{None if event is None else (event.source, event.seq)}: {type(error).__name__}: {error}"
-        ) from error
-    rerun.next_seq = seq
-
-
 def _delivery(
     record: Delivered, at: int, senders: Mapping[int, Rerun], seen: set[Derivation] | None = None
 ) -> Delivery:
@@ -862,7 +379,7 @@ def expect(specs: Sequence[SliceSpec], offered: Mapping[str, Sequence[Event]]) -
     delivered: dict[str, dict[Derivation, Event]] = {}
     for spec in specs:
         if spec.role is Role.SOURCE:
-            reruns[spec.slice_id] = _offer(spec, offered[spec.slice_id])
+            reruns[spec.slice_id] = offer(spec, offered[spec.slice_id])
             continue
         channels = [(up, reruns[up].emitted[spec.slice_id]) for up in spec.upstream]
         if spec.role is Role.SINK:
@@ -870,12 +387,12 @@ def expect(specs: Sequence[SliceSpec], offered: Mapping[str, Sequence[Event]]) -
                 delivered[channel_name(up, spec.slice_id)] = dict(zip(channel.derivations, channel.events, strict=True))
             continue
         operator = spec.topology.stages[operator_of(spec.slice_id)].operator
-        stretch = Stretch(None, 0, 1, _emissions(spec))
-        rerun = Rerun(spec.slice_id, 1, 0, [stretch], 1, processor(operator, 0), _hop(spec), operator.initial_state())
+        stretch = Stretch(None, 0, 1, emissions_of(spec))
+        rerun = Rerun(spec.slice_id, 1, 0, [stretch], 1, processor(operator, 0), hop_of(spec), operator.initial_state())
         reruns[spec.slice_id] = rerun
         taken[spec.slice_id] = {}
         for _, channel in channels:
-            _execute(spec, rerun, channel.events, channel.derivations)
+            execute(spec, rerun, channel.events, channel.derivations)
             taken[spec.slice_id].update(zip(channel.derivations, channel.events, strict=True))
     return Expected(taken, delivered)
 

