@@ -21,7 +21,7 @@ from .judging.oracle import Oracle
 from .judging.verdicts import Anomaly
 from .library import Entry, entries
 from .model import Topology
-from .quantities import Events, events
+from .quantities import Events
 from .scenario import Scenario
 from .subject import SchemeSubject
 
@@ -43,6 +43,10 @@ class Mutant(Protocol):
     @property
     def anomaly(self) -> Anomaly:
         """What must be seen of it."""
+
+    @property
+    def on(self) -> str:
+        """A scenario on whose topology and input it shows."""
 
     def make(self, topology: Topology, checkpoint_every: Events) -> SchemeSubject: ...
 
@@ -123,9 +127,9 @@ class Registry:
             raise UnknownName("mutant", name, sorted(self.mutants))
         base = self.scenario(origin)
         subject = base.scenario.subject
-        if not isinstance(subject, SchemeSubject) or subject.checkpoint_every is None:
-            raise InvalidScenario(f"{base.name} cannot be run under a mutant: it is no scheme that takes checkpoints")
-        mutated = mutant.make(subject.topology, events(subject.checkpoint_every))
+        if not isinstance(subject, SchemeSubject):
+            raise InvalidScenario(f"{base.name} cannot be run under a mutant: its subject is no scheme")
+        mutated = mutant.make(subject.topology, subject.interval)
         scenario = Scenario(mutated, base.scenario.workload, deadline=base.scenario.deadline)
         return Named(f"{name}@{base.name}", f"{MUTANT}{name}@{base.origin}", f"Breaks: {mutant.breaks}", scenario)
 

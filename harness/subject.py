@@ -7,7 +7,7 @@ one life cycle of all subjects: prepare, start, drained, stop.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, Protocol
@@ -17,9 +17,10 @@ from .judging.collation import Collation, collate_reexecution
 from .judging.guarantees import Guarantee, implied
 from .judging.reexecution import Reexecutor
 from .judging.tolerance import Tolerance
+from .judging.verdicts import Anomaly, tally
 from .manager import Speaking
 from .model import Role, Topology, replica_name
-from .quantities import Duration
+from .quantities import Duration, Events
 from .recording.history import History
 from .slices.components import Components
 from .slices.machine import Slice, SliceSpec
@@ -95,6 +96,8 @@ class Deployment(Protocol):
         """Collect what was kept, then end."""
 
 
+_INTERVAL = 100
+"""Of a scheme that has none of its own."""
 QUERY_POINTS = frozenset({Point.SOURCE_COMMIT, Point.SINK_WRITE})
 CHECKPOINT_POINTS = frozenset({Point.CHECKPOINT_ISSUED, Point.CHECKPOINT_DURABLE, Point.CHECKPOINT_TOLD})
 SLICE_POINTS = frozenset(Point) - QUERY_POINTS
@@ -110,6 +113,8 @@ class SchemeSubject:
     claims: tuple[Claim, ...]
     replicas: int = 1
     """Of each operator slice."""
+    keeps_state: bool = True
+    """Whether the states in the end are among what it promises. Else what counts is what was delivered."""
     wraps: Mapping[Role, Callable[[Slice], Slice]] = field(default_factory=dict)
     """What is put around the machines of a role: a probe, or what breaks a rule of their protocol."""
 
@@ -144,8 +149,16 @@ class SchemeSubject:
         return None if checkpointing is None else checkpointing.every.count
 
     @property
+    def interval(self) -> Events:
+        """After how many events something becomes safe: a checkpoint, or else an acknowledgement."""
+        operators, sinks = self.components[Role.OPERATOR], self.components[Role.SINK]
+        if operators.checkpointing is not None:
+            return operators.checkpointing.every
+        return operators.acknowledge_every or sinks.acknowledge_every or Events(_INTERVAL)
+
+    @property
     def observables(self) -> tuple[str, ...]:
-        return ("outputs", "state")
+        return ("outputs", "state") if self.keeps_state else ("outputs",)
 
     def describe(self) -> dict[str, Any]:
         topology = self.topology
@@ -161,7 +174,10 @@ class SchemeSubject:
 
     def collate(self, history: History) -> Collation:
         rerun = self._reexecutor.reexecute(history.records)
-        return collate_reexecution(history, rerun, self._reexecutor.expect(rerun.offered))
+        collation = collate_reexecution(history, rerun, self._reexecutor.expect(rerun.offered))
+        if self.keeps_state:
+            return collation
+        return replace(collation, observables=self.observables, lost_state=tally(Anomaly.LOST_INPUT, 0, ()))
 
     @cached_property
     def specs(self) -> tuple[SliceSpec, ...]:

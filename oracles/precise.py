@@ -17,8 +17,8 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     the one before it, up to the last visible effect.
 
     The order is the recorded one. O has every output once, in order, as pi gives it; T is what pi gives; and wherever
-    an incarnation died after something that it took had become visible (delivered, or taken downstream), those who
-    replaced it have taken the same, in the same order. (StreamMine3G, section 2.2.2.)
+    an incarnation of a slice with state died after something that it took had become visible (delivered, or taken
+    downstream), those who replaced it have taken the same, in the same order. (StreamMine3G, section 2.2.2.)
     """
     collation = case.collation
     if collation.reexecution is None:
@@ -36,10 +36,11 @@ def _not_executable(case: Case, guarantee: Guarantee) -> Verdict:
 
 
 def _changed_order(collation: Collation, reexecution: Reexecution) -> tuple[Tally, ...]:
+    stateful = set(reexecution.stateful())
     changed = [
         evidence
         for slice_id, reruns in reexecution.reruns.items()
-        if len(reruns) > 1 and slice_id not in reexecution.doubtful
+        if len(reruns) > 1 and slice_id in stateful and slice_id not in reexecution.doubtful
         for evidence in _changes(reexecution, slice_id, reexecution.survivors(slice_id)[0])
     ]
     return (tally(Anomaly.REORDERED_OUTPUT, len(changed), changed),) if changed and not collation.incomplete else ()

@@ -47,4 +47,5 @@ def source_replay(
             Role.SINK: Components(anchored=True),
         },
         claims=(Claim(at_least_once(), needs="a source that survives"),),
+        keeps_state=False,
     )

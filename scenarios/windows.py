@@ -19,8 +19,9 @@ _time = itemgetter(0)
 class WindowedCount(Operator[Taken]):
     """How many events of its key came in the `window` ms up to an event: after event.time - window, until event.time.
 
-    Only events move time on. One that is older than the window when it comes is too late: it gives nothing. So what is
-    kept in the end is what came in the last `window` ms, in whatever order it was taken.
+    Only events move time on. One that is older than the window when it comes still counts for itself, with what is left
+    of its time, and is not kept. So what is kept in the end is what came in the last `window` ms, in whatever order it
+    was taken.
     """
 
     fan_out = 1
@@ -33,12 +34,13 @@ class WindowedCount(Operator[Taken]):
 
     def process(self, event: Event, state: Taken) -> Iterable[Output]:
         newest = max(event.time, state[-1][0]) if state else event.time
-        if event.time <= newest - self.window:
-            return ()
-        insort(state, [event.time, event.key])
-        del state[: bisect_right(state, newest - self.window, key=_time)]
+        over = newest - self.window
+        if event.time > over:
+            insort(state, [event.time, event.key])
+            del state[: bisect_right(state, over, key=_time)]
         since = event.time - self.window
-        return ((event.key, sum(key == event.key and since < time <= event.time for time, key in state)),)
+        count = sum(key == event.key and since < time <= event.time for time, key in state)
+        return ((event.key, count if event.time > over else count + 1),)
 
     def rows(self, state: Taken) -> dict[str, list[int]]:
         """Key -> the times of its events."""

@@ -15,41 +15,97 @@ from streamproof.faults.crash import crash
 from streamproof.harness.addresses import Moment
 from streamproof.harness.census import Reached, census
 from streamproof.harness.cluster import Run
+from streamproof.harness.errors import InvalidTopology
 from streamproof.harness.model import Topology
-from streamproof.harness.quantities import Duration, Events, events
+from streamproof.harness.quantities import Duration, Events, events, seconds
 from streamproof.harness.recording.history import History
 from streamproof.harness.recording.recorder import MemoryRecorder
 from streamproof.harness.scenario import Scenario
 from streamproof.harness.schedule import Fault
 from streamproof.harness.simulated.cluster import SimulatedCluster
 from streamproof.harness.simulated.world import SimulationOptions
+from streamproof.harness.slices.merging import RoundRobin
 from streamproof.harness.subject import SchemeSubject
 from streamproof.harness.workload import Workload
+from streamproof.reference_impls.active_replication import active_replication
+from streamproof.reference_impls.active_standby import active_standby
 from streamproof.reference_impls.amnesia import amnesia
+from streamproof.reference_impls.deployed import deployed
 from streamproof.reference_impls.gap import gap
+from streamproof.reference_impls.k_safe_grouping import k_safe_grouping
 from streamproof.reference_impls.passive_replication import passive_replication
+from streamproof.reference_impls.passive_standby import passive_standby
+from streamproof.reference_impls.source_replay import source_replay
+from streamproof.reference_impls.upstream_backup import upstream_backup
+from streamproof.scenarios.equi_join import equi_join
+from streamproof.scenarios.order import order, two_splitters
+from streamproof.scenarios.random_draws import random_draws
+from streamproof.scenarios.stateless import stateless
 from streamproof.scenarios.trace import trace
+from streamproof.scenarios.windows import windows
 from streamproof.scenarios.word_count import word_count
-from streamproof.scenarios.workloads import numbered, text, words
+from streamproof.scenarios.word_stream import tagged_words, word_stream
+from streamproof.scenarios.workloads import numbered, single_words, text, words
 
 KINDS = {kind.name: kind for kind in FAULTS}
 EVERY = events(8)
 """Small enough for several checkpoints in a small workload."""
 
-SCHEMES: dict[str, Callable[[Topology], SchemeSubject]] = {
+Build = Callable[[Topology], SchemeSubject]
+
+SCHEMES: dict[str, Build] = {
     "amnesia": amnesia,
     "gap": lambda topology: gap(topology, checkpoint_every=EVERY),
     "passive-replication": lambda topology: passive_replication(topology, checkpoint_every=EVERY),
     "passive-replication-masked": lambda topology: passive_replication(
         topology, checkpoint_every=EVERY, sink_filter=True
     ),
+    "passive-replication-in-turn": lambda topology: passive_replication(
+        topology, checkpoint_every=EVERY, sink_filter=True, merge=RoundRobin()
+    ),
+    "deployed": lambda topology: deployed(topology, checkpoint_every=EVERY, sink_filter=True),
+    "upstream-backup": lambda topology: upstream_backup(topology, acknowledge_every=EVERY),
+    "upstream-backup-masked": lambda topology: upstream_backup(topology, acknowledge_every=EVERY, sink_filter=True),
+    "passive-standby-hot": lambda topology: passive_standby(topology, hot=True, synchronize_every=EVERY),
+    "passive-standby-cold": lambda topology: passive_standby(topology, hot=False, synchronize_every=EVERY),
+    "active-standby": lambda topology: active_standby(topology, acknowledge_every=EVERY),
+    "active-standby-shown": lambda topology: active_standby(topology, acknowledge_every=EVERY, sink_filter=False),
+    "active-replication": lambda topology: active_replication(topology, acknowledge_every=EVERY),
+    "active-replication-of-three": lambda topology: active_replication(topology, replicas=3, acknowledge_every=EVERY),
+    "k-safe-grouping": lambda topology: k_safe_grouping(topology, k=1, acknowledge_every=EVERY),
+    "2-safe-grouping": lambda topology: k_safe_grouping(topology, k=2, acknowledge_every=EVERY),
+    "source-replay": lambda topology: source_replay(topology, timeout=seconds(0.05)),
 }
 WORKLOADS: dict[str, tuple[Callable[[], Topology], Workload]] = {
     "word-count-words": (word_count, words(vocabulary=12, events=32, batch=4)),
     "word-count-zen": (word_count, text("zen", events=8, batch=1)),
     "trace-numbered": (trace, numbered(events=32, batch=4)),
+    "word-stream": (word_stream, single_words(vocabulary=12, events=32, batch=4)),
+    "tagged-words": (tagged_words, single_words(vocabulary=12, events=32, batch=4)),
+    "stateless": (stateless, numbered(events=32, batch=4)),
+    "windows": (windows, numbered(events=48, keys=4, batch=4)),
+    "join": (equi_join, numbered(events=32, keys=16, batch=4)),
+    "order": (order, numbered(events=32, batch=4)),
+    "two-splitters": (two_splitters, words(vocabulary=6, events=24, batch=4)),
+    "random-draws": (random_draws, numbered(events=32, batch=4)),
 }
-CASES = [f"{scheme}/{workload}" for scheme in SCHEMES for workload in WORKLOADS]
+
+
+def _accepts(build: Build, topology: Topology) -> bool:
+    try:
+        build(topology)
+    except InvalidTopology:
+        return False
+    return True
+
+
+CASES = [
+    f"{scheme}/{workload}"
+    for scheme, build in SCHEMES.items()
+    for workload, (topology, _) in WORKLOADS.items()
+    if _accepts(build, topology())
+]
+"""Every scheme on every workload that it does not refuse."""
 LOSSY = ("amnesia", "gap")
 
 SLOW_SOURCE = SimulationOptions(offer_interval=3_000)
