@@ -11,6 +11,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .faults.crash import crash
+    from .faults.delay import delay
+    from .faults.failed_write import failed_write
+    from .faults.handed_over_loss import handed_over_loss
+    from .faults.loss import loss
+    from .faults.partition import partition
+    from .faults.pause import pause
+    from .faults.slow_disk import slow_disk
     from .harness.errors import StreamproofError
     from .harness.exploration.counterexample import assert_survives
     from .harness.exploration.simulating import Simulated, simulate
@@ -27,7 +34,7 @@ if TYPE_CHECKING:
     )
     from .harness.judging.guarantees import amnesia as amnesia_recovery
     from .harness.model import Edge, Event, Operator, Output, Partitioning, Stage, Topology
-    from .harness.quantities import events, seconds
+    from .harness.quantities import events, ms, seconds
     from .harness.query import Query
     from .harness.scenario import Scenario
     from .harness.schedule import batch, checkpoint, recovery
@@ -61,19 +68,27 @@ __all__ = [
     "batch",
     "checkpoint",
     "crash",
+    "delay",
     "events",
     "exactly_once",
     "exactly_once_output",
+    "failed_write",
     "gap",
     "gap_recovery",
+    "handed_over_loss",
+    "loss",
+    "ms",
     "numbered",
+    "partition",
     "passive_replication",
+    "pause",
     "precise_recovery",
     "recovers_within",
     "recovery",
     "rollback_recovery",
     "seconds",
     "simulate",
+    "slow_disk",
     "text",
     "trace",
     "word_count",
@@ -82,13 +97,20 @@ __all__ = [
 
 _NAMES = {
     "faults.crash": "crash",
+    "faults.delay": "delay",
+    "faults.failed_write": "failed_write",
+    "faults.handed_over_loss": "handed_over_loss",
+    "faults.loss": "loss",
+    "faults.partition": "partition",
+    "faults.pause": "pause",
+    "faults.slow_disk": "slow_disk",
     "harness.errors": "StreamproofError",
     "harness.exploration.counterexample": "assert_survives",
     "harness.exploration.simulating": "Simulated simulate",
     "harness.judging.guarantees": "Guarantee at_least_once at_most_once exactly_once exactly_once_output gap_recovery "
     "precise_recovery recovers_within rollback_recovery",
     "harness.model": "Edge Event Operator Output Partitioning Stage Topology",
-    "harness.quantities": "events seconds",
+    "harness.quantities": "events ms seconds",
     "harness.query": "Query",
     "harness.scenario": "Scenario",
     "harness.schedule": "batch checkpoint recovery",

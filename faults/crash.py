@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from ..harness.errors import InvalidScenario
-from ..harness.injection import FaultKind, Machines
+from random import Random
+
+from ..harness.injection import Aims, FaultKind, Machines
 from ..harness.recording.history import Bite
 from ..harness.schedule import Fault
+from .targets import some
 
 
 def crash(*targets: str) -> Fault:
@@ -13,13 +15,15 @@ def crash(*targets: str) -> Fault:
 
     Say when with `.at(moment)` or `.after(amount)`. Raises InvalidScenario without a target.
     """
-    if not targets:
-        raise InvalidScenario('crash() needs a target, as in crash("count-0")')
-    return Fault("crash", targets)
+    return Fault("crash", some("crash", targets))
 
 
 def _inflict(machines: Machines, fault: Fault) -> list[Bite]:
     return machines.crash(fault.targets)
+
+
+def _draw(random: Random, aims: Aims) -> Fault:
+    return Fault("crash", aims.some(random))
 
 
 KIND = FaultKind(
@@ -30,4 +34,5 @@ KIND = FaultKind(
     "gone, with input still to be processed",
     clusters=frozenset({"simulated", "embedded"}),
     inflict=_inflict,
+    draw=_draw,
 )

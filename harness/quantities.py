@@ -38,8 +38,17 @@ def events(count: int) -> Events:
     return Events(count)
 
 
+def ms(amount: float) -> Duration:
+    """Milliseconds. Raises InvalidScenario unless `amount` is a non-negative number."""
+    return Duration(round(_amount("ms", amount) * 1e3))
+
+
 def seconds(amount: float) -> Duration:
     """Raises InvalidScenario unless `amount` is a non-negative number."""
+    return Duration(round(_amount("seconds", amount) * 1e6))
+
+
+def _amount(unit: str, amount: float) -> float:
     if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0 <= amount < 1e9:
-        raise InvalidScenario(f"seconds({amount!r}) needs a number that is not negative")
-    return Duration(round(amount * 1e6))
+        raise InvalidScenario(f"{unit}({amount!r}) needs a number that is not negative")
+    return amount

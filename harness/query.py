@@ -65,6 +65,11 @@ class Query:
         return ("source",)
 
     @property
+    def links(self) -> tuple[tuple[str, str], ...]:
+        """None: what passes within Spark is its own."""
+        return ()
+
+    @property
     def points(self) -> frozenset[Point]:
         return QUERY_POINTS | {Point.STARTED}
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from .addresses import Moment
 from .errors import InvalidScenario, UnknownName
-from .injection import FaultKind
+from .injection import FaultKind, Hits
 from .judging.guarantees import Guarantee
 from .judging.oracle import Oracle
+from .model import operator_of, slice_of
 from .quantities import Duration, seconds
 from .schedule import Fault
 from .subject import Subject
@@ -63,11 +64,16 @@ def check(
     for fault in scenario.faults:
         if fault.kind not in kinds:
             raise UnknownName("kind of fault", fault.kind, sorted(kinds))
-        for target in fault.targets:
-            if target not in names:
-                raise UnknownName("slice, driver or node", target, names)
+        kind = kinds[fault.kind]
+        if kind.hits is Hits.LINK:
+            _check_link(subject, fault)
+        else:
+            for target in fault.targets:
+                if target not in names:
+                    raise UnknownName("slice, driver or node", target, names)
+        _check_parameters(kind, fault)
         if fault.trigger is None:
-            raise InvalidScenario(f"{fault.kind} {' and '.join(fault.targets)}: say when, with .at(...) or .after(...)")
+            raise InvalidScenario(f"{fault.kind} {fault.whom}: say when, with .at(...) or .after(...)")
         if isinstance(fault.trigger, Moment):
             _check_moment(scenario, fault, fault.trigger)
     for guarantee in (*scenario.claimed, *scenario.breaks):
@@ -81,6 +87,34 @@ def check(
         raise InvalidScenario(f"{', '.join(map(str, both))} is claimed, and expected to break")
     if not scenario.claimed and not scenario.breaks:
         raise InvalidScenario("the scenario claims nothing, so there is nothing to judge")
+
+
+def _check_link(subject: Subject, fault: Fault) -> None:
+    ends = list(dict.fromkeys(end for link in subject.links for end in link))
+    known = [*ends, *dict.fromkeys(operator_of(slice_of(end)) for end in ends)]
+    for target in fault.targets:
+        if target not in known:
+            raise UnknownName("end of a link", target, known)
+    if len(fault.targets) != 2 or fault.targets[0] == fault.targets[1]:
+        raise InvalidScenario(f"{fault.kind} {fault.whom}: a link has two different ends")
+    first, second = ({end for end in ends if target in (end, operator_of(slice_of(end)))} for target in fault.targets)
+    if not any((up in first and down in second) or (up in second and down in first) for up, down in subject.links):
+        near = [b if a in first else a for a, b in subject.links if a in first or b in first]
+        raise InvalidScenario(
+            f"{fault.kind} {fault.whom}: nothing passes between these two; {fault.targets[0]} has links to: "
+            f"{', '.join(dict.fromkeys(near))}"
+        )
+
+
+def _check_parameters(kind: FaultKind, fault: Fault) -> None:
+    who = f"{fault.kind} {fault.whom}"
+    if fault.duration is not None and not kind.lasts:
+        raise InvalidScenario(f"{who}, for {fault.duration}: a {kind.name} has no duration; {kind.heals}")
+    for what, amount in (("lasts", fault.duration), ("gets slower", fault.by)):
+        if amount is not None and (not isinstance(amount, Duration) or amount.micros <= 0):
+            raise InvalidScenario(f"{who}: how much it {what}, {amount!r}, needs its unit, as in ms(50)")
+    if kind.slows and fault.by is None:
+        raise InvalidScenario(f"{who}: say how much slower, with by=...")
 
 
 def _check_moment(scenario: Scenario, fault: Fault, moment: Moment) -> None:

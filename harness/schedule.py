@@ -29,13 +29,20 @@ Trigger = Moment | AtTime
 class Fault:
     """One planned disturbance: a kind, whom it hits, and when.
 
-    Targets are names of the scenario (slices, nodes, drivers). A slice stands for the node that runs it when the fault
-    strikes. All targets are hit at once.
+    Targets are names of the scenario (slices, nodes, drivers). Where a kind hits nodes, a slice stands for the node
+    that runs it when the fault strikes, and all targets are hit at once; where it hits a link, the two targets are its
+    ends. What stands below the trigger matters only to the kinds that know it.
     """
 
     kind: str
     targets: tuple[str, ...]
     trigger: Trigger | None = None
+    duration: Duration | None = None
+    """From the strike until it heals; None, where it can heal: at the end of the run."""
+    one_way: bool = False
+    """Of a link: only what the first end sends to the second."""
+    by: Duration | None = None
+    """By how much what is hit gets slower."""
 
     def at(self, moment: Moment) -> Fault:
         """Strike at a crash address; one that names no actor means the first target's."""
@@ -50,8 +57,30 @@ class Fault:
             raise InvalidScenario(f"after({amount!r}) needs its unit, as in seconds(2) or events(500)")
         return self.at(Moment(Point.RECEIVED, Side.AFTER, taken=amount.count))
 
+    def lasting(self, duration: Duration) -> Fault:
+        """Heal so long after it struck. Raises InvalidScenario for a duration without a unit, and for none at all."""
+        if not isinstance(duration, Duration):
+            raise InvalidScenario(f"lasting({duration!r}) needs its unit, as in seconds(2)")
+        if not duration.micros:
+            raise InvalidScenario(f"{self.kind} {self.whom} lasting {duration} never happens")
+        return replace(self, duration=duration)
+
+    @property
+    def whom(self) -> str:
+        """Its targets, in words."""
+        return (" to " if self.one_way else " and ").join(self.targets)
+
+    @property
+    def what(self) -> str:
+        """Without when, in words."""
+        return f"{self.kind} {self.whom}" + ("" if self.by is None else f" by {self.by}")
+
+    @property
+    def when(self) -> str:
+        return f"{self.trigger}" + ("" if self.duration is None else f", for {self.duration}")
+
     def __str__(self) -> str:
-        return f"{self.kind} {' and '.join(self.targets)}, {self.trigger}"
+        return f"{self.what}, {self.when}"
 
 
 Schedule = tuple[Fault, ...]

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
+from itertools import combinations, product
 from typing import Any, Protocol
 
 from .addresses import Point
@@ -56,6 +57,11 @@ class Subject(Protocol):
     @property
     def sources(self) -> tuple[str, ...]:
         """Who offers it the input."""
+
+    @property
+    def links(self) -> tuple[tuple[str, str], ...]:
+        """(upstream, downstream) for all that data passes between, the harness's own ends included, as far as a fault
+        can get at it."""
 
     @property
     def points(self) -> frozenset[Point]:
@@ -136,6 +142,19 @@ class SchemeSubject:
     @property
     def sources(self) -> tuple[str, ...]:
         return tuple(s for s in self.topology.slices if self.topology.role(s) is Role.SOURCE)
+
+    @property
+    def links(self) -> tuple[tuple[str, str], ...]:
+        """Fellow replicas of one slice talk as well."""
+        topology = self.topology
+        names = {s: (s,) for s in topology.slices} | {
+            s: tuple(replica_name(s, replica) for replica in range(self.replicas)) for s in topology.operator_slices
+        }
+        between = (
+            pair for s in topology.slices for to in topology.downstream(s) for pair in product(names[s], names[to])
+        )
+        fellows = (pair for s in topology.operator_slices for pair in combinations(names[s], 2))
+        return (*between, *fellows)
 
     @property
     def points(self) -> frozenset[Point]:

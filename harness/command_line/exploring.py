@@ -297,9 +297,9 @@ def _kept(kept: Kept, findings: Findings) -> Iterator[Text]:
     )
     yield Text()
     schedule = kept.shrunk.trial.schedule
-    width = max(len(" and ".join(fault.targets)) for fault in schedule)
+    width = max(len(fault.what) for fault in schedule)
     for number, fault in enumerate(schedule, start=1):
-        yield Text(f"  {number}  {fault.kind} {' and '.join(fault.targets):<{width}}   {fault.trigger}")
+        yield Text(f"  {number}  {fault.what:<{width}}   {fault.when}")
     yield Text()
     if content.evidence:
         yield Text(f"  {content.evidence}")

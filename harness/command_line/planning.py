@@ -87,4 +87,4 @@ def _planned(fault: Fault, placement: dict[str, tuple[str, ...]]) -> PlannedFaul
         node = target if target in placement else next((n for n, s in placement.items() if target in s), None)
         others = tuple(s for s in placement.get(node or "", ()) if s != target)
         hits.append(Hit(target, node, others))
-    return PlannedFault(str(fault), fault.kind, str(fault.trigger), tuple(hits))
+    return PlannedFault(str(fault), fault.kind, fault.when, tuple(hits))

@@ -97,12 +97,16 @@ def _bite(entry: FaultStruck, history: History, recovered: Sequence[Recovery]) -
     if not bite.bit:
         return bite.why_not
     who = ", ".join(bite.actors) or bite.target
+    if bite.gone is None:
+        return f"{bite.proof}: {bite.target if bite.node == bite.target else f'{who} on {bite.node}'}"
     proof = f"{who}: " if who == bite.node else f"{who} on {bite.node}: "
     if bite.pids:
         more = f" and {len(bite.pids) - 1} more" if len(bite.pids) > 1 else ""
         proof += f"pid {bite.pids[0]}{more} gone"
     else:
         proof += "gone"
+    if bite.proof is not None:
+        proof += f", {bite.proof}"
     gone = [r for r in recovered if r.fault == entry.number and r.actor in bite.actors and r.incarnation]
     lost = sum(forgotten(history, r) for r in gone)
     return f"{proof}, with {lost:,} events that no checkpoint held" if lost else proof

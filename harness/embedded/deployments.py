@@ -12,6 +12,7 @@ from types import ModuleType
 from pyspark import cloudpickle
 
 from ..errors import InvalidOperator, ProcessDied, StorageFailed, StreamproofError
+from ..injection import Machines
 from ..recording.history import Bite
 from .processes import DriverProcess, SparkProcesses
 from .run_server import RunServer
@@ -82,13 +83,15 @@ def _modules_only_here() -> list[ModuleType]:
 
 
 @dataclass(frozen=True)
-class HeldMachines:
+class HeldMachines(Machines):
     """The cluster, as a kind of fault sees it while a point is held."""
 
     kill: Callable[[Sequence[str], bool], list[Bite]]
     exact: bool
 
-    def crash(self, targets: Sequence[str]) -> list[Bite]:
+    def crash(self, targets: Sequence[str], *, lose_handed_over: bool = False) -> list[Bite]:
+        if lose_handed_over:
+            return super().crash(targets, lose_handed_over=True)
         return self.kill(targets, self.exact)
 
 

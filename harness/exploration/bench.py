@@ -10,9 +10,12 @@ from typing import NamedTuple
 from ..census import Reached, census
 from ..cluster import Run
 from ..errors import InvalidOperator, InvalidScenario
+from ..injection import Aims
 from ..judging.guarantees import Guarantee
 from ..judging.oracle import Case, judge
 from ..judging.verdicts import Anomaly, Status, Verdict
+from ..model import operator_of, slice_of
+from ..quantities import Duration
 from ..recording.history import FaultMissed, History
 from ..recording.recorder import MemoryRecorder
 from ..registry import Registry
@@ -81,6 +84,19 @@ class Bench:
     @property
     def actors(self) -> tuple[str, ...]:
         return tuple(self.scenario.subject.actors)
+
+    def slices_beside(self, actor: str) -> int:
+        """How many slices the operator of an actor has."""
+        name = operator_of(slice_of(actor))
+        return len({slice_of(other) for other in self.actors if operator_of(slice_of(other)) == name})
+
+    @cached_property
+    def aims(self) -> Aims:
+        """What faults can be drawn from."""
+        workload, options = self.scenario.workload, self.cluster.options
+        offering = -(-workload.events // workload.batch) * options.offer_interval
+        span = offering + options.detection + options.redeployment
+        return Aims(self.actors, self.scenario.subject.links, Duration(span))
 
     @cached_property
     def calm(self) -> tuple[Reached, ...]:
@@ -169,5 +185,8 @@ def _in_general(history: History) -> str:
         if not entry.bite.bit:
             if entry.bite.node is None:
                 return "a target ran nowhere when it was struck"
-            return "all input had been processed when a fault struck"
+            if not entry.bite.outstanding:
+                return "all input had been processed when a fault struck"
+            if entry.bite.proof is not None:
+                return f"a fault got in the way of nothing: {entry.bite.proof}"
     return "the faults are not proven"

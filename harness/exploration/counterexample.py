@@ -33,7 +33,7 @@ from ..recording.history import History
 from ..registry import Named, Registry
 from ..running import check_scenario, run_in_memory, run_named
 from ..scenario import Scenario
-from ..schedule import AtTime, Fault
+from ..schedule import AtTime, Fault, Trigger
 from ..simulated.cluster import SimulatedCluster
 from ..simulated.world import SimulationOptions
 from ..subject import SchemeSubject
@@ -41,38 +41,59 @@ from .bench import Kind, resized
 from .search import Violation
 from .shrinking import Shrunk
 
-VERSION: Final = 1
+VERSION: Final = 2
 
 
 class SavedFault(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A fault, and when: at an address, else so many microseconds after the start, or at a moment."""
+    """A fault, its parameters, and when: at an address, else so many microseconds after the start, or at a
+    moment."""
 
     kind: str
     targets: tuple[str, ...]
     address: str | None = None
     after: int | None = None
     moment: Moment | None = None
+    lasting: int | None = None
+    """Microseconds until it heals."""
+    one_way: bool = False
+    by: int | None = None
+    """Microseconds by which something gets slower."""
 
     @classmethod
     def of(cls, fault: Fault) -> SavedFault:
         trigger = fault.trigger
-        if isinstance(trigger, AtTime):
-            return cls(fault.kind, fault.targets, after=trigger.after.micros)
         assert trigger is not None
-        address = _address(trigger)
-        if address is not None:
-            return cls(fault.kind, fault.targets, address=str(address))
-        return cls(fault.kind, fault.targets, moment=trigger)
+        address = None if isinstance(trigger, AtTime) else _address(trigger)
+        return cls(
+            fault.kind,
+            fault.targets,
+            address=None if address is None else str(address),
+            after=trigger.after.micros if isinstance(trigger, AtTime) else None,
+            moment=trigger if isinstance(trigger, Moment) and address is None else None,
+            lasting=None if fault.duration is None else fault.duration.micros,
+            one_way=fault.one_way,
+            by=None if fault.by is None else fault.by.micros,
+        )
 
     def fault(self) -> Fault:
         """Raises InvalidScenario for what is no address."""
+        trigger: Trigger
         if self.address is not None:
-            return Fault(self.kind, self.targets, Moment.exactly(Address.parse(self.address)))
-        if self.after is not None:
-            return Fault(self.kind, self.targets, AtTime(Duration(self.after)))
-        if self.moment is None:
+            trigger = Moment.exactly(Address.parse(self.address))
+        elif self.after is not None:
+            trigger = AtTime(Duration(self.after))
+        elif self.moment is not None:
+            trigger = self.moment
+        else:
             raise InvalidScenario(f"the {self.kind} of {' and '.join(self.targets)} has no trigger")
-        return Fault(self.kind, self.targets, self.moment)
+        return Fault(
+            self.kind,
+            self.targets,
+            trigger,
+            None if self.lasting is None else Duration(self.lasting),
+            self.one_way,
+            None if self.by is None else Duration(self.by),
+        )
 
 
 def _address(moment: Moment) -> Address | None:

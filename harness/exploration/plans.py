@@ -14,7 +14,7 @@ from typing import Protocol
 from ..addresses import Moment, Point, Side
 from ..census import Reached
 from ..errors import InvalidScenario
-from ..quantities import Duration, Events
+from ..quantities import Duration
 from ..schedule import Fault, Schedule
 from .bench import Bench, Trial, crash
 
@@ -98,7 +98,7 @@ class EveryPair:
 
 @dataclass(frozen=True)
 class RandomSchedules:
-    """One to `most` crashes each, each of one node or of several at the same time.
+    """One to `most` faults each, of the given kinds: crashes mostly, where they are among them.
 
     When: mostly at an address that the run passes once the crashes before have struck, so that a recovery is hit; else
     at any address, at a time, or after a number of events. Each is drawn, and run, by itself from its number and the
@@ -109,6 +109,8 @@ class RandomSchedules:
     count: int | None = None
     """None: without end."""
     most: int = 3
+    kinds: tuple[str, ...] = ("crash",)
+    """Claims are made for crashes; what else a subject survives, it has to be asked."""
 
     def pieces(self, bench: Bench) -> Iterator[int]:
         number = 0
@@ -125,20 +127,28 @@ class RandomSchedules:
         yield Trial(schedule, world, random=True)
 
     def _drawn(self, bench: Bench, before: Schedule, world: int, random: Random) -> Fault:
-        actors = bench.actors
-        many = random.choice((1, 1, 1, 2, 2, len(actors)))
-        fault = crash(random.sample(actors, min(many, len(actors))))
+        fault = self._without_trigger(bench, random)
         match random.choice(("recovering", "recovering", "recovering", "address", "time", "events")):
             case "time":
-                return fault.after(Duration(random.randrange(_virtual_length(bench))))
+                return fault.after(Duration(random.randrange(bench.aims.span.micros)))
             case "events":
-                return fault.after(Events(random.randint(1, bench.scenario.workload.events)))
+                # Each slice of an operator gets its part of the events.
+                actor = random.choice(bench.actors)
+                count = random.randint(1, max(1, bench.scenario.workload.events // bench.slices_beside(actor)))
+                return fault.at(Moment(Point.RECEIVED, Side.AFTER, actor=actor, taken=count))
             case when:
                 # In the part without failures, the worlds of other seeds pass the same addresses, but for a few.
                 reached = bench.reached(before, world) if before else bench.calm
                 recovering = [r for r in reached if len(r.after) == len(before)]
                 where = random.choice(recovering if when == "recovering" and recovering else reached)
                 return fault.at(Moment.exactly(where.address))
+
+    def _without_trigger(self, bench: Bench, random: Random) -> Fault:
+        others = [kind for kind in self.kinds if kind != "crash"]
+        crashes = "crash" in self.kinds and (not others or random.random() < 0.5)
+        kind = bench.registry.faults["crash" if crashes else random.choice(others)]
+        assert kind.draw is not None
+        return kind.draw(random, bench.aims)
 
 
 @dataclass(frozen=True)
@@ -158,9 +168,3 @@ def _shuffled(count: int, seed: int) -> list[int]:
     order = list(range(count))
     Random(seed).shuffle(order)
     return order
-
-
-def _virtual_length(bench: Bench) -> int:
-    """About how many microseconds of virtual time a run takes."""
-    workload, options = bench.scenario.workload, bench.cluster.options
-    return -(-workload.events // workload.batch) * options.offer_interval + options.detection + options.redeployment

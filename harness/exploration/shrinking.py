@@ -1,5 +1,6 @@
 """Makes a schedule that breaks a claim as small as it will go: fewer faults, fewer targets, less input, smaller
-batches, earlier addresses. At the end it leaves some input to come after the last strike (see `_leave_slack`).
+batches, earlier addresses, shorter durations. At the end it leaves some input to come after the last strike (see
+`_leave_slack`).
 
 Each step is run in the simulator, and kept only if the claim is violated in the same way: the same guarantee, and the
 same anomaly first. Deterministic, and bounded by the events that are fed in all the runs together.
@@ -15,11 +16,13 @@ from typing import Final
 from ..addresses import Address, Moment, Point
 from ..census import Reached
 from ..errors import InvalidOperator
+from ..injection import Hits
+from ..quantities import Duration
 from ..recording.history import History
 from ..recording.records import Offered
 from ..schedule import Fault, Schedule
 from .bench import Bench, Kind, Trial
-from .plans import crash_at, distinct
+from .plans import distinct
 
 EFFORT: Final = 200_000
 """Events fed in all runs together, each run counted as `_A_RUN` events more than it feeds."""
@@ -73,6 +76,7 @@ class _Shrinker:
             self._drop_faults()
             self._drop_targets()
             self._strike_earlier()
+            self._heal_sooner()
             if before == self._now():
                 # This takes the most runs, and fewer the less there is.
                 self._find_anew()
@@ -142,7 +146,7 @@ class _Shrinker:
 
     def _drop_targets(self) -> None:
         for place, fault in enumerate(self.schedule):
-            for target in fault.targets:
+            for target in fault.targets if self._hits_nodes(fault) else ():
                 left = tuple(t for t in self.schedule[place].targets if t != target)
                 if left:
                     self._try(place, replace(self.schedule[place], targets=left))
@@ -181,7 +185,7 @@ class _Shrinker:
         if isinstance(trigger, Moment):
             kind = (trigger.point, trigger.side, trigger.actor)
             places.sort(key=lambda r: (r.address.point, r.address.side, r.address.actor) != kind)
-        return [_moved(fault, reached) for reached in places]
+        return [self._moved(fault, reached) for reached in places]
 
     def _places(self, bench: Bench, before: Schedule) -> list[Reached]:
         if self._effort <= 0:
@@ -192,15 +196,25 @@ class _Shrinker:
     def _strike_earlier(self) -> None:
         for place, fault in enumerate(self.schedule):
             for reached in islice(self._places(self.bench, self.schedule[:place]), _TRIES):
-                moved = _moved(fault, reached)
+                moved = self._moved(fault, reached)
                 if moved == fault or self._try(place, moved):
                     break
 
+    def _heal_sooner(self) -> None:
+        """Half as long, as often as that does."""
+        for place in range(len(self.schedule)):
+            while (lasting := self.schedule[place].duration) is not None and lasting.micros > 1:
+                if not self._try(place, self.schedule[place].lasting(Duration(lasting.micros // 2))):
+                    break
 
-def _moved(fault: Fault, reached: Reached) -> Fault:
-    """`fault` at another address; a node that dies at a point of its own does so there too."""
-    own = isinstance(fault.trigger, Moment) and fault.targets == (fault.trigger.actor,)
-    return crash_at(reached, () if own else fault.targets)
+    def _hits_nodes(self, fault: Fault) -> bool:
+        return self.bench.registry.faults[fault.kind].hits is Hits.NODES
+
+    def _moved(self, fault: Fault, reached: Reached) -> Fault:
+        """`fault` at another address; a node that is hit at a point of its own is so there too."""
+        own = isinstance(fault.trigger, Moment) and fault.targets == (fault.trigger.actor,)
+        targets = (reached.address.name,) if own and self._hits_nodes(fault) else fault.targets
+        return replace(fault, targets=targets, trigger=Moment.exactly(reached.address))
 
 
 def _has_slack(history: History, batch: int) -> bool:

@@ -22,36 +22,62 @@ class Stamp(msgspec.Struct, frozen=True):
     """The simulator's step."""
 
 
+class Proof(msgspec.Struct, frozen=True):
+    """How often a fault got in the way of something, as counted by whoever carried it out."""
+
+    count: int
+    what: str
+    """`messages held back`."""
+
+    def __str__(self) -> str:
+        return f"{self.count:,} {self.what}"
+
+
 class Bite(msgspec.Struct, frozen=True):
-    """What proves, mechanically, that a fault bit, or shows that it did not."""
+    """What proves, mechanically, that a fault bit one of its targets, or shows that it did not.
+
+    It takes what a fault of any kind needs, that something was there to be hit while input was still to be processed,
+    and what this kind needs: nodes that are gone, or something that was got in the way of, or both.
+    """
 
     target: str
-    """As the schedule names it."""
+    """As the schedule names it; of a link, both ends."""
     node: str | None
-    """What it stood for when the fault struck; None: nothing."""
+    """What it stood for when the fault struck: a node, or a link; None: nothing."""
     actors: tuple[str, ...]
-    """The slices or drivers that ran there and are gone."""
+    """The slices or drivers that ran there, or the ends of the link."""
     outstanding: bool
-    """Whether input was still to be processed: a crash after the end harms nobody."""
-    gone: bool
-    """Whether every process of the node was seen to be gone."""
+    """Whether input was still to be processed: a fault after the end harms nobody."""
+    gone: bool | None = None
+    """Whether every process of the node was seen to be gone; None where the fault ends none."""
     pids: tuple[int, ...] = ()
     held_at_address: bool = True
     """Whether the node was held at the address until it died."""
+    lasting: bool = False
+    """Whether the proof is known only when the fault heals."""
+    proof: Proof | None = None
+    """None where nothing is counted, or has been yet."""
 
     @property
     def bit(self) -> bool:
-        return self.gone and self.outstanding and self.held_at_address
+        return not self.why_not
 
     @property
     def why_not(self) -> str:
+        """Empty when it bit."""
         if self.node is None:
             return f"{self.target} ran nowhere"
-        if not self.gone:
+        if self.gone is False:
             return f"the processes of {self.node} were not seen to be gone"
         if not self.outstanding:
             return "all input had been processed by then"
-        return f"{self.node} was not held at the address"
+        if not self.held_at_address:
+            return f"{self.node} was not held at the address"
+        if self.lasting and self.proof is None:
+            return "it was not seen to heal"
+        if self.proof is not None and not self.proof.count:
+            return f"it got in the way of nothing: {self.proof}"
+        return ""
 
 
 class FaultStruck(msgspec.Struct, frozen=True, tag="fault-struck"):
@@ -61,6 +87,17 @@ class FaultStruck(msgspec.Struct, frozen=True, tag="fault-struck"):
     fault: str
     address: str | None
     bite: Bite
+
+
+class FaultHealed(msgspec.Struct, frozen=True, tag="fault-healed"):
+    """What a fault did to one of its targets has come to its end."""
+
+    stamp: Stamp
+    number: int
+    fault: str
+    target: str
+    """As in the bite."""
+    proof: Proof
 
 
 class FaultMissed(msgspec.Struct, frozen=True, tag="fault-missed"):
@@ -105,7 +142,7 @@ class Aborted(msgspec.Struct, frozen=True, tag="aborted"):
     why: str
 
 
-TimelineEntry = FaultStruck | FaultMissed | NodeGone | NodeUp | Placed | Drained | Aborted
+TimelineEntry = FaultStruck | FaultHealed | FaultMissed | NodeGone | NodeUp | Placed | Drained | Aborted
 
 
 @dataclass(frozen=True)
@@ -122,7 +159,14 @@ class History:
         return self.sealed and any(isinstance(entry, Drained) for entry in self.timeline)
 
     def struck(self) -> Iterator[FaultStruck]:
-        return (entry for entry in self.timeline if isinstance(entry, FaultStruck))
+        """The faults that struck, each with the proof that came when it healed."""
+        proofs = {(e.number, e.target): e.proof for e in self.timeline if isinstance(e, FaultHealed)}
+        for entry in self.timeline:
+            if isinstance(entry, FaultStruck):
+                proof = proofs.get((entry.number, entry.bite.target)) if entry.bite.lasting else None
+                if proof is not None:
+                    entry = msgspec.structs.replace(entry, bite=msgspec.structs.replace(entry.bite, proof=proof))
+                yield entry
 
     def digest(self) -> str:
         """SHA-256 of the canonical history: what happened and in which order, without clock and machine."""

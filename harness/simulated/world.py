@@ -7,15 +7,15 @@ here reads a clock, an environment, or the order of a hash.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from heapq import heappop, heappush
+from heapq import heappop
 from random import Random
 from typing import Any
 from zlib import crc32
 
 from ..addresses import Address, Point, Side
-from ..controller import Controller, Strike
+from ..controller import Controller
 from ..host import Host
 from ..injection import FaultKind
 from ..manager import (
@@ -31,20 +31,26 @@ from ..manager import (
     Speaking,
     Withdraw,
 )
-from ..model import Event, Role, operator_of, replica_name
+from ..model import Event, Role, operator_of, replica_name, slice_of
 from ..progress import Progress
 from ..quantities import Duration
-from ..recording.history import Bite, Drained, FaultMissed, FaultStruck, NodeGone, NodeUp, Placed, Stamp
+from ..recording.history import Drained, FaultMissed, NodeGone, NodeUp, Placed, Stamp
 from ..recording.recorder import Recorder
 from ..recording.records import Record, Taken
 from ..slices.components import Standby
 from ..slices.effects import Fire, Gone, Input, Inspect, Promote, Reroute, Start
 from ..slices.machine import Slice, SliceSpec, wrapped
-from ..slices.messages import Checkpoint, CheckpointId, Message, identity
+from ..slices.messages import Checkpoint, Message, identity
 from ..slices.operator import OperatorSlice
 from ..slices.sink import SinkSlice
 from ..slices.source import SourceSlice
 from ..stores import MemoryStore
+from .agenda import Action, Agenda
+from .disk import Disks
+from .freezing import Freezable
+from .injector import Injector
+from .injector import Node as Victim
+from .network import Link, Network
 
 HARNESS = "harness"
 """The host of the sources and sinks, outside every fault domain."""
@@ -71,40 +77,50 @@ class SimulationOptions:
     """A run that takes more steps than this is given up as not coming to rest."""
 
 
-_Link = tuple[str, int, str, int]
-"""Sender, its incarnation, receiver, its incarnation."""
-
-
-class _Node:
+class _Node(Freezable):
     """One simulated machine, and the world as its host sees it. Its memory is its host, which goes when it dies."""
 
     def __init__(self, name: str, world: SimulatedWorld) -> None:
+        super().__init__(world.note, world.network.send)
         self.name = name
         self.alive = True
         self.life = 1
         """Rises with each restart, so that what was under way in an earlier life is void."""
+        self.lost = False
+        """Whether it was given up for lost though it is alive, and has not heard of it yet."""
         self.host = Host(self)
         self._world = world
-        self._send = world.send
         self.watched = world.watched
-        self.note = world.note
-        self.ready = world.ready
 
     def arrive(self, address: Address, taken: int) -> bool:
         return self._world.arrive(self, address, taken)
 
     def send(self, sender: str, to: str, incarnation: int, message: Message) -> None:
-        self._send((sender, message.incarnation, to, incarnation), message)
+        self.send_on((sender, message.incarnation, to, incarnation), message)
 
     def has_delivered(self, sender: str, to: str, incarnation: int) -> bool:
         """Delivery takes time, and is announced when the message arrives."""
         return False
 
     def persist(self, checkpoint: Checkpoint) -> None:
-        self._world.persist(self, checkpoint)
+        if not self.puts_off(self.persist, checkpoint):
+            self._world.persist(self, checkpoint)
 
     def set_timer(self, slice_id: str, timer: str, delay: int) -> None:
-        self._world.set_timer(self, slice_id, timer, delay)
+        if not self.puts_off(self.set_timer, slice_id, timer, delay):
+            self._world.set_timer(self, slice_id, timer, delay)
+
+    def ready(self, slice_id: str, incarnation: int) -> None:
+        if not self.puts_off(self.ready, slice_id, incarnation):
+            self._world.ready(slice_id, incarnation)
+
+    @property
+    def actors(self) -> tuple[str, ...]:
+        return tuple(machine.name for machine in self.host.slices.values())
+
+    @property
+    def incarnations(self) -> tuple[tuple[str, int], ...]:
+        return tuple((slice_id, machine.incarnation) for slice_id, machine in self.host.slices.items())
 
 
 class SimulatedWorld:
@@ -125,7 +141,6 @@ class SimulatedWorld:
         self.steps = 0
         self._recorder = recorder
         self._note = recorder.note
-        self._kinds = kinds
         self._specs = {spec.slice_id: spec for spec in specs}
         self._batches = batches
         self._controller = controller
@@ -134,12 +149,12 @@ class SimulatedWorld:
         self._options = options
         self._seed = seed
         self._random = Random(seed).random
-        self._link_delay = (options.link_delay[0], options.link_delay[1] - options.link_delay[0])
-        self._now = 0
-        self._order = 0
-        self._queue: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
-        self._channels: dict[_Link, int] = {}
-        """When the last message on a link arrives: links are FIFO."""
+        self._agenda = Agenda()
+        self._later = self._agenda.later
+        self.network = Network(
+            self._agenda, self._random, options.link_delay, self._arrive, self._name_of, self._running_somewhere
+        )
+        self.disks = Disks(self._agenda, self._draw, options.disk_delay)
         self._store = MemoryStore()
         self._places: dict[tuple[str, int], _Node] = {}
         """(slice, incarnation) -> where it was started."""
@@ -154,8 +169,14 @@ class SimulatedWorld:
         self._nodes = {f"node-{i}": _Node(f"node-{i}", self) for i in range(options.nodes)}
         self._harness = _Node(HARNESS, self)
         operator_slices = [s.slice_id for s in specs if s.role is Role.OPERATOR]
+        self._ends = [
+            replica_name(spec.slice_id, replica)
+            for spec in specs
+            for replica in range(replicas if spec.role is Role.OPERATOR else 1)
+        ]
         self._manager = Manager(operator_slices, options.nodes, replicas, speaking)
         self.progress = Progress(specs)
+        self._injector = Injector(self, kinds, self._agenda, recorder.log, self._stamp)
 
     # Running
 
@@ -170,7 +191,7 @@ class SimulatedWorld:
             if spec.role is not Role.OPERATOR:
                 self._start(self._harness, self._harness.life, Place(spec.slice_id, 0, 1, HARNESS, founder=True))
         for when in self._controller.times():
-            self._at(when.micros, self._strike_due, when)
+            self._agenda.at(when.micros, self._strike_due, when)
 
     def rest(self) -> bool:
         """Run until nothing more is due. Returns whether the subject was drained.
@@ -178,6 +199,8 @@ class SimulatedWorld:
         Raises InvalidOperator when the user's code fails.
         """
         self._drain_queue()
+        while self._injector.heal_all():
+            self._drain_queue()
         drained = self.progress.drained(self._current)
         if drained:
             self._recorder.log(Drained(self._stamp()))
@@ -197,47 +220,33 @@ class SimulatedWorld:
             self._recorder.log(FaultMissed(self._stamp(), number, str(fault)))
 
     def _drain_queue(self) -> None:
-        queue, limit = self._queue, self._options.step_limit
+        agenda, queue, limit = self._agenda, self._agenda.queue, self._options.step_limit
         while queue and self.steps < limit:
-            self._now, _, action, given = heappop(queue)
+            agenda.now, _, action, given = heappop(queue)
             self.steps += 1
             action(*given)
-
-    def _at(self, when: int, action: Callable[..., None], *given: Any) -> None:
-        self._order += 1
-        heappush(self._queue, (when, self._order, action, given))
-
-    def _later(self, delay: int, action: Callable[..., None], *given: Any) -> None:
-        self._at(self._now + delay, action, *given)
 
     def _draw(self, bounds: tuple[int, int]) -> int:
         low, high = bounds
         return low + int((high - low) * self._random())
 
     def _stamp(self) -> Stamp:
-        return Stamp(self._now, self.steps)
+        return Stamp(self._agenda.now, self.steps)
 
     # What nodes ask for
 
     def note(self, record: Record) -> None:
-        self._note(self._now, record)
+        self._note(self._agenda.now, record)
         if type(record) is not Taken:
             self.progress.note(record)
 
-    def send(self, link: _Link, message: Message) -> None:
-        low, spread = self._link_delay
-        when = self._now + low + int(spread * self._random())
-        earliest = self._channels.get(link, 0)
-        if when < earliest:
-            when = earliest
-        self._channels[link] = when
-        self._order += 1
-        heappush(self._queue, (when, self._order, self._arrive, (link, message)))
-
-    def _arrive(self, link: _Link, message: Message) -> None:
+    def _arrive(self, link: Link, message: Message) -> None:
         sender, _, to, receiver = link
         node = self._places.get((to, receiver))
         if node is None or not node.alive:
+            return
+        if node.freezes:
+            node.puts_off(self._arrive, link, message)
             return
         machine = node.host.slices.get(to)
         if machine is None or machine.incarnation != receiver:
@@ -246,35 +255,58 @@ class SimulatedWorld:
             return
         node.host.deliver(sender, to, message)
 
-    def _delivered(self, node: _Node, link: _Link, message: Message) -> bool:
-        """Announce that a message has arrived; it is a point of its sender. Returns whether the receiver lives on."""
+    def _deliver(self, node: _Node, link: Link, message: Message) -> None:
+        """What a frozen node was about to take in."""
+        sender, _, to, receiver = link
+        if not node.puts_off(self._deliver, node, link, message) and self._running(node, node.life, to, receiver):
+            node.host.deliver(sender, to, message)
+
+    def _delivered(self, node: _Node, link: Link, message: Message) -> bool:
+        """Announce that a message has arrived; it is a point of its sender. Returns whether the receiver goes on."""
         sender, incarnation, to, receiver = link
         replica = self._replica(sender, incarnation)
         if Point.SEND_DELIVERED not in self.watched(replica_name(sender, replica)):
             return True
         key = f"{to}#{receiver} {identity(message)}"
-        return self.arrive(node, Address(sender, incarnation, Point.SEND_DELIVERED, key, Side.AFTER, replica), 0)
+        address = Address(sender, incarnation, Point.SEND_DELIVERED, key, Side.AFTER, replica)
+        return self.arrive(node, address, 0) and not node.puts_off(self._deliver, node, link, message)
 
     def _replica(self, slice_id: str, incarnation: int) -> int:
         return self._replicas.get((slice_id, incarnation), 0)
 
     def persist(self, node: _Node, checkpoint: Checkpoint) -> None:
-        self._later(self._draw(self._options.disk_delay), self._write, node, node.life, checkpoint)
+        self.disks.begin(node.name, self._write, node, node.life, checkpoint)
 
     def _write(self, node: _Node, life: int, checkpoint: Checkpoint) -> None:
-        slice_id, number = checkpoint.slice, str(checkpoint.id.number)
-        if not self._running(node, life, slice_id, checkpoint.id.incarnation):
+        if not self._writing(self._write, node, life, checkpoint):
             return
-        if not self._passes(node, slice_id, checkpoint.id, number, Side.BEFORE) or not self._store.write(checkpoint):
+        if self.disks.refuses(node.name, self._write, node, life, checkpoint):
             return
-        if self._passes(node, slice_id, checkpoint.id, number, Side.AFTER):
-            node.host.durable(slice_id, checkpoint.id)
+        if self._passes(node, checkpoint, Side.BEFORE):
+            self._put(node, life, checkpoint)
 
-    def _passes(self, node: _Node, slice_id: str, checkpoint: CheckpointId, number: str, side: Side) -> bool:
+    def _put(self, node: _Node, life: int, checkpoint: Checkpoint) -> None:
+        if not self._writing(self._put, node, life, checkpoint) or not self._store.write(checkpoint):
+            return
+        if self._passes(node, checkpoint, Side.AFTER):
+            self._done(node, life, checkpoint)
+
+    def _done(self, node: _Node, life: int, checkpoint: Checkpoint) -> None:
+        if self._writing(self._done, node, life, checkpoint):
+            node.host.durable(checkpoint.slice, checkpoint.id)
+
+    def _writing(self, stage: Action, node: _Node, life: int, checkpoint: Checkpoint) -> bool:
+        """Whether a write goes on with this stage now."""
+        running = self._running(node, life, checkpoint.slice, checkpoint.id.incarnation)
+        return running and not node.puts_off(stage, node, life, checkpoint)
+
+    def _passes(self, node: _Node, checkpoint: Checkpoint, side: Side) -> bool:
+        slice_id, number = checkpoint.slice, str(checkpoint.id.number)
         machine = node.host.slices[slice_id]
         if Point.CHECKPOINT_DURABLE not in self.watched(machine.name):
             return True
-        address = Address(slice_id, checkpoint.incarnation, Point.CHECKPOINT_DURABLE, number, side, machine.replica)
+        incarnation, replica = checkpoint.id.incarnation, machine.replica
+        address = Address(slice_id, incarnation, Point.CHECKPOINT_DURABLE, number, side, replica)
         return self.arrive(node, address, machine.taken)
 
     def set_timer(self, node: _Node, slice_id: str, timer: str, delay: int) -> None:
@@ -282,7 +314,9 @@ class SimulatedWorld:
         self._later(delay, self._fire, node, node.life, slice_id, incarnation, timer)
 
     def _fire(self, node: _Node, life: int, slice_id: str, incarnation: int, timer: str) -> None:
-        if self._running(node, life, slice_id, incarnation):
+        if not node.puts_off(self._fire, node, life, slice_id, incarnation, timer) and self._running(
+            node, life, slice_id, incarnation
+        ):
             node.host.feed(slice_id, Fire(timer))
 
     def _running(self, node: _Node, life: int, slice_id: str, incarnation: int) -> bool:
@@ -305,7 +339,7 @@ class SimulatedWorld:
                     self._withdraw(slice_id, incarnation)
 
     def _start(self, node: _Node, life: int, place: Place) -> None:
-        if not node.alive or node.life != life:
+        if not node.alive or node.life != life or node.puts_off(self._start, node, life, place):
             return
         slice_id, incarnation = place.slice_id, place.incarnation
         if node is not self._harness:
@@ -383,7 +417,9 @@ class SimulatedWorld:
 
     def _tell(self, slice_id: str, incarnation: int, given: Input) -> None:
         if self._running_somewhere(slice_id, incarnation):
-            self._places[slice_id, incarnation].host.feed(slice_id, given)
+            node = self._places[slice_id, incarnation]
+            if not node.puts_off(self._tell, slice_id, incarnation, given):
+                node.host.feed(slice_id, given)
 
     def _running_somewhere(self, slice_id: str, incarnation: int) -> bool:
         node = self._places.get((slice_id, incarnation))
@@ -398,55 +434,105 @@ class SimulatedWorld:
         return watched
 
     def arrive(self, node: _Node, address: Address, taken: int) -> bool:
+        if node.freezes:
+            # Its host cannot be made to wait here, but none of what it does next leaves the node before.
+            return node.puts_off(self.arrive, node, address, taken)
         strikes = self._controller.arrived(address, taken)
         if strikes:
             self._watched.clear()
             life = node.life
             for strike in strikes:
-                self._strike(strike)
+                self._injector.strike(strike)
             return node.alive and node.life == life
         return True
 
     def _strike_due(self, when: Duration) -> None:
         for strike in self._controller.elapsed(when):
-            self._strike(strike)
+            self._injector.strike(strike)
 
-    def _strike(self, strike: Strike) -> None:
-        address = None if strike.address is None else str(strike.address)
-        for bite in self._kinds[strike.fault.kind].inflict(self, strike.fault):
-            self._recorder.log(FaultStruck(self._stamp(), strike.number, str(strike.fault), address, bite))
+    def outstanding(self) -> bool:
+        return not self.progress.drained(self._current)
 
-    def crash(self, targets: Sequence[str]) -> list[Bite]:
-        """Kill the nodes that run the targets. Only a node that was alive, before all was drained, counts as a bite."""
-        outstanding = not self.progress.drained(self._current)
-        bites: list[Bite] = []
-        hit: list[_Node] = []
-        for target in targets:
-            node = self._node_of(target)
-            if node is None or not node.alive:
-                bites.append(Bite(target, None, (), outstanding, gone=False))
-            elif node not in hit:
-                hit.append(node)
-                actors = tuple(machine.name for machine in node.host.slices.values())
-                bites.append(Bite(target, node.name, actors, outstanding, gone=True))
-        for node in hit:
-            self._kill(node)
-        return bites
+    def ends_of(self, name: str) -> tuple[str, ...]:
+        return tuple(end for end in self._ends if name in (end, operator_of(slice_of(end))))
 
-    def _node_of(self, target: str) -> _Node | None:
+    def _name_of(self, slice_id: str, incarnation: int) -> str:
+        return replica_name(slice_id, self._replica(slice_id, incarnation))
+
+    def node_of(self, target: str) -> _Node | None:
         if target in self._nodes:
             return self._nodes[target]
         name = self._manager.node_of.get(target)
         return None if name is None else self._nodes[name]
 
-    def _kill(self, node: _Node) -> None:
+    def kill(self, node: Victim) -> None:
+        assert isinstance(node, _Node)
         node.alive = False
-        for slice_id, machine in node.host.slices.items():
-            self._current.get(slice_id, set()).discard(machine.incarnation)
+        node.forget()
+        self._speak_no_more(node)
         node.host.slices.clear()
-        self._later(self._options.detection, self._lose, node, node.life)
+        if not node.lost:
+            self._later(self._options.detection, self._lose, node, node.life)
+        node.lost = False
         if self._options.restart_node_after is not None:
             self._later(max(self._options.restart_node_after, self._options.detection), self._restart, node, node.life)
+
+    def _speak_no_more(self, node: _Node) -> None:
+        for slice_id, machine in node.host.slices.items():
+            self._current.get(slice_id, set()).discard(machine.incarnation)
+
+    def freeze(self, node: Victim) -> None:
+        assert isinstance(node, _Node)
+        node.freeze()
+        if node.freezes == 1 and not node.lost:
+            self._later(self._options.detection, self._give_up, node, node.life, node.times_frozen)
+
+    def _give_up(self, node: _Node, life: int, times_frozen: int) -> None:
+        """It has not been heard of for so long that it is taken for lost."""
+        still = node.freezes and node.times_frozen == times_frozen
+        if node.alive and node.life == life and still and not node.lost:
+            node.lost = True
+            self._speak_no_more(node)
+            self._lose(node, life)
+
+    def let_go(self, node: Victim) -> None:
+        """It does what it had put off, then hears that it was given up, if it was."""
+        assert isinstance(node, _Node)
+        for action, given in node.let_go():
+            self._agenda.next(self._go_on, node, node.life, action, given)
+        if node.lost and not node.freezes:
+            self._later(self._options.control_delay, self._give_in, node, node.life)
+
+    def _go_on(self, node: _Node, life: int, action: Action, given: tuple[Any, ...]) -> None:
+        if node.alive and node.life == life and not node.puts_off(self._go_on, node, life, action, given):
+            action(*given)
+
+    def _give_in(self, node: _Node, life: int) -> None:
+        """It hears that its slices were given to others: it forgets them, and joins as if it were new."""
+        if not node.alive or node.life != life or node.puts_off(self._give_in, node, life):
+            return
+        node.host.slices.clear()
+        node.lost = False
+        self._restart(node, life)
+
+    def reconnect(self, link: Link) -> None:
+        self._later(self._options.control_delay, self._reconnect, link)
+
+    def _reconnect(self, link: Link) -> None:
+        """One end of a connection notices that it is broken. On a channel it is for the receiver to speak first."""
+        slice_id, incarnation, peer, other = link
+        if not (self._running_somewhere(slice_id, incarnation) and self._running_somewhere(peer, other)):
+            self.network.mend(link)
+        elif self._listens(slice_id, peer, other):
+            self._tell(slice_id, incarnation, Reroute(peer, other))
+        elif not self._listens(peer, slice_id, incarnation):
+            self.network.mend(link)
+            if peer in (slice_id, *self._specs[slice_id].trackers):
+                self._tell(slice_id, incarnation, Reroute(peer, other))
+
+    def _listens(self, slice_id: str, upstream: str, incarnation: int) -> bool:
+        """Whether a slice takes input from an incarnation of another."""
+        return upstream in self._specs[slice_id].upstream and self._announced.get(upstream, {}).get(incarnation, False)
 
     def _lose(self, node: _Node, life: int) -> None:
         self._recorder.log(NodeGone(self._stamp(), node.name))

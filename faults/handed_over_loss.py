@@ -1,0 +1,41 @@
+"""Loss of what was handed over: a node crashes, and what its slices had given to the network is lost with it.
+
+A crash alone leaves that on its way, so that it arrives though its sender is dead.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from ..harness.injection import Aims, FaultKind, Machines
+from ..harness.recording.history import Bite
+from ..harness.schedule import Fault
+from .targets import some
+
+
+def handed_over_loss(*targets: str) -> Fault:
+    """Crash the nodes that run these slices, or the nodes of these names, with what they have handed to the network
+    and what has not been delivered.
+
+    Say when with `.at(moment)` or `.after(amount)`. Raises InvalidScenario without a target.
+    """
+    return Fault("handed-over-loss", some("handed_over_loss", targets))
+
+
+def _inflict(machines: Machines, fault: Fault) -> list[Bite]:
+    return machines.crash(fault.targets, lose_handed_over=True)
+
+
+def _draw(random: Random, aims: Aims) -> Fault:
+    return Fault("handed-over-loss", aims.some(random))
+
+
+KIND = FaultKind(
+    name="handed-over-loss",
+    breaks="a node, as a crash does, and with it every message that it has sent and that has not arrived",
+    heals="as a crash",
+    proof="as of a crash, and at least one message of the node was on its way and was taken from the network",
+    clusters=frozenset({"simulated"}),
+    inflict=_inflict,
+    draw=_draw,
+)

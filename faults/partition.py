@@ -1,0 +1,45 @@
+"""Partition: nothing passes between two slices, and what is sent waits until the network heals."""
+
+from __future__ import annotations
+
+from random import Random
+
+from ..harness.injection import Aims, FaultKind, Hits, Machines
+from ..harness.recording.history import Bite
+from ..harness.schedule import Fault
+
+
+def partition(first: str, second: str, *, one_way: bool = False) -> Fault:
+    """Cut the link between two slices that feed one another, wherever they run; `one_way`: only what the first sends
+    to the second.
+
+    An end is a slice, a replica, a source or a sink; the name of an operator stands for all its slices. What is sent
+    meanwhile is sent again and again, as TCP does, and arrives in order once the link has healed; what a node had not
+    got through when it dies is lost. The manager's own links are not touched, so no node is given up for lost.
+    Say when with `.at(moment)` or `.after(amount)`, and how long with `.lasting(duration)`; by default until the end of
+    the run.
+    """
+    return Fault("partition", (first, second), one_way=one_way)
+
+
+def _inflict(machines: Machines, fault: Fault) -> list[Bite]:
+    first, second = fault.targets
+    return machines.cut(first, second, one_way=fault.one_way)
+
+
+def _draw(random: Random, aims: Aims) -> Fault:
+    first, second = random.sample(random.choice(aims.links), 2)
+    return partition(first, second, one_way=random.random() < 0.4).lasting(aims.duration(random))
+
+
+KIND = FaultKind(
+    name="partition",
+    breaks="the link between two slices, both ways or one way: nothing arrives",
+    heals="the link carries again after the duration, first what was sent meanwhile, in order",
+    proof="at least one message was on its way or was sent, and was held back, with input still to be processed",
+    clusters=frozenset({"simulated"}),
+    inflict=_inflict,
+    hits=Hits.LINK,
+    lasts=True,
+    draw=_draw,
+)

@@ -1,0 +1,42 @@
+"""Slow disk: the checkpoints of a node take longer to become durable."""
+
+from __future__ import annotations
+
+from random import Random
+
+from ..harness.injection import Aims, FaultKind, Machines
+from ..harness.quantities import Duration, ms
+from ..harness.recording.history import Bite
+from ..harness.schedule import Fault
+from .targets import longer, some
+
+
+def slow_disk(*targets: str, by: Duration = ms(50)) -> Fault:
+    """Let the checkpoint writes that the nodes of these slices, or the nodes of these names, begin take so much longer.
+
+    Say when with `.at(moment)` or `.after(amount)`, and how long with `.lasting(duration)`; by default until the end of
+    the run. Raises InvalidScenario without a target, and for `by` without a unit.
+    """
+    return Fault("slow-disk", some("slow_disk", targets), by=longer("slow_disk", by))
+
+
+def _inflict(machines: Machines, fault: Fault) -> list[Bite]:
+    assert fault.by is not None
+    return machines.slow_disk(fault.targets, fault.by)
+
+
+def _draw(random: Random, aims: Aims) -> Fault:
+    return slow_disk(*aims.some(random), by=aims.duration(random, 0.5)).lasting(aims.duration(random))
+
+
+KIND = FaultKind(
+    name="slow-disk",
+    breaks="the disk under a node's checkpoints: what is written becomes durable later",
+    heals="writes that begin after the duration take their usual time",
+    proof="at least one write was begun and delayed, with input still to be processed",
+    clusters=frozenset({"simulated"}),
+    inflict=_inflict,
+    lasts=True,
+    slows=True,
+    draw=_draw,
+)
