@@ -98,7 +98,8 @@ def _bite(entry: FaultStruck, history: History, recovered: Sequence[Recovery]) -
         return bite.why_not
     who = ", ".join(bite.actors) or bite.target
     if bite.gone is None:
-        return f"{bite.proof}: {bite.target if bite.node == bite.target else f'{who} on {bite.node}'}"
+        where = bite.target if bite.node == bite.target else f"{who} on {bite.node}"
+        return f"{where}: {bite.proof}"
     proof = f"{who}: " if who == bite.node else f"{who} on {bite.node}: "
     if bite.pids:
         more = f" and {len(bite.pids) - 1} more" if len(bite.pids) > 1 else ""

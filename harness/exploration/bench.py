@@ -188,5 +188,5 @@ def _in_general(history: History) -> str:
             if not entry.bite.outstanding:
                 return "all input had been processed when a fault struck"
             if entry.bite.proof is not None:
-                return f"a fault got in the way of nothing: {entry.bite.proof}"
+                return f"a fault got in the way of nothing ({entry.bite.proof})"
     return "the faults are not proven"

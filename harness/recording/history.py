@@ -30,7 +30,7 @@ class Proof(msgspec.Struct, frozen=True):
     """`messages held back`."""
 
     def __str__(self) -> str:
-        return f"{self.count:,} {self.what}"
+        return f"{self.what}: {self.count:,}"
 
 
 class Bite(msgspec.Struct, frozen=True):
@@ -76,7 +76,7 @@ class Bite(msgspec.Struct, frozen=True):
         if self.lasting and self.proof is None:
             return "it was not seen to heal"
         if self.proof is not None and not self.proof.count:
-            return f"it got in the way of nothing: {self.proof}"
+            return f"it got in the way of nothing ({self.proof})"
         return ""
 
 

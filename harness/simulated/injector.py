@@ -129,7 +129,7 @@ class _Machines(Machines):
             actors, incarnations = ran[node.name]
             proof = None
             if lose_handed_over:
-                proof = Proof(self._world.network.lose_sent_by(incarnations), "messages lost that were handed over")
+                proof = Proof(self._world.network.lose_sent_by(incarnations), "messages handed over and lost")
             bites.append(Bite(target, node.name, actors, outstanding, gone=True, proof=proof))
         return bites
 
@@ -148,7 +148,7 @@ class _Machines(Machines):
             if node.alive and node.life == life:
                 self._world.let_go(node)
             count = node.put_off - before
-            return Proof(1, "time given up for lost") if lost and not count else Proof(count, "actions put off")
+            return Proof(1, "times given up for lost") if lost and not count else Proof(count, "actions put off")
 
         return heal
 
