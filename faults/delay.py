@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+from ..harness.addresses import Point
 from ..harness.injection import Aims, FaultKind, Hits, Machines
 from ..harness.quantities import Duration
 from ..harness.recording.history import Bite
@@ -42,4 +43,5 @@ KIND = FaultKind(
     lasts=True,
     slows=True,
     draw=_draw,
+    bites_at=frozenset({Point.SEND_ISSUED}),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+from ..harness.addresses import Point
 from ..harness.injection import Aims, FaultKind, Machines
 from ..harness.recording.history import Bite
 from ..harness.schedule import Fault
@@ -26,7 +27,7 @@ def _inflict(machines: Machines, fault: Fault) -> list[Bite]:
 
 
 def _draw(random: Random, aims: Aims) -> Fault:
-    return failed_write(*aims.some(random)).lasting(aims.duration(random))
+    return failed_write(random.choice(aims.actors)).lasting(aims.duration(random))
 
 
 KIND = FaultKind(
@@ -38,4 +39,5 @@ KIND = FaultKind(
     inflict=_inflict,
     lasts=True,
     draw=_draw,
+    bites_at=frozenset({Point.CHECKPOINT_ISSUED}),
 )

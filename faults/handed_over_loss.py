@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from random import Random
 
+from ..harness.addresses import Point
 from ..harness.injection import Aims, FaultKind, Machines
 from ..harness.recording.history import Bite
 from ..harness.schedule import Fault
@@ -27,7 +28,7 @@ def _inflict(machines: Machines, fault: Fault) -> list[Bite]:
 
 
 def _draw(random: Random, aims: Aims) -> Fault:
-    return Fault("handed-over-loss", aims.some(random))
+    return handed_over_loss(random.choice(aims.actors))
 
 
 KIND = FaultKind(
@@ -38,4 +39,5 @@ KIND = FaultKind(
     clusters=frozenset({"simulated"}),
     inflict=_inflict,
     draw=_draw,
+    bites_at=frozenset({Point.SEND_HANDED_OVER}),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+from ..harness.addresses import Point
 from ..harness.injection import Aims, FaultKind, Hits, Machines
 from ..harness.recording.history import Bite
 from ..harness.schedule import Fault
@@ -38,4 +39,5 @@ KIND = FaultKind(
     inflict=_inflict,
     hits=Hits.LINK,
     draw=_draw,
+    bites_at=frozenset({Point.SEND_HANDED_OVER}),
 )

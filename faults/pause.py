@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+from ..harness.addresses import Point
 from ..harness.injection import Aims, FaultKind, Machines
 from ..harness.recording.history import Bite
 from ..harness.schedule import Fault
@@ -41,4 +42,5 @@ KIND = FaultKind(
     inflict=_inflict,
     lasts=True,
     draw=_draw,
+    bites_at=frozenset({Point.RECEIVED}),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+from ..harness.addresses import Point
 from ..harness.injection import Aims, FaultKind, Machines
 from ..harness.quantities import Duration, ms
 from ..harness.recording.history import Bite
@@ -26,7 +27,7 @@ def _inflict(machines: Machines, fault: Fault) -> list[Bite]:
 
 
 def _draw(random: Random, aims: Aims) -> Fault:
-    return slow_disk(*aims.some(random), by=aims.duration(random, 0.5)).lasting(aims.duration(random))
+    return slow_disk(random.choice(aims.actors), by=aims.duration(random, 0.5)).lasting(aims.duration(random))
 
 
 KIND = FaultKind(
@@ -39,4 +40,5 @@ KIND = FaultKind(
     lasts=True,
     slows=True,
     draw=_draw,
+    bites_at=frozenset({Point.CHECKPOINT_ISSUED}),
 )

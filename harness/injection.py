@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from random import Random
 
+from .addresses import Point
 from .errors import Unsupported
 from .quantities import Duration
 from .recording.history import Bite
@@ -69,12 +70,14 @@ class Aims:
     actors: tuple[str, ...]
     links: tuple[tuple[str, str], ...]
     """(upstream, downstream), the harness's own ends included."""
+    offering: Duration
+    """How long the sources offer input."""
     span: Duration
-    """About how long a run takes."""
+    """About how long a run takes with a failure in it."""
 
     def duration(self, random: Random, share: float = 1.0) -> Duration:
-        """Somewhere between a hundredth of a share of the run and all of it, every order of magnitude alike."""
-        return Duration(max(1, int(self.span.micros * share * 10 ** random.uniform(-2, 0))))
+        """Up to a share of the run; short ones as often as long ones."""
+        return Duration(max(1, int(self.span.micros * share * 10 ** random.uniform(-1.5, 0))))
 
     def some(self, random: Random) -> tuple[str, ...]:
         """One actor, or several, or all."""
@@ -103,6 +106,8 @@ class FaultKind:
     """Whether it must be told by how much."""
     draw: Draw | None = None
     """How it is drawn at random, without a trigger; None: it is not."""
+    bites_at: frozenset[Point] = frozenset()
+    """The points of its targets at which it is most likely to bite, where not all are alike."""
 
     def require(self, cluster: str) -> None:
         """Raises Unsupported when that cluster cannot carry it out."""

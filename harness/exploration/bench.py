@@ -96,7 +96,7 @@ class Bench:
         workload, options = self.scenario.workload, self.cluster.options
         offering = -(-workload.events // workload.batch) * options.offer_interval
         span = offering + options.detection + options.redeployment
-        return Aims(self.actors, self.scenario.subject.links, Duration(span))
+        return Aims(self.actors, self.scenario.subject.links, Duration(offering), Duration(span))
 
     @cached_property
     def calm(self) -> tuple[Reached, ...]:

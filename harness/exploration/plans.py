@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from random import Random
 from typing import Protocol
 
-from ..addresses import Moment, Point, Side
+from ..addresses import Address, Moment, Point, Side
 from ..census import Reached
 from ..errors import InvalidScenario
+from ..injection import FaultKind, Hits
 from ..quantities import Duration
 from ..schedule import Fault, Schedule
 from .bench import Bench, Trial, crash
@@ -122,33 +123,53 @@ class RandomSchedules:
         random = Random(f"{self.seed}/{piece}")
         world = random.getrandbits(32)
         schedule: Schedule = ()
+        # In the part without failures, the worlds of other seeds pass the same addresses, but for a few.
+        reached: Sequence[Reached] = bench.calm
         for _ in range(min(self.most, random.choice((1, 1, 2, 2, 3)))):
-            schedule = (*schedule, self._drawn(bench, schedule, world, random))
+            if schedule:
+                reached = bench.reached(schedule, world)
+                # What never came will not come for what is drawn later.
+                came = {number for one in reached[-1:] for number in one.after}
+                schedule = tuple(fault for number, fault in enumerate(schedule) if number in came)
+            schedule = (*schedule, self._drawn(bench, schedule, reached, random))
         yield Trial(schedule, world, random=True)
 
-    def _drawn(self, bench: Bench, before: Schedule, world: int, random: Random) -> Fault:
-        fault = self._without_trigger(bench, random)
+    def _drawn(self, bench: Bench, before: Schedule, reached: Sequence[Reached], random: Random) -> Fault:
+        kind, fault = self._without_trigger(bench, random)
+        later = [one for one in reached if len(one.after) == len(before)]
+        if kind.bites_at and random.random() < 0.85:
+            likely = [
+                one for one in later if one.address.point in kind.bites_at and _concerns(kind, fault, one.address)
+            ]
+            if likely:
+                return fault.at(Moment.exactly(random.choice(likely).address))
         match random.choice(("recovering", "recovering", "recovering", "address", "time", "events")):
             case "time":
-                return fault.after(Duration(random.randrange(bench.aims.span.micros)))
+                span = bench.aims.span if before else bench.aims.offering
+                return fault.after(Duration(random.randrange(span.micros)))
             case "events":
                 # Each slice of an operator gets its part of the events.
                 actor = random.choice(bench.actors)
-                count = random.randint(1, max(1, bench.scenario.workload.events // bench.slices_beside(actor)))
-                return fault.at(Moment(Point.RECEIVED, Side.AFTER, actor=actor, taken=count))
+                most = max(1, bench.scenario.workload.events // (2 * bench.slices_beside(actor)))
+                return fault.at(Moment(Point.RECEIVED, Side.AFTER, actor=actor, taken=random.randint(1, most)))
             case when:
-                # In the part without failures, the worlds of other seeds pass the same addresses, but for a few.
-                reached = bench.reached(before, world) if before else bench.calm
-                recovering = [r for r in reached if len(r.after) == len(before)]
-                where = random.choice(recovering if when == "recovering" and recovering else reached)
+                where = random.choice(later if when == "recovering" and later else reached)
                 return fault.at(Moment.exactly(where.address))
 
-    def _without_trigger(self, bench: Bench, random: Random) -> Fault:
+    def _without_trigger(self, bench: Bench, random: Random) -> tuple[FaultKind, Fault]:
         others = [kind for kind in self.kinds if kind != "crash"]
         crashes = "crash" in self.kinds and (not others or random.random() < 0.5)
         kind = bench.registry.faults["crash" if crashes else random.choice(others)]
         assert kind.draw is not None
-        return kind.draw(random, bench.aims)
+        return kind, kind.draw(random, bench.aims)
+
+
+def _concerns(kind: FaultKind, fault: Fault, address: Address) -> bool:
+    """Whether an address is a target's own; of a link, also of what passes from one end to the other."""
+    if kind.hits is Hits.NODES:
+        return address.name in fault.targets
+    peer = address.key.partition("#")[0]
+    return (address.name, peer) in ((fault.targets, fault.targets[::-1]) if not fault.one_way else (fault.targets,))
 
 
 @dataclass(frozen=True)

@@ -346,6 +346,9 @@ class SimulatedWorld:
             name = replica_name(slice_id, place.replica)
             self._recorder.log(Placed(self._stamp(), name, incarnation, node.name))
         checkpoint = self._store.fence(slice_id, incarnation) if place.founder else None
+        if checkpoint is not None and checkpoint.id.incarnation > incarnation:
+            # It was frozen, and another has been started in its place.
+            return
         self._places[slice_id, incarnation] = node
         self._replicas[slice_id, incarnation] = place.replica
         start = Start(incarnation, checkpoint, place.replica, place.founder, self._chance(slice_id, incarnation))

@@ -8,10 +8,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from simulation import EVERY, scenario_of
-from streamproof import assert_survives
+from streamproof import assert_survives, delay, loss, partition, pause
 from streamproof.harness.addresses import Address, Moment, Point, Side
 from streamproof.harness.census import Reached
 from streamproof.harness.errors import (
@@ -24,17 +25,25 @@ from streamproof.harness.errors import (
     Unsupported,
 )
 from streamproof.harness.exploration.bench import Bench, Kind, Trial, crash
-from streamproof.harness.exploration.counterexample import Counterexample, counterexample, load, replay, save
+from streamproof.harness.exploration.counterexample import (
+    Counterexample,
+    SavedFault,
+    counterexample,
+    load,
+    replay,
+    save,
+)
 from streamproof.harness.exploration.plans import EveryPair, EverySingle, Given, Plan, RandomSchedules, distinct
 from streamproof.harness.exploration.search import Budget, Findings, Violation, search
 from streamproof.harness.exploration.shrinking import Shrunk, shrink
 from streamproof.harness.judging.guarantees import recovers_within
 from streamproof.harness.judging.verdicts import Anomaly, Status
 from streamproof.harness.model import Event, Output
-from streamproof.harness.quantities import Duration, events, seconds
+from streamproof.harness.quantities import Duration, events, ms, seconds
 from streamproof.harness.recording.records import Offered
 from streamproof.harness.registry import Named, Registry
 from streamproof.harness.scenario import Scenario
+from streamproof.harness.schedule import Fault
 from streamproof.harness.simulated.cluster import SimulatedCluster
 from streamproof.harness.simulated.world import SimulationOptions
 from streamproof.reference_impls.passive_replication import passive_replication
@@ -372,6 +381,45 @@ def test_a_counterexample_is_read_as_it_was_written(file: Path) -> None:
     assert all(fault.address is not None for fault in found.faults)
     assert found.placement == {"node-0": ["relay-0"], "node-1": ["trace-0"], "node-2": ["trace-1"]}
     assert found.evidence
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        partition("relay-0", "trace-0", one_way=True).after(ms(3)).lasting(ms(4)),
+        delay("relay-0", "trace-0", by=ms(2)).at(Moment(Point.STARTED, actor="trace-0")),
+        pause("relay-0", "node-1").at(Moment.exactly(Address("trace-0", 1, Point.STARTED, "", Side.AFTER, 2))),
+        crash(["relay-0"]).after(events(3)),
+    ],
+    ids=str,
+)
+def test_a_saved_fault_is_read_as_it_was(fault: Fault) -> None:
+    saved = msgspec.json.decode(msgspec.json.encode(SavedFault.of(fault)), type=SavedFault)
+    assert saved.fault() == fault
+
+
+def test_what_lasts_is_shrunk_to_a_short_while_and_keeps_its_parameters() -> None:
+    """The zombie of a mutant that does not know its fence; any pause longer than the detection shows it."""
+    bench = bench_of("mutant:passive-replication-without-source-log@trace.passive-replication")
+    lasting = pause("relay-0", "trace-0").after(ms(9)).lasting(ms(200))
+    kind = bench.attempt(Trial((lasting,), 5)).kind
+    assert kind is not None
+    small = shrink(bench, Trial((lasting,), 5), kind)
+    (fault,) = small.trial.schedule
+    assert fault.kind == "pause"
+    assert fault.targets == ("relay-0",)
+    assert fault.duration is not None
+    assert bench.cluster.options.detection <= fault.duration.micros < 2 * bench.cluster.options.detection
+
+
+def test_a_link_keeps_both_ends_when_it_is_shrunk() -> None:
+    bench = bench_of("mutant:passive-replication-without-source-log@trace.passive-replication")
+    schedule = (crash(["trace-1"]).after(ms(4)), loss("source-0", "relay-0").after(ms(9)))
+    kind = bench.attempt(Trial(schedule, 5)).kind
+    assert kind is not None
+    small = shrink(bench, Trial(schedule, 5), kind)
+    (fault,) = small.trial.schedule
+    assert (fault.kind, fault.targets) == ("loss", ("source-0", "relay-0"))
 
 
 def test_a_counterexample_replays_to_the_very_history(file: Path) -> None:

@@ -1,8 +1,11 @@
 """What cannot be run or judged is refused before anything starts, with what is there instead."""
 
+from dataclasses import replace
+
 import pytest
 
 from simulation import KINDS, WORLDS, scenario_of
+from streamproof import delay, failed_write, loss, partition, pause, slow_disk
 from streamproof.faults.crash import crash
 from streamproof.harness.addresses import Moment, Point
 from streamproof.harness.errors import ExitStatus, InvalidScenario, UnknownName, UserMistake
@@ -13,7 +16,7 @@ from streamproof.harness.judging.guarantees import (
     precise_recovery,
     recovers_within,
 )
-from streamproof.harness.quantities import events, seconds
+from streamproof.harness.quantities import events, ms, seconds
 from streamproof.harness.scenario import Scenario, check
 from streamproof.harness.schedule import Fault, batch, checkpoint, recovery
 from streamproof.harness.simulated.cluster import SimulatedCluster
@@ -46,6 +49,17 @@ GOOD = {
     "a crash during a recovery": with_faults(
         crash("count-0").after(events(5)), crash("split-0").at(recovery("count-0").started)
     ),
+    "faults of links": with_faults(
+        partition("count-0", "split-0", one_way=True).after(events(5)).lasting(ms(3)),
+        partition("count-0", "split").after(seconds(1)),
+        delay("source-0", "split-0", by=ms(3)).after(seconds(1)),
+        loss("count-1", "sink").after(events(5)),
+    ),
+    "faults of nodes that last": with_faults(
+        pause("node-1", "count-0").after(events(5)).lasting(ms(3)),
+        slow_disk("count-0", by=ms(3)).after(events(5)),
+        failed_write("node-0").after(events(5)).lasting(seconds(1)),
+    ),
     "claims of its own": claiming(exactly_once(), recovers_within(seconds(1)), breaks=(precise_recovery(),)),
 }
 WRONG: dict[str, tuple[Scenario, str]] = {
@@ -54,7 +68,40 @@ WRONG: dict[str, tuple[Scenario, str]] = {
         "'count-7'.*split-0, count-0, count-1, node-0",
     ),
     "a source": (with_faults(crash("source-0").after(events(5))), "'source-0'"),
-    "an unknown kind": (with_faults(Fault("flood", ("count-0",))), "kind of fault 'flood'; there are: crash"),
+    "an unknown kind": (with_faults(Fault("flood", ("count-0",))), "kind of fault 'flood'; there are: crash, delay, "),
+    "a link of one end": (
+        with_faults(partition("count-0", "count-0").after(seconds(1))),
+        "a link has two different ends",
+    ),
+    "a link of three ends": (
+        with_faults(Fault("loss", ("count-0", "split-0", "sink-0")).after(seconds(1))),
+        "a link has two different ends",
+    ),
+    "a link of an unknown end": (
+        with_faults(loss("count-0", "split-7").after(seconds(1))),
+        "no end of a link 'split-7'; there are: source-0, split-0, count-0, count-1, sink-0, source, split",
+    ),
+    "a link to a node": (with_faults(loss("count-0", "node-1").after(seconds(1))), "no end of a link 'node-1'"),
+    "a link that does not exist": (
+        with_faults(partition("count-0", "count-1").after(seconds(1))),
+        "nothing passes between these two; count-0 has links to: split-0, sink-0",
+    ),
+    "a crash that lasts": (
+        with_faults(crash("count-0").after(events(5)).lasting(ms(5))),
+        "a crash has no duration; the manager restores",
+    ),
+    "a loss that lasts": (
+        with_faults(loss("count-0", "sink-0").after(events(5)).lasting(ms(5))),
+        "a loss has no duration; by itself",
+    ),
+    "a delay of nothing": (
+        with_faults(Fault("delay", ("count-0", "sink-0")).after(events(5))),
+        "say how much slower",
+    ),
+    "a duration without a unit": (
+        with_faults(replace(pause("count-0").after(events(5)), duration=3)),  # type: ignore[arg-type]
+        "how much it lasts, 3, needs its unit",
+    ),
     "no trigger": (with_faults(crash("count-0")), "say when"),
     "a moment of an unknown slice": (
         with_faults(crash("count-0").at(Moment(Point.STARTED, actor="count-9"))),
@@ -106,6 +153,13 @@ def test_a_scenario_that_cannot_be_run_is_refused_with_its_reason(name: str) -> 
     ("make", "reason"),
     [
         (lambda: crash(), "needs a target"),
+        (lambda: pause(), r"pause\(\) needs a target"),
+        (lambda: slow_disk(by=ms(5)), "needs a target"),
+        (lambda: slow_disk("count-0", by=5), "needs an amount of time"),  # type: ignore[arg-type]
+        (lambda: delay("a-0", "b-0", by=ms(0)), "needs an amount of time"),
+        (lambda: pause("count-0").lasting(5), r"lasting\(5\) needs its unit"),  # type: ignore[arg-type]
+        (lambda: pause("count-0").lasting(ms(0)), "never happens"),
+        (lambda: ms(-1), "not negative"),
         (lambda: events(0), "positive whole number"),
         (lambda: events(1.5), "positive whole number"),
         (lambda: events(True), "positive whole number"),

@@ -17,7 +17,16 @@ from streamproof.harness.judging.recovery import Recovery
 from streamproof.harness.judging.verdicts import Anomaly, Evidence, Status, Verdict, tally
 from streamproof.harness.quantities import seconds
 from streamproof.harness.recording.folder import Description
-from streamproof.harness.recording.history import Bite, FaultMissed, FaultStruck, History, Stamp, TimelineEntry
+from streamproof.harness.recording.history import (
+    Bite,
+    FaultHealed,
+    FaultMissed,
+    FaultStruck,
+    History,
+    Proof,
+    Stamp,
+    TimelineEntry,
+)
 from streamproof.harness.recording.records import CheckpointTaken, Record, Stamped, Started, Taken
 from streamproof.harness.registry import Registry
 from streamproof.harness.simulated.cluster import SimulatedCluster
@@ -119,6 +128,30 @@ def test_every_planned_fault_is_accounted_for() -> None:
         "  no bite    its trigger never came",
         "  fault 4    four",
         "  no bite    the run ended before its trigger came",
+    ]
+
+
+def test_what_lasts_shows_the_proof_of_its_healing() -> None:
+    bite = Bite("a-0 and b-0", "a-0 and b-0", ("a-0", "b-0"), True, lasting=True)
+    paused = Bite("count-0", "node-1", ("count-0",), True, lasting=True)
+    lines = shown(
+        described("one", "two", "three"),
+        [
+            FaultStruck(Stamp(1), 0, "one", None, bite),
+            FaultStruck(Stamp(1), 1, "two", None, paused),
+            FaultStruck(Stamp(1), 2, "three", None, bite),
+            FaultHealed(Stamp(3), 0, "one", "a-0 and b-0", Proof(1_200, "messages held back")),
+            FaultHealed(Stamp(3), 1, "two", "count-0", Proof(0, "actions put off")),
+        ],
+        judged(),
+    )
+    assert lines[2:8] == [
+        "  fault 1    one",
+        "  bit        a-0 and b-0: messages held back: 1,200",
+        "  fault 2    two",
+        "  no bite    it got in the way of nothing (actions put off: 0)",
+        "  fault 3    three",
+        "  no bite    it was not seen to heal",
     ]
 
 
