@@ -56,9 +56,9 @@ GOOD = {
         loss("count-1", "sink").after(events(5)),
     ),
     "faults of nodes that last": with_faults(
-        pause("node-1", "count-0").after(events(5)).lasting(ms(3)),
+        pause("count-0", "node-1").after(events(5)).lasting(ms(3)),
         slow_disk("count-0", by=ms(3)).after(events(5)),
-        failed_write("node-0").after(events(5)).lasting(seconds(1)),
+        failed_write("node-0").after(ms(5)).lasting(seconds(1)),
     ),
     "claims of its own": claiming(exactly_once(), recovers_within(seconds(1)), breaks=(precise_recovery(),)),
 }
