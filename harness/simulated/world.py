@@ -73,6 +73,8 @@ class SimulationOptions:
     restart_node_after: int | None = 20_000
     """Until a dead node joins again; None: never."""
     control_delay: int = 200
+    turn: int = 100
+    """What a slice puts off for a moment, to let others in between, comes so much later."""
     step_limit: int = 5_000_000
     """A run that takes more steps than this is given up as not coming to rest."""
 
@@ -311,7 +313,7 @@ class SimulatedWorld:
 
     def set_timer(self, node: _Node, slice_id: str, timer: str, delay: int) -> None:
         incarnation = node.host.slices[slice_id].incarnation
-        self._later(delay, self._fire, node, node.life, slice_id, incarnation, timer)
+        self._later(delay or self._options.turn, self._fire, node, node.life, slice_id, incarnation, timer)
 
     def _fire(self, node: _Node, life: int, slice_id: str, incarnation: int, timer: str) -> None:
         if not node.puts_off(self._fire, node, life, slice_id, incarnation, timer) and self._running(

@@ -211,6 +211,7 @@ _PASSIVE_REPLICATION = (
         "a replay is everything after what the receiver has",
         Anomaly.LOST_INPUT,
         twisting(_repeating, twists.replays_one_too_few, Role.SOURCE, Role.OPERATOR),
+        without_faults=True,
     ),
     Mutant(
         "passive-replication-holding-nothing",
@@ -362,6 +363,7 @@ _ACTIVE_STANDBY = (
         "the secondary keeps what it makes until receivers have it",
         Anomaly.LOST_INPUT,
         changed(_silent, output_log=False),
+        without_faults=True,
     ),
     Mutant(
         "active-standby-trimming-too-much",
@@ -380,6 +382,7 @@ _ACTIVE_STANDBY = (
         "a replica that joins knows what is in the state that it got",
         Anomaly.DUPLICATE_EFFECT,
         twisting(_silent, twists.syncs_without_vector),
+        without_faults=True,
     ),
     Mutant(
         "active-standby-numbering-afresh",
@@ -420,7 +423,7 @@ _ACTIVE_REPLICATION = (
     Mutant(
         "active-replication-taking-as-it-comes",
         "a deterministic merge gives all replicas the same order",
-        Anomaly.PHANTOM_OUTPUT,
+        Anomaly.LOST_INPUT,
         changed(_active, merge=None),
         on=ORDER,
         without_faults=True,
@@ -436,6 +439,7 @@ _ACTIVE_REPLICATION = (
         "a replica that joins knows what is in the state that it got",
         Anomaly.DUPLICATE_EFFECT,
         twisting(_active, twists.syncs_without_vector),
+        without_faults=True,
     ),
     Mutant(
         "active-replication-syncing-without-log",
@@ -478,6 +482,7 @@ _K_SAFE_GROUPING = (
         "a worker that returns knows what is in the state that it got",
         Anomaly.DUPLICATE_EFFECT,
         twisting(_k_safe, twists.syncs_without_vector),
+        without_faults=True,
     ),
     Mutant(
         "k-safe-grouping-where-splitters-merge",
@@ -517,6 +522,7 @@ _UPSTREAM_BACKUP = (
         Anomaly.LOST_INPUT,
         twisting(_backup, twists.replays_one_too_few, Role.SOURCE, Role.OPERATOR),
         on=STATELESS,
+        without_faults=True,
     ),
     Mutant(
         "upstream-backup-precise-without-sink-filter",

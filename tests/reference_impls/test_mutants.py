@@ -1,61 +1,75 @@
 """Every mutant is caught, by the anomaly that it must show."""
 
-from collections.abc import Callable, Iterator
-from random import Random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
-from simulation import EVERY, WORKLOADS, addresses
-from streamproof.faults.crash import crash
-from streamproof.harness.addresses import Moment
+from simulation import EVERY
+from streamproof.harness.exploration.bench import Bench
+from streamproof.harness.exploration.plans import EverySingle, RandomSchedules
+from streamproof.harness.exploration.search import Budget, search
 from streamproof.harness.judging.verdicts import Status
+from streamproof.harness.model import Topology
+from streamproof.harness.registry import Registry
 from streamproof.harness.scenario import Scenario
-from streamproof.harness.schedule import Fault
+from streamproof.harness.simulated.world import SimulationOptions
 from streamproof.harness.subject import SchemeSubject
+from streamproof.reference_impls import SCHEMES
 from streamproof.reference_impls.mutants import MUTANTS, Mutant
 from verdicts_of import run
 
-MOST = 400
+REGISTRY = Registry()
+MOST = 1_500
 """Schedules that a mutant may survive; the one that takes longest needs a fraction of them."""
+SLOW_SOURCE = SimulationOptions(offer_interval=3_000)
+"""So slow that a recovery is over while there is still input to come."""
 
 
-def schedules(scenario: Scenario) -> Iterator[Fault]:
-    """One slice, or two neighbours at once, at every address, in an order drawn once."""
-    subject = scenario.subject
+def scenario_of(mutant: Mutant) -> Scenario:
+    home = REGISTRY.scenario(mutant.on).scenario
+    subject = home.subject
     assert isinstance(subject, SchemeSubject)
-    neighbours = [(up, s) for s in subject.actors for up in subject.topology.upstream(s) if up in subject.actors]
-    faults = [
-        crash(*targets).at(Moment.exactly(reached.address))
-        for reached in addresses(scenario)
-        for targets in (*((actor,) for actor in subject.actors), *neighbours)
-    ]
-    Random(1).shuffle(faults)
-    yield from faults
-
-
-@pytest.mark.parametrize("workload", ["word-count-words", "trace-numbered"])
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
-def test_every_mutant_is_caught_by_its_anomaly(
-    mutant: Mutant, workload: str, record_property: Callable[[str, object], None]
-) -> None:
-    topology, events = WORKLOADS[workload]
-    scenario = Scenario(mutant.make(topology(), EVERY), events)
-    for tried, fault in enumerate(schedules(scenario), start=1):
-        claim = run(scenario, [fault]).claim
-        if any(tally.anomaly is mutant.anomaly for tally in claim.anomalies):
-            assert claim.status is Status.VIOLATED
-            record_property("schedules", tried)
-            print(f"{mutant.name} on {workload}: {mutant.anomaly} after {tried} schedules: {fault}")
-            return
-        assert tried < MOST, f"{mutant.name} lives after {tried} schedules; it {mutant.breaks!r}"
-    pytest.fail(f"{mutant.name} lives under every crash")
+    topology: Topology = subject.topology
+    workload = replace(home.workload, events=48, batch=4, rate=None)
+    return Scenario(mutant.make(topology, EVERY), workload)
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
-def test_a_mutant_is_no_worse_than_its_scheme_while_nothing_fails(mutant: Mutant) -> None:
-    topology, events = WORKLOADS["trace-numbered"]
-    judged = run(Scenario(mutant.make(topology(), EVERY), events), ())
-    assert judged.claim.status is Status.HOLDS
+def test_every_mutant_is_caught_by_its_anomaly(mutant: Mutant, record_property: Callable[[str, object], None]) -> None:
+    bench = Bench(scenario_of(mutant), REGISTRY, seed=7, options=SLOW_SOURCE)
+    anomaly = str(mutant.anomaly)
+    found = search(
+        bench,
+        [EverySingle(), RandomSchedules(7)],
+        Budget(MOST),
+        until=lambda violation: violation.kind.anomaly == anomaly,
+    )
+    kinds = {kind.anomaly for kind in found.kinds}
+    assert anomaly in kinds, f"{mutant.name} lives after {found.tried} schedules, or shows only {kinds}"
+    record_property("schedules", found.tried)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_mutant_shows_without_any_fault_only_where_it_says_so(mutant: Mutant) -> None:
+    judged = run(scenario_of(mutant), ())
+    assert judged.claim.status is (Status.VIOLATED if mutant.without_faults else Status.HOLDS)
+
+
+def test_every_scheme_has_at_least_five_mutants() -> None:
+    broken = Counter(scenario_of(mutant).subject.name for mutant in MUTANTS)
+    assert broken
+    schemes = Counter(_scheme_of(mutant) for mutant in MUTANTS)
+    assert {entry.name for entry in SCHEMES} - {"passive-standby"} <= schemes.keys()
+    assert min(schemes.values()) >= 5
+
+
+def _scheme_of(mutant: Mutant) -> str:
+    """The kind of the subject that was broken, before it got the mutant's name."""
+    subject = REGISTRY.scenario(mutant.on).scenario.subject
+    assert isinstance(subject, SchemeSubject)
+    return mutant.build(subject.topology, EVERY).kind
 
 
 def test_mutants_have_names_of_their_own() -> None:
