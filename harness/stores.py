@@ -6,8 +6,9 @@ refuses writers that have been replaced.
 
 from __future__ import annotations
 
-import fcntl
 import os
+import shutil
+import tempfile
 from pathlib import Path
 from typing import Protocol
 
@@ -15,6 +16,10 @@ import msgspec
 
 from .errors import DamagedHistory, StorageFailed
 from .slices.messages import Checkpoint
+
+
+class FencedOff(Exception):
+    """A later incarnation of the slice has been started: this one must not go on. No error, but how fencing works."""
 
 
 class DurableStore(Protocol):
@@ -34,7 +39,10 @@ class CheckpointStore(DurableStore, Protocol):
     """Where slices' checkpoints go. Only the newest of each slice is kept."""
 
     def fence(self, slice_id: str, incarnation: int) -> Checkpoint | None:
-        """From now on only `incarnation` or a later one may write for the slice. Returns its newest checkpoint."""
+        """From now on only `incarnation` or a later one may write for the slice. Returns its newest checkpoint.
+
+        Raises FencedOff when a later one has said so before.
+        """
 
     def write(self, checkpoint: Checkpoint) -> bool:
         """Make a checkpoint durable, in one step, in place of the one before. False: the writer has been fenced off."""
@@ -59,7 +67,9 @@ class MemoryStore:
         self._newest, self._fences = dict(newest), dict(fences)
 
     def fence(self, slice_id: str, incarnation: int) -> Checkpoint | None:
-        self._fences[slice_id] = max(incarnation, self._fences.get(slice_id, 0))
+        if incarnation < self._fences.get(slice_id, 0):
+            raise FencedOff(f"{slice_id}#{incarnation}")
+        self._fences[slice_id] = incarnation
         return self._newest.get(slice_id)
 
     def write(self, checkpoint: Checkpoint) -> bool:
@@ -72,8 +82,9 @@ class MemoryStore:
 class FileStore:
     """Checkpoints as files under a folder that every node can reach.
 
-    A checkpoint becomes durable when its file takes its final name. The fence is a file of its own beside it, held
-    while it is checked and while the rename happens, so that a replaced writer cannot slip in between.
+    The fence of a slice is the name of the folder that its checkpoint lies in: whoever fences it renames that folder,
+    and a replaced writer, which still has the old name, can put nothing there any more. Every step is one rename, so
+    nobody ever waits for anybody, also not for a process that is stopped half-way.
     """
 
     _encoder = msgspec.msgpack.Encoder()
@@ -89,72 +100,93 @@ class FileStore:
     def quiesce(self) -> None:
         """Writes happen in one step, in their writer."""
 
-    def capture(self) -> dict[str, bytes]:
-        return {path.name: path.read_bytes() for path in sorted(self._folder.iterdir())}
+    def capture(self) -> dict[str, bytes | None]:
+        """Relative path -> content; None: a folder."""
+        return {
+            str(path.relative_to(self._folder)): None if path.is_dir() else path.read_bytes()
+            for path in sorted(self._folder.rglob("*"))
+        }
 
     def restore(self, captured: object) -> None:
         assert isinstance(captured, dict)
         for path in self._folder.iterdir():
-            if path.name not in captured:
-                path.unlink()
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
         for name, content in captured.items():
-            (self._folder / name).write_bytes(content)
+            if content is None:
+                (self._folder / name).mkdir()
+            else:
+                (self._folder / name).write_bytes(content)
 
     def fence(self, slice_id: str, incarnation: int) -> Checkpoint | None:
-        path = self._folder / f"{slice_id}.checkpoint"
+        path = self._folder / slice_id
         try:
-            with _Locked(self._folder / f"{slice_id}.fence") as fence:
-                fence.value = max(incarnation, fence.value)
-            if not path.exists():
-                return None
-            return self._decoder.decode(path.read_bytes())
+            while True:
+                fenced = self._fenced(slice_id)
+                if fenced > incarnation:
+                    raise FencedOff(f"{slice_id}#{incarnation}")
+                try:
+                    (path / str(fenced)).rename(path / str(incarnation))
+                except FileNotFoundError:
+                    continue  # Another one has fenced it meanwhile.
+                path = path / str(incarnation) / _CHECKPOINT
+                try:
+                    return self._decoder.decode(path.read_bytes())
+                except FileNotFoundError:
+                    # There is none yet, unless another one has fenced it meanwhile.
+                    if self._fenced(slice_id) == incarnation:
+                        return None
+                    raise FencedOff(f"{slice_id}#{incarnation}") from None
         except OSError as error:
             raise StorageFailed(f"cannot fence {slice_id}, or read {path}: {error.strerror}") from error
         except msgspec.MsgspecError as error:
             raise DamagedHistory(f"checkpoint {path} cannot be read: {error}") from error
 
     def write(self, checkpoint: Checkpoint) -> bool:
-        path = self._folder / f"{checkpoint.slice}.checkpoint"
-        draft = self._folder / f"{checkpoint.slice}.{checkpoint.id.incarnation}.draft"
+        slice_id, incarnation = checkpoint.slice, checkpoint.id.incarnation
+        draft = self._folder / f".{slice_id}.{incarnation}.draft"
         try:
             with draft.open("wb") as file:
                 file.write(self._encoder.encode(checkpoint))
                 file.flush()
                 os.fsync(file.fileno())
-            with _Locked(self._folder / f"{checkpoint.slice}.fence") as fence:
-                if checkpoint.id.incarnation < fence.value:
+            while True:
+                fenced = self._fenced(slice_id)
+                if fenced > incarnation:
                     draft.unlink()
                     return False
-                draft.replace(path)
+                try:
+                    draft.replace(self._folder / slice_id / str(fenced) / _CHECKPOINT)
+                except FileNotFoundError:
+                    continue  # It has been fenced meanwhile.
+                return True
         except OSError as error:
             raise StorageFailed(
-                f"cannot write checkpoint {checkpoint.id.number} of {checkpoint.slice} to {path}: {error.strerror}"
+                f"cannot write checkpoint {checkpoint.id.number} of {slice_id} to {self._folder}: {error.strerror}"
             ) from error
-        return True
 
+    def _fenced(self, slice_id: str) -> int:
+        """The oldest incarnation that may write for the slice."""
+        folder = self._folder / slice_id
+        while True:
+            try:
+                names = os.listdir(folder)
+            except FileNotFoundError:
+                self._make(folder)
+                continue
+            if len(names) == 1:
+                return int(names[0])
+            # Listed in the middle of a rename.
 
-class _Locked:
-    """A number in a file, locked against other processes while it is held. The lock goes when its holder dies."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self.value = 0
-
-    def __enter__(self) -> _Locked:
-        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+    def _make(self, folder: Path) -> None:
+        """The folder of a slice, fenced by nobody. Only one of several who try succeeds."""
+        draft = Path(tempfile.mkdtemp(dir=self._folder, prefix="."))
+        (draft / "0").mkdir()
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX)
-            self.value = int(os.read(self._file, 32) or b"0")
-        except BaseException:
-            os.close(self._file)
-            raise
-        self._before = self.value
-        return self
+            draft.rename(folder)
+        except OSError:
+            shutil.rmtree(draft)
+            if not folder.exists():
+                raise
 
-    def __exit__(self, *_: object) -> None:
-        # Whatever fails, the lock goes: the next incarnation of the slice waits for it.
-        try:
-            if self.value != self._before:
-                os.pwrite(self._file, str(self.value).encode(), 0)
-        finally:
-            os.close(self._file)
+
+_CHECKPOINT = "newest"

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from heapq import heappop
 from random import Random
 from typing import Any
-from zlib import crc32
 
 from ..addresses import Address, Point, Side
 from ..controller import Controller
@@ -44,7 +43,7 @@ from ..slices.messages import Checkpoint, Message, identity
 from ..slices.operator import OperatorSlice
 from ..slices.sink import SinkSlice
 from ..slices.source import SourceSlice
-from ..stores import MemoryStore
+from ..stores import FencedOff, MemoryStore
 from .agenda import Action, Agenda
 from .disk import Disks
 from .freezing import Freezable
@@ -347,13 +346,16 @@ class SimulatedWorld:
         if node is not self._harness:
             name = replica_name(slice_id, place.replica)
             self._recorder.log(Placed(self._stamp(), name, incarnation, node.name))
-        checkpoint = self._store.fence(slice_id, incarnation) if place.founder else None
-        if checkpoint is not None and checkpoint.id.incarnation > incarnation:
+        try:
+            checkpoint = self._store.fence(slice_id, incarnation) if place.founder else None
+        except FencedOff:
             # It was frozen, and another has been started in its place.
             return
         self._places[slice_id, incarnation] = node
         self._replicas[slice_id, incarnation] = place.replica
-        start = Start(incarnation, checkpoint, place.replica, place.founder, self._chance(slice_id, incarnation))
+        start = Start(
+            incarnation, checkpoint, place.replica, place.founder, self._specs[slice_id].chance(incarnation, self._seed)
+        )
         node.host.start(self._machine(slice_id), start)
         if not self._running(node, life, slice_id, incarnation):
             return
@@ -361,13 +363,6 @@ class SimulatedWorld:
             self._announce(slice_id, incarnation, speaks=True)
         else:
             self._later(self._options.control_delay, self._manage, SliceUp(slice_id, incarnation))
-
-    def _chance(self, slice_id: str, incarnation: int) -> int:
-        """The seed of an incarnation's random draws, where it has any."""
-        stage = self._specs[slice_id].topology.stages.get(operator_of(slice_id))
-        if stage is None or stage.operator.deterministic:
-            return 0
-        return crc32(f"{self._seed} {slice_id}#{incarnation}".encode())
 
     def _machine(self, slice_id: str) -> Slice:
         spec = self._specs[slice_id]
@@ -385,7 +380,10 @@ class SimulatedWorld:
     def _promote(self, slice_id: str, incarnation: int) -> None:
         checkpoint = None
         if self._specs[slice_id].components.standby is Standby.LOADED:
-            checkpoint = self._store.fence(slice_id, incarnation)
+            try:
+                checkpoint = self._store.fence(slice_id, incarnation)
+            except FencedOff:
+                return
         self._tell(slice_id, incarnation, Promote(checkpoint))
 
     def _announce(self, slice_id: str, incarnation: int, speaks: bool) -> None:

@@ -7,12 +7,13 @@ number in here.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ..errors import OwnFailure
-from ..model import NUMBERING_SPAN, Event, Role, Topology, replica_name
+from ..model import NUMBERING_SPAN, Event, Role, Topology, operator_of, replica_name
 from ..recording.records import Ended, Opened, Refused, Started
 from .channels import InLink, InputChannel, OutputChannel
 from .components import Components, Numbering
@@ -80,6 +81,13 @@ class SliceSpec:
     @property
     def role(self) -> Role:
         return self.topology.role(self.slice_id)
+
+    def chance(self, incarnation: int, seed: int) -> int:
+        """The seed of an incarnation's random draws in a run with this seed; 0 where it has none."""
+        stage = self.topology.stages.get(operator_of(self.slice_id))
+        if stage is None or stage.operator.deterministic:
+            return 0
+        return zlib.crc32(f"{seed} {self.slice_id}#{incarnation}".encode())
 
 
 class _Receivers(dict[str, tuple[int, ...]]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from streamproof.harness.errors import DamagedHistory, StorageFailed
 from streamproof.harness.model import Event
 from streamproof.harness.slices.messages import Checkpoint, CheckpointId
-from streamproof.harness.stores import CheckpointStore, FileStore, MemoryStore
+from streamproof.harness.stores import CheckpointStore, FencedOff, FileStore, MemoryStore
 
 STORES: dict[str, Callable[[Path], CheckpointStore]] = {
     "memory": lambda folder: MemoryStore(),
@@ -47,6 +48,13 @@ def test_a_replaced_incarnation_is_refused_and_changes_nothing(store: Checkpoint
     assert store.fence("count-0", 3) == _checkpoint(2, incarnation=2)
 
 
+def test_an_incarnation_that_was_replaced_before_it_started_is_refused(store: CheckpointStore) -> None:
+    store.fence("count-0", 2)
+    with pytest.raises(FencedOff):
+        store.fence("count-0", 1)
+    assert store.write(_checkpoint(1, incarnation=2))
+
+
 def test_what_was_captured_is_what_a_later_incarnation_starts_from(store: CheckpointStore) -> None:
     store.fence("count-0", 1)
     store.write(_checkpoint(1))
@@ -77,12 +85,29 @@ def test_of_writers_that_race_with_a_fence_none_gets_in_after_it(tmp_path: Path)
         assert (0 if seen is None else seen.id.number) == max(accepted, default=0)
 
 
+def test_of_incarnations_that_fence_at_once_the_latest_wins(tmp_path: Path) -> None:
+    for attempt in range(20):
+        folder = tmp_path / str(attempt)
+
+        def fence(incarnation: int, folder: Path = folder) -> None:
+            with suppress(FencedOff):
+                FileStore(folder).fence("count-0", incarnation)
+
+        threads = [threading.Thread(target=fence, args=(incarnation,)) for incarnation in (1, 2, 3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert [FileStore(folder).write(_checkpoint(1, incarnation=i)) for i in (1, 2, 3)] == [False, False, True]
+
+
 def test_a_damaged_checkpoint_is_named(tmp_path: Path) -> None:
     store = FileStore(tmp_path)
     store.fence("count-0", 1)
     store.write(_checkpoint(1))
-    (tmp_path / "count-0.checkpoint").write_bytes(b"\x00")
-    with pytest.raises(DamagedHistory, match=r"count-0\.checkpoint cannot be read"):
+    (path,) = (path for path in tmp_path.rglob("*") if path.is_file())
+    path.write_bytes(b"\x00")
+    with pytest.raises(DamagedHistory, match=r"checkpoint .*count-0.* cannot be read"):
         store.fence("count-0", 2)
 
 
