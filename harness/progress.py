@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from .recording.records import Delivered, Ended, Offered, Record
 from .slices.machine import SliceSpec
@@ -25,24 +26,30 @@ class Progress:
         elif isinstance(record, Ended):
             self._ended[record.slice, record.incarnation] = record
 
-    def drained(self, current: Mapping[str, Collection[int]]) -> bool:
+    def drained(
+        self, current: Mapping[str, Collection[int]], silent: Mapping[str, Collection[int]] = MappingProxyType({})
+    ) -> bool:
         """Whether every slice, as all the incarnations that speak for it, has seen the end of its input from all that
         speak for the slices that feed it. Channels are FIFO, so everything before the end has been taken then.
 
-        `current` says who speaks.
+        `current` says who speaks, `silent` who else has to come to the end.
         """
-        return not any(True for _ in self._unfinished(current))
+        return not any(True for _ in self._unfinished(current, silent))
 
-    def waiting_for(self, current: Mapping[str, Collection[int]]) -> str:
+    def waiting_for(
+        self, current: Mapping[str, Collection[int]], silent: Mapping[str, Collection[int]] = MappingProxyType({})
+    ) -> str:
         """Which slices have not come to their end, and what they have not heard."""
-        return "; ".join(self._unfinished(current)) or "nothing"
+        return "; ".join(self._unfinished(current, silent)) or "nothing"
 
-    def _unfinished(self, current: Mapping[str, Collection[int]]) -> Iterator[str]:
+    def _unfinished(
+        self, current: Mapping[str, Collection[int]], silent: Mapping[str, Collection[int]]
+    ) -> Iterator[str]:
         for name, upstream in self._upstream.items():
             if not current.get(name):
                 yield f"{name} runs nowhere"
                 continue
-            for incarnation in current[name]:
+            for incarnation in (*current[name], *silent.get(name, ())):
                 ended = self._ended.get((name, incarnation))
                 if ended is None:
                     yield f"{name}#{incarnation} has not seen the end of its input"

@@ -18,6 +18,8 @@ from .errors import InvalidOperator, ProtocolBroken
 
 VERSION = 1
 LONGEST_FRAME = 256 << 20
+LONGEST_GREETING = 4 << 10
+"""Of somebody who has not shown the token yet."""
 _HEAD = struct.Struct(">I")
 T = TypeVar("T")
 
@@ -35,7 +37,7 @@ class Greeting(msgspec.Struct, frozen=True):
     node: str
     """The node that connects."""
     local: str = ""
-    """For a link: the slice that dials."""
+    """For a link: the slice that dials, and which of its incarnations."""
     incarnation: int = 0
     peer: str = ""
     """For a link: the slice that is dialled."""
@@ -55,12 +57,12 @@ def frame(message: object) -> bytes:
     return _HEAD.pack(len(body)) + body
 
 
-async def read_frame(reader: asyncio.StreamReader) -> bytes | None:
+async def read_frame(reader: asyncio.StreamReader, longest: int = LONGEST_FRAME) -> bytes | None:
     """The next frame's body; None when the other side has ended. Raises ProtocolBroken for a frame that is too long."""
     try:
         (length,) = _HEAD.unpack(await reader.readexactly(_HEAD.size))
-        if length > LONGEST_FRAME:
-            raise ProtocolBroken(f"a frame of {length:,} bytes was announced; at most {LONGEST_FRAME:,} are allowed")
+        if length > longest:
+            raise ProtocolBroken(f"a frame of {length:,} bytes was announced; at most {longest:,} are allowed")
         return await reader.readexactly(length)
     except (asyncio.IncompleteReadError, ConnectionError):
         return None
@@ -69,7 +71,7 @@ async def read_frame(reader: asyncio.StreamReader) -> bytes | None:
 async def accept(reader: asyncio.StreamReader, token: str, seconds: float = 5.0) -> Greeting | None:
     """The greeting of a connection that may stay; None for one that has to be closed."""
     try:
-        body = await asyncio.wait_for(read_frame(reader), seconds)
+        body = await asyncio.wait_for(read_frame(reader, LONGEST_GREETING), seconds)
         greeting = None if body is None else _greeting(body)
     except (TimeoutError, ProtocolBroken, msgspec.MsgspecError):
         return None

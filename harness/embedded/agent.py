@@ -1,8 +1,9 @@
 """The node agent: one event loop that hosts the slices placed on its node.
 
 The same class runs in every executor, and in the harness's own process for the sources and sinks. A slice dials the
-slices upstream of it, so each channel has a TCP connection of its own: data comes down, control goes up. A slice
-whose own outputs are congested stops reading its inputs; as topologies are acyclic, that cannot deadlock.
+slices upstream of it, so each channel has a TCP connection of its own: data comes down, control goes up. It also dials
+the replicas of its slice that were there before it, and the sources that follow their events. A slice whose own outputs
+are congested stops reading its inputs; as topologies are acyclic, that cannot deadlock.
 """
 
 from __future__ import annotations
@@ -12,29 +13,47 @@ import fcntl
 import struct
 import time
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, get_args
 
 import msgspec
 
 from ..addresses import Address, Moment, Point, Side
 from ..errors import ProtocolBroken, StreamproofError
 from ..host import Host
-from ..recording.records import Record
-from ..slices.effects import Checkpoint, CheckpointId, Fire, Inspect, Reroute, Start
+from ..model import Role
+from ..recording.records import Record, Refused
+from ..slices.components import Standby
+from ..slices.effects import Fire, Gone, Inspect, Promote, Reroute, Start
 from ..slices.machine import Slice, SliceSpec
-from ..slices.messages import Batch, End, Message
-from ..stores import CheckpointStore
+from ..slices.messages import (
+    Acknowledge,
+    Checkpoint,
+    CheckpointId,
+    Data,
+    Internal,
+    Message,
+    Open,
+    ReplayStop,
+    Tracked,
+    identity,
+)
+from ..stores import CheckpointStore, FencedOff
 from ..wire import VERSION, Greeting, Place, accept, decoded, frame, read_frame
-from .protocol import Route
+from .protocol import Route, StartSlice, Welcome
 
 _messages = msgspec.msgpack.Decoder(Message)
 _CONGESTED = 4 << 20
 """Bytes waiting to be sent on one link from which on its slice reads no more input."""
 
+_REDIAL_SECONDS = (0.01, 0.5)
+"""The first pause before a link that broke is dialled again, and the longest: each is twice the one before."""
 
 _DELIVERY_SECONDS = 1.0
 """How long a host waits, at a crash point that asks for it, until the other side's kernel has all that was sent."""
 _SIOCOUTQ = 0x5411
+
+_Link = tuple[str, int, str, int]
+"""Slice here, its incarnation, peer, its incarnation."""
 
 
 def _unacknowledged(socket: int) -> int:
@@ -49,7 +68,7 @@ class Surroundings(Protocol):
     def note(self, record: Record) -> None:
         """Hand a record over; when this returns it will reach the recorder even if the node dies."""
 
-    def begun(self, slice_id: str, incarnation: int) -> None: ...
+    def begun(self, start: StartSlice) -> None: ...
 
     def arrive(self, address: Address, taken: int, exact: bool) -> None:
         """Announce a point. Returns when the controller says go. `exact` is False where the point cannot be vouched
@@ -70,8 +89,11 @@ class NodeAgent:
         store: CheckpointStore,
         armed: tuple[Moment, ...],
         surroundings: Surroundings,
+        ready: Callable[[str, int], None],
     ) -> None:
+        """`ready` tells the manager that a slice is in step."""
         self.node = node
+        self.ready = ready
         self._token = token
         self._make = make
         self._specs = specs
@@ -80,7 +102,11 @@ class NodeAgent:
         self._watched: dict[str, frozenset[Point]] = {}
         self._around = surroundings
         self._host = Host(self)
-        self._routes: dict[str, Route] = {}
+        self._routes: dict[str, dict[int, Route]] = {}
+        """Slice -> its incarnations that are announced."""
+        self._withdrawn: set[tuple[str, int]] = set()
+        self._dials: dict[_Link, asyncio.Task[None]] = {}
+        """The links that this side makes, and makes again when they break."""
         self._links: dict[tuple[str, str, int], asyncio.StreamWriter] = {}
         """(slice here, peer, its incarnation) -> the connection between them."""
         self._accepted: set[asyncio.StreamWriter] = set()
@@ -101,12 +127,13 @@ class NodeAgent:
         for task in list(self._tasks):
             task.cancel()
         for writer in (*self._links.values(), *self._accepted):
-            writer.close()
+            writer.transport.abort()
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._done)
+        return task
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
@@ -120,58 +147,161 @@ class NodeAgent:
 
     # What the manager says
 
-    def start(self, slice_id: str, incarnation: int) -> None:
-        """Run an incarnation here, from its newest durable checkpoint. Raises what the store or the user's code
-        raises."""
-        self._around.begun(slice_id, incarnation)
-        checkpoint = self._store.fence(slice_id, incarnation)
-        self._host.start(self._make(slice_id), Start(incarnation, checkpoint))
-        for upstream in self._specs[slice_id].upstream:
-            if upstream in self._routes:
-                self._spawn(self._dial(slice_id, incarnation, self._routes[upstream]))
+    def start(self, start: StartSlice) -> bool:
+        """Run an incarnation here: a founder from its slice's newest durable checkpoint. Returns whether it runs; it
+        does not where a later one has been started. Raises what the store or the user's code raises."""
+        self._around.begun(start)
+        slice_id, incarnation = start.slice, start.incarnation
+        try:
+            checkpoint = self._store.fence(slice_id, incarnation) if start.founder else None
+        except FencedOff:
+            return False
+        given = Start(incarnation, checkpoint, start.replica, start.founder, start.seed)
+        self._host.start(self._make(slice_id), given)
+        for routes in list(self._routes.values()):
+            for route in routes.values():
+                self._reach(slice_id, incarnation, route)
+        return True
+
+    def promote(self, slice_id: str, incarnation: int) -> None:
+        """Let an incarnation that runs here speak for its slice."""
+        if not self._runs(slice_id, incarnation):
+            return
+        checkpoint = None
+        if self._specs[slice_id].components.standby is Standby.LOADED:
+            try:
+                checkpoint = self._store.fence(slice_id, incarnation)
+            except FencedOff:
+                self._drop(slice_id)
+                return
+        self._host.feed(slice_id, Promote(checkpoint))
 
     def route(self, route: Route) -> None:
-        """Someone speaks for a slice now; those here that it feeds dial it."""
-        self._routes[route.slice] = route
+        """An incarnation is there, or speaks now; those here that deal with it dial it."""
+        if (route.slice, route.incarnation) in self._withdrawn:
+            return
+        self._routes.setdefault(route.slice, {})[route.incarnation] = route
         for slice_id, machine in list(self._host.slices.items()):
-            if route.slice in self._specs[slice_id].upstream:
-                self._spawn(self._dial(slice_id, machine.incarnation, route))
+            self._reach(slice_id, machine.incarnation, route)
+
+    def withdraw(self, slice_id: str, incarnation: int) -> None:
+        """An incarnation is to be listened to no more."""
+        self._withdrawn.add((slice_id, incarnation))
+        self._routes.get(slice_id, {}).pop(incarnation, None)
+        if self._runs(slice_id, incarnation):
+            self._drop(slice_id)
+        for link, dial in list(self._dials.items()):
+            if link[2:] == (slice_id, incarnation):
+                dial.cancel()
+        for (local, peer, peer_incarnation), writer in list(self._links.items()):
+            if (peer, peer_incarnation) == (slice_id, incarnation):
+                del self._links[local, peer, peer_incarnation]
+                # Not `close`, which would go on trying to send what is buffered: its host may be stopped.
+                writer.transport.abort()
+        for local in list(self._host.slices):
+            spec = self._specs[local]
+            if slice_id in (*spec.upstream, *spec.downstream, local):
+                self._host.feed(local, Gone(slice_id, incarnation))
 
     def inspect(self) -> None:
         for slice_id in list(self._host.slices):
             self._host.feed(slice_id, Inspect())
 
+    def _drop(self, slice_id: str) -> None:
+        """A slice here must not speak any more: others speak for it."""
+        del self._host.slices[slice_id]
+        for link, dial in list(self._dials.items()):
+            if link[0] == slice_id:
+                dial.cancel()
+        for link_here, writer in list(self._links.items()):
+            if link_here[0] == slice_id:
+                del self._links[link_here]
+                writer.transport.abort()
+
     # Links
 
-    async def _dial(self, slice_id: str, incarnation: int, route: Route) -> None:
+    def _reach(self, slice_id: str, incarnation: int, route: Route) -> None:
+        """Dial it, if it is for this slice to do so and it does not do so already."""
+        if route.slice == slice_id:
+            wanted = route.incarnation < incarnation
+        else:
+            spec = self._specs[slice_id]
+            wanted = route.speaks and (route.slice in spec.upstream or route.slice in spec.trackers)
+        link = (slice_id, incarnation, route.slice, route.incarnation)
+        if wanted and link not in self._dials:
+            dial = self._dials[link] = self._spawn(self._dial(*link))
+            dial.add_done_callback(lambda _: self._dials.pop(link, None))
+
+    async def _dial(self, slice_id: str, incarnation: int, peer: str, peer_incarnation: int) -> None:
+        """Hold a link to a peer for as long as both are there: `withdraw` ends this."""
+        first, longest = _REDIAL_SECONDS
+        pause = first
+        while self._runs(slice_id, incarnation):
+            if await self._talk(slice_id, incarnation, self._routes[peer][peer_incarnation]):
+                pause = first
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, longest)
+
+    async def _talk(self, slice_id: str, incarnation: int, route: Route) -> bool:
+        """One connection, from its beginning to its end. Returns whether the peer took it."""
         try:
             reader, writer = await asyncio.open_connection(*route.links)
         except OSError:
-            # The node is gone already. The manager will say who comes after it.
-            return
+            return False
         greeting = Greeting(
             VERSION, self._token, "link", self.node, slice_id, incarnation, route.slice, route.incarnation
         )
-        writer.write(frame(greeting))
-        if not self._runs(slice_id, incarnation) or self._routes[route.slice] != route:
-            writer.close()
-            return
-        self._keep(slice_id, route.slice, route.incarnation, writer)
-        self._host.feed(slice_id, Reroute(route.slice, route.incarnation))
-        await self._read(reader, writer, slice_id, incarnation, route.slice, route.incarnation)
+        try:
+            writer.write(frame(greeting))
+            if await read_frame(reader) is None or not self._runs(slice_id, incarnation):
+                return False
+            self._keep(slice_id, route.slice, route.incarnation, writer)
+            self._host.feed(slice_id, Reroute(route.slice, route.incarnation))
+            await self._read(reader, writer, slice_id, incarnation, route.slice, route.incarnation)
+            return True
+        finally:
+            writer.transport.abort()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         greeting = await accept(reader, self._token)
         if greeting is None or greeting.purpose != "link" or not self._runs(greeting.peer, greeting.peer_incarnation):
-            writer.close()
+            writer.transport.abort()
+            return
+        local, incarnation = greeting.peer, greeting.peer_incarnation
+        peer, peer_incarnation = greeting.local, greeting.incarnation
+        if (peer, peer_incarnation) in self._withdrawn:
+            self.note(Refused(local, incarnation, peer, peer_incarnation, "link"))
+            writer.transport.abort()
             return
         self._accepted.add(writer)
-        local, incarnation = greeting.peer, greeting.peer_incarnation
-        self._keep(local, greeting.local, greeting.incarnation, writer)
-        self._spawn(self._read(reader, writer, local, incarnation, greeting.local, greeting.incarnation))
+        self._keep(local, peer, peer_incarnation, writer)
+        writer.write(frame(Welcome()))
+        self._spawn(self._serve(reader, writer, local, incarnation, peer, peer_incarnation))
+
+    async def _serve(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        slice_id: str,
+        incarnation: int,
+        peer: str,
+        peer_incarnation: int,
+    ) -> None:
+        """The answering side of a connection."""
+        try:
+            if peer == slice_id and self._links.get((slice_id, peer, peer_incarnation)) is writer:
+                self._host.feed(slice_id, Reroute(peer, peer_incarnation))
+            await self._read(reader, writer, slice_id, incarnation, peer, peer_incarnation)
+        finally:
+            self._accepted.discard(writer)
+            writer.transport.abort()
 
     def _keep(self, slice_id: str, peer: str, peer_incarnation: int, writer: asyncio.StreamWriter) -> None:
         writer.transport.set_write_buffer_limits(high=_CONGESTED)
+        before = self._links.get((slice_id, peer, peer_incarnation))
+        if before is not None:
+            # The other side has noticed earlier that it broke.
+            before.transport.abort()
         self._links[slice_id, peer, peer_incarnation] = writer
 
     async def _read(
@@ -183,24 +313,38 @@ class NodeAgent:
         peer: str,
         peer_incarnation: int,
     ) -> None:
-        """Give a slice what its peer sends, until either is gone."""
+        """Give a slice what its peer sends, until either is gone or another connection has taken the place of this."""
+        link = slice_id, peer, peer_incarnation
+        expected = self._expected(slice_id, peer)
         from_upstream = peer in self._specs[slice_id].upstream
         try:
-            while self._runs(slice_id, incarnation):
+            while True:
                 if from_upstream:
                     await self._room(slice_id)
                 body = await read_frame(reader)
-                if body is None or not self._runs(slice_id, incarnation):
+                if body is None or not self._runs(slice_id, incarnation) or self._links.get(link) is not writer:
                     return
                 message = decoded(_messages, body)
-                if isinstance(message, Batch | End) is not from_upstream:
-                    raise ProtocolBroken(f"{peer} sent {slice_id} a message that flows the other way: {message}")
+                if type(message) not in expected:
+                    raise ProtocolBroken(f"{peer} sent {slice_id} what is not for it to send: {identity(message)}")
                 self._host.deliver(peer, slice_id, message)
         finally:
-            if self._links.get((slice_id, peer, peer_incarnation)) is writer:
-                del self._links[slice_id, peer, peer_incarnation]
-            self._accepted.discard(writer)
-            writer.close()
+            if self._links.get(link) is writer:
+                del self._links[link]
+
+    def _expected(self, slice_id: str, peer: str) -> tuple[type, ...]:
+        """What may come from a peer, whichever side has dialled."""
+        spec = self._specs[slice_id]
+        kinds: tuple[type, ...] = ()
+        if peer in spec.upstream:
+            kinds += get_args(Data)
+        if peer in spec.downstream:
+            kinds += (Open, ReplayStop, Acknowledge)
+        if peer == slice_id:
+            kinds += get_args(Internal)
+        if spec.role is Role.SOURCE:
+            kinds += (Tracked,)
+        return kinds
 
     async def _room(self, slice_id: str) -> None:
         """Wait until no output of the slice is congested."""
@@ -269,16 +413,17 @@ class NodeAgent:
         if not self._runs(slice_id, id_.incarnation):
             return
         if not durable:
-            # A later incarnation runs elsewhere: this one must not speak any more.
-            del self._host.slices[slice_id]
+            self._drop(slice_id)
             return
         self._passes(slice_id, id_, Side.AFTER)
         self._host.durable(slice_id, id_)
 
     def _passes(self, slice_id: str, checkpoint: CheckpointId, side: Side) -> None:
-        if Point.CHECKPOINT_DURABLE in self.watched(slice_id):
-            address = Address(slice_id, checkpoint.incarnation, Point.CHECKPOINT_DURABLE, str(checkpoint.number), side)
-            self.arrive(address, self._host.slices[slice_id].taken)
+        machine = self._host.slices[slice_id]
+        if Point.CHECKPOINT_DURABLE in self.watched(machine.name):
+            number = str(checkpoint.number)
+            address = Address(slice_id, checkpoint.incarnation, Point.CHECKPOINT_DURABLE, number, side, machine.replica)
+            self.arrive(address, machine.taken)
 
     def set_timer(self, slice_id: str, timer: str, delay: int) -> None:
         incarnation = self._host.slices[slice_id].incarnation

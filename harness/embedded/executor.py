@@ -12,7 +12,8 @@ from pathlib import Path
 from ..addresses import Address, Moment
 from ..errors import OwnFailure, StreamproofError
 from ..recording.records import Record
-from ..slices.machine import OperatorSlice, Slice, SliceSpec
+from ..slices.machine import Slice, SliceSpec
+from ..slices.operator import OperatorSlice
 from ..stores import FileStore
 from ..wire import VERSION, BlockingConnection, Greeting, Place, decoded, frame, read_frame
 from .agent import NodeAgent
@@ -24,10 +25,13 @@ from .protocol import (
     Heartbeat,
     InspectAll,
     Join,
+    PromoteSlice,
+    Ready,
     Route,
     StartSlice,
     Took,
     Up,
+    Withdrawn,
     from_manager,
 )
 
@@ -55,8 +59,8 @@ class HarnessLink:
     def note(self, record: Record) -> None:
         self._connection.send(Took(time.monotonic_ns(), record))
 
-    def begun(self, slice_id: str, incarnation: int) -> None:
-        self._connection.send(Begun(slice_id, incarnation, time.monotonic_ns()))
+    def begun(self, start: StartSlice) -> None:
+        self._connection.send(Begun(start.slice, start.replica, start.incarnation, time.monotonic_ns()))
 
     def arrive(self, address: Address, taken: int, exact: bool) -> None:
         self._connection.send(Arrived(address, taken, exact, time.monotonic_ns()))
@@ -98,7 +102,10 @@ async def _work(
     def make(slice_id: str) -> Slice:
         return OperatorSlice(specs[slice_id])
 
-    agent = NodeAgent(node, plan.token, make, specs, FileStore(plan.checkpoints), plan.armed, harness)
+    def ready(slice_id: str, incarnation: int) -> None:
+        writer.write(frame(Ready(slice_id, incarnation)))
+
+    agent = NodeAgent(node, plan.token, make, specs, FileStore(plan.checkpoints), plan.armed, harness, ready)
     place = await agent.listen()
     writer.write(frame(Greeting(VERSION, plan.token, "manager", node)) + frame(Join(place)))
     beating = asyncio.get_running_loop().create_task(_beat(writer))
@@ -108,10 +115,14 @@ async def _work(
             try:
                 match message:
                     case StartSlice(slice=slice_id, incarnation=incarnation):
-                        agent.start(slice_id, incarnation)
-                        writer.write(frame(Up(slice_id, incarnation)))
+                        if agent.start(message):
+                            writer.write(frame(Up(slice_id, incarnation)))
+                    case PromoteSlice(slice=slice_id, incarnation=incarnation):
+                        agent.promote(slice_id, incarnation)
                     case Route():
                         agent.route(message)
+                    case Withdrawn(slice=slice_id, incarnation=incarnation):
+                        agent.withdraw(slice_id, incarnation)
                     case InspectAll():
                         agent.inspect()
             except StreamproofError as error:

@@ -31,20 +31,52 @@ class Up(msgspec.Struct, frozen=True, tag="up", array_like=True):
     incarnation: int
 
 
+class Ready(msgspec.Struct, frozen=True, tag="ready", array_like=True):
+    """Agent to manager: this incarnation is in step with its fellows."""
+
+    slice: str
+    incarnation: int
+
+
 class StartSlice(msgspec.Struct, frozen=True, tag="start-slice", array_like=True):
     """Manager to agent."""
+
+    slice: str
+    replica: int
+    incarnation: int
+    founder: bool
+    seed: int
+    """Of its random draws."""
+
+
+class PromoteSlice(msgspec.Struct, frozen=True, tag="promote-slice", array_like=True):
+    """Manager to agent: let this incarnation speak for its slice."""
 
     slice: str
     incarnation: int
 
 
 class Route(msgspec.Struct, frozen=True, tag="route", array_like=True):
-    """Manager to agents and harness: who speaks for a slice, and where it takes links."""
+    """Manager to agents and harness: this incarnation of a slice is there, and takes links there."""
 
     slice: str
+    replica: int
     incarnation: int
     node: str
     links: Place
+    speaks: bool
+    """For its slice."""
+
+
+class Withdrawn(msgspec.Struct, frozen=True, tag="withdrawn", array_like=True):
+    """Manager to agents and harness: this incarnation is to be listened to no more."""
+
+    slice: str
+    incarnation: int
+
+
+class Welcome(msgspec.Struct, frozen=True, tag="welcome", array_like=True):
+    """Agent to agent, in answer to the greeting of a link: it stands."""
 
 
 class InspectAll(msgspec.Struct, frozen=True, tag="inspect-all", array_like=True):
@@ -72,6 +104,7 @@ class Begun(msgspec.Struct, frozen=True, tag="begun", array_like=True):
     """Agent to harness: it begins to start this incarnation."""
 
     slice: str
+    replica: int
     incarnation: int
     when: int
     """Monotonic clock of the machine, ns."""
@@ -99,9 +132,9 @@ class Go(msgspec.Struct, frozen=True, tag="go", array_like=True):
     """Controller to host."""
 
 
-ToManager = Join | Heartbeat | Up
-FromManager = StartSlice | Route | InspectAll
-DriverToHarness = Route | NodeSeen
+ToManager = Join | Heartbeat | Up | Ready
+FromManager = StartSlice | PromoteSlice | Route | Withdrawn | InspectAll
+DriverToHarness = Route | Withdrawn | NodeSeen
 HarnessToDriver = Route | InspectAll
 AgentToHarness = Took | Begun | Arrived | Failed
 

@@ -236,7 +236,7 @@ def main(path: str) -> int:
     plan: QueryPlan = pickle.loads(Path(path).read_bytes())
     link = HarnessLink(plan)
     for run in plan.runs:
-        link.send(Begun(run.actor, plan.incarnation, time.monotonic_ns()))
+        link.send(Begun(run.actor, 0, plan.incarnation, time.monotonic_ns()))
     try:
         from pyspark.sql import SparkSession
 

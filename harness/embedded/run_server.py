@@ -23,6 +23,7 @@ from ..addresses import Address, Moment
 from ..controller import Controller, Strike
 from ..errors import OwnFailure, StreamproofError
 from ..injection import FaultKind
+from ..model import replica_name
 from ..quantities import Duration
 from ..recording.history import Bite, FaultMissed, FaultStruck, NodeGone, NodeUp, Placed
 from ..recording.recorder import MonotonicClock, Recorder
@@ -146,7 +147,8 @@ class RunServer:
         self._noted(record)
 
     def placed(self, node: str, message: Begun) -> None:
-        self._recorder.log(Placed(self.clock.stamp(message.when), message.slice, message.incarnation, node))
+        name = replica_name(message.slice, message.replica)
+        self._recorder.log(Placed(self.clock.stamp(message.when), name, message.incarnation, node))
         self._begun(node, message)
 
     def node_seen(self, node: str, up: bool, when: int) -> None:

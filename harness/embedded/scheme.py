@@ -11,13 +11,16 @@ from ..addresses import Address
 from ..cluster import Live, Run
 from ..errors import DeadlinePassed
 from ..injection import FaultKind
-from ..model import Role
+from ..model import Role, replica_name
 from ..progress import Progress
 from ..quantities import Duration
 from ..recording.history import Bite, Drained
-from ..recording.records import Kept, Record
+from ..recording.records import InStep, Kept, Record
 from ..schedule import Fault
-from ..slices.machine import SinkSlice, Slice, SourceSlice
+from ..slices.components import Standby
+from ..slices.machine import Slice
+from ..slices.sink import SinkSlice
+from ..slices.source import SourceSlice
 from ..stores import MemoryStore
 from ..subject import SchemeSubject
 from ..waiting import wait_until
@@ -26,7 +29,7 @@ from .agent import NodeAgent
 from .deployments import HeldMachines, ended_by_itself, kill_targets, watched, write_plan
 from .executor import AgentPlan
 from .processes import SparkProcesses
-from .protocol import Begun, InspectAll, NodeSeen, Route, driver_to_harness
+from .protocol import Begun, InspectAll, NodeSeen, Route, StartSlice, Withdrawn, driver_to_harness
 from .run_server import RunServer
 from .slices_driver import DriverPlan
 
@@ -60,14 +63,21 @@ class SchemeDeployment:
         self._operators = [s for s, spec in self._specs.items() if spec.role is Role.OPERATOR]
         self._ends = [s for s, spec in self._specs.items() if spec.role is not Role.OPERATOR]
         self._progress = Progress(tuple(self._specs.values()))
-        self._current: dict[str, int] = {}
-        """Slice -> the incarnation that speaks for it; none while it runs nowhere."""
-        self._dead: dict[str, int] = {}
-        """Slice -> the newest incarnation that is known to have gone with its node."""
+        self._replicas, self._speaking = subject.replicas, subject.speaking
+        self._silent_keep = any(spec.components.standby is Standby.SILENT for spec in self._specs.values())
+        """Whether replicas that do not speak process their input all the same."""
+        self._current: dict[str, set[int]] = {}
+        """Slice -> its incarnations that are alive and speak."""
+        self._silent: dict[str, set[int]] = {}
+        """Slice -> those that are alive and do not."""
+        self._in_step: set[tuple[str, int]] = set()
+        self._dead: set[tuple[str, int]] = set()
+        """(slice, incarnation) of those that are known to have gone with their nodes."""
+        self._lives: dict[str, tuple[str, int]] = {}
+        """Replica -> its slice, and its newest incarnation."""
         self._node_of: dict[str, str] = {}
-        """Slice -> where its newest incarnation was started."""
-        self._newest: dict[str, int] = {}
-        self._kept: dict[str, int] = {}
+        """Replica -> where its newest incarnation was started."""
+        self._kept: set[tuple[str, int]] = set()
         self._driver_link: asyncio.StreamWriter | None = None
         self.server = RunServer(
             run.recorder,
@@ -86,6 +96,7 @@ class SchemeDeployment:
             MemoryStore(),
             self.server.armed,
             _Here(self.server),
+            ready=lambda slice_id, incarnation: None,
         )
 
     # The life cycle
@@ -102,15 +113,18 @@ class SchemeDeployment:
                 armed=self.server.armed,
             ),
             nodes=self._processes.options.workers,
+            replicas=self._replicas,
+            speaking=self._speaking,
+            seed=self._run.seed,
         )
         self._links = self.server.call(self._agent.listen())
         path = write_plan(self._processes.scratch / "plan.pickle", plan, "the topology")
         self._driver = self._processes.start_driver("driver", "streamproof.harness.embedded.slices_driver", [str(path)])
         wait_until(
-            self._watched(lambda: self._current.keys() >= set(self._operators)),
+            self._watched(lambda: all(self._alive(s) >= self._replicas for s in self._operators)),
             READY_SECONDS,
-            "every slice to run on a node",
-            lambda: f"running: {', '.join(sorted(self._current)) or 'none'}",
+            "every replica of every slice to run on a node",
+            lambda: f"running: {', '.join(sorted(self._lives)) or 'none'}",
         )
 
     def start(self) -> None:
@@ -121,7 +135,7 @@ class SchemeDeployment:
         """Raises what ended the run early: InvalidOperator, StorageFailed, ProcessDied."""
         try:
             wait_until(
-                self._watched(lambda: self.server.finish(lambda: self._progress.drained(self._current))),
+                self._watched(lambda: self.server.finish(self._has_drained)),
                 deadline.seconds,
                 "the end of the input to pass through",
             )
@@ -131,7 +145,7 @@ class SchemeDeployment:
         return True
 
     def waiting_for(self) -> str:
-        return self._progress.waiting_for(self._current)
+        return self._progress.waiting_for(self._current, self._keeping_silent())
 
     def stop(self) -> None:
         """Record what is kept; the cluster's owner ends the processes."""
@@ -140,7 +154,7 @@ class SchemeDeployment:
             # A slice whose state is not on record makes the run UNKNOWN, and the collation says which.
             with suppress(DeadlinePassed):
                 wait_until(
-                    self._watched(lambda: all(self._kept.get(s, 0) == self._current.get(s) for s in self._operators)),
+                    self._watched(lambda: self._kept >= self._keeping()),
                     KEPT_SECONDS,
                     "every slice's final state",
                 )
@@ -149,6 +163,23 @@ class SchemeDeployment:
 
     def close(self) -> None:
         self.server.call(self._agent.close())
+
+    def _alive(self, slice_id: str) -> int:
+        return len(self._current.get(slice_id, ())) + len(self._silent.get(slice_id, ()))
+
+    def _has_drained(self) -> bool:
+        return self._progress.drained(self._current, self._keeping_silent())
+
+    def _keeping_silent(self) -> dict[str, set[int]]:
+        """Those that process and do not speak."""
+        if not self._silent_keep:
+            return {}
+        return {s: {i for i in silent if (s, i) in self._in_step} for s, silent in self._silent.items()}
+
+    def _keeping(self) -> set[tuple[str, int]]:
+        """Those that have a state to show at the end."""
+        silent = self._keeping_silent()
+        return {(s, i) for s in self._operators for i in (*self._current.get(s, ()), *silent.get(s, ()))}
 
     def _watched(self, condition: Callable[[], bool]) -> Callable[[], bool]:
         """The condition, with an eye on what could end the run meanwhile."""
@@ -166,19 +197,15 @@ class SchemeDeployment:
 
     async def _start_ends(self) -> None:
         for slice_id in self._ends:
-            self._agent.start(slice_id, 1)
-            self._route(Route(slice_id, 1, HARNESS, self._links))
+            self._agent.start(StartSlice(slice_id, replica=0, incarnation=1, founder=True, seed=0))
+            route = Route(slice_id, 0, 1, HARNESS, self._links, speaks=True)
+            self._hear_route(route)
+            if self._driver_link is not None:
+                self._driver_link.write(frame(route))
 
     async def _inspect(self) -> None:
         if self._driver_link is not None:
             self._driver_link.write(frame(InspectAll()))
-
-    def _route(self, route: Route) -> None:
-        """One of the harness's own slices can be reached."""
-        self._current[route.slice] = route.incarnation
-        self._agent.route(route)
-        if self._driver_link is not None:
-            self._driver_link.write(frame(route))
 
     async def _hear_driver(
         self, greeting: Greeting, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -187,28 +214,41 @@ class SchemeDeployment:
         while (body := await read_frame(reader)) is not None:
             message = decoded(driver_to_harness, body)
             match message:
-                case Route(slice=slice_id, incarnation=incarnation):
-                    if incarnation <= self._dead.get(slice_id, 0):
-                        # It was announced before its node went.
-                        continue
-                    self._current[slice_id] = incarnation
-                    self._agent.route(message)
-                    if self._current.keys() >= set(self._operators):
+                case Route():
+                    self._hear_route(message)
+                    if all(self._current.get(s) for s in self._operators):
                         self.server.fault_in_force = ""
+                case Withdrawn(slice=slice_id, incarnation=incarnation):
+                    self._bury(slice_id, incarnation)
+                    self._agent.withdraw(slice_id, incarnation)
                 case NodeSeen(node=node, up=up, when=when):
                     self.server.node_seen(node, up, when)
                     if not up:
-                        self._bury([s for s, runs_on in self._node_of.items() if runs_on == node])
+                        self._bury_all([name for name, runs_on in self._node_of.items() if runs_on == node])
+
+    def _hear_route(self, route: Route) -> None:
+        slice_id, incarnation = route.slice, route.incarnation
+        if (slice_id, incarnation) in self._dead:
+            # It was announced before its node went.
+            return
+        speaking, silent = self._current.setdefault(slice_id, set()), self._silent.setdefault(slice_id, set())
+        (silent.discard if route.speaks else silent.add)(incarnation)
+        if route.speaks:
+            speaking.add(incarnation)
+        self._agent.route(route)
 
     def _noted(self, record: Record) -> None:
         self._progress.note(record)
         if isinstance(record, Kept):
-            self._kept[record.actor] = record.incarnation
+            self._kept.add((record.actor, record.incarnation))
+        elif isinstance(record, InStep):
+            self._in_step.add((record.slice, record.incarnation))
 
     def _begun(self, node: str, message: Begun) -> None:
-        if message.incarnation >= self._newest.get(message.slice, 0):
-            self._newest[message.slice] = message.incarnation
-            self._node_of[message.slice] = node
+        name = replica_name(message.slice, message.replica)
+        if message.incarnation >= self._lives.get(name, ("", 0))[1]:
+            self._lives[name] = message.slice, message.incarnation
+            self._node_of[name] = node
 
     def _make_end(self, slice_id: str) -> Slice:
         spec = self._specs[slice_id]
@@ -227,17 +267,22 @@ class SchemeDeployment:
             self._processes,
             self._node_of,
             targets,
-            outstanding=not self._progress.drained(self._current),
+            outstanding=not self._has_drained(),
             exact=exact,
         )
         for bite in bites:
-            self._bury(bite.actors)
+            self._bury_all(bite.actors)
         return bites
 
-    def _bury(self, slices: Iterable[str]) -> None:
-        for slice_id in slices:
-            self._dead[slice_id] = self._newest.get(slice_id, 0)
-            self._current.pop(slice_id, None)
+    def _bury_all(self, replicas: Iterable[str]) -> None:
+        for name in replicas:
+            self._bury(*self._lives[name])
+
+    def _bury(self, slice_id: str, incarnation: int) -> None:
+        """It is gone, or nobody listens to it any more."""
+        self._dead.add((slice_id, incarnation))
+        for living in (self._current, self._silent):
+            living.get(slice_id, set()).discard(incarnation)
 
 
 class _Here:
@@ -248,7 +293,7 @@ class _Here:
         self.note = server.note
         self.failed = server.fail
 
-    def begun(self, slice_id: str, incarnation: int) -> None:
+    def begun(self, start: StartSlice) -> None:
         """The ends are never redeployed."""
 
     def arrive(self, address: Address, taken: int, exact: bool) -> None:

@@ -17,7 +17,19 @@ from pathlib import Path
 
 from pyspark import SparkConf, SparkContext
 
-from ..manager import Announce, Manager, ManagerInput, NodeJoined, NodeLost, Place, SliceUp
+from ..manager import (
+    Announce,
+    Manager,
+    ManagerInput,
+    NodeJoined,
+    NodeLost,
+    Place,
+    SliceReady,
+    SliceUp,
+    Speaking,
+    Withdraw,
+)
+from ..manager import PromoteSlice as Promotion
 from ..model import Role
 from ..wire import VERSION, Greeting, accept, decoded, frame, read_frame
 from ..wire import Place as NetworkPlace
@@ -29,9 +41,12 @@ from .protocol import (
     InspectAll,
     Join,
     NodeSeen,
+    PromoteSlice,
+    Ready,
     Route,
     StartSlice,
     Up,
+    Withdrawn,
     harness_to_driver,
     to_manager,
 )
@@ -43,6 +58,10 @@ class DriverPlan:
 
     agents: AgentPlan
     nodes: int
+    replicas: int
+    speaking: Speaking
+    seed: int
+    """Of the run."""
 
 
 @dataclass
@@ -59,10 +78,15 @@ class ManagerHost:
 
     def __init__(self, plan: DriverPlan) -> None:
         self._token = plan.agents.token
-        slices = [s.slice_id for s in plan.agents.specs if s.role is Role.OPERATOR]
-        self._manager = Manager(slices, plan.nodes)
+        self._specs = {spec.slice_id: spec for spec in plan.agents.specs}
+        slices = [slice_id for slice_id, spec in self._specs.items() if spec.role is Role.OPERATOR]
+        self._manager = Manager(slices, plan.nodes, plan.replicas, plan.speaking)
+        self._seed = plan.seed
         self._agents: dict[str, _Agent] = {}
-        self._routes: dict[str, Route] = {}
+        self._replica: dict[tuple[str, int], int] = {}
+        """(slice, incarnation) -> which replica that is."""
+        self._routes: dict[tuple[str, int], Route] = {}
+        self._withdrawn: list[Withdrawn] = []
         self._harness: asyncio.StreamWriter | None = None
 
     async def listen(self) -> NetworkPlace:
@@ -100,14 +124,16 @@ class ManagerHost:
                         self._lose(node, self._agents[node])
                     agent = self._agents[node] = _Agent(writer, links)
                     self._tell_harness(NodeSeen(node, up=True, when=time.monotonic_ns()))
-                    for route in self._routes.values():
-                        writer.write(frame(route))
+                    for known in (*self._withdrawn, *self._routes.values()):
+                        writer.write(frame(known))
                     self._decide(NodeJoined(node))
                 case Heartbeat():
                     if agent is not None:
                         agent.heard = time.monotonic()
                 case Up(slice=slice_id, incarnation=incarnation):
                     self._decide(SliceUp(slice_id, incarnation))
+                case Ready(slice=slice_id, incarnation=incarnation):
+                    self._decide(SliceReady(slice_id, incarnation))
         if agent is not None:
             self._lose(node, agent)
 
@@ -123,28 +149,44 @@ class ManagerHost:
         if self._agents.get(node) is not agent:
             return
         del self._agents[node]
-        agent.writer.close()
+        # Not `close`, which would first deliver what is buffered: the node may be stopped.
+        agent.writer.transport.abort()
         self._tell_harness(NodeSeen(node, up=False, when=time.monotonic_ns()))
         self._decide(NodeLost(node))
 
     def _decide(self, given: ManagerInput) -> None:
         for effect in self._manager.on(given):
+            slice_id, incarnation = effect.slice_id, effect.incarnation
             match effect:
-                case Place(slice_id=slice_id, incarnation=incarnation, node=node):
-                    self._agents[node].writer.write(frame(StartSlice(slice_id, incarnation)))
-                case Announce(slice_id=slice_id, incarnation=incarnation, node=node):
-                    self._announce(Route(slice_id, incarnation, node, self._agents[node].links))
+                case Place(replica=replica, node=node, founder=founder):
+                    self._replica[slice_id, incarnation] = replica
+                    seed = self._specs[slice_id].chance(incarnation, self._seed)
+                    self._tell(node, StartSlice(slice_id, replica, incarnation, founder, seed))
+                case Promotion(node=node):
+                    self._tell(node, PromoteSlice(slice_id, incarnation))
+                case Announce(node=node, speaks=speaks):
+                    replica = self._replica[slice_id, incarnation]
+                    self._announce(Route(slice_id, replica, incarnation, node, self._agents[node].links, speaks))
+                case Withdraw():
+                    withdrawn = Withdrawn(slice_id, incarnation)
+                    self._routes.pop((slice_id, incarnation), None)
+                    self._withdrawn.append(withdrawn)
+                    self._tell_all(withdrawn)
+                    self._tell_harness(withdrawn)
 
     def _announce(self, route: Route) -> None:
-        self._routes[route.slice] = route
+        self._routes[route.slice, route.incarnation] = route
         self._tell_all(route)
         self._tell_harness(route)
 
-    def _tell_all(self, message: Route | InspectAll) -> None:
+    def _tell(self, node: str, message: StartSlice | PromoteSlice) -> None:
+        self._agents[node].writer.write(frame(message))
+
+    def _tell_all(self, message: Route | Withdrawn | InspectAll) -> None:
         for agent in self._agents.values():
             agent.writer.write(frame(message))
 
-    def _tell_harness(self, message: Route | NodeSeen) -> None:
+    def _tell_harness(self, message: Route | Withdrawn | NodeSeen) -> None:
         if self._harness is not None:
             self._harness.write(frame(message))
 
