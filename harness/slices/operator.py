@@ -138,7 +138,8 @@ class OperatorSlice(ReceivingSlice):
             for up, channel in self._inputs.items():
                 for incarnation in channel.links:
                     self._open_at(up, incarnation, effects)
-        effects.append(Ready())
+        # Whatever it has is the state of its slice from now on.
+        self._step_in(effects)
         self._answer_askers(effects)
         self._work(effects)
 

@@ -1,0 +1,156 @@
+"""An embedded cluster without Spark: the same manager, node agents and harness, with a thread for each node."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from streamproof.harness.cluster import Run
+from streamproof.harness.embedded.executor import AgentPlan, HarnessLink, _reach, _work
+from streamproof.harness.embedded.processes import EmbeddedOptions, Killed, KillProof
+from streamproof.harness.embedded.scheme import SchemeDeployment, deploy_scheme
+from streamproof.harness.embedded.slices_driver import DriverPlan, ManagerHost
+from streamproof.harness.scenario import Scenario
+
+
+class _Loop:
+    """An event loop in a thread, until it is ended."""
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._task = self._loop.create_task(work())
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        # Whoever is ended while it talks to somebody fails in its own way.
+        self._loop.set_exception_handler(lambda loop, context: None)
+        with suppress(asyncio.CancelledError, OSError):
+            self._loop.run_until_complete(self._task)
+        self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+
+    def end(self) -> None:
+        self._loop.call_soon_threadsafe(self._task.cancel)
+        self._thread.join(5)
+        assert not self._thread.is_alive()
+
+
+class _Driver:
+    stderr = Path("/dev/null")
+
+    def poll(self) -> int | None:
+        return None
+
+
+class _Node:
+    """A node agent in a thread. It dies by losing its link to the harness first, so that it can tell nobody what it
+    still does."""
+
+    def __init__(self, name: str, plan: AgentPlan) -> None:
+        self.alive = True
+        self._harness: HarnessLink | None = None
+        self._loop = _Loop(lambda: self._serve(name, plan))
+
+    async def _serve(self, name: str, plan: AgentPlan) -> None:
+        self._harness = HarnessLink(plan, name)
+        while (manager := await _reach(plan.manager)) is not None:
+            await _work(plan, name, self._harness, *manager)
+
+    def end(self) -> None:
+        self.alive = False
+        if self._harness is not None:
+            self._harness._connection._socket.shutdown(socket.SHUT_RDWR)
+        self._loop.end()
+
+
+class ThreadsForProcesses:
+    """What `SchemeDeployment` asks of `SparkProcesses`."""
+
+    def __init__(self, folder: Path, workers: int, restart_after: float) -> None:
+        self.options = EmbeddedOptions(workers=workers)
+        self.scratch = folder
+        self._restart_after = restart_after
+        self._names = [f"node-{i}" for i in range(workers)]
+        self._nodes: dict[str, _Node] = {}
+        self._manager: _Loop | None = None
+        self._closing = threading.Event()
+
+    def start_driver(self, name: str, module: str, args: Sequence[str]) -> _Driver:
+        plan: DriverPlan = pickle.loads(Path(args[0]).read_bytes())
+        host = ManagerHost(plan)
+        places: list[Any] = []
+        listening = threading.Event()
+
+        async def manage() -> None:
+            places.append(await host.listen())
+            listening.set()
+            await host.serve(plan.agents.harness)
+
+        self._manager = _Loop(manage)
+        assert listening.wait(5)
+        self._plan: AgentPlan = replace(plan.agents, manager=places[0])
+        for node in self._names:
+            self._start(node)
+        return _Driver()
+
+    def _start(self, name: str) -> None:
+        self._nodes[name] = _Node(name, self._plan)
+
+    def nodes(self) -> Mapping[str, _Node]:
+        return self._nodes
+
+    def kill_node(self, name: str) -> KillProof:
+        node, when = self._nodes[name], time.monotonic_ns()
+        if not node.alive:
+            return KillProof(name, (), when, when, gone=True)
+        node.end()
+        threading.Thread(target=self._restart, args=(name,), daemon=True).start()
+        return KillProof(name, (Killed(0, "thread", name),), when, time.monotonic_ns(), gone=True)
+
+    def _restart(self, name: str) -> None:
+        if not self._closing.wait(self._restart_after):
+            self._start(name)
+
+    def close(self) -> None:
+        self._closing.set()
+        for node in self._nodes.values():
+            if node.alive:
+                node.end()
+        if self._manager is not None:
+            self._manager.end()
+
+
+class ThreadsCluster:
+    """As `EmbeddedCluster`, without its processes."""
+
+    name = "embedded"
+    virtual_time = False
+
+    def __init__(self, workers: int = 3, restart_after: float = 0.3) -> None:
+        self._workers, self._restart_after = workers, restart_after
+        self.nodes = tuple(f"node-{i}" for i in range(workers))
+
+    def check(self, scenario: Scenario) -> None:
+        pass
+
+    def describe(self) -> Mapping[str, object]:
+        return {"cluster": self.name}
+
+    @contextmanager
+    def deploy(self, run: Run) -> Iterator[SchemeDeployment]:
+        assert run.folder is not None
+        processes = ThreadsForProcesses(run.folder, self._workers, self._restart_after)
+        try:
+            with deploy_scheme(run, processes) as deployment:  # type: ignore[arg-type]
+                yield deployment
+        finally:
+            processes.close()
