@@ -12,7 +12,7 @@ from pathlib import Path
 from ..addresses import Address, Moment
 from ..errors import OwnFailure, StreamproofError
 from ..recording.records import Record
-from ..slices.machine import Slice, SliceSpec
+from ..slices.machine import Slice, SliceSpec, wrapped
 from ..slices.operator import OperatorSlice
 from ..stores import FileStore
 from ..wire import VERSION, BlockingConnection, Greeting, Place, decoded, frame, read_frame
@@ -100,7 +100,7 @@ async def _work(
     specs = {spec.slice_id: spec for spec in plan.specs}
 
     def make(slice_id: str) -> Slice:
-        return OperatorSlice(specs[slice_id])
+        return wrapped(OperatorSlice(specs[slice_id]))
 
     def ready(slice_id: str, incarnation: int) -> None:
         writer.write(frame(Ready(slice_id, incarnation)))

@@ -18,7 +18,7 @@ from ..recording.history import Bite, Drained
 from ..recording.records import InStep, Kept, Record
 from ..schedule import Fault
 from ..slices.components import Standby
-from ..slices.machine import Slice
+from ..slices.machine import Slice, wrapped
 from ..slices.sink import SinkSlice
 from ..slices.source import SourceSlice
 from ..stores import MemoryStore
@@ -253,9 +253,9 @@ class SchemeDeployment:
     def _make_end(self, slice_id: str) -> Slice:
         spec = self._specs[slice_id]
         if spec.role is Role.SINK:
-            return SinkSlice(spec)
+            return wrapped(SinkSlice(spec))
         workload = self._run.scenario.workload
-        return SourceSlice(spec, iter(workload.batches(slice_id)), workload.interval)
+        return wrapped(SourceSlice(spec, iter(workload.batches(slice_id)), workload.interval))
 
     # Faults
 
