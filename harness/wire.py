@@ -106,17 +106,23 @@ class BlockingConnection:
 
     def receive(self) -> bytes | None:
         """The next frame's body; None when the other side has ended."""
-        head = self._exactly(_HEAD.size)
-        return None if head is None else self._exactly(_HEAD.unpack(head)[0])
-
-    def _exactly(self, size: int) -> bytes | None:
-        parts = bytearray()
-        while len(parts) < size:
-            part = self._socket.recv(size - len(parts))
-            if not part:
-                return None
-            parts += part
-        return bytes(parts)
+        return receive_frame(self._socket)
 
     def close(self) -> None:
         self._socket.close()
+
+
+def receive_frame(connection: socket.socket) -> bytes | None:
+    """Wait for the next frame's body; None when the other side has ended."""
+    head = _exactly(connection, _HEAD.size)
+    return None if head is None else _exactly(connection, _HEAD.unpack(head)[0])
+
+
+def _exactly(connection: socket.socket, size: int) -> bytes | None:
+    parts = bytearray()
+    while len(parts) < size:
+        part = connection.recv(size - len(parts))
+        if not part:
+            return None
+        parts += part
+    return bytes(parts)

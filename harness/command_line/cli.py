@@ -207,11 +207,34 @@ def explore(
         ),
     ] = None,
     schedules: Annotated[
-        int | None, typer.Option(min=1, help="Schedules to try; 1000 unless told otherwise.", show_default=False)
+        int | None,
+        typer.Option(
+            min=1,
+            help="Schedules to try, the same ones and in the same order for the same seed, whatever tries them; "
+            "1000 unless told otherwise.",
+            show_default=False,
+        ),
     ] = None,
-    seconds: Annotated[float | None, typer.Option(help="Seconds to search instead.", show_default=False)] = None,
-    seed: Annotated[int, typer.Option(help="What schedules are drawn from.")] = SEED,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; by default one a core.")] = None,
+    seconds: Annotated[
+        float | None,
+        typer.Option(
+            help="Seconds to search; with --schedules, whichever is over first. Shrinking comes after.",
+            show_default=False,
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="What schedules are drawn from; another seed, other schedules.")] = SEED,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Processes; by default one a core.", show_default=False)
+    ] = None,
+    spark_master: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Search on the cores of a Spark cluster instead: spark://HOST:PORT, local[2], ... Its machines need "
+            "streamproof; what the scenario needs of your own code is sent along.",
+            show_default=False,
+        ),
+    ] = None,
     pairs: Annotated[
         bool, typer.Option("--pairs", help="Also every pair of crashes, for at most 30 events; all, without a budget.")
     ] = False,
@@ -227,7 +250,11 @@ def explore(
     ] = None,
     as_json: Json = False,
 ) -> int:
-    """Search the simulator for crashes that break a scenario's claims, and shrink what is found."""
+    """Search the simulator for crashes that break a scenario's claims, and shrink what is found.
+
+    For every pull request, a search that is the same each time: --schedules 1000. For the night, one that is long, and
+    another each night: --seconds 28800 --seed $(date +%Y%m%d). Ctrl-C ends it, and prints and keeps what it has found.
+    """
     from ..exploration.search import Budget
     from .exploring import (
         MUTANTS_ON,
@@ -249,6 +276,8 @@ def explore(
     if mutants:
         if pairs or output is not None:
             raise typer.BadParameter("--mutants goes with neither --pairs nor --output")
+        if spark_master is not None:
+            raise typer.BadParameter("--mutants are searched on this machine: leave out --spark-master")
         names = list(registry.mutants)
         tried = list(
             explore_mutants(names, name or MUTANTS_ON, registry, budget, seed=seed, jobs=jobs or 1, events=events)
@@ -262,9 +291,21 @@ def explore(
         return ExitStatus.HOLDS if len(tried) == len(names) else INTERRUPTED
     if name is None:
         raise typer.BadParameter("name a scenario, or use --mutants")
+    if spark_master is not None and jobs is not None:
+        raise typer.BadParameter("a Spark cluster has the cores that it has: --spark-master goes without --jobs")
     named = with_events(registry.scenario(name), events)
     with SearchLine(sys.stderr, budget) as line:
-        found = explore_scenario(named, registry, budget, seed=seed, jobs=cores, pairs=pairs, output=output, line=line)
+        found = explore_scenario(
+            named,
+            registry,
+            budget,
+            seed=seed,
+            jobs=cores,
+            pairs=pairs,
+            output=output,
+            line=line,
+            master=spark_master,
+        )
     if as_json:
         _write_json(search_document(found))
     else:

@@ -19,7 +19,7 @@ from ..errors import ExitStatus, UserMistake
 from ..exploration.bench import Bench
 from ..exploration.counterexample import Counterexample, Replayed, counterexample, save
 from ..exploration.plans import EveryPair, EverySingle, Plan, RandomSchedules
-from ..exploration.search import Budget, Findings, Violation, search
+from ..exploration.search import Budget, Findings, Pairs, Violation, search
 from ..exploration.shrinking import Shrunk, shrink
 from ..judging.verdicts import Status
 from ..registry import MUTANT, Mutant, Named, Registry
@@ -61,7 +61,8 @@ class Explored:
             return ExitStatus.VIOLATED
         if self.findings.interrupted:
             return None
-        if self.findings.essential or not statuses[Status.HOLDS]:
+        cut = self.findings.lost or self.findings.cut_short
+        if self.findings.essential or cut or not statuses[Status.HOLDS]:
             return ExitStatus.UNKNOWN
         return ExitStatus.HOLDS
 
@@ -76,12 +77,14 @@ def explore(
     pairs: bool,
     output: Path | None,
     line: SearchLine,
+    master: str | None = None,
 ) -> Explored:
     """Search, shrink the first violation of each kind, and save it. Ctrl-C ends what is being done, and no more."""
     if output is not None and not output.parent.is_dir():
         raise UserMistake(f"a counterexample cannot be kept at {output}: {output.parent} is no folder")
     bench = Bench(named.scenario, registry, seed=seed)
-    findings = search(bench, _plans(budget, seed, pairs), budget, jobs=jobs, origin=named.origin, show=line.show)
+    plans = _plans(budget, seed, pairs)
+    findings = search(bench, plans, budget, jobs=jobs, master=master, origin=named.origin, show=line.show)
     kept: list[Kept] = []
     for violation in findings.first_of_each_kind():
         line.say(f"shrinking schedule {violation.number:,}: {violation.kind.anomaly}")
@@ -257,8 +260,9 @@ def end_of_search(explored: Explored) -> Iterator[Text]:
     yield Text()
     rate = findings.tried / findings.seconds if findings.seconds else 0
     ended = ", interrupted" if findings.interrupted else ", all there are" if findings.exhausted else ""
-    cores = f"{findings.jobs} {'jobs' if findings.jobs > 1 else 'job'}"
-    yield _row("schedules", f"{findings.tried:,}{ended}, in {findings.seconds:.1f} s on {cores} ({rate:,.0f}/s)")
+    where = f"{_count(findings.jobs, 'core')} of {findings.master}" if findings.master else _count(findings.jobs, "job")
+    yield _row("schedules", f"{findings.tried:,}{ended}, in {findings.seconds:.1f} s on {where} ({rate:,.0f}/s)")
+    yield from _losses(findings)
     yield _row("claims", ", ".join(map(str, explored.bench.claims)))
     yield _row("verdicts", ", ".join(f"{findings.statuses[status]:,} {status}" for status in Status))
     for kind, count in findings.kinds.most_common():
@@ -271,12 +275,31 @@ def end_of_search(explored: Explored) -> Iterator[Text]:
     yield _row(
         "struck", f"{findings.covered:,} of the {len(findings.addresses):,} addresses of a run without failures{beyond}"
     )
+    if findings.pairs is not None:
+        yield _row("pairs", _pairs(findings.pairs))
     if findings.bound is not None:
         yield _row(
             "bound",
             f"none of {findings.random_held:,} random schedules whose faults bit violates: at most "
             f"{percent(findings.bound)} of such schedules do, with 95 % confidence",
         )
+
+
+def _losses(findings: Findings) -> Iterator[Text]:
+    """What a cluster has cost the search."""
+    if findings.losses:
+        why = ", ".join(f"{count:,} × {why}" for why, count in findings.losses.most_common())
+        lost = f"{_count(findings.lost, 'schedule')} lost with a worker" if findings.lost else "tried again, all of it"
+        yield _row("lost", f"{lost} ({why})", "yellow" if findings.lost else "")
+    if findings.cut_short:
+        yield _row("cut short", findings.cut_short, "yellow")
+
+
+def _pairs(pairs: Pairs) -> str:
+    if pairs.exact:
+        return f"all {pairs.tried:,} that leave different worlds behind"
+    exist = "" if pairs.exist is None else f" of about {pairs.exist:,}"
+    return f"{pairs.tried:,}{exist}, all that begin at {pairs.through:,} of {pairs.firsts:,} addresses among them"
 
 
 def percent(share: float) -> str:
@@ -330,6 +353,9 @@ def search_document(explored: Explored) -> dict[str, Any]:
         "interrupted": findings.interrupted,
         "seconds": round(findings.seconds, 3),
         "jobs": findings.jobs,
+        "spark_master": findings.master or None,
+        "lost": {"schedules": findings.lost, "workers": dict(findings.losses.most_common())},
+        "cut_short": findings.cut_short or None,
         "verdicts": {str(status): findings.statuses[status] for status in Status},
         "violated": [
             {"guarantee": kind.guarantee, "anomaly": kind.anomaly, "schedules": count}
@@ -337,6 +363,9 @@ def search_document(explored: Explored) -> dict[str, Any]:
         ],
         "unknown": dict(findings.reasons.most_common()),
         "addresses": {"exist": len(findings.addresses), "struck": findings.covered, "beyond": findings.beyond},
+        "pairs": None
+        if findings.pairs is None
+        else {"tried": findings.pairs.tried, "exist": findings.pairs.exist, "exact": findings.pairs.exact},
         "random": {
             "held": findings.random_held,
             "violated": findings.random_violated,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import site
 import sys
+import sysconfig
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -59,17 +62,34 @@ def write_plan(path: Path, plan: object, what: str) -> Path:
     Code goes by reference where the driver can import it, and along with the plan where only this process has it: a
     test module, a notebook, a script.
     """
-    here_only = _modules_only_here()
-    for module in here_only:
+    return write_private(path, pickled(plan, what, _modules_only_here()))
+
+
+def pickled(plan: object, what: str, by_value: Sequence[ModuleType]) -> bytes:
+    """A plan, with the code in it that comes from these modules. Raises InvalidOperator when it cannot be pickled."""
+    for module in by_value:
         cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
     try:
         body: bytes = cloudpickle.dumps(plan)  # type: ignore[no-untyped-call]
     except Exception as error:
         raise InvalidOperator(f"{what} cannot be sent to Spark: {type(error).__name__}: {error}") from error
     finally:
-        for module in here_only:
+        for module in by_value:
             cloudpickle.unregister_pickle_by_value(module)  # type: ignore[no-untyped-call]
-    return write_private(path, body)
+    return body
+
+
+def modules_of_the_user() -> list[ModuleType]:
+    """The modules of this process that no package has installed: other machines do not have them."""
+    installed = {os.path.realpath(path) for path in (*sysconfig.get_paths().values(), *site.getsitepackages())}
+    ours = __name__.partition(".")[0]
+    return [
+        module
+        for name, module in list(sys.modules.items())
+        if (file := getattr(module, "__file__", None))
+        and name.partition(".")[0] != ours
+        and not any(os.path.realpath(file).startswith(folder + os.sep) for folder in installed)
+    ]
 
 
 def _modules_only_here() -> list[ModuleType]:

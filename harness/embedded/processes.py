@@ -34,7 +34,7 @@ MASTER = "master"
 LOOPBACK = "127.0.0.1"
 
 # What starts fastest: no optimizing compiler, no collector threads, no files in /tmp/hsperfdata.
-_QUICK_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xshare:auto")
+QUICK_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xshare:auto")
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ class SparkProcesses:
         self.scratch = self.folder / "scratch"
         self._java = find_java()
         self._spark = find_spark()
-        self._jvm_options = (*_QUICK_JVM, *archive_options(self._java, self._spark))
+        self._jvm_options = (*QUICK_JVM, *archive_options(self._java, self._spark))
         self._labels = Labels(run_id, reaping.this_process(), self.scratch)
         self._nodes: dict[str, _Node] = {}
         self._master_address: tuple[str, int] | None = None

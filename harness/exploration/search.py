@@ -1,42 +1,41 @@
 """Tries schedules within a budget, on as many cores as wanted, and keeps counts and the schedules that violate a claim.
 
 Pieces of plans are tried in one order, whoever tries them, and counted in that order: what is found within a number of
-schedules does not depend on the number of processes.
+schedules does not depend on who tries them, the processes of this machine or a Spark cluster.
 """
 
 from __future__ import annotations
 
-import gc
-import os
-import signal
-import threading
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import Final
 
-from ..errors import InvalidScenario, ProcessDied
+from ..errors import InvalidScenario
 from ..judging.verdicts import Status
-from ..registry import Registry
-from ..scenario import Scenario
-from ..simulated.world import SimulationOptions
-from .bench import Bench, Kind, Outcome, Trial, resized
-from .plans import Plan
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
-    from multiprocessing.synchronize import Event as Flag
+from .bench import Bench, Kind, Trial
+from .on_cores import alone, together
+from .pieces import (
+    Again,
+    CutShort,
+    Lost,
+    Piece,
+    Progress,
+    Source,
+    Through,
+    Tried,
+    in_turn,
+    is_past,
+    left_alone_by_the_collector,
+)
+from .plans import EveryPair, Plan
 
 CONFIDENCE: Final = 0.95
 KEPT: Final = 10
 """Violating schedules that are kept of each kind; the others are counted."""
-_PIECES: Final = 8
-"""Pieces in a chunk of work."""
-_COLLECT_AFTER: Final = 20_000
-"""Events fed until what the runs have left in memory is collected."""
 
 
 @dataclass(frozen=True)
@@ -63,12 +62,41 @@ class Violation:
 
 
 @dataclass
+class Pairs:
+    """How many of all pairs of crashes were tried: those that leave different worlds behind (see `EveryPair`)."""
+
+    firsts: int
+    """Addresses at which the first of the two can strike."""
+    through: int = 0
+    """Of these, the ones of which all pairs were tried."""
+    tried: int = 0
+    of_those_through: int = 0
+    """Pairs that begin at one of them."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether all there are were tried. What is passed once the first has struck, nobody knows before."""
+        return self.through == self.firsts
+
+    @property
+    def exist(self) -> int | None:
+        """How many there are; as long as that is not exact, about so many, if anything can be said. The firsts are
+        tried in an order drawn at random."""
+        if not self.through:
+            return None
+        return max(self.tried, round(self.of_those_through * self.firsts / self.through))
+
+
+@dataclass
 class Findings:
     """What a search has come to."""
 
     addresses: frozenset[str]
     """Those of the run without failures."""
     jobs: int
+    """Processes, or cores of a Spark cluster."""
+    master: str = ""
+    """The Spark cluster's; empty: the search was on this machine's cores."""
     tried: int = 0
     statuses: Counter[Status] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
@@ -84,6 +112,14 @@ class Findings:
     interrupted: bool = False
     exhausted: bool = False
     """Whether the plans were tried to their end."""
+    pairs: Pairs | None = None
+    """None: they were not enumerated."""
+    lost: int = 0
+    """Schedules that were not tried, since who was to try them died of it."""
+    losses: Counter[str] = field(default_factory=Counter)
+    """How workers were lost: with schedules, or so that others have tried them."""
+    cut_short: str = ""
+    """Why the search could not go on; empty where it could."""
 
     @property
     def covered(self) -> int:
@@ -111,54 +147,26 @@ class Findings:
             found.setdefault(violation.kind, violation)
         return list(found.values())
 
-    def add(self, trial: Trial, outcome: Outcome) -> None:
+    def add(self, tried: Tried, trial: Callable[[], Trial]) -> Violation | None:
+        """Count one more schedule. What is returned is kept; only then the trial itself is asked for."""
+        outcome = tried.outcome
         self.tried += 1
         self.statuses[outcome.status] += 1
         self.struck.update(outcome.struck)
         match outcome.status:
             case Status.HOLDS:
-                self.random_held += trial.random
+                self.random_held += tried.random
             case Status.UNKNOWN:
                 self.reasons[outcome.reason] += 1
                 self.essential += outcome.essential
             case Status.VIOLATED:
                 assert outcome.kind is not None
-                self.random_violated += trial.random
+                self.random_violated += tried.random
                 self.kinds[outcome.kind] += 1
                 if self.kinds[outcome.kind] <= KEPT:
-                    self.violations.append(Violation(self.tried, trial, outcome.kind))
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where a process gets the scenario from: by the name that the registry knows, or else from its pickle."""
-
-    origin: str | None
-    body: bytes | None
-    events: int
-    batch: int
-
-    @classmethod
-    def of(cls, scenario: Scenario, origin: str | None) -> Source:
-        workload = scenario.workload
-        return cls(origin, None if origin is not None else _pickled(scenario), workload.events, workload.batch)
-
-    def scenario(self, registry: Registry) -> Scenario:
-        if self.origin is not None:
-            found = registry.scenario(self.origin).scenario
-        else:
-            from pyspark import cloudpickle
-
-            assert self.body is not None
-            found = cloudpickle.loads(self.body)
-        return resized(found, self.events, self.batch)
-
-
-def _pickled(scenario: Scenario) -> bytes:
-    from pyspark import cloudpickle
-
-    body: bytes = cloudpickle.dumps(scenario)  # type: ignore[no-untyped-call]
-    return body
+                    self.violations.append(Violation(self.tried, trial(), outcome.kind))
+                    return self.violations[-1]
+        return None
 
 
 def search(
@@ -167,6 +175,7 @@ def search(
     budget: Budget,
     *,
     jobs: int = 1,
+    master: str | None = None,
     origin: str | None = None,
     until: Callable[[Violation], bool] = lambda violation: False,
     show: Callable[[Findings], None] = lambda findings: None,
@@ -174,183 +183,77 @@ def search(
     """Try the plans, a piece of each in turn, until the budget is spent, they are through, or `until` has what it
     wants.
 
-    `origin` is the scenario's name in the registry, where it has one. Ctrl-C ends the search; what was found until then
-    is returned. Raises InvalidOperator when the user's code fails under a schedule.
+    With a Spark `master` it is the cores of that cluster that try them; what dies of a schedule there costs that part
+    and not the search. `origin` is the scenario's name in the registry, where it has one. Ctrl-C ends the search; what
+    was found until then is returned.
+
+    Raises InvalidOperator when the user's code fails under a schedule; with a master, MissingTool or UserMistake where
+    it cannot be reached.
     """
-    findings = Findings(frozenset(str(reached.address) for reached in bench.calm), jobs)
+    findings = Findings(frozenset(str(reached.address) for reached in bench.calm), jobs, master or "")
+    findings.pairs = next((Pairs(len(list(p.pieces(bench)))) for p in plans if isinstance(p, EveryPair)), None)
     began = time.monotonic()
-    deadline = None if budget.seconds is None else began + budget.seconds
-    pieces = _in_turn([plan.pieces(bench) for plan in plans])
-    results: Iterator[tuple[Trial, Outcome]]
-    if jobs == 1:
-        results = _alone(bench, plans, pieces, deadline)
-    else:
-        results = _together(bench, plans, pieces, jobs, Source.of(bench.scenario, origin), deadline)
     try:
-        with _left_alone_by_the_collector():
-            for trial, outcome in results:
-                known = len(findings.violations)
-                findings.add(trial, outcome)
-                findings.seconds = time.monotonic() - began
-                show(findings)
-                if any(until(violation) for violation in findings.violations[known:]):
-                    break
-                if findings.tried == budget.schedules:
-                    break
-            else:
-                findings.exhausted = not _is_past(deadline)
+        with _workers(bench, plans, findings, origin) as work, left_alone_by_the_collector():
+            began = time.monotonic()
+            deadline = None if budget.seconds is None else began + budget.seconds
+            results = work(in_turn([plan.pieces(bench) for plan in plans]), deadline)
+            with closing(results):
+                for violation in _counted(findings, results, bench, plans):
+                    findings.seconds = time.monotonic() - began
+                    show(findings)
+                    if (violation is not None and until(violation)) or findings.tried == budget.schedules:
+                        break
+                else:
+                    findings.exhausted = not is_past(deadline) and not findings.cut_short
     except KeyboardInterrupt:
         findings.interrupted = True
-    finally:
-        results.close()  # type: ignore[attr-defined]
     findings.seconds = time.monotonic() - began
     return findings
 
 
-def _is_past(deadline: float | None) -> bool:
-    return deadline is not None and time.monotonic() >= deadline
-
-
-_Piece = tuple[int, int]
-"""Which plan, and which of its pieces."""
-
-
-def _in_turn(plans: Sequence[Iterator[int]]) -> Iterator[_Piece]:
-    waiting = deque(enumerate(plans))
-    while waiting:
-        number, plan = waiting.popleft()
-        piece = next(plan, None)
-        if piece is not None:
-            yield number, piece
-            waiting.append((number, plan))
-
-
-def _alone(
-    bench: Bench, plans: Sequence[Plan], pieces: Iterator[_Piece], deadline: float | None
-) -> Iterator[tuple[Trial, Outcome]]:
-    for plan, piece in pieces:
-        for trial, outcome in _tried(bench, plans[plan], piece):
-            yield trial, outcome
-            if _is_past(deadline):
-                return
-
-
-def _tried(bench: Bench, plan: Plan, piece: int) -> Iterator[tuple[Trial, Outcome]]:
-    """The trials of one piece, with the memory kept small."""
-    for trial in plan.trials(bench, piece):
-        yield trial, bench.attempt(trial)
-        if bench.fed > _COLLECT_AFTER:
-            bench.fed = 0
-            gc.collect()
+_Work = Callable[[Iterator[Piece], float | None], Generator[Progress, None, None]]
+"""Try the pieces until a time on the monotonic clock, and say in their order what came of them."""
 
 
 @contextmanager
-def _left_alone_by_the_collector() -> Iterator[None]:
-    """A run makes many objects and few cycles, so that collecting between runs is enough."""
-    was = gc.isenabled()
-    gc.disable()
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
-        if was:
-            gc.enable()
+def _workers(bench: Bench, plans: Sequence[Plan], findings: Findings, origin: str | None) -> Iterator[_Work]:
+    """Who carries the search out; findings say who is wanted."""
+    if findings.master:
+        # Not above: a search on this machine has no need of it.
+        from .on_spark import SparkWorkers
+
+        with SparkWorkers(findings.master, bench, plans) as workers:
+            findings.jobs = workers.cores
+            yield workers.spread
+    elif findings.jobs == 1:
+        yield partial(alone, bench, plans)
+    else:
+        yield partial(together, bench, plans, jobs=findings.jobs, source=Source.of(bench.scenario, origin))
 
 
-# On several cores
-
-
-def _together(
-    bench: Bench,
-    plans: Sequence[Plan],
-    pieces: Iterator[_Piece],
-    jobs: int,
-    source: Source,
-    deadline: float | None,
-) -> Iterator[tuple[Trial, Outcome]]:
-    # Not above: a search on one core, or a replay, has no need of it.
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
-    from concurrent.futures.process import BrokenProcessPool
-
-    context = multiprocessing.get_context("spawn")
-    stop = context.Event()
-    given = (source, tuple(plans), bench.seed, bench.cluster.options, stop, deadline)
-    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=given)
-    try:
-        running: deque[Future[list[tuple[Trial, Outcome]]]] = deque()
-        while True:
-            while len(running) < 3 * jobs and not _is_past(deadline) and (chunk := tuple(islice(pieces, _PIECES))):
-                with _interrupts_held():
-                    running.append(pool.submit(_work, chunk))
-            if not running:
-                return
-            yield from running.popleft().result()
-    except BrokenProcessPool as error:
-        raise ProcessDied(f"a process of the search ended by itself: {error}") from error
-    finally:
-        stop.set()
-        pool.shutdown(cancel_futures=True)
-
-
-@contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Processes that are started in here never hear of Ctrl-C, which is for the one that started them."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@dataclass
-class _Worker:
-    bench: Bench
-    plans: tuple[Plan, ...]
-    stop: Flag
-    deadline: float | None
-
-    @property
-    def stopped(self) -> bool:
-        return self.stop.is_set() or _is_past(self.deadline)
-
-
-_worker: _Worker | None = None
-"""That of this process, where it is one."""
-
-
-def _begin(
-    source: Source, plans: tuple[Plan, ...], seed: int, options: SimulationOptions, stop: Flag, deadline: float | None
-) -> None:
-    global _worker
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    registry = Registry()
-    bench = Bench(source.scenario(registry), registry, seed=seed, options=options)
-    _worker = _Worker(bench, plans, stop, deadline)
-    gc.disable()
-    gc.collect()
-    gc.freeze()
-
-
-def _end_with_parent() -> None:
-    """A search that was killed leaves nobody behind."""
-    from multiprocessing import parent_process
-
-    parent: Any = parent_process()
-    parent.join()
-    os._exit(1)
-
-
-def _work(chunk: tuple[_Piece, ...]) -> list[tuple[Trial, Outcome]]:
-    worker = _worker
-    assert worker is not None
-    done: list[tuple[Trial, Outcome]] = []
-    if worker.stopped:
-        return done
-    for plan, piece in chunk:
-        for tried in _tried(worker.bench, worker.plans[plan], piece):
-            done.append(tried)
-            if worker.stopped:
-                return done
-    return done
+def _counted(
+    findings: Findings, results: Iterator[Progress], bench: Bench, plans: Sequence[Plan]
+) -> Iterator[Violation | None]:
+    """For each schedule that was tried, the violation that is kept of it."""
+    begun = 0
+    """Of the piece in work, how many pairs."""
+    for progress in results:
+        match progress:
+            case Tried(piece=(plan, _)):
+                if findings.pairs is not None and isinstance(plans[plan], EveryPair):
+                    findings.pairs.tried += 1
+                    begun += 1
+                yield findings.add(progress, partial(progress.trial, bench, plans))
+            case Through(piece=(plan, _)):
+                if findings.pairs is not None and isinstance(plans[plan], EveryPair):
+                    findings.pairs.through += 1
+                    findings.pairs.of_those_through += begun
+                    begun = 0
+            case Lost(piece=(plan, number), why=why):
+                findings.lost += sum(1 for _ in plans[plan].trials(bench, number))
+                findings.losses[why] += 1
+            case Again(why=why):
+                findings.losses[why] += 1
+            case CutShort(why=why):
+                findings.cut_short = why

@@ -91,6 +91,36 @@ def test_every_pair_of_a_short_input_is_tried(ask: Ask) -> None:
     assert document["schedules"] > 300
     assert document["verdicts"]["VIOLATED"] == 0
     assert document["addresses"]["struck"] == document["addresses"]["exist"]
+    pairs = document["pairs"]
+    assert pairs == {"tried": pairs["exist"], "exist": pairs["exist"], "exact": True}
+    assert pairs["tried"] == document["schedules"] - document["addresses"]["exist"]
+
+
+def test_pairs_are_counted_out_of_those_that_exist(ask: Ask) -> None:
+    assert "\n  pairs      " not in ask("explore", SOUND, "--schedules", 5, "--events", 4, "--jobs", 1).out
+    some = ask("explore", SOUND, "--pairs", "--schedules", 300, "--events", 4, "--jobs", 1)
+    found = re.search(r"\n  pairs      (\d+) of about ([\d,]+), all that begin at (\d+) of (\d+) addresses", some.out)
+    assert found is not None, some.out
+    tried, exist, through, firsts = (int(number.replace(",", "")) for number in found.groups())
+    assert 0 < tried < 300 < exist
+    assert 0 < through < firsts
+    every = ask("explore", SOUND, "--pairs", "--events", 1, "--jobs", 1)
+    assert re.search(r"\n  pairs      all [\d,]+ that leave different worlds behind\n", every.out)
+
+
+def test_the_help_says_how_a_short_and_a_long_search_are_asked_for(ask: Ask) -> None:
+    told = " ".join(ask("explore", "--help").out.split())
+    assert "For every pull request, a search that is the same each time: --schedules 1000." in told
+    assert "For the night" in told
+    assert "with --schedules, whichever is over first" in re.sub(r"[│ ]+", " ", told)
+
+
+def test_whichever_budget_is_over_first_ends_the_search(ask: Ask) -> None:
+    few = ask("explore", SOUND, "--schedules", 5, "--seconds", 60, "--events", 4, "--jobs", 1, "--json").document
+    assert (few["schedules"], few["exhausted"]) == (5, False)
+    assert few["seconds"] < 60
+    short = ask("explore", SOUND, "--schedules", 10**7, "--seconds", 0.3, "--events", 4, "--jobs", 1, "--json").document
+    assert 0 < short["schedules"] < 10**7
 
 
 def test_the_table_of_mutants(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +133,7 @@ def test_the_table_of_mutants(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None
     assert answer.status == 0
     head, *rows = answer.out.splitlines()
     assert head.split() == ["mutant", "must", "show", "found", "schedules", "faults", "events", "breaks"]
-    assert rows[0].split()[:4] == [names[0], "lost-input", "yes", "2"]
+    assert rows[0].split()[:3] == [names[0], "lost-input", "yes"]
     assert rows[-1] == "  2 mutants, 2 found"
     alive = ask("explore", "--mutants", "--events", 1, "--schedules", 1, "--json", "--seed", 3)
     found = [mutant["found"] for mutant in alive.document["mutants"]]
@@ -131,6 +161,8 @@ def test_a_mutant_that_lives_ends_in_1(ask: Ask, monkeypatch: pytest.MonkeyPatch
         (["explore", SOUND, "--output", "nowhere/it.json"], "nowhere is no folder"),
         (["explore", "query.word-count"], "the simulator runs schemes"),
         (["explore", "--mutants", "--pairs"], "--mutants goes with neither"),
+        (["explore", "--mutants", "--spark-master", "local"], "leave out --spark-master"),
+        (["explore", SOUND, "--spark-master", "local", "--jobs", "2"], "goes without --jobs"),
         (["replay", "none.json"], "none.json cannot be read"),
     ],
 )

@@ -1,0 +1,136 @@
+"""A search in this process, and in several of this machine."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from ..errors import ProcessDied
+from ..registry import Registry
+from ..simulated.world import SimulationOptions
+from .bench import Bench
+from .pieces import Piece, Progress, Source, Through, Tried, is_past, work_through
+from .plans import Plan
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+    from multiprocessing.synchronize import Event as Flag
+
+_PIECES: Final = 8
+"""Pieces in a chunk of work."""
+
+
+def alone(
+    bench: Bench, plans: Sequence[Plan], pieces: Iterator[Piece], deadline: float | None
+) -> Generator[Progress, None, None]:
+    """A search in this process."""
+    for piece in pieces:
+        for progress in work_through(bench, plans, piece):
+            yield progress
+            if is_past(deadline):
+                return
+
+
+def together(
+    bench: Bench,
+    plans: Sequence[Plan],
+    pieces: Iterator[Piece],
+    deadline: float | None,
+    *,
+    jobs: int,
+    source: Source,
+) -> Generator[Progress, None, None]:
+    """A search in several processes of this machine. Raises ProcessDied when one of them ends by itself."""
+    # Not above: a search on one core, or a replay, has no need of it.
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+
+    context = multiprocessing.get_context("spawn")
+    stop = context.Event()
+    given = (source, tuple(plans), bench.seed, bench.cluster.options, stop, deadline)
+    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=given)
+    try:
+        running: deque[Future[list[Tried | Through]]] = deque()
+        while True:
+            while len(running) < 3 * jobs and not is_past(deadline) and (chunk := tuple(islice(pieces, _PIECES))):
+                with _interrupts_held():
+                    running.append(pool.submit(_work, chunk))
+            if not running:
+                return
+            yield from running.popleft().result()
+    except BrokenProcessPool as error:
+        raise ProcessDied(f"a process of the search ended by itself: {error}") from error
+    finally:
+        stop.set()
+        pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Processes that are started in here never hear of Ctrl-C, which is for the one that started them."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@dataclass
+class _Worker:
+    bench: Bench
+    plans: tuple[Plan, ...]
+    stop: Flag
+    deadline: float | None
+
+    @property
+    def stopped(self) -> bool:
+        return self.stop.is_set() or is_past(self.deadline)
+
+
+_worker: _Worker | None = None
+"""That of this process, where it is one."""
+
+
+def _begin(
+    source: Source, plans: tuple[Plan, ...], seed: int, options: SimulationOptions, stop: Flag, deadline: float | None
+) -> None:
+    global _worker
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    registry = Registry()
+    bench = Bench(source.scenario(registry), registry, seed=seed, options=options)
+    _worker = _Worker(bench, plans, stop, deadline)
+    gc.disable()
+    gc.collect()
+    gc.freeze()
+
+
+def _end_with_parent() -> None:
+    """A search that was killed leaves nobody behind."""
+    from multiprocessing import parent_process
+
+    parent: Any = parent_process()
+    parent.join()
+    os._exit(1)
+
+
+def _work(chunk: tuple[Piece, ...]) -> list[Tried | Through]:
+    worker = _worker
+    assert worker is not None
+    done: list[Tried | Through] = []
+    if worker.stopped:
+        return done
+    for piece in chunk:
+        for progress in work_through(worker.bench, worker.plans, piece):
+            done.append(progress)
+            if worker.stopped:
+                return done
+    return done

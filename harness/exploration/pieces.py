@@ -1,0 +1,145 @@
+"""What a search is made of, wherever it is carried out: pieces of plans, and what came of each trial of a piece.
+
+A trial is worked out again from its piece where it is wanted, so that who tried it need not send it.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from ..registry import Registry
+from ..scenario import Scenario
+from .bench import Bench, Outcome, Trial, resized
+from .plans import Plan
+
+Piece = tuple[int, int]
+"""Which plan, and which of its pieces."""
+_COLLECT_AFTER: Final = 20_000
+"""Events fed until what the runs have left in memory is collected."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """One trial was run and judged. Those of a piece come one after the other."""
+
+    piece: Piece
+    place: int
+    """Of the trial in its piece."""
+    random: bool
+    outcome: Outcome
+
+    def trial(self, bench: Bench, plans: Sequence[Plan]) -> Trial:
+        plan, number = self.piece
+        return next(islice(plans[plan].trials(bench, number), self.place, None))
+
+
+@dataclass(frozen=True)
+class Through:
+    """All trials of a piece have been tried."""
+
+    piece: Piece
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A piece that nobody tries any more."""
+
+    piece: Piece
+    why: str
+
+
+@dataclass(frozen=True)
+class Again:
+    """Pieces were given to another worker, since the first one was lost."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class CutShort:
+    """The search cannot go on."""
+
+    why: str
+
+
+Progress = Tried | Through | Lost | Again | CutShort
+
+
+def in_turn(plans: Sequence[Iterator[int]]) -> Iterator[Piece]:
+    """A piece of each plan, and again, until all are through."""
+    waiting = deque(enumerate(plans))
+    while waiting:
+        number, plan = waiting.popleft()
+        piece = next(plan, None)
+        if piece is not None:
+            yield number, piece
+            waiting.append((number, plan))
+
+
+def work_through(bench: Bench, plans: Sequence[Plan], piece: Piece) -> Iterator[Tried | Through]:
+    """Try all trials of a piece, with the memory kept small."""
+    plan, number = piece
+    for place, trial in enumerate(plans[plan].trials(bench, number)):
+        yield Tried(piece, place, trial.random, bench.attempt(trial))
+        if bench.fed > _COLLECT_AFTER:
+            bench.fed = 0
+            gc.collect()
+    yield Through(piece)
+
+
+def is_past(deadline: float | None) -> bool:
+    """Whether the monotonic clock has come to a deadline."""
+    return deadline is not None and time.monotonic() >= deadline
+
+
+@contextmanager
+def left_alone_by_the_collector() -> Iterator[None]:
+    """A run makes many objects and few cycles, so that collecting between runs is enough."""
+    was = gc.isenabled()
+    gc.disable()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        if was:
+            gc.enable()
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a process gets the scenario from: by the name that the registry knows, or else from its pickle."""
+
+    origin: str | None
+    body: bytes | None
+    events: int
+    batch: int
+
+    @classmethod
+    def of(cls, scenario: Scenario, origin: str | None) -> Source:
+        workload = scenario.workload
+        return cls(origin, None if origin is not None else _pickled(scenario), workload.events, workload.batch)
+
+    def scenario(self, registry: Registry) -> Scenario:
+        if self.origin is not None:
+            found = registry.scenario(self.origin).scenario
+        else:
+            from pyspark import cloudpickle
+
+            assert self.body is not None
+            found = cloudpickle.loads(self.body)
+        return resized(found, self.events, self.batch)
+
+
+def _pickled(scenario: Scenario) -> bytes:
+    from pyspark import cloudpickle
+
+    body: bytes = cloudpickle.dumps(scenario)  # type: ignore[no-untyped-call]
+    return body

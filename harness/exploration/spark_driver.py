@@ -1,0 +1,140 @@
+"""The driver of a search on Spark: every part is a job of one task, so that what is lost with a worker is that part.
+Its pieces are tried again, each in a job of its own, and only one that takes its worker with it once more is given up.
+
+Run as `python -m streamproof.harness.exploration.spark_driver TASK SOCKET`: a file that the search wrote, and the
+number of an open socket to it. It ends when the other end of that socket is gone.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark import SparkConf, SparkContext
+
+from ..embedded.protocol import Failed
+from ..embedded.run_server import from_afar
+from ..errors import OwnFailure, StreamproofError
+from ..wire import decoded, frame, receive_frame
+from .spark_protocol import Done, Dropped, FromDriver, Part, Ready, Worked, from_search, from_worker
+from .spark_worker import try_parts
+
+_AT_ONCE: Final = 256
+"""Jobs that can be under way at the same time."""
+_LOST: Final = (
+    "Python worker exited unexpectedly",
+    "ExecutorLostFailure",
+    "Python worker failed to connect back",
+    "java.io.EOFException",
+    "Connection reset",
+)
+"""What shows, in an error of Spark's, that a worker was lost."""
+
+
+class WorkerLost(Exception):
+    """With what it was trying."""
+
+
+class Driver:
+    """Takes parts, and answers each."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._lock = threading.Lock()
+
+    def main(self, task: bytes) -> None:
+        try:
+            context = SparkContext(conf=SparkConf().setAppName("streamproof explore"))
+            shared = context.broadcast(task)
+            cores = context.defaultParallelism
+        except Exception as error:
+            traceback.print_exc()
+            self.tell(Failed("Unsupported", f"Spark does not start: {_reason(str(error))}"))
+            return
+        self.tell(Ready(cores))
+        pool = ThreadPoolExecutor(_AT_ONCE)
+        while (body := receive_frame(self._connection)) is not None:
+            pool.submit(self._see_to, context, shared, decoded(from_search, body))
+        pool.shutdown(wait=False, cancel_futures=True)
+        context.cancelAllJobs()
+        context.stop()
+
+    def _see_to(self, context: SparkContext, shared: Any, part: Part) -> None:
+        began = time.monotonic()
+        try:
+            try:
+                self.tell(_ask(context, shared, part))
+            except WorkerLost as lost:
+                self.tell(Dropped(part.number, str(lost)))
+                self.tell(Done(part.number, list(_one_by_one(context, shared, part, began))))
+        except Exception as error:
+            traceback.print_exc()
+            kind = type(error).__name__ if isinstance(error, StreamproofError) else "OwnFailure"
+            self.tell(Failed(kind, str(error)))
+
+    def tell(self, message: FromDriver) -> None:
+        with self._lock:
+            try:
+                self._connection.sendall(frame(message))
+            except OSError:
+                return  # The search is over: nobody wants to know.
+
+
+def _one_by_one(context: SparkContext, shared: Any, part: Part, began: float) -> Iterator[Worked]:
+    for piece in part.pieces:
+        left = None if part.seconds is None else began + part.seconds - time.monotonic()
+        if left is not None and left <= 0:
+            return
+        try:
+            yield from _ask(context, shared, Part(part.number, (piece,), left)).worked
+        except WorkerLost as lost:
+            yield Worked(piece, [], random=False, through=False, seconds=0.0, lost=str(lost))
+
+
+def _ask(context: SparkContext, shared: Any, part: Part) -> Done:
+    """Have a worker try a part. Raises WorkerLost, the error of the taxonomy that the worker names, or OwnFailure."""
+    try:
+        (answer,) = context.parallelize([part], 1).mapPartitions(partial(try_parts, shared)).collect()
+    except Exception as error:
+        text = str(error)
+        lost = next((sign for sign in _LOST if sign in text), None)
+        if lost is not None:
+            raise WorkerLost(lost) from error
+        raise OwnFailure(f"a part of the search cannot be run on Spark: {_reason(text)}") from error
+    done: Done | Failed = decoded(from_worker, answer)
+    if isinstance(done, Failed):
+        raise from_afar(done)
+    return done
+
+
+def _reason(text: str) -> str:
+    """What was raised in a worker, where Spark's error says it."""
+    raised = re.findall(r"^(?:pyspark\.\S+: )?([A-Za-z_.]*(?:Error|Exception): .+)$", text, re.MULTILINE)
+    return raised[-1] if raised else _first_line(text)
+
+
+def _first_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    said = [line for line in lines if ": " in line and not line.startswith(("at ", "An error occurred"))]
+    return next(iter(said or lines), "it gives no reason")
+
+
+def main(task: str, number: str) -> None:
+    driver = Driver(socket.socket(fileno=int(number)))
+    driver.main(Path(task).read_bytes())
+    # What still runs in some thread is wanted by nobody.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

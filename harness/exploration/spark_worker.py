@@ -1,0 +1,91 @@
+"""The part of a search that a Spark task does: it tries pieces on a bench that its Python worker keeps for the next."""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from pyspark import cloudpickle
+
+from ..embedded.protocol import Failed
+from ..errors import StreamproofError
+from ..registry import Registry
+from ..scenario import Scenario
+from ..simulated.world import SimulationOptions
+from .bench import Bench, Outcome
+from .pieces import Piece, Through, Tried, is_past, work_through
+from .plans import Plan
+from .spark_protocol import Done, Part, Worked
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+@dataclass(frozen=True)
+class Task:
+    """What all workers of a search are given."""
+
+    scenario: Scenario
+    plans: tuple[Plan, ...]
+    seed: int
+    options: SimulationOptions
+
+
+_known: dict[bytes, tuple[Bench, Sequence[Plan]]] = {}
+"""Digest of a task -> what this process has made of it. Workers are reused."""
+
+
+def try_parts(task: Any, parts: Iterable[Part]) -> Iterator[bytes]:
+    """A message to the driver for each: `Done`, or `Failed` when the user's code fails.
+
+    `task` is a `Task`, pickled, as a broadcast variable.
+    """
+    for part in parts:
+        try:
+            yield _encode(_worked(task.value, part))
+        except StreamproofError as error:
+            yield _encode(Failed(type(error).__name__, str(error)))
+
+
+def _worked(body: bytes, part: Part) -> Done:
+    deadline = None if part.seconds is None else time.monotonic() + part.seconds
+    bench, plans = _bench(body)
+    worked: list[Worked] = []
+    for piece in part.pieces:
+        if is_past(deadline):
+            break
+        worked.append(_piece(bench, plans, piece, deadline))
+    return Done(part.number, worked)
+
+
+def _piece(bench: Bench, plans: Sequence[Plan], piece: Piece, deadline: float | None) -> Worked:
+    began = time.monotonic()
+    outcomes: list[Outcome] = []
+    random = through = False
+    for progress in work_through(bench, plans, piece):
+        match progress:
+            case Tried():
+                outcomes.append(progress.outcome)
+                random = progress.random
+            case Through():
+                through = True
+        if is_past(deadline):
+            break
+    return Worked(piece, outcomes, random, through, time.monotonic() - began)
+
+
+def _bench(body: bytes) -> tuple[Bench, Sequence[Plan]]:
+    digest = hashlib.sha256(body).digest()
+    if digest not in _known:
+        task: Task = cloudpickle.loads(body)
+        _known.clear()
+        _known[digest] = Bench(task.scenario, Registry(), seed=task.seed, options=task.options), task.plans
+        # A run makes many objects and few cycles: collecting between runs is enough.
+        gc.disable()
+        gc.collect()
+        gc.freeze()
+    return _known[digest]
