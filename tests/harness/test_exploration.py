@@ -301,8 +301,8 @@ def test_mutants_are_scenarios_by_name() -> None:
         REGISTRY.scenario(f"mutant:nonsense@{SOUND}")
     with pytest.raises(UnknownName, match="no scenario ''"):
         REGISTRY.scenario("mutant:gap-restoring-nothing")
-    with pytest.raises(InvalidScenario, match="takes checkpoints"):
-        REGISTRY.scenario("mutant:gap-restoring-nothing@word-count.amnesia")
+    with pytest.raises(InvalidScenario, match="its subject is no scheme"):
+        REGISTRY.scenario("mutant:gap-restoring-nothing@query.word-count")
 
 
 # Shrinking
