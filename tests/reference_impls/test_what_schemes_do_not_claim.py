@@ -1,0 +1,78 @@
+"""Schemes do not keep more than they claim: so the oracles are seen to tell the classes of recovery apart."""
+
+import pytest
+
+from simulation import SCHEMES, WORLDS, scenario_of
+from streamproof.harness.errors import InvalidScenario, InvalidTopology
+from streamproof.harness.exploration.bench import Bench
+from streamproof.harness.exploration.plans import EverySingle, RandomSchedules
+from streamproof.harness.exploration.search import Budget, search
+from streamproof.harness.judging.guarantees import Guarantee
+from streamproof.harness.judging.verdicts import Status
+from streamproof.harness.quantities import Events, seconds
+from streamproof.harness.registry import Registry
+from streamproof.harness.scenario import Scenario
+from streamproof.reference_impls.active_replication import active_replication
+from streamproof.reference_impls.k_safe_grouping import k_safe_grouping
+from streamproof.reference_impls.source_replay import source_replay
+from streamproof.reference_impls.upstream_backup import upstream_backup
+from streamproof.scenarios.equi_join import equi_join
+from streamproof.scenarios.order import two_splitters
+from streamproof.scenarios.random_draws import random_draws
+from streamproof.scenarios.windows import windows
+from streamproof.scenarios.word_count import word_count
+
+REGISTRY = Registry()
+BEYOND = [
+    ("amnesia/word-count-words", Guarantee("gap-recovery", Events(4))),
+    ("amnesia/word-count-words", Guarantee("at-least-once")),
+    ("gap/trace-numbered", Guarantee("at-least-once")),
+    ("gap/trace-numbered", Guarantee("rollback-recovery-divergent")),
+    ("upstream-backup/stateless", Guarantee("precise-recovery")),
+    ("upstream-backup/stateless", Guarantee("exactly-once-output")),
+    ("upstream-backup/windows", Guarantee("rollback-recovery-repeating")),
+    ("passive-replication/word-count-words", Guarantee("precise-recovery")),
+    ("passive-replication/word-count-words", Guarantee("exactly-once-output")),
+    ("active-standby-shown/word-count-words", Guarantee("exactly-once-output")),
+    ("source-replay/stateless", Guarantee("exactly-once-output")),
+    ("source-replay/stateless", Guarantee("precise-recovery")),
+]
+
+
+@pytest.mark.parametrize(("case", "guarantee"), BEYOND, ids=lambda one: str(one))
+def test_what_a_scheme_does_not_claim_some_schedule_violates(case: str, guarantee: Guarantee) -> None:
+    scenario = scenario_of(case)
+    asking = Scenario(scenario.subject, scenario.workload, claims=[guarantee])
+    bench = Bench(asking, REGISTRY, seed=3, options=WORLDS["usual"])
+    found = search(bench, [EverySingle(), RandomSchedules(3)], Budget(600), until=lambda violation: True)
+    assert found.statuses[Status.VIOLATED] > 0
+
+
+@pytest.mark.parametrize("scheme", [name for name in SCHEMES if "stand" in name or "active" in name or "safe" in name])
+def test_a_slice_that_loses_all_its_replicas_is_beyond_the_claim_and_loses(scheme: str) -> None:
+    case = f"{scheme}/trace-numbered"
+    scenario = scenario_of(case)
+    plain = Scenario(scenario.subject, scenario.workload, claims=[Guarantee("at-least-once")])
+    lost = 0
+    for seed in range(12):
+        bench = Bench(plain, REGISTRY, seed=seed, options=WORLDS["usual"])
+        trials = RandomSchedules(seed).trials(bench, seed)
+        lost += any(bench.attempt(trial).status is Status.VIOLATED for trial in trials)
+    assert lost > 0
+
+
+def test_what_a_scheme_cannot_protect_is_refused_with_the_reason() -> None:
+    with pytest.raises(InvalidTopology, match=r"draw of .random-draws. is not deterministic"):
+        active_replication(random_draws())
+    with pytest.raises(InvalidTopology, match=r"count of .word-count. keeps state for ever"):
+        upstream_backup(word_count())
+    with pytest.raises(InvalidTopology, match="more than one input channel: its high-water mark"):
+        k_safe_grouping(two_splitters())
+    with pytest.raises(InvalidTopology, match="single source"):
+        k_safe_grouping(equi_join())
+    with pytest.raises(InvalidTopology, match="declares no fan_out"):
+        k_safe_grouping(word_count())
+    with pytest.raises(InvalidTopology, match="make the time-out longer"):
+        source_replay(windows(window=20), timeout=seconds(0.02))
+    with pytest.raises(InvalidScenario, match="replicas=1"):
+        active_replication(word_count(), replicas=1)
