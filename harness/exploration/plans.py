@@ -157,9 +157,14 @@ class RandomSchedules:
                 return fault.at(Moment.exactly(where.address))
 
     def _without_trigger(self, bench: Bench, random: Random) -> tuple[FaultKind, Fault]:
-        others = [kind for kind in self.kinds if kind != "crash"]
+        known, points = bench.registry.faults, bench.scenario.subject.points
+        others = [kind for kind in self.kinds if kind != "crash" and known[kind].bites_at <= points]
         crashes = "crash" in self.kinds and (not others or random.random() < 0.5)
-        kind = bench.registry.faults["crash" if crashes else random.choice(others)]
+        if not crashes and not others:
+            raise InvalidScenario(
+                f"{bench.scenario.subject.kind} never does what {', '.join(self.kinds)} would disturb"
+            )
+        kind = known["crash" if crashes else random.choice(others)]
         assert kind.draw is not None
         return kind, kind.draw(random, bench.aims)
 

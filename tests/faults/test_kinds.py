@@ -9,6 +9,7 @@ import pytest
 from simulation import KINDS, WORLDS, scenario_of
 from streamproof import crash, delay, failed_write, handed_over_loss, loss, ms, partition, pause, slow_disk
 from streamproof.harness.addresses import Moment, Point, Side
+from streamproof.harness.errors import InvalidScenario
 from streamproof.harness.exploration.bench import Bench
 from streamproof.harness.exploration.plans import RandomSchedules
 from streamproof.harness.judging.verdicts import Status
@@ -189,6 +190,32 @@ def test_no_schedule_of_all_kinds_breaks_what_replays(case: str, world: str) -> 
         assert not outcome.essential, story
     held = [outcome.status for outcome in outcomes].count(Status.HOLDS)
     assert held > len(outcomes) / 2, "most schedules should strike as planned"
+
+
+def test_kinds_that_have_nothing_to_disturb_are_not_drawn() -> None:
+    bench = Bench(scenario_of("amnesia/trace-numbered"), Registry(), seed=5)
+    disks = ("slow-disk", "failed-write")
+    with pytest.raises(InvalidScenario, match="amnesia never does what slow-disk, failed-write would disturb"):
+        list(RandomSchedules(5, 1, kinds=disks).trials(bench, 0))
+    drawn = (trial for piece in range(20) for trial in RandomSchedules(5, kinds=("crash", *disks)).trials(bench, piece))
+    assert {fault.kind for trial in drawn for fault in trial.schedule} == {"crash"}
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        partition("relay-0", "trace-1/1").after(ms(9)),
+        loss("trace-1", "relay-0/1").at(Moment(Point.SEND_HANDED_OVER, Side.AFTER, "trace-1#1 @9", "relay-0/1")),
+    ],
+    ids=str,
+)
+def test_a_link_of_one_replica_leaves_its_fellow_alone(fault: Fault) -> None:
+    """The other replica has what this one lacks, and whoever listens takes it from there."""
+    judged = run(scenario_of("active-replication/trace-numbered"), [fault])
+    (struck,) = judged.history.struck()
+    assert struck.bite.why_not == ""
+    assert set(struck.bite.actors) == set(fault.targets)
+    assert judged.alarms() == []
 
 
 def test_faults_say_what_they_are() -> None:
