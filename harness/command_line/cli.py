@@ -242,7 +242,10 @@ def explore(
         int | None, typer.Option(min=1, help="Feed so many events, not as many as the scenario says.")
     ] = None,
     mutants: Annotated[
-        bool, typer.Option("--mutants", help="Search the mutants instead, on the scenario's topology and workload.")
+        bool,
+        typer.Option(
+            "--mutants", help="Search the mutants instead, each on a topology that shows it, or all on the scenario's."
+        ),
     ] = False,
     output: Annotated[
         Path | None,
@@ -257,7 +260,7 @@ def explore(
     """
     from ..exploration.search import Budget
     from .exploring import (
-        MUTANTS_ON,
+        MUTANT_EVENTS,
         SearchLine,
         end_of_search,
         explore_mutants,
@@ -280,7 +283,7 @@ def explore(
             raise typer.BadParameter("--mutants are searched on this machine: leave out --spark-master")
         names = list(registry.mutants)
         tried = list(
-            explore_mutants(names, name or MUTANTS_ON, registry, budget, seed=seed, jobs=jobs or 1, events=events)
+            explore_mutants(names, name, registry, budget, seed=seed, jobs=jobs or 1, events=events or MUTANT_EVENTS)
         )
         if as_json:
             _write_json({"mutants": mutants_document(tried)})

@@ -25,8 +25,8 @@ from ..judging.verdicts import Status
 from ..registry import MUTANT, Mutant, Named, Registry
 from ..scenario import Scenario
 
-MUTANTS_ON: Final = "trace.passive-replication"
-"""The scenario whose topology and workload the mutants get unless another is named."""
+MUTANT_EVENTS: Final = 60
+"""What mutants are fed unless told otherwise: enough for several checkpoints, and little to shrink."""
 _EVERY: Final = 0.1
 _CLEAR: Final = "\r\x1b[K"
 
@@ -170,12 +170,13 @@ class Tried:
 
 
 def explore_mutants(
-    names: Sequence[str], on: str, registry: Registry, budget: Budget, *, seed: int, jobs: int, events: int | None
+    names: Sequence[str], on: str | None, registry: Registry, budget: Budget, *, seed: int, jobs: int, events: int
 ) -> Iterator[Tried]:
-    """Search under each mutant for the anomaly that it must show. Ctrl-C ends it after what is done."""
+    """Search under each mutant for the anomaly that it must show, on the topology and the workload of one scenario, or
+    of each one's own. Ctrl-C ends it after what is done."""
     for name in names:
-        named = with_events(registry.scenario(f"{MUTANT}{name}@{on}"), events)
         mutant = registry.mutants[name]
+        named = with_events(registry.scenario(f"{MUTANT}{name}@{on or mutant.on}"), events)
         bench = Bench(named.scenario, registry, seed=seed)
 
         def caught(violation: Violation, wanted: str = str(mutant.anomaly)) -> bool:
