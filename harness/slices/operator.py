@@ -61,16 +61,20 @@ class OperatorSlice(ReceivingSlice):
         )
         self._policy = components.checkpointing
         merges = components.merge is not None and len(spec.upstream) > 1
-        self._at_once = not merges and components.silence is None
+        follows_time = components.silence is not None or (components.anchored and self._operator.window is not None)
+        self._at_once = not merges and not follows_time
         self._last: Event | None = None
         """The event taken last, which is the one to name when a snapshot fails."""
         self._checkpoint_number = 0
         self._since_checkpoint = 0
         self._pending: CheckpointId | None = None
         self._marks_at_checkpoint: dict[str, int] = {}
+        self._sync: Sync | None = None
+        """The pending checkpoint, where fellows keep it."""
         self._awaited: set[int] = set()
-        """The fellows that have not confirmed the pending checkpoint."""
-        self._confirmed = False
+        """The fellows that have not confirmed it."""
+        self._confirmed: set[int] = set()
+        """Those that have."""
         self._fellows: set[int] = set()
         """Other replicas of this slice that we are in touch with."""
         self._asked: int | None = None
@@ -144,11 +148,20 @@ class OperatorSlice(ReceivingSlice):
         self._work(effects)
 
     def _reroute(self, given: Reroute, effects: list[Effect]) -> None:
-        if given.peer == self.spec.slice_id:
-            self._fellows.add(given.incarnation)
-            self._fetch(effects)
-        else:
+        if given.peer != self.spec.slice_id:
             super()._reroute(given, effects)
+        elif (given.peer, given.incarnation) not in self._gone:
+            self._meet(given.incarnation, effects)
+
+    def _meet(self, fellow: int, effects: list[Effect]) -> None:
+        """What was on its way to a fellow that we knew before is lost: say it again."""
+        self._fellows.add(fellow)
+        if self._pending is not None and fellow in self._awaited:
+            assert self._sync is not None
+            effects.append(Send(self.spec.slice_id, fellow, self._sync))
+        if self._asked == fellow:
+            self._asked = None
+        self._fetch(effects)
 
     def _open_at(self, peer: str, incarnation: int, effects: list[Effect]) -> None:
         listens = self._phase is not _Phase.STANDING_BY or self.spec.components.standby is Standby.QUEUING
@@ -160,6 +173,7 @@ class OperatorSlice(ReceivingSlice):
         if given.peer == self.spec.slice_id:
             self._fellows.discard(given.incarnation)
             self._awaited.discard(given.incarnation)
+            self._confirmed.discard(given.incarnation)
             if self._asked == given.incarnation:
                 self._asked = None
                 self._fetch(effects)
@@ -206,6 +220,7 @@ class OperatorSlice(ReceivingSlice):
     def _channel_ended(self, channel: InputChannel, effects: list[Effect]) -> None:
         self._waiting.end(channel.place, True)
         self._work(effects)
+        self._look_out_for_silence(effects)
 
     def _see_end_of(self, channel: InputChannel) -> None:
         super()._see_end_of(channel)
@@ -327,7 +342,7 @@ class OperatorSlice(ReceivingSlice):
         self._emit(outboxes, effects, None if run.anchors is None else tied)
         if run.anchors is not None:
             if operator.window is not None:
-                self._accounts.passed(run.events[-1].time)
+                self._accounts.passed(self._progress)
             effects += self._accounts.messages(self.incarnation)
         self._acknowledge_inputs(effects)
 
@@ -392,9 +407,9 @@ class OperatorSlice(ReceivingSlice):
         if policy.keeper is Keeper.STORE:
             effects.append(Persist(checkpoint))
         else:
-            self._awaited, self._confirmed = set(self._fellows), False
-            sync = Sync(self.incarnation, checkpoint)
-            effects += [Send(self.spec.slice_id, fellow, sync) for fellow in sorted(self._fellows)]
+            self._awaited, self._confirmed = set(self._fellows), set()
+            self._sync = Sync(self.incarnation, checkpoint)
+            effects += [Send(self.spec.slice_id, fellow, self._sync) for fellow in sorted(self._fellows)]
         if policy.acknowledge is AcknowledgeAt.TAKEN:
             self._acknowledge_checkpoint(effects)
 
@@ -440,28 +455,33 @@ class OperatorSlice(ReceivingSlice):
         if message.incarnation not in self._fellows:
             self._refuse(peer, message, effects)
         elif isinstance(message, Fetch):
-            self._askers.append(message.incarnation)
+            if message.incarnation not in self._askers:
+                self._askers.append(message.incarnation)
             self._answer_askers(effects)
+            if message.incarnation == self._asked:
+                self._asked = None
+                self._fetch(effects)
         elif isinstance(message, Sync):
             self._synchronize(message, effects)
         elif isinstance(message, Synced):
             if self._pending is not None and message.number == self._pending.number:
                 self._awaited.discard(message.incarnation)
-                self._confirmed = True
+                self._confirmed.add(message.incarnation)
                 self._find_confirmed(effects)
         else:
             self._outputs[message.downstream].trim(message.upto)
 
     def _fetch(self, effects: list[Effect]) -> None:
-        """Ask a fellow for its state, once we cannot miss anything that comes after it."""
+        """Ask a fellow for its state, once we cannot miss anything that comes after it. One that asks us has none."""
         needs = self._phase is _Phase.JOINING or (
             self._phase is _Phase.STANDING_BY and self.spec.components.standby is not Standby.LOADED
         )
-        if not needs or self._in_step or self._asked is not None or not self._fellows:
+        helpful = self._fellows.difference(self._askers)
+        if not needs or self._in_step or self._asked is not None or not helpful:
             return
         if self._listens and not all(self._is_open(channel) for channel in self._inputs.values()):
             return
-        self._asked = min(self._fellows)
+        self._asked = min(helpful)
         effects.append(Send(self.spec.slice_id, self._asked, Fetch(self.incarnation)))
 
     @property
@@ -505,10 +525,11 @@ class OperatorSlice(ReceivingSlice):
             self._step_in(effects)
 
     def _find_confirmed(self, effects: list[Effect]) -> None:
-        """Durable is what all fellows have; nothing is, if the last of them has gone before it confirmed."""
+        """Durable is what all fellows have; nothing is, if none is left that has confirmed."""
         policy = self._policy
         if policy is None or policy.keeper is not Keeper.FELLOWS or self._pending is None or self._awaited:
             return
+        self._sync = None
         if self._confirmed:
             self._durable(Durable(self._pending), effects)
         else:
