@@ -452,9 +452,13 @@ class OperatorSlice(ReceivingSlice):
     # Among replicas
 
     def _from_fellow(self, peer: str, message: Internal, effects: list[Effect]) -> None:
-        if message.incarnation not in self._fellows:
+        if (peer, message.incarnation) in self._gone:
             self._refuse(peer, message, effects)
-        elif isinstance(message, Fetch):
+            return
+        if message.incarnation not in self._fellows:
+            # It heard of us before we heard of it.
+            self._meet(message.incarnation, effects)
+        if isinstance(message, Fetch):
             if message.incarnation not in self._askers:
                 self._askers.append(message.incarnation)
             self._answer_askers(effects)
