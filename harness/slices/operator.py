@@ -28,7 +28,19 @@ from .effects import (
 )
 from .machine import ReceivingSlice, SliceSpec
 from .merging import Run, sequencer
-from .messages import Acknowledge, Anchor, Checkpoint, CheckpointId, Fetch, Internal, Sync, Synced, Trim
+from .messages import (
+    Acknowledge,
+    Anchor,
+    Checkpoint,
+    CheckpointId,
+    Fetch,
+    Internal,
+    Open,
+    ReplayStop,
+    Sync,
+    Synced,
+    Trim,
+)
 from .tracking import Accounts, Ids
 
 _ALL_AT_ONCE = 1 << 62
@@ -83,6 +95,8 @@ class OperatorSlice(ReceivingSlice):
         self._held: Checkpoint | None = None
         """The primary's last state, for when we are promoted."""
         self._in_step = False
+        self._early: list[tuple[str, Open | Acknowledge | ReplayStop]] = []
+        """What receivers have said before we had what they ask for."""
         self._accounts = Accounts(self._operator.window)
         self._ids = Ids(spec.slice_id, 0)
         self._made: deque[tuple[str, Event, dict[str, int]]] = deque()
@@ -130,21 +144,43 @@ class OperatorSlice(ReceivingSlice):
         taken = (checkpoint.id.incarnation, checkpoint.id.number)
         effects.append(Note(Restored(self.spec.slice_id, self.incarnation, taken, self._seq + 1)))
 
+    def _open(self, peer: str, message: Open, effects: list[Effect]) -> None:
+        if self._phase is _Phase.AT_WORK:
+            super()._open(peer, message, effects)
+        else:
+            self._early.append((peer, message))
+
+    def _from_downstream(self, peer: str, message: Acknowledge | ReplayStop, effects: list[Effect]) -> None:
+        if self._phase is _Phase.AT_WORK:
+            super()._from_downstream(peer, message, effects)
+        else:
+            self._early.append((peer, message))
+
+    def _set_to_work(self, effects: list[Effect]) -> None:
+        """We have all that we shall get from others."""
+        self._phase = _Phase.AT_WORK
+        early, self._early = self._early, []
+        for peer, message in early:
+            if isinstance(message, Open):
+                self._open(peer, message, effects)
+            else:
+                self._from_downstream(peer, message, effects)
+        self._answer_askers(effects)
+
     def _promote(self, given: Promote, effects: list[Effect]) -> None:
         checkpoint = given.checkpoint or self._held
         standing_by = self._phase is _Phase.STANDING_BY
         if standing_by and checkpoint is not None:
             self._take_over(checkpoint, effects)
         self._held = None
-        self._phase = _Phase.AT_WORK
         effects.append(Note(Promoted(self.spec.slice_id, self.incarnation)))
+        # Whatever it has is the state of its slice from now on.
+        self._step_in(effects)
+        self._set_to_work(effects)
         if standing_by and self.spec.components.standby is not Standby.QUEUING:
             for up, channel in self._inputs.items():
                 for incarnation in channel.links:
                     self._open_at(up, incarnation, effects)
-        # Whatever it has is the state of its slice from now on.
-        self._step_in(effects)
-        self._answer_askers(effects)
         self._work(effects)
 
     def _reroute(self, given: Reroute, effects: list[Effect]) -> None:
@@ -512,9 +548,8 @@ class OperatorSlice(ReceivingSlice):
         checkpoint = message.checkpoint
         if self._phase is _Phase.JOINING:
             self._take_over(checkpoint, effects)
-            self._phase = _Phase.AT_WORK
             self._step_in(effects)
-            self._answer_askers(effects)
+            self._set_to_work(effects)
             self._work(effects)
         elif self._phase is _Phase.STANDING_BY:
             self._held = checkpoint
