@@ -519,7 +519,7 @@ class OperatorSlice(ReceivingSlice):
         helpful = self._fellows.difference(self._askers)
         if not needs or self._in_step or self._asked is not None or not helpful:
             return
-        if self._listens and not all(self._is_open(channel) for channel in self._inputs.values()):
+        if self._listens and not self._hears_all:
             return
         self._asked = min(helpful)
         effects.append(Send(self.spec.slice_id, self._asked, Fetch(self.incarnation)))
@@ -528,15 +528,18 @@ class OperatorSlice(ReceivingSlice):
     def _listens(self) -> bool:
         return self._phase is not _Phase.STANDING_BY or self.spec.components.standby is Standby.QUEUING
 
-    @staticmethod
-    def _is_open(channel: InputChannel) -> bool:
-        return any(not link.replaying for link in channel.links.values())
+    @property
+    def _hears_all(self) -> bool:
+        """Whether somebody speaks on every channel, and we have what was logged there."""
+        return all(any(not link.replaying for link in channel.links.values()) for channel in self._inputs.values())
 
     def _replayed(self, effects: list[Effect]) -> None:
         self._fetch(effects)
+        self._answer_askers(effects)
 
     def _answer_askers(self, effects: list[Effect]) -> None:
-        if self._phase is not _Phase.AT_WORK:
+        """Not before those upstream know us: what a fellow acknowledges that is ahead of us, they would drop."""
+        if self._phase is not _Phase.AT_WORK or not self._hears_all:
             return
         for asker in self._askers:
             if asker in self._fellows:
