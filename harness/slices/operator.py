@@ -465,6 +465,7 @@ class OperatorSlice(ReceivingSlice):
             {to: channel.kept() for to, channel in self._outputs.items()} if Part.LOG in contents else {},
             self._seq + 1 if Part.NUMBER in contents else None,
             self._waiting.turn if vector else (0, 0),
+            {to: channel.acknowledged for to, channel in self._outputs.items()} if Part.LOG in contents else {},
         )
 
     def _durable(self, given: Durable, effects: list[Effect]) -> None:
@@ -551,6 +552,10 @@ class OperatorSlice(ReceivingSlice):
         checkpoint = message.checkpoint
         if self._phase is _Phase.JOINING:
             self._take_over(checkpoint, effects)
+            for to, listeners in checkpoint.listeners.items():
+                for receiver, upto in listeners.items():
+                    if (to, receiver) not in self._gone:
+                        self._outputs[to].expect(receiver, upto)
             self._step_in(effects)
             self._set_to_work(effects)
             self._work(effects)

@@ -215,7 +215,7 @@ def test_a_primary_whose_fellow_goes_before_it_confirms_goes_on_and_acknowledges
     opened(primary)
     primary.on(batch(1, 4))
     primary.on(batch(5, 9))
-    assert primary.taken == 4, "another interval waits for the first"
+    assert primary.taken == 8, "a third interval waits for the first"
     assert sent(primary.on(Gone("count-0", 2)), Acknowledge) == []
     assert primary.taken == 9
 
@@ -253,3 +253,23 @@ def test_a_silent_secondary_trims_its_log_only_by_what_the_primary_passes_on() -
     secondary.on(Promote(None))
     (replayed,) = sent(secondary.on(Receive("sink-0", Open(1, 3))), Replay)
     assert [event.seq for event in replayed.message.events] == [4, 5]  # type: ignore[union-attr]
+
+
+def test_who_takes_over_a_log_keeps_it_for_those_who_listened_to_its_fellow() -> None:
+    """Else a receiver that is quick to open it, and ahead of another, would have dropped what that needs."""
+    founder, joiner = replica("active replication", 1, founder=True), replica("active replication")
+    for one, other in ((founder, 2), (joiner, 1)):
+        one.on(Reroute("count-0", other))
+        opened(one)
+    founder.on(Receive("sink-0", Open(1, 0)))
+    founder.on(Receive("sink-0", Open(2, 0)))
+    founder.on(batch(1, 3))
+    (sync,) = sent(founder.on(Receive("count-0", Fetch(2))), Sync)
+    joiner.on(Receive("count-0", sync.message))
+    joiner.on(Receive("sink-0", Open(1, 3)))
+    joiner.on(Receive("sink-0", Acknowledge(1, 3)))
+    (replayed,) = sent(joiner.on(Receive("sink-0", Open(2, 1))), Replay)
+    assert [event.seq for event in replayed.message.events] == [2, 3]  # type: ignore[union-attr]
+    joiner.on(Gone("sink-0", 2))
+    joiner.on(Receive("sink-0", Acknowledge(1, 3)))
+    assert sent(joiner.on(Receive("sink-0", Open(3, 0))), Replay) == []
