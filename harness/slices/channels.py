@@ -31,12 +31,14 @@ class OutputChannel:
     what all who listen have acknowledged.
     """
 
-    __slots__ = ("_kept", "_listeners", "_logged", "_unsent", "told")
+    __slots__ = ("_expected", "_kept", "_listeners", "_logged", "_unsent", "told")
 
     def __init__(self, logged: bool) -> None:
         self._logged = logged
         self._kept: list[list[Event]] = []
         self._listeners: dict[int, _Listener] = {}
+        self._expected: dict[int, int] = {}
+        """Those that listen to a fellow, and will open this one too -> up to where they have acknowledged."""
         self._unsent: list[_Waiting] | None = []
         """What nobody has been sent yet; None once somebody has opened the channel."""
         self.told = -1
@@ -59,7 +61,7 @@ class OutputChannel:
         """`receiver` listens from now on, and asks for what comes after `seq`. Returns what to send it at once, as if
         it had come a moment later; what is logged comes by `replay`."""
         unsent, self._unsent = self._unsent or [], None
-        known = self._listeners.setdefault(receiver, _Listener())
+        known = self._listeners.setdefault(receiver, _Listener(self._expected.pop(receiver, 0)))
         if not self._logged:
             return unsent
         known.replayed = min(seq, unsent[0][0][0].seq - 1) if unsent else seq
@@ -94,7 +96,7 @@ class OutputChannel:
         """Returns up to where all who listen have acknowledged, and the log was trimmed."""
         listener = self._listeners[receiver]
         listener.acknowledged = max(listener.acknowledged, upto)
-        trimmed = min(one.acknowledged for one in self._listeners.values())
+        trimmed = min(self.acknowledged.values())
         self.trim(trimmed)
         return trimmed
 
@@ -106,8 +108,19 @@ class OutputChannel:
         if self._unsent and self._logged:
             del self._unsent[: bisect_right(self._unsent, upto, key=lambda waiting: _last(waiting[0]))]
 
+    @property
+    def acknowledged(self) -> dict[int, int]:
+        """Up to where each of those has acknowledged that the log is kept for."""
+        return self._expected | {receiver: one.acknowledged for receiver, one in self._listeners.items()}
+
+    def expect(self, receiver: int, acknowledged: int) -> None:
+        """Keep for a receiver what it has not acknowledged, until it opens the channel or is forgotten."""
+        if receiver not in self._listeners:
+            self._expected[receiver] = acknowledged
+
     def forget(self, receiver: int) -> None:
         self._listeners.pop(receiver, None)
+        self._expected.pop(receiver, None)
 
     def kept(self) -> list[Event]:
         return [event for events in self._kept for event in events]

@@ -148,7 +148,7 @@ class SliceBase:
         self._outputs = {to: OutputChannel(spec.components.output_log) for to in spec.downstream}
         self._inputs = {up: InputChannel(place) for place, up in enumerate(spec.upstream)}
         self._gone: set[tuple[str, int]] = set()
-        """Incarnations of receivers that were replaced."""
+        """Incarnations of neighbours that were replaced."""
         self._silence_due = False
         self._handlers: dict[type, Callable[[Any, list[Effect]], None]] = {
             Start: self._start,
@@ -199,7 +199,7 @@ class SliceBase:
     def _reroute(self, given: Reroute, effects: list[Effect]) -> None:
         """Ask whoever speaks upstream for what it may have that we have not."""
         channel = self._inputs.get(given.peer)
-        if channel is not None:
+        if channel is not None and (given.peer, given.incarnation) not in self._gone:
             channel.links[given.incarnation] = InLink()
             self._see_end_of(channel)
             self._open_at(given.peer, given.incarnation, effects)
@@ -213,7 +213,7 @@ class SliceBase:
             self._see_end_of(channel)
         if given.peer in self._outputs:
             self._outputs[given.peer].forget(given.incarnation)
-            self._gone.add((given.peer, given.incarnation))
+        self._gone.add((given.peer, given.incarnation))
 
     def _see_end_of(self, channel: InputChannel) -> None:
         channel.ended = channel.find_ended()
@@ -291,7 +291,8 @@ class SliceBase:
                 if listeners:
                     message = Batch(incarnation, events, tied)
                     effects += [Send(to, receiver, message) for receiver in listeners]
-                channel.told = events[-1].time
+                # Another of the same time may follow.
+                channel.told = events[-1].time - 1
         if self.spec.components.silence is not None:
             self._look_out_for_silence(effects)
 

@@ -104,7 +104,7 @@ class _AsTheyCome:
     def __init__(self, channels: int) -> None:
         self.turn = (0, 0)
         self._queue: deque[Run] = deque()
-        self._times = [-1] * channels
+        self._clocks = [_Clock() for _ in range(channels)]
 
     def put(self, run: Run) -> None:
         self._queue.append(run)
@@ -115,15 +115,14 @@ class _AsTheyCome:
         run, rest = self._queue.popleft().split(most)
         if rest is not None:
             self._queue.appendleft(rest)
-        self._times[run.channel] = run.events[-1].time
+        self._clocks[run.channel].took(run)
         return run
 
     def end(self, channel: int, ended: bool) -> None:
-        if ended:
-            self._times[channel] = ALWAYS
+        self._clocks[channel].ended = ended
 
     def silence(self, channel: int, time: int) -> None:
-        self._times[channel] = max(self._times[channel], time)
+        self._clocks[channel].silent(time)
 
     def drop(self, channel: int, upto: int) -> None:
         rest = (_above(run, upto) if run.channel == channel else run for run in self._queue)
@@ -131,23 +130,43 @@ class _AsTheyCome:
 
     @property
     def progress(self) -> int:
-        if not self._queue:
-            return min(self._times, default=ALWAYS)
-        return min(*self._times, *(run.events[0].time - 1 for run in self._queue))
+        over = min(clock.over for clock in self._clocks)
+        return min(over, *(run.events[0].time - 1 for run in self._queue)) if self._queue else over
 
     @property
     def empty(self) -> bool:
         return not self._queue
 
 
+@dataclass(slots=True)
+class _Clock:
+    """How far event time has come on a channel."""
+
+    ended: bool = False
+    _over: int = -1
+
+    def took(self, run: Run) -> None:
+        """An event tells that none before its time follows; another of the same time may. What comes again after all,
+        because its source did not hear that it had come, takes time back."""
+        self._over = run.events[-1].time - 1
+
+    def silent(self, time: int) -> None:
+        if time > self._over:
+            self._over = time
+
+    @property
+    def over(self) -> int:
+        """The event time up to which nothing more comes."""
+        return ALWAYS if self.ended else self._over
+
+
 class _Channels:
     """A queue for each channel."""
 
     def __init__(self, channels: int) -> None:
+        self.turn = (0, 0)
         self.queues: list[deque[Run]] = [deque() for _ in range(channels)]
-        self.ended = [False] * channels
-        self.times = [-1] * channels
-        """The latest event time that was taken, or promised to be over."""
+        self.clocks = [_Clock() for _ in range(channels)]
 
     def put(self, run: Run) -> None:
         self.queues[run.channel].append(run)
@@ -156,15 +175,27 @@ class _Channels:
         run, rest = self.queues[channel].popleft().split(most)
         if rest is not None:
             self.queues[channel].appendleft(rest)
-        self.times[channel] = max(self.times[channel], run.events[-1].time)
+        self.clocks[channel].took(run)
         return run
 
+    def over(self, channel: int) -> int:
+        """The event time up to which nothing of a channel is still to be taken."""
+        queue = self.queues[channel]
+        return queue[0].events[0].time - 1 if queue else self.clocks[channel].over
+
     def end(self, channel: int, ended: bool) -> None:
-        self.ended[channel] = ended
+        self.clocks[channel].ended = ended
+
+    def silence(self, channel: int, time: int) -> None:
+        self.clocks[channel].silent(time)
 
     def drop(self, channel: int, upto: int) -> None:
         rest = (_above(run, upto) for run in self.queues[channel])
         self.queues[channel] = deque(run for run in rest if run.events)
+
+    @property
+    def progress(self) -> int:
+        return min(self.over(channel) for channel in range(len(self.queues)))
 
     @property
     def empty(self) -> bool:
@@ -172,9 +203,10 @@ class _Channels:
 
 
 class _ByTurns(_Channels):
+    """Whose turn it is does not depend on time."""
+
     def __init__(self, weights: Sequence[int]) -> None:
         super().__init__(len(weights))
-        self.turn = (0, 0)
         self._weights = weights
 
     def next(self, most: int) -> Run | None:
@@ -187,59 +219,23 @@ class _ByTurns(_Channels):
                 run = self.take(channel, min(most, left))
                 self.turn = (channel, taken + len(run.events))
                 return run
-            if left and not self.ended[channel]:
+            if left and not self.clocks[channel].ended:
                 return None
             self.turn = ((channel + 1) % len(self._weights), 0)
 
-    def silence(self, channel: int, time: int) -> None:
-        """Whose turn it is does not depend on time."""
-        self.times[channel] = max(self.times[channel], time)
-
-    @property
-    def progress(self) -> int:
-        return min(_progress(self, channel) for channel in range(len(self.queues)))
-
 
 class _ByTimes(_Channels):
-    def __init__(self, channels: int) -> None:
-        super().__init__(channels)
-        self.turn = (0, 0)
-        self._over = [-1] * channels
-        """Up to this time nothing follows on the channel."""
-
     def next(self, most: int) -> Run | None:
-        bounds = sorted((self._bound(channel), channel) for channel in range(len(self.queues)))
-        (_, first), *others = bounds
+        """Up to where another channel may bring what comes first."""
+        (_, first), limit = sorted((self.over(channel) + 1, channel) for channel in range(len(self.queues)))[:2]
         queue = self.queues[first]
         if not queue:
             return None
-        limit = others[0]
         events = queue[0].events
         count = 0
         while count < min(most, len(events)) and (events[count].time, first) < limit:
             count += 1
         return self.take(first, count)
-
-    def _bound(self, channel: int) -> int:
-        """The lowest event time that the channel can still bring."""
-        if self.queues[channel]:
-            return self.queues[channel][0].events[0].time
-        if self.ended[channel]:
-            return ALWAYS
-        return max(self.times[channel], self._over[channel] + 1)
-
-    def silence(self, channel: int, time: int) -> None:
-        self._over[channel] = max(self._over[channel], time)
-
-    @property
-    def progress(self) -> int:
-        return min(self._bound(channel) - 1 for channel in range(len(self.queues)))
-
-
-def _progress(channels: _Channels, channel: int) -> int:
-    if channels.queues[channel]:
-        return channels.queues[channel][0].events[0].time - 1
-    return ALWAYS if channels.ended[channel] else channels.times[channel]
 
 
 def _above(run: Run, seq: int) -> Run:

@@ -109,6 +109,8 @@ class Checkpoint(msgspec.Struct, frozen=True):
     """The number of the next output; None where the scheme leaves it out."""
     turn: tuple[int, int] = (0, 0)
     """Where a merge by turns stands."""
+    listeners: dict[str, dict[int, int]] = {}
+    """Downstream slice -> its incarnations that listen -> up to where each has acknowledged."""
 
 
 class CheckpointId(msgspec.Struct, frozen=True, array_like=True):

@@ -28,7 +28,19 @@ from .effects import (
 )
 from .machine import ReceivingSlice, SliceSpec
 from .merging import Run, sequencer
-from .messages import Acknowledge, Anchor, Checkpoint, CheckpointId, Fetch, Internal, Sync, Synced, Trim
+from .messages import (
+    Acknowledge,
+    Anchor,
+    Checkpoint,
+    CheckpointId,
+    Fetch,
+    Internal,
+    Open,
+    ReplayStop,
+    Sync,
+    Synced,
+    Trim,
+)
 from .tracking import Accounts, Ids
 
 _ALL_AT_ONCE = 1 << 62
@@ -61,16 +73,20 @@ class OperatorSlice(ReceivingSlice):
         )
         self._policy = components.checkpointing
         merges = components.merge is not None and len(spec.upstream) > 1
-        self._at_once = not merges and components.silence is None
+        follows_time = components.silence is not None or (components.anchored and self._operator.window is not None)
+        self._at_once = not merges and not follows_time
         self._last: Event | None = None
         """The event taken last, which is the one to name when a snapshot fails."""
         self._checkpoint_number = 0
         self._since_checkpoint = 0
         self._pending: CheckpointId | None = None
         self._marks_at_checkpoint: dict[str, int] = {}
+        self._sync: Sync | None = None
+        """The pending checkpoint, where fellows keep it."""
         self._awaited: set[int] = set()
-        """The fellows that have not confirmed the pending checkpoint."""
-        self._confirmed = False
+        """The fellows that have not confirmed it."""
+        self._confirmed: set[int] = set()
+        """Those that have."""
         self._fellows: set[int] = set()
         """Other replicas of this slice that we are in touch with."""
         self._asked: int | None = None
@@ -79,6 +95,8 @@ class OperatorSlice(ReceivingSlice):
         self._held: Checkpoint | None = None
         """The primary's last state, for when we are promoted."""
         self._in_step = False
+        self._early: list[tuple[str, Open | Acknowledge | ReplayStop]] = []
+        """What receivers have said before we had what they ask for."""
         self._accounts = Accounts(self._operator.window)
         self._ids = Ids(spec.slice_id, 0)
         self._made: deque[tuple[str, Event, dict[str, int]]] = deque()
@@ -126,29 +144,60 @@ class OperatorSlice(ReceivingSlice):
         taken = (checkpoint.id.incarnation, checkpoint.id.number)
         effects.append(Note(Restored(self.spec.slice_id, self.incarnation, taken, self._seq + 1)))
 
+    def _open(self, peer: str, message: Open, effects: list[Effect]) -> None:
+        if self._phase is _Phase.AT_WORK:
+            super()._open(peer, message, effects)
+        else:
+            self._early.append((peer, message))
+
+    def _from_downstream(self, peer: str, message: Acknowledge | ReplayStop, effects: list[Effect]) -> None:
+        if self._phase is _Phase.AT_WORK:
+            super()._from_downstream(peer, message, effects)
+        else:
+            self._early.append((peer, message))
+
+    def _set_to_work(self, effects: list[Effect]) -> None:
+        """We have all that we shall get from others."""
+        self._phase = _Phase.AT_WORK
+        early, self._early = self._early, []
+        for peer, message in early:
+            if isinstance(message, Open):
+                self._open(peer, message, effects)
+            else:
+                self._from_downstream(peer, message, effects)
+        self._answer_askers(effects)
+
     def _promote(self, given: Promote, effects: list[Effect]) -> None:
         checkpoint = given.checkpoint or self._held
         standing_by = self._phase is _Phase.STANDING_BY
         if standing_by and checkpoint is not None:
             self._take_over(checkpoint, effects)
         self._held = None
-        self._phase = _Phase.AT_WORK
         effects.append(Note(Promoted(self.spec.slice_id, self.incarnation)))
+        # Whatever it has is the state of its slice from now on.
+        self._step_in(effects)
+        self._set_to_work(effects)
         if standing_by and self.spec.components.standby is not Standby.QUEUING:
             for up, channel in self._inputs.items():
                 for incarnation in channel.links:
                     self._open_at(up, incarnation, effects)
-        # Whatever it has is the state of its slice from now on.
-        self._step_in(effects)
-        self._answer_askers(effects)
         self._work(effects)
 
     def _reroute(self, given: Reroute, effects: list[Effect]) -> None:
-        if given.peer == self.spec.slice_id:
-            self._fellows.add(given.incarnation)
-            self._fetch(effects)
-        else:
+        if given.peer != self.spec.slice_id:
             super()._reroute(given, effects)
+        elif (given.peer, given.incarnation) not in self._gone:
+            self._meet(given.incarnation, effects)
+
+    def _meet(self, fellow: int, effects: list[Effect]) -> None:
+        """What was on its way to a fellow that we knew before is lost: say it again."""
+        self._fellows.add(fellow)
+        if self._pending is not None and fellow in self._awaited:
+            assert self._sync is not None
+            effects.append(Send(self.spec.slice_id, fellow, self._sync))
+        if self._asked == fellow:
+            self._asked = None
+        self._fetch(effects)
 
     def _open_at(self, peer: str, incarnation: int, effects: list[Effect]) -> None:
         listens = self._phase is not _Phase.STANDING_BY or self.spec.components.standby is Standby.QUEUING
@@ -160,6 +209,7 @@ class OperatorSlice(ReceivingSlice):
         if given.peer == self.spec.slice_id:
             self._fellows.discard(given.incarnation)
             self._awaited.discard(given.incarnation)
+            self._confirmed.discard(given.incarnation)
             if self._asked == given.incarnation:
                 self._asked = None
                 self._fetch(effects)
@@ -206,6 +256,7 @@ class OperatorSlice(ReceivingSlice):
     def _channel_ended(self, channel: InputChannel, effects: list[Effect]) -> None:
         self._waiting.end(channel.place, True)
         self._work(effects)
+        self._look_out_for_silence(effects)
 
     def _see_end_of(self, channel: InputChannel) -> None:
         super()._see_end_of(channel)
@@ -327,7 +378,7 @@ class OperatorSlice(ReceivingSlice):
         self._emit(outboxes, effects, None if run.anchors is None else tied)
         if run.anchors is not None:
             if operator.window is not None:
-                self._accounts.passed(run.events[-1].time)
+                self._accounts.passed(self._progress)
             effects += self._accounts.messages(self.incarnation)
         self._acknowledge_inputs(effects)
 
@@ -392,9 +443,9 @@ class OperatorSlice(ReceivingSlice):
         if policy.keeper is Keeper.STORE:
             effects.append(Persist(checkpoint))
         else:
-            self._awaited, self._confirmed = set(self._fellows), False
-            sync = Sync(self.incarnation, checkpoint)
-            effects += [Send(self.spec.slice_id, fellow, sync) for fellow in sorted(self._fellows)]
+            self._awaited, self._confirmed = set(self._fellows), set()
+            self._sync = Sync(self.incarnation, checkpoint)
+            effects += [Send(self.spec.slice_id, fellow, self._sync) for fellow in sorted(self._fellows)]
         if policy.acknowledge is AcknowledgeAt.TAKEN:
             self._acknowledge_checkpoint(effects)
 
@@ -414,6 +465,7 @@ class OperatorSlice(ReceivingSlice):
             {to: channel.kept() for to, channel in self._outputs.items()} if Part.LOG in contents else {},
             self._seq + 1 if Part.NUMBER in contents else None,
             self._waiting.turn if vector else (0, 0),
+            {to: channel.acknowledged for to, channel in self._outputs.items()} if Part.LOG in contents else {},
         )
 
     def _durable(self, given: Durable, effects: list[Effect]) -> None:
@@ -437,46 +489,58 @@ class OperatorSlice(ReceivingSlice):
     # Among replicas
 
     def _from_fellow(self, peer: str, message: Internal, effects: list[Effect]) -> None:
-        if message.incarnation not in self._fellows:
+        if (peer, message.incarnation) in self._gone:
             self._refuse(peer, message, effects)
-        elif isinstance(message, Fetch):
-            self._askers.append(message.incarnation)
+            return
+        if message.incarnation not in self._fellows:
+            # It heard of us before we heard of it.
+            self._meet(message.incarnation, effects)
+        if isinstance(message, Fetch):
+            if message.incarnation not in self._askers:
+                self._askers.append(message.incarnation)
             self._answer_askers(effects)
+            if message.incarnation == self._asked:
+                self._asked = None
+                self._fetch(effects)
         elif isinstance(message, Sync):
             self._synchronize(message, effects)
         elif isinstance(message, Synced):
             if self._pending is not None and message.number == self._pending.number:
                 self._awaited.discard(message.incarnation)
-                self._confirmed = True
+                self._confirmed.add(message.incarnation)
                 self._find_confirmed(effects)
         else:
             self._outputs[message.downstream].trim(message.upto)
 
     def _fetch(self, effects: list[Effect]) -> None:
-        """Ask a fellow for its state, once we cannot miss anything that comes after it."""
+        """Ask a fellow for its state, once we cannot miss anything that comes after it. One that asks us has none."""
         needs = self._phase is _Phase.JOINING or (
             self._phase is _Phase.STANDING_BY and self.spec.components.standby is not Standby.LOADED
         )
-        if not needs or self._in_step or self._asked is not None or not self._fellows:
+        helpful = self._fellows.difference(self._askers)
+        if not needs or self._in_step or self._asked is not None or not helpful:
             return
-        if self._listens and not all(self._is_open(channel) for channel in self._inputs.values()):
+        if self._listens and not self._hears_all:
             return
-        self._asked = min(self._fellows)
+        self._asked = min(helpful)
         effects.append(Send(self.spec.slice_id, self._asked, Fetch(self.incarnation)))
 
     @property
     def _listens(self) -> bool:
         return self._phase is not _Phase.STANDING_BY or self.spec.components.standby is Standby.QUEUING
 
-    @staticmethod
-    def _is_open(channel: InputChannel) -> bool:
-        return any(not link.replaying for link in channel.links.values())
+    @property
+    def _hears_all(self) -> bool:
+        """Whether somebody speaks on every channel, and we have what was logged there."""
+        return all(any(not link.replaying for link in channel.links.values()) for channel in self._inputs.values())
 
     def _replayed(self, effects: list[Effect]) -> None:
         self._fetch(effects)
+        self._answer_askers(effects)
 
     def _answer_askers(self, effects: list[Effect]) -> None:
-        if self._phase is not _Phase.AT_WORK:
+        """Not before those upstream know us: what a fellow acknowledges that is ahead of us, they would drop."""
+        if self._phase is not _Phase.AT_WORK or not self._hears_all:
             return
         for asker in self._askers:
             if asker in self._fellows:
@@ -488,9 +552,12 @@ class OperatorSlice(ReceivingSlice):
         checkpoint = message.checkpoint
         if self._phase is _Phase.JOINING:
             self._take_over(checkpoint, effects)
-            self._phase = _Phase.AT_WORK
+            for to, listeners in checkpoint.listeners.items():
+                for receiver, upto in listeners.items():
+                    if (to, receiver) not in self._gone:
+                        self._outputs[to].expect(receiver, upto)
             self._step_in(effects)
-            self._answer_askers(effects)
+            self._set_to_work(effects)
             self._work(effects)
         elif self._phase is _Phase.STANDING_BY:
             self._held = checkpoint
@@ -505,10 +572,11 @@ class OperatorSlice(ReceivingSlice):
             self._step_in(effects)
 
     def _find_confirmed(self, effects: list[Effect]) -> None:
-        """Durable is what all fellows have; nothing is, if the last of them has gone before it confirmed."""
+        """Durable is what all fellows have; nothing is, if none is left that has confirmed."""
         policy = self._policy
         if policy is None or policy.keeper is not Keeper.FELLOWS or self._pending is None or self._awaited:
             return
+        self._sync = None
         if self._confirmed:
             self._durable(Durable(self._pending), effects)
         else:

@@ -109,5 +109,9 @@ class SourceSlice(SliceBase):
         self._find_end(effects)
 
     def _tracked(self, peer: str, message: Tracked, effects: list[Effect]) -> None:
+        if (peer, message.incarnation) in self._gone:
+            # What it has done with them went with it.
+            self._refuse(peer, message, effects)
+            return
         self._followed.told(message.roots)
         self._find_end(effects)

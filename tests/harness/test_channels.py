@@ -1,19 +1,21 @@
-"""An output channel loses nothing that may still be asked for."""
+"""An output channel loses nothing that may still be asked for, and replays exactly what is missing."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streamproof.harness.model import Event
 from streamproof.harness.slices.channels import OutputChannel
-from streamproof.harness.slices.messages import after
+from streamproof.harness.slices.messages import Anchor, after
 
 steps = st.lists(
     st.one_of(
-        st.tuples(st.just("emit"), st.integers(1, 5)),
-        st.tuples(st.just("acknowledge"), st.integers(0, 40)),
-        st.tuples(st.just("open"), st.integers(0, 40)),
+        st.tuples(st.just("emit"), st.integers(1, 5), st.just(0)),
+        st.tuples(st.sampled_from(["open", "acknowledge"]), st.integers(0, 40), st.integers(1, 3)),
+        st.tuples(st.just("forget"), st.just(0), st.integers(1, 3)),
+        st.tuples(st.just("replay"), st.integers(1, 3), st.integers(1, 3)),
+        st.tuples(st.just("stop"), st.just(0), st.integers(1, 3)),
     ),
-    max_size=30,
+    max_size=40,
 )
 
 
@@ -21,74 +23,189 @@ def event(seq: int) -> Event:
     return Event("s-0", seq, "k", None, seq)
 
 
-class Model:
-    """What was emitted and acknowledged; the numbers have holes, as those of a channel of several do."""
+def seqs(events: list[Event] | None) -> list[int]:
+    return [one.seq for one in events or ()]
+
+
+class Emitter:
+    """The numbers have holes, as those of a channel of several do."""
 
     def __init__(self) -> None:
         self.emitted: list[int] = []
-        self.acknowledged = 0
 
     def emit(self, count: int) -> list[Event]:
         start = self.emitted[-1] if self.emitted else 0
-        seqs = [start + 2 * i + 1 for i in range(count)]
-        self.emitted += seqs
-        return [event(seq) for seq in seqs]
+        made = [start + 2 * i + 1 for i in range(count)]
+        self.emitted += made
+        return [event(seq) for seq in made]
 
     def upto(self, amount: int) -> int:
         """A number that a receiver can have taken."""
         return self.emitted[min(amount, len(self.emitted)) - 1] if amount and self.emitted else 0
 
 
+class Receiver:
+    """What one incarnation must get: the log after what it has, up to where it has it live, and all that is live."""
+
+    def __init__(self) -> None:
+        self.acknowledged = 0
+        self.asked = 0
+        self.replayed: list[int] | None = None
+        self.live: list[int] = []
+        self.stop: int | None = None
+
+
+class Model:
+    """A sender with several receivers that all may open, re-open, acknowledge and go at any moment."""
+
+    def __init__(self, restored: int) -> None:
+        self.emitter = Emitter()
+        self.channel = OutputChannel(logged=True)
+        self.channel.restore(self.emitter.emit(restored))
+        self.receivers: dict[int, Receiver] = {}
+        self.trimmed = 0
+        self.unsent: list[int] | None = []
+
+    def emit(self, amount: int, _: int) -> None:
+        events = self.emitter.emit(amount)
+        assert list(self.channel.emit(events)) == list(self.receivers)
+        for receiver in self.receivers.values():
+            receiver.live += seqs(events)
+        if self.unsent is not None:
+            self.unsent += seqs(events)
+
+    def open(self, amount: int, number: int) -> None:
+        has = self.emitter.upto(amount)
+        assert self.channel.open(number, has) == []
+        receiver = self.receivers.setdefault(number, Receiver())
+        receiver.asked = min(has, self.unsent[0] - 1) if self.unsent else has
+        receiver.replayed, receiver.live, receiver.stop = [], [], None
+        self.unsent = None
+
+    def acknowledge(self, amount: int, number: int) -> None:
+        if number not in self.receivers:
+            return
+        upto = self.emitter.upto(amount)
+        self.receivers[number].acknowledged = max(self.receivers[number].acknowledged, upto)
+        least = min(receiver.acknowledged for receiver in self.receivers.values())
+        assert self.channel.acknowledge(number, upto) == least
+        self.trimmed = max(self.trimmed, least)
+
+    def forget(self, _: int, number: int) -> None:
+        self.receivers.pop(number, None)
+        self.channel.forget(number)
+
+    def stop(self, _: int, number: int) -> None:
+        receiver = self.receivers.get(number)
+        if receiver is not None and receiver.live and receiver.stop is None:
+            receiver.stop = receiver.live[0]
+            self.channel.stop(number, receiver.stop)
+
+    def replay(self, batches: int, number: int) -> None:
+        for _ in range(batches):
+            receiver = self.receivers.get(number)
+            replaying = receiver is not None and receiver.replayed is not None
+            assert self.channel.replaying(number) is replaying
+            events = self.channel.replay(number)
+            if receiver is None or receiver.replayed is None:
+                assert events is None
+            elif events is None:
+                self.check_complete(receiver)
+                receiver.replayed = None
+            else:
+                receiver.replayed += seqs(events)
+                assert events, "a batch of a replay is never empty"
+                assert receiver.stop is None or receiver.replayed[-1] < receiver.stop
+
+    def check_complete(self, receiver: Receiver) -> None:
+        assert receiver.replayed is not None
+        got = sorted({*receiver.replayed, *receiver.live})
+        wanted = [seq for seq in self.emitter.emitted if seq > max(receiver.asked, self.trimmed)]
+        assert [seq for seq in got if seq > self.trimmed] == wanted
+        assert receiver.replayed == sorted(set(receiver.replayed)), "in order, and nothing twice"
+        assert all(seq > receiver.asked for seq in receiver.replayed)
+
+    def check(self) -> None:
+        kept = seqs(self.channel.kept())
+        assert kept == self.emitter.emitted[len(self.emitter.emitted) - len(kept) :], "what is kept is a suffix"
+        assert set(kept) >= {seq for seq in self.emitter.emitted if seq > self.trimmed}
+        assert list(self.channel.listeners) == list(self.receivers)
+
+
 @given(st.integers(0, 5), steps)
-def test_a_logged_channel_replays_exactly_what_came_after_what_the_receiver_has(
-    restored: int, given_steps: list[tuple[str, int]]
+def test_whoever_listens_gets_all_that_it_asks_for_and_not_all_have_acknowledged(
+    restored: int, given_steps: list[tuple[str, int, int]]
 ) -> None:
-    channel, model = OutputChannel(logged=True), Model()
-    channel.restore(model.emit(restored))
-    waiting: set[int] = set()
-    for step, amount in given_steps:
-        if step == "emit":
-            emitted = model.emit(amount)
-            assert channel.emit(emitted) == channel.receiver
-            waiting |= {e.seq for e in emitted} if channel.receiver is None else set()
-        elif step == "open":
-            has = max(model.upto(amount), model.acknowledged)
-            replayed = [e.seq for batch in channel.open(1, has) for e in batch]
-            assert replayed == [seq for seq in model.emitted if seq > has or seq in waiting]
-            waiting.clear()
-        elif channel.receiver is not None:
-            upto = model.upto(amount)
-            channel.acknowledge(upto)
-            model.acknowledged = max(model.acknowledged, upto)
-        kept = [e.seq for e in channel.kept()]
-        assert kept == model.emitted[len(model.emitted) - len(kept) :], "what is kept is a suffix"
-        assert set(kept) >= {seq for seq in model.emitted if seq > model.acknowledged}
+    model = Model(restored)
+    for step, amount, number in given_steps:
+        getattr(model, step)(amount, number)
+        model.check()
+    for number in list(model.receivers):
+        model.replay(100, number)
+        assert not model.channel.replaying(number)
 
 
 @given(st.lists(st.integers(1, 5), max_size=8), st.lists(st.integers(1, 5), max_size=8))
 def test_a_channel_without_a_log_loses_nothing_before_it_is_first_opened_and_repeats_nothing(
     before: list[int], later: list[int]
 ) -> None:
-    channel, model = OutputChannel(logged=False), Model()
-    assert not any(channel.emit(model.emit(count)) for count in before)
-    assert [e.seq for batch in channel.open(1, 0) for e in batch] == model.emitted
-    assert all(channel.emit(model.emit(count)) for count in later)
+    channel, emitter = OutputChannel(logged=False), Emitter()
+    anchors = [Anchor("source-0", 1, 1)]
+    assert not any(channel.emit(emitter.emit(count), anchors) for count in before)
+    waiting = channel.open(1, 0)
+    assert [seq for events, _ in waiting for seq in seqs(events)] == emitter.emitted
+    assert all(tied is anchors for _, tied in waiting)
+    assert all(list(channel.emit(emitter.emit(count))) == [1] for count in later)
     assert channel.open(2, 0) == []
+    assert channel.replay(1) is channel.replay(2) is None
     assert channel.kept() == []
 
 
 @given(st.lists(st.integers(1, 5), max_size=8), st.integers(0, 40))
 def test_a_restored_channel_is_the_one_that_was_saved(sizes: list[int], amount: int) -> None:
-    channel, model = OutputChannel(logged=True), Model()
+    channel, emitter = OutputChannel(logged=True), Emitter()
     for size in sizes:
-        channel.emit(model.emit(size))
-    channel.acknowledge(model.upto(amount))
+        channel.emit(emitter.emit(size))
+    channel.open(1, 0)
+    channel.acknowledge(1, emitter.upto(amount))
     restored = OutputChannel(logged=True)
     restored.restore(channel.kept())
-    assert restored.receiver is None
+    assert list(restored.listeners) == []
     assert restored.kept() == channel.kept()
 
 
+def test_what_was_made_before_anybody_listened_goes_out_whole_although_the_receiver_has_it_already() -> None:
+    channel = OutputChannel(logged=True)
+    channel.restore([event(3), event(4)])
+    channel.emit([event(5), event(6)])
+    assert channel.open(1, 6) == []
+    assert seqs(channel.replay(1)) == [5, 6]
+    assert channel.replay(1) is None
+    channel.open(2, 6)
+    assert channel.replay(2) is None, "that held for the first opening only"
+
+
+def test_a_batch_that_is_acknowledged_in_part_stays() -> None:
+    channel = OutputChannel(logged=True)
+    channel.emit([event(1), event(2), event(3)])
+    channel.emit([event(4)])
+    channel.open(1, 0)
+    channel.acknowledge(1, 2)
+    assert seqs(channel.kept()) == [1, 2, 3, 4]
+    channel.acknowledge(1, 3)
+    assert seqs(channel.kept()) == [4]
+
+
 @given(st.sets(st.integers(1, 60)), st.integers(0, 61))
-def test_after_keeps_what_is_numbered_higher(seqs: set[int], mark: int) -> None:
-    assert [e.seq for e in after([event(seq) for seq in sorted(seqs)], mark)] == [s for s in sorted(seqs) if s > mark]
+def test_after_keeps_what_is_numbered_higher(numbers: set[int], mark: int) -> None:
+    assert seqs(after([event(seq) for seq in sorted(numbers)], mark)) == [s for s in sorted(numbers) if s > mark]
+
+
+@given(st.lists(st.integers(1, 30)), st.integers(0, 31))
+def test_after_lets_pass_what_raises_the_mark_where_numbers_do_not_rise(numbers: list[int], mark: int) -> None:
+    passed, expected = seqs(after([event(seq) for seq in numbers], mark)), []
+    for seq in numbers:
+        if seq > mark:
+            expected.append(seq)
+            mark = seq
+    assert passed == expected

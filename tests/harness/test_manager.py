@@ -1,9 +1,24 @@
-"""Placement keeps its promises whatever joins, dies and reports, in any order."""
+"""Placement and promotion keep their promises whatever joins, dies and reports, in any order."""
+
+from collections.abc import Iterable, Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamproof.harness.manager import Announce, Manager, NodeJoined, NodeLost, Place, SliceUp
+from streamproof.harness.manager import (
+    Announce,
+    Manager,
+    ManagerEffect,
+    ManagerInput,
+    NodeJoined,
+    NodeLost,
+    Place,
+    PromoteSlice,
+    SliceReady,
+    SliceUp,
+    Speaking,
+    Withdraw,
+)
 
 SLICES = ("split-0", "count-0", "count-1")
 WANTED = 2
@@ -11,62 +26,155 @@ happenings = st.lists(
     st.one_of(
         st.tuples(st.just("join"), st.integers(0, 4)),
         st.tuples(st.just("lose"), st.integers(0, 4)),
-        st.tuples(st.just("up"), st.integers(0, 20)),
+        st.tuples(st.just("up"), st.integers(0, 30)),
+        st.tuples(st.just("ready"), st.integers(0, 30)),
     ),
-    max_size=60,
+    max_size=80,
 )
 
 
-@given(happenings)
-def test_every_slice_has_one_home_that_lives_and_a_number_of_its_own(steps: list[tuple[str, int]]) -> None:
-    manager = Manager(SLICES, WANTED)
-    live: set[str] = set()
-    begun = False
-    placed: list[Place] = []
-    home: dict[str, Place] = {}
-    for step, number in steps:
+class Observer:
+    """Holds what the manager says against what it has said before."""
+
+    def __init__(self, replicas: int, speaking: Speaking) -> None:
+        self.manager = Manager(SLICES, WANTED, replicas, speaking)
+        self.replicas, self.speaking = replicas, speaking
+        self.live: set[str] = set()
+        self.begun = False
+        self.placed: list[Place] = []
+        self.members: dict[str, dict[int, Place]] = {name: {} for name in SLICES}
+        self.up: set[Place] = set()
+        self.ready: set[Place] = set()
+        self.speak: dict[str, set[int]] = {name: set() for name in SLICES}
+
+    def happen(self, step: str, number: int) -> None:
         node = f"node-{number}"
-        if step == "join" and node not in live:
-            live.add(node)
-            effects = manager.on(NodeJoined(node))
+        if step == "join":
+            self.live.add(node)
+            # A node that joins again has forgotten everything.
+            self.give(NodeJoined(node), self.on_node(node))
         elif step == "lose":
-            live.discard(node)
-            home = {name: place for name, place in home.items() if place.node in live}
-            effects = manager.on(NodeLost(node))
-        elif step == "up" and placed:
-            report = placed[number % len(placed)]
-            effects = manager.on(SliceUp(report.slice_id, report.incarnation))
-            current = home.get(report.slice_id) == report
-            assert effects == ([Announce(report.slice_id, report.incarnation, report.node)] if current else [])
-            continue
-        else:
-            continue
-        begun = begun or len(live) >= WANTED
+            self.live.discard(node)
+            self.give(NodeLost(node), self.on_node(node))
+        elif self.placed:
+            place = self.placed[number % len(self.placed)]
+            if step == "up":
+                self.up.add(place)
+                self.give(SliceUp(place.slice_id, place.incarnation), ())
+            elif place in self.up:
+                self.ready.add(place)
+                self.give(SliceReady(place.slice_id, place.incarnation), ())
+        self.check()
+
+    def on_node(self, node: str) -> list[Place]:
+        return [p for members in self.members.values() for p in members.values() if p.node == node]
+
+    def give(self, given: ManagerInput, lost: Sequence[Place]) -> None:
+        effects = self.manager.on(given)
+        withdrawn = [e for e in effects if isinstance(e, Withdraw)]
+        assert {(e.slice_id, e.incarnation) for e in withdrawn} == {(p.slice_id, p.incarnation) for p in lost}
+        assert len(withdrawn) == len(lost)
+        for place in lost:
+            del self.members[place.slice_id][place.incarnation]
+            self.speak[place.slice_id].discard(place.incarnation)
+        self.begun = self.begun or len(self.live) >= WANTED
         for effect in effects:
-            assert isinstance(effect, Place)
-            assert effect.node in live
-            assert effect.slice_id not in home, "it has a home that lives"
-            earlier = [p.incarnation for p in placed if p.slice_id == effect.slice_id]
-            assert effect.incarnation == max(earlier, default=0) + 1
-            placed.append(effect)
-            home[effect.slice_id] = effect
-        assert (set(home) == set(SLICES)) == (begun and bool(live)), "each is placed as soon as a node is there"
+            self.follow(effect)
+
+    def follow(self, effect: ManagerEffect) -> None:
+        members = self.members[effect.slice_id]
+        match effect:
+            case Place():
+                assert effect.node in self.live
+                assert effect.node not in {p.node for p in members.values()}, "replicas stand apart"
+                assert effect.replica not in {p.replica for p in members.values()}
+                assert 0 <= effect.replica < self.replicas
+                earlier = [p.incarnation for p in self.placed if p.slice_id == effect.slice_id]
+                assert effect.incarnation == max(earlier, default=0) + 1
+                assert effect.founder == (not members), "nobody founds what somebody else holds"
+                self.placed.append(effect)
+                members[effect.incarnation] = effect
+            case PromoteSlice():
+                chosen = members[effect.incarnation]
+                assert chosen.node == effect.node
+                assert chosen in self.up
+                assert not self.speak[effect.slice_id]
+                in_step = [p for p in members.values() if p in self.up and p in self.ready]
+                assert chosen in in_step or not in_step, "who is in step comes first"
+                self.speak[effect.slice_id].add(effect.incarnation)
+            case Announce():
+                place = members[effect.incarnation]
+                assert place.node == effect.node
+                assert place in self.up
+                if effect.speaks:
+                    self.speak[effect.slice_id].add(effect.incarnation)
+                assert effect.speaks == (effect.incarnation in self.speak[effect.slice_id]), "no voice is taken back"
+
+    def check(self) -> None:
+        for slice_id, members in self.members.items():
+            expected = min(self.replicas, len(self.live)) if self.begun else 0
+            assert len(members) == expected, "every replica has a home while there are nodes enough"
+            speak = self.speak[slice_id]
+            if self.speaking is Speaking.ONE:
+                assert len(speak) <= 1
+            there = [p for p in members.values() if p in self.up]
+            about_to = any(p.founder for p in members.values())
+            assert speak or about_to or not there, "somebody speaks, if anybody can"
+
+
+@given(happenings, st.integers(1, 3), st.sampled_from(Speaking))
+def test_whatever_happens_replicas_stand_apart_and_somebody_speaks(
+    steps: list[tuple[str, int]], replicas: int, speaking: Speaking
+) -> None:
+    observer = Observer(replicas, speaking)
+    for step, number in steps:
+        observer.happen(step, number)
+
+
+def places(effects: Iterable[ManagerEffect]) -> list[tuple[str, str]]:
+    return [(p.slice_id, p.node) for p in effects if isinstance(p, Place)]
 
 
 def test_a_slice_of_a_lost_node_goes_to_a_spare_one_first() -> None:
     manager = Manager(SLICES, 4)
     placed = [effect for i in range(4) for effect in manager.on(NodeJoined(f"node-{i}"))]
-    assert [(p.slice_id, p.node) for p in placed if isinstance(p, Place)] == [
-        ("split-0", "node-0"),
-        ("count-0", "node-1"),
-        ("count-1", "node-2"),
+    assert places(placed) == [("split-0", "node-0"), ("count-0", "node-1"), ("count-1", "node-2")]
+    assert manager.on(NodeLost("node-1")) == [
+        Withdraw("count-0", 1),
+        Place("count-0", 0, 2, "node-3", founder=True),
     ]
-    assert manager.on(NodeLost("node-1")) == [Place("count-0", 2, "node-3")]
 
 
 def test_slices_without_a_node_wait_for_the_next_to_join() -> None:
     manager = Manager(SLICES, 1)
     manager.on(NodeJoined("node-0"))
-    assert manager.on(NodeLost("node-0")) == []
+    assert manager.on(NodeLost("node-0")) == [Withdraw(name, 1) for name in SLICES]
     assert manager.on(NodeLost("node-0")) == [], "hearing of it twice changes nothing"
-    assert manager.on(NodeJoined("node-1")) == [Place(name, 2, "node-1") for name in SLICES]
+    assert manager.on(NodeJoined("node-1")) == [Place(name, 0, 2, "node-1", founder=True) for name in SLICES]
+
+
+def test_the_standby_in_step_is_promoted_and_the_replica_that_returns_stands_by() -> None:
+    manager = Manager(("count-0",), 3, replicas=3)
+    for i in range(3):
+        manager.on(NodeJoined(f"node-{i}"))
+    for incarnation in (1, 2, 3):
+        manager.on(SliceUp("count-0", incarnation))
+    for incarnation in (1, 3):
+        assert manager.on(SliceReady("count-0", incarnation)) == []
+    assert manager.on(NodeLost("node-0")) == [
+        Withdraw("count-0", 1),
+        PromoteSlice("count-0", 3, "node-2"),
+        Announce("count-0", 3, "node-2", speaks=True),
+    ]
+    assert manager.on(NodeJoined("node-0")) == [Place("count-0", 0, 4, "node-0", founder=False)]
+    assert manager.on(SliceUp("count-0", 4)) == [Announce("count-0", 4, "node-0", speaks=False)]
+
+
+def test_where_all_speak_a_replica_that_returns_does_so_when_it_is_in_step() -> None:
+    manager = Manager(("count-0",), 2, replicas=2, speaking=Speaking.ALL)
+    for i in range(2):
+        manager.on(NodeJoined(f"node-{i}"))
+    assert manager.on(SliceUp("count-0", 1)) == [Announce("count-0", 1, "node-0", speaks=True)]
+    assert manager.on(SliceUp("count-0", 2)) == [Announce("count-0", 2, "node-1", speaks=False)]
+    assert manager.on(SliceReady("count-0", 2)) == [Announce("count-0", 2, "node-1", speaks=True)]
+    assert manager.on(NodeLost("node-0")) == [Withdraw("count-0", 1)]
