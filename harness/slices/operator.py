@@ -70,6 +70,8 @@ class OperatorSlice(ReceivingSlice):
         self._marks_at_checkpoint: dict[str, int] = {}
         self._awaited: set[int] = set()
         """The fellows that have not confirmed the pending checkpoint."""
+        self._sync: Sync | None = None
+        """What was sent to them."""
         self._confirmed = False
         self._fellows: set[int] = set()
         """Other replicas of this slice that we are in touch with."""
@@ -146,7 +148,12 @@ class OperatorSlice(ReceivingSlice):
     def _reroute(self, given: Reroute, effects: list[Effect]) -> None:
         if given.peer == self.spec.slice_id:
             self._fellows.add(given.incarnation)
+            if self._asked == given.incarnation:
+                # The link broke: the question, or the answer, may be lost.
+                self._asked = None
             self._fetch(effects)
+            if self._sync is not None and given.incarnation in self._awaited:
+                effects.append(Send(given.peer, given.incarnation, self._sync))
         else:
             super()._reroute(given, effects)
 
@@ -393,8 +400,8 @@ class OperatorSlice(ReceivingSlice):
             effects.append(Persist(checkpoint))
         else:
             self._awaited, self._confirmed = set(self._fellows), False
-            sync = Sync(self.incarnation, checkpoint)
-            effects += [Send(self.spec.slice_id, fellow, sync) for fellow in sorted(self._fellows)]
+            self._sync = Sync(self.incarnation, checkpoint)
+            effects += [Send(self.spec.slice_id, fellow, self._sync) for fellow in sorted(self._fellows)]
         if policy.acknowledge is AcknowledgeAt.TAKEN:
             self._acknowledge_checkpoint(effects)
 
