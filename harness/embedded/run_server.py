@@ -218,8 +218,8 @@ class RunServer:
         with self._failing("the end of a fault"):
             fault, lasting = self._in_force.pop(number, (None, []))
             for target, heal in lasting:
-                proof = heal()
-                self._recorder.log(FaultHealed(self.clock.stamp(), number, str(fault), target, proof))
+                healed = self.clock.stamp()
+                self._recorder.log(FaultHealed(healed, number, str(fault), target, heal()))
             if lasting and not self._in_force:
                 self.fault_in_force = ""
 
