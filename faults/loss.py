@@ -33,9 +33,9 @@ KIND = FaultKind(
     name="loss",
     breaks="the connections between two slices, with every message that is on its way on them",
     heals="by itself: the receiver connects again, and asks for what comes after the last that it has",
-    proof="at least one message was on its way, or sent before the channel was open again, and was taken from the "
-    "network, with input still to be processed",
-    clusters=frozenset({"simulated"}),
+    proof="at least one message, or a part of one, was on its way, or sent before the channel was open again, and was "
+    "taken from the network, with input still to be processed",
+    clusters=frozenset({"simulated", "embedded"}),
     inflict=_inflict,
     hits=Hits.LINK,
     draw=_draw,

@@ -37,8 +37,9 @@ KIND = FaultKind(
     name="partition",
     breaks="the link between two slices, both ways or one way: nothing arrives",
     heals="the link carries again after the duration, first what was sent meanwhile, in order",
-    proof="at least one message was on its way or was sent, and was held back, with input still to be processed",
-    clusters=frozenset({"simulated"}),
+    proof="at least one message, or a part of one, was on its way or was sent, and was held back, with input still to "
+    "be processed",
+    clusters=frozenset({"simulated", "embedded"}),
     inflict=_inflict,
     hits=Hits.LINK,
     lasts=True,

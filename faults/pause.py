@@ -37,8 +37,8 @@ KIND = FaultKind(
     heals="the node goes on after the duration, with what it had put off first; one that was given up for lost hears "
     "of it then, forgets everything and joins again",
     proof="the node was alive, with input still to be processed, and had to put something off, or was given up for "
-    "lost",
-    clusters=frozenset({"simulated"}),
+    "lost; of a node made of processes, all of them were seen to be stopped",
+    clusters=frozenset({"simulated", "embedded"}),
     inflict=_inflict,
     lasts=True,
     draw=_draw,

@@ -6,18 +6,14 @@ import os
 import site
 import sys
 import sysconfig
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 
 from pyspark import cloudpickle
 
 from ..errors import InvalidOperator, ProcessDied, StorageFailed, StreamproofError
-from ..injection import Machines
-from ..recording.history import Bite
-from .processes import DriverProcess, SparkProcesses
+from .processes import DriverProcess
 from .run_server import RunServer
 
 
@@ -100,45 +96,3 @@ def _modules_only_here() -> list[ModuleType]:
     # One module can go by two names, as `__main__` does in a process that multiprocessing has started.
     found = {id(module): module for name, module in loaded.items() if name.partition(".")[0] in missing}
     return list(found.values())
-
-
-@dataclass(frozen=True)
-class HeldMachines(Machines):
-    """The cluster, as a kind of fault sees it while a point is held."""
-
-    kill: Callable[[Sequence[str], bool], list[Bite]]
-    exact: bool
-
-    def crash(self, targets: Sequence[str], *, lose_handed_over: bool = False) -> list[Bite]:
-        if lose_handed_over:
-            return super().crash(targets, lose_handed_over=True)
-        return self.kill(targets, self.exact)
-
-
-def kill_targets(
-    processes: SparkProcesses,
-    node_of: Mapping[str, str],
-    targets: Sequence[str],
-    *,
-    outstanding: bool,
-    exact: bool,
-) -> list[Bite]:
-    """SIGKILL the nodes that run these actors, or that have these names, all at once.
-
-    `node_of` says which actor runs where.
-    """
-    nodes = {target: node_of.get(target, target) for target in targets}
-    known = processes.nodes()
-    hit = sorted({node for node in nodes.values() if node in known})
-    with ThreadPoolExecutor(max_workers=max(1, len(hit))) as pool:
-        proofs = dict(zip(hit, pool.map(processes.kill_node, hit), strict=True))
-    bites: list[Bite] = []
-    for target, node in nodes.items():
-        proof = proofs.get(node)
-        if proof is None:
-            bites.append(Bite(target, None, (), outstanding, gone=False))
-        elif not any(bite.node == node for bite in bites):
-            actors = tuple(actor for actor, runs_on in node_of.items() if runs_on == node)
-            pids = tuple(process.pid for process in proof.processes)
-            bites.append(Bite(target, node, actors, outstanding, proof.bit, pids, held_at_address=exact))
-    return bites

@@ -46,6 +46,8 @@ class AgentPlan:
     checkpoints: Path
     specs: tuple[SliceSpec, ...]
     armed: tuple[Moment, ...]
+    relay: Place | None = None
+    """Where links are dialled instead of at their peers, in a run that disturbs them."""
 
 
 class HarnessLink:
@@ -106,6 +108,7 @@ async def _work(
         writer.write(frame(Ready(slice_id, incarnation)))
 
     agent = NodeAgent(node, plan.token, make, specs, FileStore(plan.checkpoints), plan.armed, harness, ready)
+    agent.relay = plan.relay
     place = await agent.listen()
     writer.write(frame(Greeting(VERSION, plan.token, "manager", node)) + frame(Join(place)))
     beating = asyncio.get_running_loop().create_task(_beat(writer))

@@ -25,7 +25,7 @@ from ..waiting import wait_until
 from . import reaping
 from .class_archive import archive_options
 from .machine import find_java, find_spark, inherited_import_path
-from .reaping import LabelledProcess, Labels, ProcessId, end_all, labelled_processes
+from .reaping import LabelledProcess, Labels, ProcessId, end_all, labelled_processes, stop_all
 from .settings import LOG4J2, as_properties, profile_settings
 
 T = TypeVar("T")
@@ -71,6 +71,16 @@ class KillProof:
     def bit(self) -> bool:
         """False also when there was nothing left to kill."""
         return self.gone and bool(self.processes)
+
+
+@dataclass(frozen=True)
+class StopProof:
+    """That a pause bit: what was seen to be stopped."""
+
+    node: str
+    processes: tuple[LabelledProcess, ...]
+    stopped: bool
+    """Whether no process of the node went on."""
 
 
 @dataclass(frozen=True)
@@ -400,6 +410,26 @@ class SparkProcesses:
                 return [process for process in now if process.pid not in spared]
 
             return self._kill(node, find)
+
+    # -- pausing ----------------------------------------------------------------------------------------------------
+
+    def stop_node(self, name: str) -> StopProof:
+        """SIGSTOP a node, the same processes as `kill_node` would end. `resume` lets them go on."""
+        node = self._node(name)
+        with node.lock:
+            stopped = stop_all(lambda: self._processes_of(node), self.options.kill_seconds)
+            now = {process.process for process in self._processes_of(node)}
+            return StopProof(name, stopped, now <= {process.process for process in stopped})
+
+    def resume(self, proof: StopProof) -> None:
+        """SIGCONT what was stopped. A process that has ended meanwhile, or its successor, is not touched."""
+        for process in proof.processes:
+            process.process.resume()
+        wait_until(
+            lambda: not any(process.process.stopped() for process in proof.processes),
+            self.options.kill_seconds,
+            f"the processes of {proof.node} to go on",
+        )
 
     def _kill(self, node: _Node, find: Callable[[], list[LabelledProcess]]) -> KillProof:
         ended = end_all(find, self.options.kill_seconds)

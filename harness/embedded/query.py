@@ -10,22 +10,22 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from ..addresses import Moment, Point
 from ..cluster import Live, Run
 from ..errors import DeadlinePassed, StorageFailed
-from ..injection import FaultKind
 from ..judging.references import DRIVER, REFERENCES, SINK
 from ..quantities import Duration
 from ..query import Query
 from ..recording.history import Bite, Drained
 from ..recording.records import Delivered, Ended, Offered, Record, Refused
-from ..schedule import Fault
 from ..waiting import wait_until
 from ..wire import Greeting, decoded, frame, read_frame
-from .deployments import HeldMachines, ended_by_itself, kill_targets, watched, write_plan, write_private
+from .deployments import ended_by_itself, watched, write_plan, write_private
+from .machines import EmbeddedMachines
 from .processes import DriverProcess, SparkProcesses
 from .protocol import Arrived, Begun, Failed, Go
 from .query_driver import SOURCE, QueryPlan, QueryRun
@@ -87,7 +87,7 @@ class QueryDeployment:
             run.recorder,
             tuple(run.scenario.faults),
             run.kinds,
-            self._inflict,
+            self._arm,
             self._noted,
             others={"driver": self._hear_driver},
         )
@@ -265,22 +265,26 @@ class QueryDeployment:
 
     # Faults
 
-    def _inflict(self, kind: FaultKind, fault: Fault, exact: bool) -> list[Bite]:
-        return kind.inflict(HeldMachines(self._crash, exact), fault)
+    def _arm(self, exact: bool, heal: Callable[[], None]) -> EmbeddedMachines:
+        return _Machines(self, self._processes, {DRIVER: DRIVER}, lambda: not self._has_ended(), exact)
 
-    def _crash(self, targets: Sequence[str], exact: bool) -> list[Bite]:
-        self._doomed = self._doomed or DRIVER in targets
-        bites = kill_targets(
-            self._processes,
-            {DRIVER: DRIVER},
-            targets,
-            outstanding=not self._has_ended(),
-            exact=exact,
-        )
+    def doom(self) -> None:
+        self._doomed = True
+
+    def mark_down(self) -> None:
+        self._down = True
+
+
+class _Machines(EmbeddedMachines):
+    def __init__(self, deployment: QueryDeployment, *given: Any) -> None:
+        super().__init__(*given)
+        self._deployment = deployment
+
+    def crash(self, targets: Sequence[str], *, lose_handed_over: bool = False) -> list[Bite]:
+        if DRIVER in targets:
+            self._deployment.doom()
+        bites = super().crash(targets, lose_handed_over=lose_handed_over)
         if DRIVER in targets:
             # Once the timeline has the fault.
-            asyncio.get_running_loop().call_soon(self._mark_down)
+            asyncio.get_running_loop().call_soon(self._deployment.mark_down)
         return bites
-
-    def _mark_down(self) -> None:
-        self._down = True

@@ -70,10 +70,25 @@ class ProcessId:
 
     def end(self) -> None:
         """SIGKILL it, if it is still there."""
+        self._send(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """SIGSTOP it, if it is still there."""
+        self._send(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT it, if it is still there."""
+        self._send(signal.SIGCONT)
+
+    def stopped(self) -> bool:
+        stat = _stat(self.pid)
+        return stat is not None and stat.started == self.started and stat.state == "T"
+
+    def _send(self, number: signal.Signals) -> None:
         with _Pidfd(self) as fd:
             if fd is not None:
                 try:
-                    signal.pidfd_send_signal(fd, signal.SIGKILL)
+                    signal.pidfd_send_signal(fd, number)
                 except ProcessLookupError:
                     return  # It ended by itself between the two calls.
 
@@ -284,6 +299,25 @@ def end_all(find: Callable[[], Iterable[LabelledProcess]], seconds: float = 10.0
         listed = list(find())
     survivors = tuple(process for process in hit.values() if process.process.alive())
     return Ended(when, time.monotonic_ns(), tuple(hit.values()), survivors)
+
+
+def stop_all(find: Callable[[], Iterable[LabelledProcess]], seconds: float = 10.0) -> tuple[LabelledProcess, ...]:
+    """SIGSTOP what `find` lists, wait until it has stopped, and list again, until two lists in a row hold nothing new.
+
+    Returns what was seen to be stopped.
+    """
+    deadline = time.monotonic() + seconds
+    hit: dict[ProcessId, LabelledProcess] = {}
+    quiet_lists = 0
+    while quiet_lists < 2 and time.monotonic() < deadline:
+        fresh = [process for process in find() if process.process not in hit]
+        for process in fresh:
+            process.process.stop()
+        hit.update((process.process, process) for process in fresh)
+        while time.monotonic() < deadline and any(one.alive() and not one.stopped() for one in hit):
+            time.sleep(0.001)
+        quiet_lists = 0 if fresh else quiet_lists + 1
+    return tuple(process for process in hit.values() if process.process.stopped())
 
 
 @dataclass(frozen=True)

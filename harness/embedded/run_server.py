@@ -25,16 +25,17 @@ from ..errors import OwnFailure, StreamproofError
 from ..injection import FaultKind
 from ..model import replica_name
 from ..quantities import Duration
-from ..recording.history import Bite, FaultMissed, FaultStruck, NodeGone, NodeUp, Placed
+from ..recording.history import FaultHealed, FaultMissed, FaultStruck, NodeGone, NodeUp, Placed
 from ..recording.recorder import MonotonicClock, Recorder
 from ..recording.records import Record
 from ..schedule import Fault
 from ..wire import Greeting, Place, accept, decoded, frame, read_frame
+from .machines import EmbeddedMachines, Heal
 from .protocol import HEARTBEAT_LIMIT, Arrived, Begun, Failed, Go, Took, agent_to_harness
 
 T = TypeVar("T")
-Inflict = Callable[[FaultKind, Fault, bool], list[Bite]]
-"""Carry out a fault; the flag says whether its host vouches for the point. Returns the proof."""
+Arm = Callable[[bool, Callable[[], None]], EmbeddedMachines]
+"""The cluster for one fault. The flag says whether the host of its point vouches for it; what is called heals it."""
 Speak = Callable[[Greeting, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
@@ -47,7 +48,7 @@ class RunServer:
         recorder: Recorder,
         schedule: tuple[Fault, ...],
         kinds: Mapping[str, FaultKind],
-        inflict: Inflict,
+        arm: Arm,
         noted: Callable[[Record], None],
         begun: Callable[[str, Begun], None] = lambda node, message: None,
         others: Mapping[str, Speak] | None = None,
@@ -63,7 +64,9 @@ class RunServer:
         self._recorder = recorder
         self._controller = Controller(schedule)
         self._kinds = kinds
-        self._inflict = inflict
+        self._arm = arm
+        self._in_force: dict[int, tuple[Fault, list[tuple[str, Heal]]]] = {}
+        """Number -> a fault that lasts, its targets, and what ends what is done to them."""
         self._noted = noted
         self._begun = begun
         self._others = dict(others or {})
@@ -130,12 +133,19 @@ class RunServer:
 
         async def ask() -> bool:
             self.finished = self.finished or drained()
+            if self.finished:
+                self._heal_all()
             return self.finished
 
         return drained() and self.call(ask())
 
     def missed(self) -> None:
-        """Log the faults whose trigger has not come."""
+        """Heal the faults that are in force, and log those whose trigger has not come."""
+
+        async def heal() -> None:
+            self._heal_all()
+
+        self.call(heal())
         for number, fault in self._controller.pending():
             self._recorder.log(FaultMissed(self.clock.stamp(), number, str(fault)))
 
@@ -184,8 +194,10 @@ class RunServer:
         self.fault_in_force = str(strike.fault)
         address = None if strike.address is None else str(strike.address)
         struck = self.clock.stamp()
+        number, fault = strike.number, strike.fault
+        machines = self._arm(exact, lambda: self.heal(number))
         try:
-            bites = self._inflict(self._kinds[strike.fault.kind], strike.fault, exact)
+            bites = self._kinds[fault.kind].inflict(machines, fault)
         except StreamproofError as error:
             self.fail(error)
             return
@@ -195,7 +207,26 @@ class RunServer:
                 self._killed[bite.node] = time.monotonic_ns()
             if late:
                 bite = msgspec.structs.replace(bite, held_at_address=False)
-            self._recorder.log(FaultStruck(struck, strike.number, str(strike.fault), address, bite))
+            self._recorder.log(FaultStruck(struck, number, str(fault), address, bite))
+        if machines.lasting:
+            self._in_force[number] = fault, machines.lasting
+            if fault.duration is not None:
+                self._loop.call_later(fault.duration.seconds, self.heal, number)
+
+    def heal(self, number: int) -> None:
+        """End a fault, if it is in force."""
+        with self._failing("the end of a fault"):
+            fault, lasting = self._in_force.pop(number, (None, []))
+            for target, heal in lasting:
+                healed = self.clock.stamp()
+                self._recorder.log(FaultHealed(healed, number, str(fault), target, heal()))
+            if lasting and not self._in_force:
+                self.fault_in_force = ""
+
+    def _heal_all(self) -> None:
+        """The end of the run has come for all that is in force."""
+        for number in list(self._in_force):
+            self.heal(number)
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..addresses import Address
 from ..cluster import Live, Run
 from ..errors import DeadlinePassed
-from ..injection import FaultKind
-from ..model import Role, replica_name
+from ..injection import Hits
+from ..model import Role, operator_of, replica_name, slice_of
 from ..progress import Progress
 from ..quantities import Duration
-from ..recording.history import Bite, Drained
+from ..recording.history import Bite, Drained, Proof
 from ..recording.records import InStep, Kept, Record
-from ..schedule import Fault
 from ..slices.components import Standby
 from ..slices.machine import Slice, wrapped
 from ..slices.sink import SinkSlice
@@ -26,10 +25,12 @@ from ..subject import SchemeSubject
 from ..waiting import wait_until
 from ..wire import Greeting, decoded, frame, read_frame
 from .agent import NodeAgent
-from .deployments import HeldMachines, ended_by_itself, kill_targets, watched, write_plan
+from .deployments import ended_by_itself, watched, write_plan
 from .executor import AgentPlan
+from .machines import EmbeddedMachines, Heal
 from .processes import SparkProcesses
 from .protocol import Begun, InspectAll, NodeSeen, Route, StartSlice, Withdrawn, driver_to_harness
+from .relay import Relay
 from .run_server import RunServer
 from .slices_driver import DriverPlan
 
@@ -83,11 +84,15 @@ class SchemeDeployment:
             run.recorder,
             tuple(run.scenario.faults),
             run.kinds,
-            self._inflict,
+            self._arm,
             self._noted,
             self._begun,
             {"driver": self._hear_driver},
         )
+        self._names: dict[tuple[str, int], str] = {}
+        """(slice, incarnation) -> which replica that is."""
+        disturbed = any(run.kinds[fault.kind].hits is Hits.LINK for fault in run.scenario.faults)
+        self._relay = Relay(self.server.token, self._name_of, self.server.fail) if disturbed else None
         self._agent = NodeAgent(
             HARNESS,
             self.server.token,
@@ -103,6 +108,8 @@ class SchemeDeployment:
 
     def prepare(self) -> None:
         """Raises DeadlinePassed or ProcessDied when the slices do not come up."""
+        relay = None if self._relay is None else self.server.call(self._relay.listen())
+        self._agent.relay = relay
         plan = DriverPlan(
             AgentPlan(
                 token=self.server.token,
@@ -111,6 +118,7 @@ class SchemeDeployment:
                 checkpoints=self._folder / "checkpoints",
                 specs=tuple(self._specs.values()),
                 armed=self.server.armed,
+                relay=relay,
             ),
             nodes=self._processes.options.workers,
             replicas=self._replicas,
@@ -163,6 +171,8 @@ class SchemeDeployment:
 
     def close(self) -> None:
         self.server.call(self._agent.close())
+        if self._relay is not None:
+            self.server.call(self._relay.close())
 
     def _alive(self, slice_id: str) -> int:
         return len(self._current.get(slice_id, ())) + len(self._silent.get(slice_id, ()))
@@ -235,6 +245,8 @@ class SchemeDeployment:
         (silent.discard if route.speaks else silent.add)(incarnation)
         if route.speaks:
             speaking.add(incarnation)
+        if self._relay is not None:
+            self._relay.lead(slice_id, incarnation, route.links)
         self._agent.route(route)
 
     def _noted(self, record: Record) -> None:
@@ -245,10 +257,13 @@ class SchemeDeployment:
             self._in_step.add((record.slice, record.incarnation))
 
     def _begun(self, node: str, message: Begun) -> None:
-        name = replica_name(message.slice, message.replica)
+        name = self._names[message.slice, message.incarnation] = replica_name(message.slice, message.replica)
         if message.incarnation >= self._lives.get(name, ("", 0))[1]:
             self._lives[name] = message.slice, message.incarnation
             self._node_of[name] = node
+
+    def _name_of(self, slice_id: str, incarnation: int) -> str:
+        return self._names.get((slice_id, incarnation), slice_id)
 
     def _make_end(self, slice_id: str) -> Slice:
         spec = self._specs[slice_id]
@@ -259,20 +274,10 @@ class SchemeDeployment:
 
     # Faults
 
-    def _inflict(self, kind: FaultKind, fault: Fault, exact: bool) -> list[Bite]:
-        return kind.inflict(HeldMachines(self._crash, exact), fault)
-
-    def _crash(self, targets: Sequence[str], exact: bool) -> list[Bite]:
-        bites = kill_targets(
-            self._processes,
-            self._node_of,
-            targets,
-            outstanding=not self._has_drained(),
-            exact=exact,
+    def _arm(self, exact: bool, heal: Callable[[], None]) -> EmbeddedMachines:
+        return _Machines(
+            self._processes, self._node_of, lambda: not self._has_drained(), exact, self._relay, heal, self._bury_all
         )
-        for bite in bites:
-            self._bury_all(bite.actors)
-        return bites
 
     def _bury_all(self, replicas: Iterable[str]) -> None:
         for name in replicas:
@@ -283,6 +288,68 @@ class SchemeDeployment:
         self._dead.add((slice_id, incarnation))
         for living in (self._current, self._silent):
             living.get(slice_id, set()).discard(incarnation)
+        if self._relay is not None:
+            self._relay.forget(slice_id, incarnation)
+
+
+class _Machines(EmbeddedMachines):
+    """The links between slices too, where a relay carries them."""
+
+    def __init__(
+        self,
+        processes: SparkProcesses,
+        node_of: Mapping[str, str],
+        outstanding: Callable[[], bool],
+        exact: bool,
+        relay: Relay | None,
+        heal: Callable[[], None],
+        bury: Callable[[Iterable[str]], None],
+    ) -> None:
+        super().__init__(processes, node_of, outstanding, exact)
+        self._relay = relay
+        self._heal = heal
+        self._bury = bury
+
+    def crash(self, targets: Sequence[str], *, lose_handed_over: bool = False) -> list[Bite]:
+        bites = super().crash(targets, lose_handed_over=lose_handed_over)
+        for bite in bites:
+            self._bury(bite.actors)
+        return bites
+
+    def cut(self, first: str, second: str, *, one_way: bool) -> list[Bite]:
+        relay = self._relay
+        if relay is None:
+            return super().cut(first, second, one_way=one_way)
+
+        def between(sender: str, receiver: str) -> bool:
+            there = is_end(sender, first) and is_end(receiver, second)
+            return there or (not one_way and is_end(sender, second) and is_end(receiver, first))
+
+        cut = relay.cut(between)
+
+        def heal() -> Proof:
+            relay.mend(cut)
+            return Proof(cut.held, "bytes held back")
+
+        return self._on_link(first, second, heal)
+
+    def break_link(self, first: str, second: str) -> list[Bite]:
+        relay = self._relay
+        if relay is None:
+            return super().break_link(first, second)
+        broken = relay.break_links(lambda one, other: is_end(one, first) and is_end(other, second), self._heal)
+        return self._on_link(first, second, lambda: Proof(broken.lost, "bytes lost"))
+
+    def _on_link(self, first: str, second: str, heal: Heal) -> list[Bite]:
+        link = f"{first} and {second}"
+        self.lasting.append((link, heal))
+        held = self._exact
+        return [Bite(link, link, (first, second), self._outstanding(), held_at_address=held, lasting=True)]
+
+
+def is_end(name: str, target: str) -> bool:
+    """Whether a target means this replica, source or sink: by its name, or by that of its operator."""
+    return target in (name, operator_of(slice_of(name)))
 
 
 class _Here:

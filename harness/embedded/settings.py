@@ -39,6 +39,9 @@ _SLICES: Final = {
     # A node agent is one task that is meant to be killed often and must start with a blank interpreter each time.
     "spark.task.maxFailures": "10000",
     "spark.python.worker.reuse": "false",
+    # The manager decides which nodes are lost; a node that was paused for long must find its executor alive.
+    "spark.network.timeout": "600s",
+    "spark.worker.timeout": "600",
 }
 
 PROFILES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(

@@ -9,9 +9,23 @@ from pathlib import Path
 import pytest
 
 from agents_in_process import ThreadsCluster
-from streamproof.harness.registry import Registry
-from streamproof.harness.running import run_named
+from streamproof.faults.crash import crash
+from streamproof.faults.loss import loss
+from streamproof.faults.partition import partition
+from streamproof.harness.judging.verdicts import Status
+from streamproof.harness.quantities import events, seconds
+from streamproof.harness.recording.history import FaultHealed
+from streamproof.harness.recording.records import CheckpointDurable, Opened
+from streamproof.harness.registry import Named, Registry
+from streamproof.harness.running import Finished, run_named
+from streamproof.harness.scenario import Scenario
+from streamproof.harness.schedule import Fault
 from streamproof.harness.wire import VERSION, Greeting, accept, frame
+from streamproof.reference_impls.active_replication import active_replication
+from streamproof.reference_impls.passive_replication import passive_replication
+from streamproof.reference_impls.passive_standby import passive_standby
+from streamproof.scenarios.word_count import word_count
+from streamproof.scenarios.workloads import words
 
 SCENARIOS = (
     "word-count.passive-replication-shows",
@@ -52,3 +66,77 @@ def test_a_stranger_cannot_make_a_listener_wait_for_a_large_greeting() -> None:
     greeting = Greeting(VERSION, "token", "link", "node-0")
     assert asyncio.run(answer(frame(greeting))) == greeting
     assert asyncio.run(answer((8 << 10).to_bytes(4, "big"))) is None
+
+
+MASKED = {
+    "passive-replication": lambda: passive_replication(word_count(), checkpoint_every=events(60), sink_filter=True),
+    "passive-standby": lambda: passive_standby(word_count(), synchronize_every=events(60)),
+    "active-replication": lambda: active_replication(word_count(), acknowledge_every=events(60)),
+}
+
+
+def _disturbed(scheme: str, faults: list[Fault], folder: Path) -> Finished:
+    workload = words(events=1_500, rate=2_000)
+    scenario = Scenario(MASKED[scheme](), workload, faults, deadline=seconds(30))
+    return run_named(Named("test", "test", "", scenario), ThreadsCluster(), Registry(), seed=1, folder=folder)
+
+
+def _holds(finished: Finished) -> bool:
+    return all(verdict.status is Status.HOLDS for verdict in finished.judgement.verdicts)
+
+
+@pytest.mark.parametrize("scheme", MASKED)
+@pytest.mark.parametrize(
+    "fault",
+    [
+        partition("split-0", "count-0").after(events(200)).lasting(seconds(0.2)),
+        partition("count-0", "sink-0", one_way=True).after(events(100)).lasting(seconds(0.2)),
+        partition("source-0", "split").after(seconds(0.2)).lasting(seconds(0.2)),
+    ],
+    ids=str,
+)
+def test_what_is_sent_into_a_cut_link_gets_through_once_it_heals(scheme: str, fault: Fault, tmp_path: Path) -> None:
+    finished = _disturbed(scheme, [fault], tmp_path / "run")
+    (struck,) = finished.history.struck()
+    assert struck.bite.bit, struck.bite.why_not
+    assert struck.bite.proof is not None
+    assert struck.bite.proof.count > 0
+    assert _holds(finished), finished.judgement.verdicts
+    (healed,) = (entry for entry in finished.history.timeline if isinstance(entry, FaultHealed))
+    assert 200_000 <= healed.stamp.at - struck.stamp.at < 2_000_000
+
+
+@pytest.mark.parametrize("scheme", MASKED)
+@pytest.mark.parametrize("link", [("split-0", "count-0"), ("count", "sink-0"), ("source-0", "split-0")], ids=str)
+def test_a_link_that_breaks_is_made_again_and_what_it_lost_is_asked_for(
+    scheme: str, link: tuple[str, str], tmp_path: Path
+) -> None:
+    faults = [loss(*link).after(seconds(0.2)), loss(*link).after(seconds(0.4))]
+    finished = _disturbed(scheme, faults, tmp_path / "run")
+    for struck in finished.history.struck():
+        assert struck.bite.bit, struck.bite.why_not
+    assert _holds(finished), finished.judgement.verdicts
+    opened = [stamped.record for stamped in finished.history.records if isinstance(stamped.record, Opened)]
+    assert len(opened) > len(
+        {(one.slice, one.incarnation, one.downstream, one.downstream_incarnation) for one in opened}
+    )
+
+
+def test_replicas_that_lose_touch_synchronize_again(tmp_path: Path) -> None:
+    link = ("count-0", "count-0/1")
+    faults = [loss(*link).after(seconds(0.2)), partition(*link).after(seconds(0.3)).lasting(seconds(0.2))]
+    finished = _disturbed("passive-standby", faults, tmp_path / "run")
+    assert [struck.bite.bit for struck in finished.history.struck()] == [True, True]
+    assert _holds(finished), finished.judgement.verdicts
+    made = [s.record for s in finished.history.records if isinstance(s.record, CheckpointDurable)]
+    assert max(one.number for one in made if one.slice == "count-0") > 5
+
+
+def test_what_a_dead_node_had_sent_into_a_cut_link_is_lost(tmp_path: Path) -> None:
+    faults = [
+        partition("split-0", "count-0").after(seconds(0.2)).lasting(seconds(0.5)),
+        crash("split-0").after(seconds(0.3)),
+    ]
+    finished = _disturbed("passive-replication", faults, tmp_path / "run")
+    assert [struck.bite.bit for struck in finished.history.struck()] == [True, True]
+    assert _holds(finished), finished.judgement.verdicts
