@@ -355,7 +355,8 @@ def _delivery(
     known: list[Derivation | None] = []
     for row in rows:
         fitting = [one for event, one in made.get(row.seq, ()) if same_events([event], [row])]
-        derivation = next((one for one in fitting if one not in seen), fitting[0] if fitting else None)
+        unseen = [one for one in fitting if one not in seen]
+        derivation = (unseen or fitting or [None])[0]
         known.append(derivation)
         if derivation is not None:
             seen.add(derivation)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import StrEnum
 
-from ..model import Topology
-from ..recording.history import History
+from ..model import Topology, slice_of
+from ..recording.history import Drained, FaultStruck, History, NodeGone, Placed
+from ..recording.records import InStep
 
 
 class Tolerance(StrEnum):
@@ -15,5 +18,88 @@ class Tolerance(StrEnum):
 
 
 def beyond(history: History, tolerance: Tolerance, topology: Topology) -> str:
-    """Why a history goes beyond what a claim tolerates; empty when it does not."""
+    """Why a history goes beyond what a claim tolerates; empty when it does not.
+
+    A replica is lost when its node is gone, when the loss of its node is declared, which may still be there, or when
+    another takes its place; what happens at the same time as that happens after it.
+    """
+    match tolerance:
+        case Tolerance.ONE_IN_STEP:
+            return _none_in_step(history, topology)
+        case Tolerance.NOT_NEIGHBOURS:
+            return _neighbours_hit(history, topology)
+        case Tolerance.ANY:
+            return ""
+
+
+@dataclass(frozen=True)
+class _Change:
+    """An incarnation of a slice was lost, or is in step."""
+
+    at: int
+    slice_id: str
+    incarnation: int
+    lost: bool
+
+
+def _changes(history: History, topology: Topology) -> list[_Change]:
+    """In the order of time, until the end of the input has passed through: what comes later harms nobody."""
+    slices = set(topology.operator_slices)
+    ended = next((entry.stamp.at for entry in history.timeline if isinstance(entry, Drained)), None)
+    stepped = [
+        _Change(stamped.at, record.slice, record.incarnation, False)
+        for stamped in history.records
+        if isinstance(record := stamped.record, InStep)
+    ]
+    losses = list(_losses(history))
+    when = {(loss.slice_id, loss.incarnation): loss.at for loss in losses}
+    changes = [*losses, *(s for s in stepped if s.at < when.get((s.slice_id, s.incarnation), s.at + 1))]
+    changes.sort(key=lambda change: (change.at, not change.lost))
+    return [c for c in changes if c.slice_id in slices and (ended is None or c.at <= ended)]
+
+
+def _losses(history: History) -> Iterator[_Change]:
+    running: dict[str, Placed] = {}
+    for entry in history.timeline:
+        lost: list[str] = []
+        if isinstance(entry, FaultStruck) and entry.bite.gone:
+            lost = [actor for actor in entry.bite.actors if actor in running]
+        elif isinstance(entry, NodeGone):
+            lost = [actor for actor, placed in running.items() if placed.node == entry.node]
+        elif isinstance(entry, Placed):
+            lost = [entry.actor] if entry.actor in running else []
+        for actor in lost:
+            yield _Change(entry.stamp.at, slice_of(actor), running.pop(actor).incarnation, True)
+        if isinstance(entry, Placed):
+            running[entry.actor] = entry
+
+
+def _none_in_step(history: History, topology: Topology) -> str:
+    in_step: dict[str, set[int]] = {}
+    for change in _changes(history, topology):
+        known = in_step.setdefault(change.slice_id, set())
+        if not change.lost:
+            known.add(change.incarnation)
+        elif change.incarnation in known:
+            known.remove(change.incarnation)
+            if not known:
+                return f"{change.slice_id} lost #{change.incarnation} when no other replica of it was in step"
+    return ""
+
+
+def _neighbours_hit(history: History, topology: Topology) -> str:
+    in_step: set[tuple[str, int]] = set()
+    down: dict[str, set[int]] = {slice_id: set() for slice_id in topology.slices}
+    """Slice -> its incarnations that were in step and are lost, until another takes their place."""
+    for change in _changes(history, topology):
+        slice_id, known = change.slice_id, down[change.slice_id]
+        if not change.lost:
+            in_step.add((slice_id, change.incarnation))
+            known.difference_update(sorted(number for number in known if number < change.incarnation)[:1])
+            continue
+        if (slice_id, change.incarnation) in in_step:
+            known.add(change.incarnation)
+        for neighbour in (*topology.upstream(slice_id), *topology.downstream(slice_id)):
+            if down[neighbour]:
+                return f"{slice_id} was hit before its neighbour {neighbour} had recovered"
     return ""
