@@ -39,4 +39,4 @@ def _evidence(recovery: Recovery) -> Evidence:
     return Evidence(f"recovered after {total / 1e6:.2f} s", recovery.actor, (), recovery.fault)
 
 
-ORACLE = Oracle(RECOVERS_WITHIN, judge, Duration)
+ORACLE = Oracle(RECOVERS_WITHIN, judge, (Duration,), on_clock=True)

@@ -74,7 +74,7 @@ class Bench:
         self.cluster.check(scenario)
         self.fed = 0
         """Events fed in runs, for who keeps count."""
-        timed = [g for g in scenario.claimed if g.name in registry.oracles and registry.oracles[g.name].bound]
+        timed = [g for g in scenario.claimed if g.name in registry.oracles and registry.oracles[g.name].timed(g)]
         self.not_judged: tuple[Guarantee, ...] = tuple(timed)
         """The claims on time, which is not real in the simulator."""
         self.claims: tuple[Guarantee, ...] = tuple(g for g in scenario.claimed if g not in timed)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ..model import Topology, slice_of
-from ..recording.history import Drained, FaultStruck, History, NodeGone, Placed
+from ..model import Topology
+from ..recording.history import Drained, History
 from ..recording.records import InStep
+from .lives import losses
 
 
 class Tolerance(StrEnum):
@@ -20,8 +20,7 @@ class Tolerance(StrEnum):
 def beyond(history: History, tolerance: Tolerance, topology: Topology) -> str:
     """Why a history goes beyond what a claim tolerates; empty when it does not.
 
-    A replica is lost when its node is gone, when the loss of its node is declared, which may still be there, or when
-    another takes its place; what happens at the same time as that happens after it.
+    What happens at the same time as a loss happens after it.
     """
     match tolerance:
         case Tolerance.ONE_IN_STEP:
@@ -51,27 +50,11 @@ def _changes(history: History, topology: Topology) -> list[_Change]:
         for stamped in history.records
         if isinstance(record := stamped.record, InStep)
     ]
-    losses = list(_losses(history))
-    when = {(loss.slice_id, loss.incarnation): loss.at for loss in losses}
-    changes = [*losses, *(s for s in stepped if s.at < when.get((s.slice_id, s.incarnation), s.at + 1))]
+    lost = losses(history)
+    changes = [_Change(at, slice_id, incarnation, True) for (slice_id, incarnation), at in lost.items()]
+    changes += [s for s in stepped if s.at < lost.get((s.slice_id, s.incarnation), s.at + 1)]
     changes.sort(key=lambda change: (change.at, not change.lost))
     return [c for c in changes if c.slice_id in slices and (ended is None or c.at <= ended)]
-
-
-def _losses(history: History) -> Iterator[_Change]:
-    running: dict[str, Placed] = {}
-    for entry in history.timeline:
-        lost: list[str] = []
-        if isinstance(entry, FaultStruck) and entry.bite.gone:
-            lost = [actor for actor in entry.bite.actors if actor in running]
-        elif isinstance(entry, NodeGone):
-            lost = [actor for actor, placed in running.items() if placed.node == entry.node]
-        elif isinstance(entry, Placed):
-            lost = [entry.actor] if entry.actor in running else []
-        for actor in lost:
-            yield _Change(entry.stamp.at, slice_of(actor), running.pop(actor).incarnation, True)
-        if isinstance(entry, Placed):
-            running[entry.actor] = entry
 
 
 def _none_in_step(history: History, topology: Topology) -> str:
@@ -80,8 +63,8 @@ def _none_in_step(history: History, topology: Topology) -> str:
         known = in_step.setdefault(change.slice_id, set())
         if not change.lost:
             known.add(change.incarnation)
-        elif change.incarnation in known:
-            known.remove(change.incarnation)
+        else:
+            known.discard(change.incarnation)
             if not known:
                 return f"{change.slice_id} lost #{change.incarnation} when no other replica of it was in step"
     return ""
