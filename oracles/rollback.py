@@ -110,6 +110,8 @@ def _differing(case: Case, reexecution: Reexecution) -> Iterator[_Differing]:
 class _Recovery:
     """What an incarnation took that came after another of its slice."""
 
+    since: int
+    """When it started."""
     took: Mapping[Derivation, int]
     """Each event that it took -> as which in number."""
     began: int
@@ -120,8 +122,10 @@ class _Recovery:
     """Nobody came after it, who would converge in its place."""
 
     def excuses(self, differing: _Differing, horizon: Duration | Events) -> bool:
-        """Whether an output comes of what was taken within the horizon."""
+        """Whether an output comes of what was taken within the horizon, and came after the recovery began."""
         derivation = differing.derivation
+        if differing.output.at < self.since:
+            return False
         number = next((self.took[d] for n in range(2, len(derivation)) if (d := derivation[:n]) in self.took), None)
         if number is None:
             return False
@@ -141,7 +145,8 @@ def _recoveries(reexecution: Reexecution) -> Iterator[_Recovery]:
             if number > min(reruns) and rerun.took:
                 times = [reexecution.time_of(derivation) for derivation in rerun.took]
                 took = {derivation: place for place, derivation in reversed(list(enumerate(rerun.took)))}
-                yield _Recovery(took, times[0], max(times), not reexecution.replaced(rerun))
+                since = reexecution.started_at(rerun)
+                yield _Recovery(since, took, times[0], max(times), not reexecution.replaced(rerun))
 
 
 def _evidence(differing: _Differing) -> Evidence:
