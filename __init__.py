@@ -28,8 +28,10 @@ if TYPE_CHECKING:
         exactly_once,
         exactly_once_output,
         gap_recovery,
+        k_safety,
         precise_recovery,
         recovers_within,
+        replicas_agree,
         rollback_recovery,
     )
     from .harness.judging.guarantees import amnesia as amnesia_recovery
@@ -76,6 +78,7 @@ __all__ = [
     "gap",
     "gap_recovery",
     "handed_over_loss",
+    "k_safety",
     "loss",
     "ms",
     "numbered",
@@ -85,6 +88,7 @@ __all__ = [
     "precise_recovery",
     "recovers_within",
     "recovery",
+    "replicas_agree",
     "rollback_recovery",
     "seconds",
     "simulate",
@@ -108,7 +112,7 @@ _NAMES = {
     "harness.exploration.counterexample": "assert_survives",
     "harness.exploration.simulating": "Simulated simulate",
     "harness.judging.guarantees": "Guarantee at_least_once at_most_once exactly_once exactly_once_output gap_recovery "
-    "precise_recovery recovers_within rollback_recovery",
+    "k_safety precise_recovery recovers_within replicas_agree rollback_recovery",
     "harness.model": "Edge Event Operator Output Partitioning Stage Topology",
     "harness.quantities": "events ms seconds",
     "harness.query": "Query",

@@ -80,8 +80,9 @@ def check(
         oracle = oracles.get(guarantee.name)
         if oracle is None:
             raise UnknownName("guarantee", guarantee.name, sorted(oracles))
-        if oracle.bound is not None and not isinstance(guarantee.within, oracle.bound):
-            raise InvalidScenario(f"the claim {guarantee.name} needs a {oracle.bound.__name__.lower()} as its bound")
+        if oracle.bound and not isinstance(guarantee.within, oracle.bound):
+            kinds_of_bound = " or ".join(f"a {kind.__name__.lower()}" for kind in oracle.bound)
+            raise InvalidScenario(f"the claim {guarantee.name} needs {kinds_of_bound} as its bound")
     both = set(scenario.claimed) & set(scenario.breaks)
     if both:
         raise InvalidScenario(f"{', '.join(map(str, both))} is claimed, and expected to break")

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 from ..harness.judging.oracle import Oracle
-from . import at_least_once, at_most_once, exactly_once, exactly_once_output, gap, precise, recovers_within, rollback
+from . import (
+    at_least_once,
+    at_most_once,
+    exactly_once,
+    exactly_once_output,
+    gap,
+    k_safety,
+    precise,
+    recovers_within,
+    replicas_agree,
+    rollback,
+)
 
 ORACLES: tuple[Oracle, ...] = (
     precise.ORACLE,
     *rollback.ORACLES,
     exactly_once_output.ORACLE,
     exactly_once.ORACLE,
+    k_safety.ORACLE,
     *gap.ORACLES,
     at_least_once.ORACLE,
     at_most_once.ORACLE,
+    replicas_agree.ORACLE,
     recovers_within.ORACLE,
 )

@@ -8,9 +8,12 @@ from ..harness.judging.verdicts import Verdict
 
 
 def judge(case: Case, guarantee: Guarantee) -> Verdict:
-    """Every input is in the lineage of O and of T exactly once, and the recorder took each output once."""
+    """Every input is in the lineage of O and of T exactly once, and the recorder took each output once.
+
+    An output of an order of inputs that was given up counts as one too many: what is in T shows, or showed, otherwise.
+    """
     found = lost(case.collation, "lost_state", "lost_output") + case.collation.tallies(
-        "duplicate_effects", "duplicate_outputs", "phantoms"
+        "duplicate_effects", "duplicate_outputs", "superseded_outputs", "phantoms"
     )
     return decide(case, guarantee, found, f"{case.collation.inputs:,} inputs, each counted and delivered once")
 

@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from ..harness.judging.collation import Collation
+from ..harness.judging.exactness import same_rows, same_value
 from ..harness.judging.guarantees import PRECISE, Guarantee
 from ..harness.judging.oracle import Case, Oracle, decide, lost
+from ..harness.judging.ordering import made_by, order_matters
 from ..harness.judging.reexecution import Reexecution
 from ..harness.judging.reruns import Rerun
 from ..harness.judging.verdicts import Anomaly, Evidence, Status, Tally, Verdict, tally
+from ..harness.model import channel_name
 
 
 def judge(case: Case, guarantee: Guarantee) -> Verdict:
     """One legal order pi gives run(pi) = O per sink channel and run(pi) = T, and the order after a recovery extends
     the one before it, up to the last visible effect.
 
-    The order is the recorded one. O has every output once, in order, as pi gives it; T is what pi gives; and wherever
-    an incarnation of a slice with state died after something that it took had become visible (delivered, or taken
-    downstream), those who replaced it have taken the same, in the same order. (StreamMine3G, section 2.2.2.)
+    The order is the recorded one; of a slice with replicas that of one of them which lives to the end, and the others
+    hold what it holds. O has every output once, in order, as pi gives it, and so has every slice what it took of
+    another; T is what pi gives; and wherever an incarnation of a slice with state is gone after something that it took
+    had become visible (delivered, or taken downstream), those who are left have taken the same, in the same order.
+    (StreamMine3G, section 2.2.2.)
     """
     collation = case.collation
     if collation.reexecution is None:
         return _not_executable(case, guarantee)
     found = lost(collation, "lost_state", "lost_output") + collation.tallies(
-        "duplicate_effects", "duplicate_outputs", "phantoms", "reordered"
+        "duplicate_effects", "duplicate_outputs", "superseded_outputs", "phantoms", "reordered"
     )
-    found += _changed_order(collation, collation.reexecution)
+    if not collation.incomplete:
+        found += _not_of_one_order(collation.reexecution)
     return decide(case, guarantee, found, f"{collation.inputs:,} inputs: outputs and state as without the failure")
 
 
@@ -35,32 +40,70 @@ def _not_executable(case: Case, guarantee: Guarantee) -> Verdict:
     return Verdict(guarantee, Status.UNKNOWN, case.collation.observables, "", reason=reason)
 
 
-def _changed_order(collation: Collation, reexecution: Reexecution) -> tuple[Tally, ...]:
+def _not_of_one_order(reexecution: Reexecution) -> tuple[Tally, ...]:
+    found: dict[Anomaly, list[Evidence]] = {}
     stateful = set(reexecution.stateful())
-    changed = [
-        evidence
-        for slice_id, reruns in reexecution.reruns.items()
-        if len(reruns) > 1 and slice_id in stateful and slice_id not in reexecution.doubtful
-        for evidence in _changes(reexecution, slice_id, reexecution.survivors(slice_id)[0])
-    ]
-    return (tally(Anomaly.REORDERED_OUTPUT, len(changed), changed),) if changed and not collation.incomplete else ()
-
-
-def _changes(reexecution: Reexecution, slice_id: str, survivor: Rerun) -> Iterator[Evidence]:
-    after = survivor.lineage()
-    survivors = reexecution.survivors(slice_id)
-    for rerun in reexecution.reruns[slice_id].values():
-        if rerun in survivors:
+    for slice_id, reruns in reexecution.reruns.items():
+        survivors = reexecution.survivors(slice_id)
+        if len(reruns) < 2 or slice_id in reexecution.doubtful or slice_id not in stateful:
             continue
-        for visible in reexecution.visible(rerun):
-            for place, derivation in enumerate(rerun.lineage(visible)):
-                if place >= len(after) or after[place] != derivation:
-                    yield Evidence(
-                        f"incarnation {rerun.number} had taken input {derivation[0]} #{derivation[1]:,} as number "
-                        f"{place + 1}, and it was visible; after the recovery another came in its place",
-                        slice_id,
-                    )
-                    break
+        complaints = (list(_complaints(reexecution, survivor, survivors)) for survivor in survivors)
+        for anomaly, evidence in min(complaints, key=len):
+            found.setdefault(anomaly, []).append(evidence)
+    return tuple(tally(anomaly, len(evidence), evidence) for anomaly, evidence in found.items())
+
+
+_Complaint = tuple[Anomaly, Evidence]
+
+
+def _complaints(reexecution: Reexecution, pi: Rerun, survivors: Sequence[Rerun]) -> Iterator[_Complaint]:
+    """What the order of one survivor does not explain."""
+    slice_id = pi.slice_id
+    held = reexecution.kept.get(slice_id, {})
+    compared = len(survivors) > 1 or order_matters(reexecution.topology)
+    for rerun in reexecution.reruns[slice_id].values():
+        if rerun is pi:
+            continue
+        if rerun not in survivors:
+            yield from ((Anomaly.REORDERED_OUTPUT, evidence) for evidence in _changes(reexecution, rerun, pi))
+        elif rerun.number in held and pi.number in held and not same_rows(held[rerun.number], held[pi.number]):
+            what = f"#{rerun.number} and #{pi.number} do not hold the same at the end"
+            yield Anomaly.REPLICA_DIVERGENCE, Evidence(what, slice_id)
+        if compared:
+            yield from ((Anomaly.PHANTOM_OUTPUT, evidence) for evidence in _other_outputs(reexecution, rerun, pi))
+
+
+def _changes(reexecution: Reexecution, rerun: Rerun, survivor: Rerun) -> Iterator[Evidence]:
+    after = survivor.lineage()
+    for visible in reexecution.visible(rerun):
+        for place, derivation in enumerate(rerun.lineage(visible)):
+            if place >= len(after) or after[place] != derivation:
+                yield Evidence(
+                    f"incarnation {rerun.number} had taken input {derivation[0]} #{derivation[1]:,} as number "
+                    f"{place + 1}, and it was visible; after the recovery another came in its place",
+                    rerun.slice_id,
+                )
+                break
+
+
+def _other_outputs(reexecution: Reexecution, rerun: Rerun, pi: Rerun) -> Iterator[Evidence]:
+    """Outputs of one incarnation that somebody took, and that are others in the order of another."""
+    for to in rerun.emitted:
+        if rerun.emitted[to] is pi.emitted[to]:
+            continue
+        made, should = made_by(rerun, to), made_by(pi, to)
+        for derivation in dict.fromkeys(reexecution.heard(rerun, to)):
+            one, other = made.get(derivation), should.get(derivation)
+            if one is None or one is other:
+                continue
+            if other is None or one.key != other.key or not same_value(one.value, other.value):
+                instead = "nothing" if other is None else f"({other.key!r}, {other.value!r})"
+                yield Evidence(
+                    f"of #{rerun.number} came ({one.key!r}, {one.value!r}) for input {derivation[0]} "
+                    f"#{derivation[1]:,}; the order that survives in #{pi.number} gives {instead}",
+                    channel_name(rerun.slice_id, to),
+                )
+                break
 
 
 ORACLE = Oracle(PRECISE, judge)

@@ -13,8 +13,8 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     """On a real clock, from the failure until the pre-failure progress vector is reached again, no recovery takes
     longer than t.
 
-    Its parts: detected, redeployed, restored, caught up (StreamMine3G, section 7.3.4). UNKNOWN where the clock is
-    virtual.
+    Its parts: detected, redeployed, restored, caught up (StreamMine3G, section 7.3.4). Where another replica of the
+    slice was in step, until the slice's outputs go on. UNKNOWN where the clock is virtual.
     """
     observables = ("progress",)
     limit = guarantee.within
@@ -39,4 +39,4 @@ def _evidence(recovery: Recovery) -> Evidence:
     return Evidence(f"recovered after {total / 1e6:.2f} s", recovery.actor, (), recovery.fault)
 
 
-ORACLE = Oracle(RECOVERS_WITHIN, judge, Duration)
+ORACLE = Oracle(RECOVERS_WITHIN, judge, (Duration,), on_clock=True)

@@ -2,22 +2,67 @@
 
 from __future__ import annotations
 
-from ..harness.judging.guarantees import ROLLBACK_DIVERGENT, ROLLBACK_REPEATING, Guarantee
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ..harness.judging.exactness import same_value
+from ..harness.judging.guarantees import ROLLBACK_CONVERGENT, ROLLBACK_DIVERGENT, ROLLBACK_REPEATING, Guarantee
 from ..harness.judging.oracle import Case, Oracle, decide, lost
-from ..harness.judging.verdicts import Verdict
+from ..harness.judging.ordering import order_matters
+from ..harness.judging.reexecution import Reexecution
+from ..harness.judging.reruns import Derivation, Output
+from ..harness.judging.verdicts import Anomaly, Evidence, Verdict, tally
+from ..harness.model import Event
+from ..harness.quantities import Duration, Events
 
 
 def judge_repeating(case: Case, guarantee: Guarantee) -> Verdict:
     """Every input is in T exactly once, and outputs after a recovery repeat earlier ones, identical.
 
-    Outputs of one input that were delivered more than once have the same content each time; none is missing, and
-    every one is what re-execution of the recorded order gives. (StreamMine3G, section 2.2.2; repeating as in Hwang et
-    al. 2005.)
+    Outputs of one input that were delivered more than once have the same content each time, and come in the same order
+    each time; none is missing, none is of an order that was given up, and every one is what re-execution of the
+    recorded order gives. (StreamMine3G, section 2.2.2; repeating as in Hwang et al. 2005.)
     """
     found = lost(case.collation, "lost_state", "lost_output") + case.collation.tallies(
-        "duplicate_effects", "conflicting_outputs", "phantoms", "reordered"
+        "duplicate_effects", "conflicting_outputs", "superseded_outputs", "phantoms", "reordered", "reordered_repeats"
     )
     return decide(case, guarantee, found, _holds(case))
+
+
+def judge_convergent(case: Case, guarantee: Guarantee) -> Verdict:
+    """Every input is in T exactly once; outputs after a recovery may differ from those of a run without the failure,
+    and do so no more once the recovered slice has come the declared horizon further.
+
+    A horizon is in event time, from the first event that it took on its return, or in the number of events that it has
+    taken since. An output differs when it is not what its input gives without failures, or, where that depends on order
+    or on chance, when it was delivered once more and is not what it was. UNKNOWN where outputs still differ, and the
+    horizon was not reached by the end of the input, or none is declared. For a subject that cannot be executed again,
+    every difference is too many. (Hwang et al. 2005: convergent recovery.)
+    """
+    collation = case.collation
+    reexecution = collation.reexecution
+    found = lost(collation, "lost_state", "lost_output") + collation.tallies("duplicate_effects", "phantoms")
+    if reexecution is None:
+        found += collation.tallies("conflicting_outputs")
+        return decide(case, guarantee, found, _holds(case))
+    differing = list(_differing(case, reexecution))
+    horizon = guarantee.within
+    if found or not differing:
+        return decide(case, guarantee, found, _holds(case))
+    if horizon is None:
+        unclear = f"{len(differing):,} outputs differ after a recovery, and the claim states no horizon"
+        return decide(case, guarantee, (), "", unclear=unclear)
+    recoveries = list(_recoveries(reexecution))
+    late = [one for one in differing if not any(recovery.excuses(one, horizon) for recovery in recoveries)]
+    tallies = (tally(Anomaly.PHANTOM_OUTPUT, len(late), map(_evidence, late)),) if late else ()
+    reached = all(
+        recovery.reached(horizon)
+        for recovery in recoveries
+        if recovery.survives and any(recovery.excuses(one, horizon) for one in differing)
+    )
+    unclear = "" if reached else f"the input ended less than {horizon} after a recovery, and outputs still differed"
+    holds = f"{_holds(case)}; {len(differing):,} outputs differ, each within {horizon} of a recovery"
+    return decide(case, guarantee, tallies, holds, unclear=unclear)
 
 
 def judge_divergent(case: Case, guarantee: Guarantee) -> Verdict:
@@ -35,4 +80,89 @@ def _holds(case: Case) -> str:
     return f"0 inputs lost, 0 final states wrong, {c.duplicate_outputs.count:,} outputs repeated"
 
 
-ORACLES = (Oracle(ROLLBACK_REPEATING, judge_repeating), Oracle(ROLLBACK_DIVERGENT, judge_divergent))
+@dataclass(frozen=True)
+class _Differing:
+    """A delivered output that is not what it should be."""
+
+    output: Output
+    derivation: Derivation
+    should: Event | None
+    channel: str
+
+
+def _differing(case: Case, reexecution: Reexecution) -> Iterator[_Differing]:
+    fixed = not order_matters(reexecution.topology)
+    wanted = case.collation.wanted
+    for channel, deliveries in reexecution.deliveries.items():
+        if channel.partition(">")[0] in reexecution.doubtful:
+            continue
+        should: dict[Derivation, Event] = dict(wanted.delivered[channel]) if fixed and wanted is not None else {}
+        for output in (output for delivery in deliveries for output in delivery.outputs()):
+            derivation = output.derivation
+            if derivation is None:
+                continue
+            right = should.get(derivation) if fixed else should.setdefault(derivation, output.event)
+            if right is None or right.key != output.event.key or not same_value(right.value, output.event.value):
+                yield _Differing(output, derivation, right, channel)
+
+
+@dataclass(frozen=True)
+class _Recovery:
+    """What an incarnation took that came after another of its slice."""
+
+    since: int
+    """When it started."""
+    took: Mapping[Derivation, int]
+    """Each event that it took -> as which in number."""
+    began: int
+    """Event time of the first, in ms."""
+    upto: int
+    """The latest event time that it has come to."""
+    survives: bool
+    """Nobody came after it, who would converge in its place."""
+
+    def excuses(self, differing: _Differing, horizon: Duration | Events) -> bool:
+        """Whether an output comes of what was taken within the horizon, and came after the recovery began."""
+        derivation = differing.derivation
+        if differing.output.at < self.since:
+            return False
+        number = next((self.took[d] for n in range(2, len(derivation)) if (d := derivation[:n]) in self.took), None)
+        if number is None:
+            return False
+        if isinstance(horizon, Events):
+            return number < horizon.count
+        return (differing.output.event.time - self.began) * 1_000 < horizon.micros
+
+    def reached(self, horizon: Duration | Events) -> bool:
+        if isinstance(horizon, Events):
+            return len(self.took) >= horizon.count
+        return (self.upto - self.began) * 1_000 >= horizon.micros
+
+
+def _recoveries(reexecution: Reexecution) -> Iterator[_Recovery]:
+    for reruns in reexecution.reruns.values():
+        for number, rerun in reruns.items():
+            if number > min(reruns) and rerun.took:
+                times = [reexecution.time_of(derivation) for derivation in rerun.took]
+                took = {derivation: place for place, derivation in reversed(list(enumerate(rerun.took)))}
+                since = reexecution.started_at(rerun)
+                yield _Recovery(since, took, times[0], max(times), not reexecution.replaced(rerun))
+
+
+def _evidence(differing: _Differing) -> Evidence:
+    event = differing.output.event
+    should = differing.should
+    right = "nothing" if should is None else f"({should.key!r}, {should.value!r})"
+    return Evidence(
+        f"({event.key!r}, {event.value!r}) of input {differing.derivation[0]} #{differing.derivation[1]:,} should be "
+        f"{right}, and is past the horizon of every recovery",
+        differing.channel,
+        (differing.output.at,),
+    )
+
+
+ORACLES = (
+    Oracle(ROLLBACK_REPEATING, judge_repeating),
+    Oracle(ROLLBACK_CONVERGENT, judge_convergent, (Duration, Events)),
+    Oracle(ROLLBACK_DIVERGENT, judge_divergent),
+)

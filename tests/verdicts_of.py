@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from simulation import KINDS, WORLDS
 from streamproof.harness.judging.collation import Collation
 from streamproof.harness.judging.guarantees import Guarantee, implied
+from streamproof.harness.judging.judgement import judge_claims
 from streamproof.harness.judging.oracle import Case, judge
 from streamproof.harness.judging.verdicts import Status, Verdict
 from streamproof.harness.recording.history import History
@@ -61,4 +62,5 @@ def judged(scenario: Scenario, history: History, collation: Collation) -> Judged
     weaker = {name for guarantee in scenario.claimed for name in implied(guarantee.name)}
     weaker -= {guarantee.name for guarantee in scenario.claimed}
     guarantees = [*scenario.claimed, *(Guarantee(name) for name in sorted(weaker))]
-    return Judged(scenario, history, collation, tuple(judge(case, guarantees, JUDGES)))
+    verdicts = judge_claims(scenario.subject, case, guarantees, JUDGES)
+    return Judged(scenario, history, collation, tuple(verdicts))

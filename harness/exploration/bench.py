@@ -12,7 +12,8 @@ from ..cluster import Run
 from ..errors import InvalidOperator, InvalidScenario
 from ..injection import Aims
 from ..judging.guarantees import Guarantee
-from ..judging.oracle import Case, judge
+from ..judging.judgement import BEYOND, judge_claims
+from ..judging.oracle import Case
 from ..judging.verdicts import Anomaly, Status, Verdict
 from ..model import operator_of, slice_of
 from ..quantities import Duration
@@ -73,7 +74,7 @@ class Bench:
         self.cluster.check(scenario)
         self.fed = 0
         """Events fed in runs, for who keeps count."""
-        timed = [g for g in scenario.claimed if g.name in registry.oracles and registry.oracles[g.name].bound]
+        timed = [g for g in scenario.claimed if g.name in registry.oracles and registry.oracles[g.name].timed(g)]
         self.not_judged: tuple[Guarantee, ...] = tuple(timed)
         """The claims on time, which is not real in the simulator."""
         self.claims: tuple[Guarantee, ...] = tuple(g for g in scenario.claimed if g not in timed)
@@ -136,7 +137,7 @@ class Bench:
         subject = self.scenario.subject
         collation = subject.collate(history)
         case = Case(history, collation, subject.checkpoint_every, virtual_time=True)
-        return tuple(judge(case, self.claims, self.registry.oracles)), collation.unproven
+        return tuple(judge_claims(subject, case, self.claims, self.registry.oracles)), collation.unproven
 
     def attempt(self, trial: Trial) -> Outcome:
         """Raises InvalidOperator, with the schedule, when the user's code fails under it."""
@@ -153,9 +154,11 @@ class Bench:
         unclear = [verdict.reason for verdict in verdicts if verdict.status is Status.UNKNOWN]
         if not unclear:
             return Outcome(Status.HOLDS, struck)
-        essential = [reason for reason in unclear if reason != unproven]
+        essential = [reason for reason in unclear if reason != unproven and not reason.startswith(BEYOND)]
         if essential:
             return Outcome(Status.UNKNOWN, struck, reason=essential[0], essential=True)
+        if any(reason.startswith(BEYOND) for reason in unclear):
+            return Outcome(Status.UNKNOWN, struck, reason="the schedule goes beyond what is claimed")
         return Outcome(Status.UNKNOWN, struck, reason=_in_general(history))
 
 

@@ -56,6 +56,8 @@ class Collation:
     """Events that were offered."""
     reexecution: Reexecution | None = None
     """Where the subject could be executed again."""
+    wanted: Expected | None = None
+    """What should have been taken and delivered then."""
 
     def tallies(self, *names: str) -> tuple[Tally, ...]:
         """The named tallies that count anything."""
@@ -120,6 +122,7 @@ def collate_reexecution(history: History, rerun: Reexecution, expected: Expected
         reordered_repeats=counted("reordered_repeats", Anomaly.REORDERED_OUTPUT, story.reordered),
         inputs=sum(len(events) for events in rerun.offered.values()),
         reexecution=rerun,
+        wanted=wanted,
     )
 
 

@@ -12,17 +12,22 @@ EXACTLY_ONCE = "exactly-once"
 EXACTLY_ONCE_OUTPUT = "exactly-once-output"
 PRECISE = "precise-recovery"
 ROLLBACK_REPEATING = "rollback-recovery-repeating"
+ROLLBACK_CONVERGENT = "rollback-recovery-convergent"
 ROLLBACK_DIVERGENT = "rollback-recovery-divergent"
 GAP = "gap-recovery"
 AMNESIA = "amnesia"
+K_SAFETY = "k-safety"
+REPLICAS_AGREE = "replicas-agree"
 RECOVERS_WITHIN = "recovers-within"
 
 IMPLIES: dict[str, tuple[str, ...]] = {
     PRECISE: (ROLLBACK_REPEATING, EXACTLY_ONCE_OUTPUT, GAP),
     EXACTLY_ONCE_OUTPUT: (EXACTLY_ONCE,),
-    ROLLBACK_REPEATING: (ROLLBACK_DIVERGENT,),
+    ROLLBACK_REPEATING: (ROLLBACK_CONVERGENT,),
+    ROLLBACK_CONVERGENT: (ROLLBACK_DIVERGENT,),
     ROLLBACK_DIVERGENT: (EXACTLY_ONCE,),
     EXACTLY_ONCE: (AT_LEAST_ONCE, AT_MOST_ONCE),
+    K_SAFETY: (EXACTLY_ONCE,),
     GAP: (AMNESIA,),
     AMNESIA: (AT_MOST_ONCE,),
 }
@@ -31,6 +36,7 @@ IMPLIES: dict[str, tuple[str, ...]] = {
 STRENGTH: tuple[str, ...] = (
     PRECISE,
     ROLLBACK_REPEATING,
+    ROLLBACK_CONVERGENT,
     ROLLBACK_DIVERGENT,
     EXACTLY_ONCE_OUTPUT,
     EXACTLY_ONCE,
@@ -38,8 +44,10 @@ STRENGTH: tuple[str, ...] = (
     AMNESIA,
     AT_LEAST_ONCE,
     AT_MOST_ONCE,
+    REPLICAS_AGREE,
 )
-"""The order in which the strongest guarantee that a history is consistent with is looked for."""
+"""The order in which the strongest guarantee that a history is consistent with is looked for. What means something only
+with a bound is not among them."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +95,11 @@ def precise_recovery() -> Guarantee:
     return Guarantee(PRECISE)
 
 
-def rollback_recovery(*, divergent: bool = False) -> Guarantee:
-    """Nothing is lost or counted twice. Outputs may repeat: identically, or, if `divergent`, with another content."""
+def rollback_recovery(*, divergent: bool = False, converges_within: Duration | Events | None = None) -> Guarantee:
+    """Nothing is lost or counted twice. Outputs may repeat: identically, or, if `divergent`, with another content, or
+    with another until so much event time, or so many events, after each recovery."""
+    if converges_within is not None:
+        return Guarantee(ROLLBACK_CONVERGENT, converges_within)
     return Guarantee(ROLLBACK_DIVERGENT if divergent else ROLLBACK_REPEATING)
 
 
@@ -99,6 +110,16 @@ def gap_recovery(checkpoint_every: Events) -> Guarantee:
 
 def amnesia() -> Guarantee:
     return Guarantee(AMNESIA)
+
+
+def k_safety(latency: Duration | None = None) -> Guarantee:
+    """Exactly-once, of effects, and nothing stalls; with a bound, no output comes later than that after its input."""
+    return Guarantee(K_SAFETY, latency)
+
+
+def replicas_agree() -> Guarantee:
+    """Replicas that took the same hold and give the same."""
+    return Guarantee(REPLICAS_AGREE)
 
 
 def recovers_within(limit: Duration) -> Guarantee:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,10 +11,12 @@ from ..recording.folder import Description, read_description, read_history
 from ..recording.history import FaultMissed, FaultStruck, History
 from ..registry import Registry
 from ..scenario import Scenario
+from ..subject import SchemeSubject, Subject
 from .collation import Collation
-from .guarantees import Guarantee
+from .guarantees import Guarantee, implied
 from .oracle import Case, Oracle, judge, strongest
 from .recovery import Recovery, recoveries
+from .tolerance import beyond
 from .verdicts import Status, Verdict
 
 
@@ -51,13 +53,36 @@ def judge_history(scenario: Scenario, history: History, oracles: Mapping[str, Or
         collation = replace(collation, unproven=_not_come(scenario, history))
     case = Case(history, collation, scenario.subject.checkpoint_every, virtual_time)
     return Judgement(
-        tuple(judge(case, scenario.claimed, oracles)),
+        tuple(judge_claims(scenario.subject, case, scenario.claimed, oracles)),
         tuple(judge(case, scenario.breaks, oracles)),
         tuple(strongest(case, oracles)),
         tuple(recoveries(history)),
         collation,
         history.digest(),
     )
+
+
+BEYOND = "this goes beyond what is claimed: "
+"""Begins the reason of a verdict on a claim whose tolerance was passed."""
+
+
+def judge_claims(
+    subject: Subject, case: Case, guarantees: Sequence[Guarantee], oracles: Mapping[str, Oracle]
+) -> list[Verdict]:
+    """As `judge`, for what a subject claims, or what that implies: UNKNOWN where the history goes beyond what the claim
+    tolerates, whatever it shows."""
+    return [_tolerated(subject, case, verdict) for verdict in judge(case, guarantees, oracles)]
+
+
+def _tolerated(subject: Subject, case: Case, verdict: Verdict) -> Verdict:
+    """What the subject does not claim by itself is judged plainly, and so is what it claims once without limit."""
+    tolerances = [c.tolerates for c in subject.claims if verdict.guarantee.name in implied(c.guarantee.name)]
+    if not tolerances or not isinstance(subject, SchemeSubject):
+        return verdict
+    passed = [beyond(case.history, tolerance, subject.topology) for tolerance in tolerances]
+    if not all(passed):
+        return verdict
+    return Verdict(verdict.guarantee, Status.UNKNOWN, verdict.observables, "", reason=f"{BEYOND}{passed[0]}")
 
 
 def _not_come(scenario: Scenario, history: History) -> str:

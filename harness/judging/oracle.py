@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..errors import UnknownName
-from ..quantities import Duration
+from ..quantities import Duration, Events
 from ..recording.history import History
 from .collation import Collation
 from .guarantees import STRENGTH, Guarantee, implied
@@ -38,8 +38,14 @@ class Oracle:
 
     guarantee: str
     judge: Judge
-    bound: type[Duration] | None = None
-    """The kind of bound that a claim of it has to state."""
+    bound: tuple[type[Duration | Events], ...] = ()
+    """The kinds of bound of which a claim has to state one."""
+    on_clock: bool = False
+    """Whether a bound is on a duration, which means nothing in the simulator."""
+
+    def timed(self, guarantee: Guarantee) -> bool:
+        """Whether a claim cannot be judged on virtual time."""
+        return self.on_clock and guarantee.within is not None
 
     @property
     def definition(self) -> str:

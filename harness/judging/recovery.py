@@ -1,11 +1,19 @@
-"""How long each recovery took, in parts: detected, redeployed, restored, caught up."""
+"""How long each recovery took, in parts: detected, redeployed, restored, caught up.
+
+Where a slice has another replica in step, nothing has to be redeployed or restored: its recovery is over when its
+outputs go on. They never stop where the other speaks already; then what is measured is how long nobody heard of it,
+which is an upper bound. Where it is promoted, that it speaks stands for restored.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from ..model import slice_of
 from ..recording.history import FaultStruck, History, NodeGone, Placed
-from ..recording.records import CheckpointTaken, Started, Taken
+from ..recording.records import CheckpointTaken, Delivered, InStep, Promoted, Restored, Started, Taken
+from .lives import losses
 
 
 @dataclass(frozen=True)
@@ -33,18 +41,75 @@ class Recovery:
 
 def recoveries(history: History) -> list[Recovery]:
     """Every recovery of a slice that a fault made necessary, in the order of the faults."""
+    lost = losses(history)
     return [
-        _recovery(history, struck, actor)
+        _taken_over(history, struck, actor, fellows) if fellows else _recovery(history, struck, actor)
         for struck in history.struck()
         if struck.bite.gone
         for actor in struck.bite.actors
+        for fellows in (_fellows(history, struck.stamp.at, slice_of(actor), lost),)
     ]
+
+
+def _fellows(history: History, failed: int, slice_id: str, lost: Mapping[tuple[str, int], int]) -> frozenset[int]:
+    """The incarnations of a slice that were in step when another was lost, and were not lost with it."""
+    return frozenset(
+        record.incarnation
+        for stamped in history.records
+        if isinstance(record := stamped.record, InStep)
+        and record.slice == slice_id
+        and stamped.at <= failed
+        and lost.get((slice_id, record.incarnation), failed + 1) > failed
+    )
+
+
+def _taken_over(history: History, struck: FaultStruck, actor: str, fellows: frozenset[int]) -> Recovery:
+    slice_id, failed = slice_of(actor), struck.stamp.at
+    promoted = next(
+        (
+            stamped
+            for stamped in history.records
+            if isinstance(stamped.record, Promoted)
+            and stamped.record.slice == slice_id
+            and stamped.record.incarnation in fellows
+            and stamped.at >= failed
+        ),
+        None,
+    )
+    heard = [(at, number) for at, number in _heard(history, slice_id) if at >= failed and number in fellows]
+    if promoted is None:
+        at, number = min(heard, default=(failed, min(fellows)))
+        return Recovery(struck.number, actor, number, 0, 0, 0, at - failed)
+    gone = _gone(history, struck)
+    assert isinstance(promoted.record, Promoted)
+    number = promoted.record.incarnation
+    # Nothing more is heard of one that had nothing more to say.
+    at = min((at for at, one in heard if one == number and at >= promoted.at), default=promoted.at)
+    return Recovery(
+        struck.number, actor, number, _span(failed, gone), 0, _span(gone, promoted.at), _span(promoted.at, at)
+    )
+
+
+def _heard(history: History, slice_id: str) -> Iterator[tuple[int, int]]:
+    """When an output of a slice was taken or delivered, and whose copy."""
+    for stamped in history.records:
+        record = stamped.record
+        if isinstance(record, Taken) and record.upstream == slice_id:
+            yield stamped.at, record.upstream_incarnation
+        elif isinstance(record, Delivered) and record.channel.partition(">")[0] == slice_id:
+            yield stamped.at, record.incarnation
+
+
+def _gone(history: History, struck: FaultStruck) -> int | None:
+    """When the loss of the node was detected."""
+    later = history.timeline[_place(history, struck) + 1 :]
+    return next((e.stamp.at for e in later if isinstance(e, NodeGone) and e.node == struck.bite.node), None)
 
 
 def _recovery(history: History, struck: FaultStruck, actor: str) -> Recovery:
     failed = struck.stamp.at
     later = history.timeline[_place(history, struck) + 1 :]
-    gone = next((e.stamp.at for e in later if isinstance(e, NodeGone) and e.node == struck.bite.node), None)
+    gone = _gone(history, struck)
     placed = next((e for e in later if isinstance(e, Placed) and e.actor == actor), None)
     incarnation = 0 if placed is None else placed.incarnation
     started = next(
@@ -52,12 +117,12 @@ def _recovery(history: History, struck: FaultStruck, actor: str) -> Recovery:
             stamped.at
             for stamped in history.records
             if isinstance(stamped.record, Started)
-            and stamped.record.slice == actor
+            and stamped.record.slice == slice_of(actor)
             and stamped.record.incarnation == incarnation
         ),
         None,
     )
-    reached = None if started is None else _reached(history, actor, incarnation)
+    reached = None if started is None else _reached(history, slice_of(actor), incarnation)
     placed_at = None if placed is None else placed.stamp.at
     return Recovery(
         struck.number,
@@ -79,7 +144,7 @@ def _span(start: int | None, end: int | None) -> int | None:
     return None if start is None or end is None else max(0, end - start)
 
 
-def _reached(history: History, actor: str, incarnation: int) -> int | None:
+def _reached(history: History, slice_id: str, incarnation: int) -> int | None:
     """When the new incarnation had seen of every upstream slice as much as any before it, what its checkpoint had seen
     included."""
     before: dict[str, int] = {}
@@ -88,13 +153,15 @@ def _reached(history: History, actor: str, incarnation: int) -> int | None:
     mine = [
         (stamped.at, stamped.record)
         for stamped in history.records
-        if isinstance(stamped.record, Taken | Started | CheckpointTaken) and stamped.record.slice == actor
+        if isinstance(stamped.record, Taken | Started | Restored | CheckpointTaken) and stamped.record.slice == slice_id
     ]
     # What a dead node has said can be read after what its successor says.
     for at, record in sorted(mine, key=lambda one: one[1].incarnation):
         if isinstance(record, Started):
             restored = {} if record.restored is None else in_checkpoint.get(record.restored, {})
             marks[record.incarnation] = dict(restored)
+        elif isinstance(record, Restored):
+            marks[record.incarnation] = dict(in_checkpoint.get(record.checkpoint, {}))
         elif isinstance(record, CheckpointTaken):
             in_checkpoint[record.incarnation, record.number] = dict(marks.get(record.incarnation, {}))
         else:

@@ -66,6 +66,8 @@ class Reexecution:
     in_step: Mapping[str, frozenset[int]]
     """Slice -> those of its incarnations that were in step; slices of which nothing is said are not there."""
     openings: Sequence[Opening]
+    ordered: frozenset[str]
+    """The slices that take their input in an order that does not depend on when it arrives."""
     books: Mapping[str, Book]
     """Slice -> its records, in the order in which they were read."""
     times: Mapping[str, Sequence[int]]
@@ -92,6 +94,14 @@ class Reexecution:
         Where nothing is known of the end, the last of each.
         """
         return self._survivors[slice_id]
+
+    @cached_property
+    def _times(self) -> dict[Derivation, int]:
+        return {(event.source, event.seq): event.time for events in self.offered.values() for event in events}
+
+    def time_of(self, derivation: Derivation) -> int:
+        """Its event time in ms: that of the input at its root."""
+        return self._times[derivation[:2]]
 
     def replaced(self, rerun: Rerun) -> bool:
         """Whether another life of the same replica came after it."""
@@ -138,28 +148,32 @@ class Reexecution:
             begin = end
         return found
 
+    def heard(self, rerun: Rerun, to: str) -> Iterator[Derivation]:
+        """What somebody took of an incarnation on one channel."""
+        yield from (derivation for _, derivation in self._heard_of(rerun, to))
+
+    def _heard_of(self, rerun: Rerun, to: str) -> Iterator[tuple[int, Derivation]]:
+        """The same, with their numbers."""
+        for other in self.reruns.get(to, {}).values():
+            for intake in self.intakes(other):
+                if (intake.record.upstream, intake.record.upstream_incarnation) == (rerun.slice_id, rerun.number):
+                    yield from zip(intake.seqs, intake.derivations, strict=True)
+        for delivery in self.deliveries.get(channel_name(rerun.slice_id, to), ()):
+            if delivery.record.incarnation == rerun.number:
+                for event, derivation in zip(delivery.record.rows, delivery.derivations, strict=True):
+                    if derivation is not None:
+                        yield event.seq, derivation
+
     def visible(self, rerun: Rerun) -> list[int]:
         """How many of the events that an incarnation took itself had a visible effect (delivered, or taken
         downstream), the last of them included; for each stretch of its life that had any."""
-        seen: dict[str, set[tuple[int, Derivation]]] = {to: set() for to in rerun.emitted}
-        for to, pairs in seen.items():
-            for other in self.reruns.get(to, {}).values():
-                for intake in self.intakes(other):
-                    if (intake.record.upstream, intake.record.upstream_incarnation) == (rerun.slice_id, rerun.number):
-                        pairs.update(zip(intake.seqs, intake.derivations, strict=True))
-            for delivery in self.deliveries.get(channel_name(rerun.slice_id, to), ()):
-                if delivery.record.incarnation == rerun.number:
-                    pairs.update(
-                        (event.seq, derivation)
-                        for event, derivation in zip(delivery.record.rows, delivery.derivations, strict=True)
-                        if derivation is not None
-                    )
+        heard = {to: set(self._heard_of(rerun, to)) for to in rerun.emitted}
         found = []
         for stretch in rerun.stretches:
             last = 0
             for to, emissions in stretch.emitted.items():
                 made = [(event.seq, d) for event, d in zip(emissions.events, emissions.derivations, strict=True)]
-                upto = next((n for n in range(len(made), 0, -1) if made[n - 1] in seen[to]), 0)
+                upto = next((n for n in range(len(made), 0, -1) if made[n - 1] in heard[to]), 0)
                 if upto:
                     last = max(last, _taken_for(emissions.derivations[:upto], rerun.took, stretch.begins))
             if last:
@@ -303,6 +317,7 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
         unexplained,
         {name: frozenset(numbers) for name, numbers in in_step.items()},
         openings,
+        frozenset(spec.slice_id for spec in specs if len(spec.upstream) < 2 or spec.components.merge is not None),
         books,
         times,
     )
@@ -355,10 +370,9 @@ def _delivery(
     known: list[Derivation | None] = []
     for row in rows:
         fitting = [one for event, one in made.get(row.seq, ()) if same_events([event], [row])]
-        derivation = next((one for one in fitting if one not in seen), fitting[0] if fitting else None)
-        known.append(derivation)
-        if derivation is not None:
-            seen.add(derivation)
+        unseen = [one for one in fitting if one not in seen]
+        known.append((unseen or fitting)[0] if fitting else None)
+        seen.update(unseen[:1])
     return Delivery(record, at, known)
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 
 from ..model import Topology
-from ..recording.history import History
+from ..recording.history import Drained, History
+from ..recording.records import InStep
+from .lives import losses
 
 
 class Tolerance(StrEnum):
@@ -15,5 +18,71 @@ class Tolerance(StrEnum):
 
 
 def beyond(history: History, tolerance: Tolerance, topology: Topology) -> str:
-    """Why a history goes beyond what a claim tolerates; empty when it does not."""
+    """Why a history goes beyond what a claim tolerates; empty when it does not.
+
+    What happens at the same time as a loss happens after it.
+    """
+    match tolerance:
+        case Tolerance.ONE_IN_STEP:
+            return _none_in_step(history, topology)
+        case Tolerance.NOT_NEIGHBOURS:
+            return _neighbours_hit(history, topology)
+        case Tolerance.ANY:
+            return ""
+
+
+@dataclass(frozen=True)
+class _Change:
+    """An incarnation of a slice was lost, or is in step."""
+
+    at: int
+    slice_id: str
+    incarnation: int
+    lost: bool
+
+
+def _changes(history: History, topology: Topology) -> list[_Change]:
+    """In the order of time, until the end of the input has passed through: what comes later harms nobody."""
+    slices = set(topology.operator_slices)
+    ended = next((entry.stamp.at for entry in history.timeline if isinstance(entry, Drained)), None)
+    stepped = [
+        _Change(stamped.at, record.slice, record.incarnation, False)
+        for stamped in history.records
+        if isinstance(record := stamped.record, InStep)
+    ]
+    lost = losses(history)
+    changes = [_Change(at, slice_id, incarnation, True) for (slice_id, incarnation), at in lost.items()]
+    changes += [s for s in stepped if s.at < lost.get((s.slice_id, s.incarnation), s.at + 1)]
+    changes.sort(key=lambda change: (change.at, not change.lost))
+    return [c for c in changes if c.slice_id in slices and (ended is None or c.at <= ended)]
+
+
+def _none_in_step(history: History, topology: Topology) -> str:
+    in_step: dict[str, set[int]] = {}
+    for change in _changes(history, topology):
+        known = in_step.setdefault(change.slice_id, set())
+        if not change.lost:
+            known.add(change.incarnation)
+        else:
+            known.discard(change.incarnation)
+            if not known:
+                return f"{change.slice_id} lost #{change.incarnation} when no other replica of it was in step"
+    return ""
+
+
+def _neighbours_hit(history: History, topology: Topology) -> str:
+    in_step: set[tuple[str, int]] = set()
+    down: dict[str, set[int]] = {slice_id: set() for slice_id in topology.slices}
+    """Slice -> its incarnations that were in step and are lost, until another takes their place."""
+    for change in _changes(history, topology):
+        slice_id, known = change.slice_id, down[change.slice_id]
+        if not change.lost:
+            in_step.add((slice_id, change.incarnation))
+            known.difference_update(sorted(number for number in known if number < change.incarnation)[:1])
+            continue
+        if (slice_id, change.incarnation) in in_step:
+            known.add(change.incarnation)
+        for neighbour in (*topology.upstream(slice_id), *topology.downstream(slice_id)):
+            if down[neighbour]:
+                return f"{slice_id} was hit before its neighbour {neighbour} had recovered"
     return ""

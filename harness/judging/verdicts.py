@@ -27,6 +27,8 @@ class Anomaly(StrEnum):
     """Outputs of one channel, or effects after a recovery, in another order than before."""
     STATE_ROLLBACK = "state-rollback"
     """A crash took back more than its bound, or something that was visible is not in the state any more."""
+    REPLICA_DIVERGENCE = "replica-divergence"
+    """Replicas of a slice that took the same do not hold, or do not give, the same."""
     BOUND_EXCEEDED = "bound-exceeded"
     """A stated bound on time was passed."""
     STALL = "stall"

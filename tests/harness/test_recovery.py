@@ -1,5 +1,6 @@
 """How long recoveries took is told from the timeline, by what came after each fault."""
 
+from handmade import Log, Made, chain
 from simulation import history_of, scenario_of
 from streamproof.faults.crash import crash
 from streamproof.harness.judging.recovery import recoveries
@@ -46,3 +47,55 @@ def test_what_a_checkpoint_had_seen_is_reached_as_soon_as_it_is_restored() -> No
     late = [*records[:3], Stamped(70, Taken("c-0", 1, "s-0", 1, 11, 12, 2)), *records[3:]]
     (found,) = recoveries(History(late, timeline))
     assert found.caught_up == 9_000 - 130
+
+
+def with_a_fellow() -> Made:
+    made = Made(chain(Log()), replicas=2)
+    made.offer("a", *range(1, 7))
+    made.start("op0", 1)
+    made.start("op0", 2, replica=1)
+    made.take("op0", 1, "a", 1, 1, 2)
+    made.deliver("op0", 1, 1, 2)
+    return made
+
+
+def test_where_another_speaks_already_the_recovery_is_until_something_is_heard_of_it() -> None:
+    made = with_a_fellow()
+    made.take("op0", 2, "a", 1, 1, 6)
+    made.lose("op0", 1)
+    failed = made.at
+    made.at += 500
+    made.deliver("op0", 2, 3, 4)
+    made.deliver("op0", 2, 5, 6)
+    (found,) = recoveries(made.history())
+    assert (found.actor, found.incarnation) == ("op0-0", 2)
+    assert (found.detected, found.redeployed, found.restored, found.caught_up) == (0, 0, 0, failed + 501 - failed)
+
+
+def test_where_another_is_promoted_that_it_speaks_stands_for_restored() -> None:
+    made = with_a_fellow()
+    made.lose("op0", 1)
+    made.at += 100
+    made.promote("op0", 2)
+    made.take("op0", 2, "a", 1, 1, 6)
+    made.at += 30
+    made.deliver("op0", 2, 3, 4, 5, 6)
+    (found,) = recoveries(made.history())
+    assert (found.incarnation, found.detected, found.redeployed) == (2, 0, 0)
+    assert (found.restored, found.caught_up, found.total) == (101, 32, 133)
+
+
+def test_a_replica_that_stood_by_is_missed_by_nobody() -> None:
+    made = with_a_fellow()
+    made.lose("op0", 2, replica=1)
+    (found,) = recoveries(made.history())
+    assert (found.actor, found.incarnation, found.total) == ("op0-0/1", 1, 0)
+
+
+def test_both_at_once_recover_as_one_without_a_fellow_does() -> None:
+    made = with_a_fellow()
+    made.lose("op0", 1)
+    made.at -= 1
+    made.lose("op0", 2, replica=1)
+    first, second = recoveries(made.history())
+    assert (first.incarnation, first.total, second.incarnation, second.total) == (0, None, 0, None)

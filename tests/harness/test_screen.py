@@ -63,7 +63,7 @@ def judged(
     verdicts: Sequence[Verdict] = (), broken: Sequence[Verdict] = (), recoveries: Sequence[Recovery] = ()
 ) -> Judgement:
     nothing = tally(Anomaly.LOST_INPUT, 0, ())
-    collation = Collation(("outputs",), "", "", "", *[nothing] * 7, inputs=0)
+    collation = Collation(("outputs",), "", "", "", *[nothing] * 9, inputs=0)
     return Judgement(tuple(verdicts), tuple(broken), (rollback_recovery(),), tuple(recoveries), collation, "d")
 
 

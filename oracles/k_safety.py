@@ -1,0 +1,83 @@
+"""k-safety: no failure is felt while every key group keeps a replica."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..harness.judging.guarantees import K_SAFETY, Guarantee
+from ..harness.judging.oracle import Case, Oracle, decide, lost
+from ..harness.judging.reexecution import Reexecution
+from ..harness.judging.verdicts import Anomaly, Evidence, Status, Tally, Verdict, tally
+from ..harness.quantities import Duration
+from ..harness.recording.records import Offered
+
+
+def judge(case: Case, guarantee: Guarantee) -> Verdict:
+    """Every input is in the lineage of O and of T exactly once, of effects, the run does not stall, and with a bound,
+    no output comes later than that after its input, in any key group.
+
+    That is claimed for as long as every key group had one replica in step at every moment: with any k machines gone,
+    where each group is on k + 1. There is no recovery that it would have to wait for. A key group is what one final
+    slice works on; the latency of an output is from when the input at its root was offered until it was first
+    delivered. UNKNOWN with a bound where the clock is virtual. (k-safety on Storm, sections 2 and 3.)
+    """
+    collation = case.collation
+    limit = guarantee.within
+    found = lost(collation, "lost_state", "lost_output") + collation.tallies("duplicate_effects", "phantoms")
+    if collation.incomplete.startswith("stall"):
+        stall = Evidence(collation.incomplete, "sink")
+        found += (tally(Anomaly.STALL, 1, [stall]),)
+    holds = f"{collation.inputs:,} inputs, each counted once"
+    if found or not isinstance(limit, Duration):
+        return decide(case, guarantee, found, holds)
+    if case.virtual_time:
+        reason = "the simulator's clock is virtual, and the scenario gives no cost model"
+    elif collation.reexecution is None:
+        reason = "the subject cannot be executed again, so it is not known which input an output is of"
+    else:
+        groups = list(_groups(case, collation.reexecution))
+        slowest = max((group.slowest for group in groups), default=0)
+        return decide(case, guarantee, _late(groups, limit), f"{holds}; the slowest output took {slowest / 1e6:.3f} s")
+    return Verdict(guarantee, Status.UNKNOWN, collation.observables, "", reason=reason)
+
+
+@dataclass(frozen=True)
+class _Group:
+    """What a key group's latencies come to."""
+
+    name: str
+    latencies: tuple[tuple[int, str], ...]
+    """In microseconds, each with the input that it is of."""
+
+    @property
+    def slowest(self) -> int:
+        return max((latency for latency, _ in self.latencies), default=0)
+
+
+def _groups(case: Case, reexecution: Reexecution) -> Iterator[_Group]:
+    offered: dict[tuple[str, int], int] = {}
+    for stamped in case.history.records:
+        if isinstance(stamped.record, Offered):
+            offered.update(((event.source, event.seq), stamped.at) for event in stamped.record.events)
+    for channel, deliveries in reexecution.deliveries.items():
+        first: dict[object, tuple[int, str]] = {}
+        for output in (output for delivery in deliveries for output in delivery.outputs()):
+            derivation = output.derivation
+            if derivation is not None and derivation not in first and derivation[:2] in offered:
+                source, seq = derivation[:2]
+                first[derivation] = output.at - offered[source, seq], f"input {source} #{seq:,}"
+        yield _Group(channel.partition(">")[0], tuple(first.values()))
+
+
+def _late(groups: list[_Group], limit: Duration) -> tuple[Tally, ...]:
+    late = [
+        Evidence(f"the output of {what} came after {latency / 1e6:.3f} s", group.name)
+        for group in groups
+        for latency, what in sorted(group.latencies, reverse=True)
+        if latency > limit.micros
+    ]
+    return (tally(Anomaly.BOUND_EXCEEDED, len(late), late),) if late else ()
+
+
+ORACLE = Oracle(K_SAFETY, judge, on_clock=True)

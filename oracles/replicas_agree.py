@@ -1,0 +1,132 @@
+"""Replicas agree: those who took the same hold and give the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+from operator import itemgetter
+
+from ..harness.judging.exactness import same_value
+from ..harness.judging.guarantees import REPLICAS_AGREE, Guarantee
+from ..harness.judging.lives import losses
+from ..harness.judging.oracle import Case, Oracle, decide
+from ..harness.judging.reexecution import Reexecution
+from ..harness.judging.reruns import Derivation, Rerun
+from ..harness.judging.verdicts import Anomaly, Evidence, Status, Verdict, tally
+from ..harness.model import Event, channel_name
+from ..harness.recording.records import InStep
+
+
+def judge(case: Case, guarantee: Guarantee) -> Verdict:
+    """Replicas of a slice that were in step at the same time agree, compared by their inputs and not by the clock.
+
+    As far as two of them have taken the same inputs in the same order, they gave the same outputs for each; when all
+    that they took is the same, they hold the same at the end. Where a slice has one input channel, or a deterministic
+    merge, the inputs of one are a prefix of the other's. A divergence is told by the first input after which it shows.
+    UNKNOWN where there was nothing to compare, or an output is one that nothing explains. (StreamMine3G, section 3.7.3;
+    Schneider 1990: state machines that start alike and take the same.)
+    """
+    reexecution = case.collation.reexecution
+    if reexecution is None:
+        reason = "the subject cannot be executed again, so it has no replicas to compare"
+        return Verdict(guarantee, Status.UNKNOWN, case.collation.observables, "", reason=reason)
+    pairs = list(_pairs(case, reexecution))
+    found = [evidence for one, other in pairs for evidence in _divergences(case, reexecution, one, other)]
+    tallies = (tally(Anomaly.REPLICA_DIVERGENCE, len(found), found),) if found else ()
+    unclear = "" if pairs else "no two replicas of a slice were in step at the same time"
+    return decide(case, guarantee, tallies, f"{len(pairs)} pairs of replicas agree", unclear=unclear)
+
+
+def _pairs(case: Case, reexecution: Reexecution) -> Iterator[tuple[Rerun, Rerun]]:
+    """Incarnations of two replicas of a slice that were in step at the same time."""
+    began = {
+        (record.slice, record.incarnation): stamped.at
+        for stamped in reversed(case.history.records)
+        if isinstance(record := stamped.record, InStep)
+    }
+    ended = losses(case.history)
+    for slice_id, reruns in reexecution.reruns.items():
+        if slice_id in reexecution.doubtful:
+            continue
+        stepped = [rerun for number, rerun in sorted(reruns.items()) if (slice_id, number) in began]
+        for one, other in combinations(stepped, 2):
+            keys = (slice_id, one.number), (slice_id, other.number)
+            overlap = all(began[a] < ended[b] for a, b in (keys, keys[::-1]) if b in ended)
+            if one.replica != other.replica and overlap:
+                yield one, other
+
+
+def _divergences(case: Case, reexecution: Reexecution, one: Rerun, other: Rerun) -> Iterator[Evidence]:
+    """At most the first, since one leads to others."""
+    slice_id = one.slice_id
+    where = f"{slice_id}#{one.number} and #{other.number}"
+    lineages = one.lineage(), other.lineage()
+    shorter = min(len(lineage) for lineage in lineages)
+    common = next((n for n in range(shorter) if lineages[0][n] != lineages[1][n]), shorter)
+    alike = lineages[0][:common]
+    differing = _outputs_differ(reexecution, one, other, alike)
+    if differing is not None:
+        trigger, said, otherwise = differing
+        yield Evidence(f"{_told(trigger, alike)} one gave {said}, the other {otherwise}", where)
+    elif common < shorter:
+        if slice_id in reexecution.ordered:
+            took = " and ".join(f"input {lineage[common][0]} #{lineage[common][1]:,}" for lineage in lineages)
+            yield Evidence(f"after {common:,} inputs in common they took {took}, though their order is fixed", where)
+    elif len(lineages[0]) == len(lineages[1]) and not case.collation.incomplete:
+        kept = reexecution.kept.get(slice_id, {})
+        if one.number in kept and other.number in kept:
+            rows, others = kept[one.number], kept[other.number]
+            for key in sorted(rows.keys() | others.keys()):
+                if key not in rows or key not in others or not same_value(rows[key], others[key]):
+                    held = (repr(r[key]) if key in r else "nothing" for r in (rows, others))
+                    last = _told(alike[-1], alike) if alike else "before any input"
+                    yield Evidence(f"{last} they hold {' and '.join(held)} under {key!r}", where)
+                    return
+
+
+def _outputs_differ(
+    reexecution: Reexecution, one: Rerun, other: Rerun, alike: list[Derivation]
+) -> tuple[Derivation, str, str] | None:
+    """The first input of which two replicas did not give the same: the input, and what each gave."""
+    places: dict[Derivation, int] = {}
+    for place, derivation in enumerate(alike):
+        places.setdefault(derivation, place)
+    found: list[tuple[int, Derivation, str, str]] = []
+    for to in one.emitted:
+        said, otherwise = (_said(reexecution, rerun, to) for rerun in (one, other))
+        for derivation in said.keys() | otherwise.keys():
+            gave, other_gave = said.get(derivation), otherwise.get(derivation)
+            if derivation[:-1] in places and not _same(gave, other_gave):
+                found.append((places[derivation[:-1]], derivation[:-1], _text(gave), _text(other_gave)))
+    return min(found, key=itemgetter(0))[1:] if found else None
+
+
+def _said(reexecution: Reexecution, rerun: Rerun, to: str) -> dict[Derivation, Event]:
+    """What an incarnation gave: what its execution gives, but where the recorder took something else under the same
+    number."""
+    events, derivations = rerun.channel(to)
+    said = dict(zip(derivations, events, strict=True))
+    for delivery in reexecution.deliveries.get(channel_name(rerun.slice_id, to), ()):
+        if delivery.record.incarnation == rerun.number and None in delivery.derivations:
+            numbers = {event.seq: derivation for derivation, event in said.items()}
+            for row, derivation in zip(delivery.record.rows, delivery.derivations, strict=True):
+                if derivation is None and row.seq in numbers:
+                    said[numbers[row.seq]] = row
+    return said
+
+
+def _same(one: Event | None, other: Event | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return one is other or (one.key == other.key and same_value(one.value, other.value))
+
+
+def _text(output: Event | None) -> str:
+    return "nothing" if output is None else f"({output.key!r}, {output.value!r})"
+
+
+def _told(trigger: Derivation, alike: list[Derivation]) -> str:
+    return f"after input {trigger[0]} #{trigger[1]:,}, as number {alike.index(trigger) + 1:,} of what both took,"
+
+
+ORACLE = Oracle(REPLICAS_AGREE, judge)

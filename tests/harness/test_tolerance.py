@@ -1,0 +1,176 @@
+"""Whether a history goes beyond what a claim tolerates."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handmade import JUDGES, Log, Made, Pass, chain
+from streamproof.harness.judging.guarantees import AT_LEAST_ONCE, EXACTLY_ONCE, at_least_once, exactly_once
+from streamproof.harness.judging.judgement import judge_claims, judge_history
+from streamproof.harness.judging.tolerance import Tolerance, beyond
+from streamproof.harness.judging.verdicts import Status
+from streamproof.harness.recording.history import Drained, NodeGone, Stamp
+from streamproof.harness.scenario import Scenario
+from streamproof.harness.subject import Claim
+from streamproof.scenarios.workloads import numbered
+
+
+def why(made: Made, tolerance: Tolerance) -> str:
+    return beyond(made.history(), tolerance, made.topology)
+
+
+def replicated() -> Made:
+    made = Made(chain(Log(), Pass()), replicas=2)
+    for name in ("op0", "op1"):
+        made.start(name, 1)
+        made.start(name, 2, replica=1, in_step=False)
+    return made
+
+
+def test_any_number_is_any_number() -> None:
+    made = replicated()
+    for number in (1, 2):
+        made.lose("op0", number, replica=number - 1)
+    assert why(made, Tolerance.ANY) == ""
+
+
+def test_one_of_two_in_step_may_go_and_the_next_only_when_its_successor_is_in_step() -> None:
+    made = replicated()
+    made.in_step("op0", 2)
+    made.lose("op0", 1)
+    made.start("op0", 3, in_step=False)
+    assert why(made, Tolerance.ONE_IN_STEP) == ""
+    early = replicated()
+    early.in_step("op0", 2)
+    early.lose("op0", 1)
+    early.start("op0", 3, in_step=False)
+    early.lose("op0", 2, replica=1)
+    assert why(early, Tolerance.ONE_IN_STEP) == "op0-0 lost #2 when no other replica of it was in step"
+    made.in_step("op0", 3)
+    made.lose("op0", 2, replica=1)
+    assert why(made, Tolerance.ONE_IN_STEP) == ""
+
+
+def test_a_replica_that_is_not_in_step_does_not_count() -> None:
+    made = replicated()
+    made.lose("op0", 1)
+    assert "op0-0 lost #1" in why(made, Tolerance.ONE_IN_STEP)
+    other = replicated()
+    other.lose("op0", 2, replica=1)
+    assert why(other, Tolerance.ONE_IN_STEP) == ""
+
+
+def test_what_happens_after_the_end_harms_nobody() -> None:
+    made = replicated()
+    made.timeline.append(Drained(Stamp(made.at)))
+    made.at += 10
+    made.lose("op0", 1)
+    assert why(made, Tolerance.ONE_IN_STEP) == ""
+
+
+def test_a_node_that_is_declared_lost_counts_as_lost_from_then_on() -> None:
+    made = replicated()
+    made.in_step("op0", 2)
+    made.at += 1
+    made.timeline.append(NodeGone(Stamp(made.at), "op1-1"))
+    assert why(made, Tolerance.ONE_IN_STEP) == "op1-0 lost #1 when no other replica of it was in step"
+
+
+def single() -> Made:
+    made = Made(chain(Pass(), Pass(), Pass()))
+    for name in ("op0", "op1", "op2"):
+        made.start(name, 1)
+    return made
+
+
+def test_neighbours_may_fail_one_after_the_other_and_strangers_together() -> None:
+    made = single()
+    made.lose("op0", 1)
+    made.lose("op2", 1)
+    assert why(made, Tolerance.NOT_NEIGHBOURS) == ""
+    made.start("op0", 2)
+    made.start("op2", 2)
+    made.lose("op1", 1)
+    assert why(made, Tolerance.NOT_NEIGHBOURS) == ""
+
+
+@pytest.mark.parametrize(("first", "second"), [("op0", "op1"), ("op1", "op0"), ("op2", "op1")])
+def test_a_neighbour_that_is_hit_before_the_recovery(first: str, second: str) -> None:
+    made = single()
+    made.lose(first, 1)
+    made.start(first, 2, in_step=False)
+    made.lose(second, 1)
+    assert why(made, Tolerance.NOT_NEIGHBOURS) == f"{second}-0 was hit before its neighbour {first}-0 had recovered"
+
+
+def test_a_successor_that_dies_on_its_way_is_no_second_failure_of_its_slice() -> None:
+    made = single()
+    made.lose("op0", 1)
+    made.start("op0", 2, in_step=False)
+    made.lose("op0", 2)
+    made.start("op0", 3)
+    made.lose("op1", 1)
+    assert why(made, Tolerance.NOT_NEIGHBOURS) == ""
+
+
+@given(st.lists(st.tuples(st.sampled_from(["lose", "come", "step"]), st.integers(0, 2)), max_size=25))
+def test_one_in_step_is_what_a_count_says(steps: list[tuple[str, int]]) -> None:
+    made = Made(chain(Log()), replicas=3)
+    numbers = iter(range(1, 100))
+    there: dict[int, tuple[int, bool]] = {}
+    passed = False
+
+    def come(replica: int, founder: bool) -> None:
+        there[replica] = (next(numbers), founder)
+        made.start("op0", there[replica][0], replica=replica, in_step=founder)
+
+    come(0, founder=True)
+    for step, replica in steps:
+        if step == "come" and replica not in there:
+            come(replica, founder=not there)
+        elif step == "step" and replica in there:
+            there[replica] = (there[replica][0], True)
+            made.in_step("op0", there[replica][0])
+        elif step == "lose" and replica in there:
+            made.lose("op0", there.pop(replica)[0], replica=replica)
+            passed = passed or not any(stepped for _, stepped in there.values())
+    assert bool(why(made, Tolerance.ONE_IN_STEP)) == passed
+
+
+def lost_all(tolerates: Tolerance) -> tuple[Made, Scenario]:
+    made = Made(chain(Log()), replicas=2)
+    made.offer("a", 1, 2)
+    made.start("op0", 1)
+    made.take("op0", 1, "a", 1, 1, 1)
+    made.lose("op0", 1)
+    made.start("op0", 2, replica=1)
+    made.take("op0", 2, "a", 1, 2, 2)
+    made.deliver("op0", 2, 1)
+    made.keep("op0", 2)
+    subject = made.subject
+    claims = (Claim(exactly_once(), tolerates),)
+    object.__setattr__(subject, "claims", claims)
+    return made, Scenario(subject, numbered(events=2), breaks=[at_least_once()])
+
+
+@pytest.mark.parametrize(
+    ("tolerates", "status"), [(Tolerance.ANY, Status.VIOLATED), (Tolerance.ONE_IN_STEP, Status.UNKNOWN)]
+)
+def test_a_claim_is_not_judged_beyond_what_it_tolerates_and_what_should_break_is(
+    tolerates: Tolerance, status: Status
+) -> None:
+    made, scenario = lost_all(tolerates)
+    judged = judge_history(scenario, made.history(), JUDGES, virtual_time=True)
+    (claim,), (broken,) = judged.verdicts, judged.broken
+    assert (claim.guarantee.name, claim.status) == (EXACTLY_ONCE, status)
+    assert (broken.guarantee.name, broken.status) == (AT_LEAST_ONCE, Status.VIOLATED)
+    if status is Status.UNKNOWN:
+        assert claim.reason == (
+            "this goes beyond what is claimed: op0-0 lost #1 when no other replica of it was in step"
+        )
+        assert claim.anomalies == ()
+    case = made.case()
+    (weaker,) = judge_claims(scenario.subject, case, [at_least_once()], JUDGES)
+    assert weaker.status is status, "so it is with what the claim implies"

@@ -1,0 +1,128 @@
+"""Gap and amnesia: from when a channel was opened, everything that is made for it is taken. Histories made by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from handmade import Log, Made, Pass, chain
+from streamproof.harness.judging.guarantees import AMNESIA, AT_LEAST_ONCE
+from streamproof.harness.judging.verdicts import Anomaly, Status
+from streamproof.harness.slices.components import Numbering
+
+
+def interrupted() -> Made:
+    """A slice takes 4, and is lost; 6 are offered when its successor opens its channel."""
+    made = Made(chain(Log()), Numbering.FRESH)
+    made.start("op0", 1)
+    made.open("a", 1, "op0", 1, 1)
+    made.open("op0", 1, "sink", 1, 1)
+    made.offer("a", *range(1, 5))
+    made.take("op0", 1, "a", 1, 1, 4)
+    made.deliver("op0", 1, 1, 2, 3, 4)
+    made.lose("op0", 1)
+    made.offer("a", 5, 6)
+    made.start("op0", 2, next_seq=1_001)
+    made.open("op0", 2, "sink", 1, 1_001)
+    made.open("a", 1, "op0", 2, 7)
+    made.offer("a", 7, 8, 9, 10)
+    return made
+
+
+def taking(made: Made, first: int, last: int) -> Made:
+    made.take("op0", 2, "a", 1, first, last)
+    made.deliver("op0", 2, *range(1_001, 1_002 + last - first))
+    return made
+
+
+def lost(made: Made) -> list[str]:
+    verdict = made.verdict(AMNESIA)
+    assert verdict.status is (Status.VIOLATED if verdict.anomalies else Status.HOLDS)
+    assert {tally.anomaly for tally in verdict.anomalies} <= {Anomaly.LOST_INPUT}
+    return [evidence.what for tally in verdict.anomalies for evidence in tally.sample]
+
+
+def test_what_came_while_it_was_away_is_the_gap() -> None:
+    made = taking(interrupted(), 7, 10)
+    made.keep("op0", 2)
+    assert lost(made) == []
+    assert made.verdict(AT_LEAST_ONCE).status is Status.VIOLATED
+
+
+def test_one_that_stays_deaf_after_its_return() -> None:
+    made = interrupted()
+    made.keep("op0", 2)
+    assert lost(made) == ["took nothing of a-0#1, but not #7, and no crash came between"]
+
+
+@pytest.mark.parametrize(("first", "last", "passed"), [(8, 10, 7), (7, 9, 10)])
+def test_one_that_passes_over_the_first_or_the_last(first: int, last: int, passed: int) -> None:
+    made = taking(interrupted(), first, last)
+    made.keep("op0", 2)
+    assert lost(made) == [f"took #{first} to #{last} of a-0#1, but not #{passed}, and no crash came between"]
+
+
+def test_one_that_does_not_open_its_channel_again() -> None:
+    made = interrupted()
+    made.records = [s for s in made.records if s.record != made.records[-2].record]
+    made.keep("op0", 2)
+    assert lost(made) == ["did not open the channel of a-0 again"]
+
+
+def test_one_that_is_lost_again_has_to_have_no_more_than_a_beginning() -> None:
+    made = taking(interrupted(), 7, 8)
+    made.lose("op0", 2)
+    made.start("op0", 3, next_seq=2_001)
+    made.open("op0", 3, "sink", 1, 2_001)
+    made.open("a", 1, "op0", 3, 11)
+    made.keep("op0", 3)
+    assert lost(made) == []
+
+
+def test_a_link_that_broke_may_lose_the_end_of_what_was_on_its_way_and_nothing_else() -> None:
+    for taken, missing in (((7, 8), []), ((8, 8), ["#7"])):
+        made = interrupted()
+        made.take("op0", 2, "a", 1, *taken)
+        made.deliver("op0", 2, *range(1_001, 1_002 + taken[1] - taken[0]))
+        made.open("a", 1, "op0", 2, 11)
+        made.offer("a", 11, 12)
+        made.take("op0", 2, "a", 1, 11, 12)
+        made.deliver("op0", 2, *(1_000 + n for n in range(2 + taken[1] - taken[0], 4 + taken[1] - taken[0])))
+        made.keep("op0", 2)
+        assert [what.split("not ")[1].split(",")[0] for what in lost(made)] == missing
+
+
+def test_the_first_to_open_a_channel_gets_what_was_made_before() -> None:
+    made = Made(chain(Pass(), Log()), Numbering.FRESH)
+    made.start("op0", 1)
+    made.start("op1", 1)
+    made.open("a", 1, "op0", 1, 1)
+    made.offer("a", 1, 2)
+    made.take("op0", 1, "a", 1, 1, 2)
+    made.open("op0", 1, "op1", 1, 3)
+    made.open("op1", 1, "sink", 1, 1)
+    made.keep("op0", 1)
+    made.keep("op1", 1)
+    assert lost(made) == ["took nothing of op0-0#1, but not #1, and no crash came between"]
+    made.take("op1", 1, "op0", 1, 1, 2)
+    made.deliver("op1", 1, 1, 2)
+    assert lost(made) == []
+
+
+def test_what_a_replica_has_from_another_s_copy_is_not_passed_over() -> None:
+    made = Made(chain(Pass(), Log()), replicas=2)
+    for number in (1, 2):
+        made.start("op0", number, replica=number - 1)
+        made.open("a", 1, "op0", number, 1)
+    made.start("op1", 1)
+    for number in (1, 2):
+        made.open("op0", number, "op1", 1, 1)
+    made.open("op1", 1, "sink", 1, 1)
+    made.offer("a", 1, 2)
+    for number in (1, 2):
+        made.take("op0", number, "a", 1, 1, 2)
+        made.keep("op0", number)
+    made.take("op1", 1, "op0", 1, 1, 1)
+    made.take("op1", 1, "op0", 2, 2, 2)
+    made.deliver("op1", 1, 1, 2)
+    made.keep("op1", 1)
+    assert lost(made) == []

@@ -1,0 +1,363 @@
+"""Slices with replicas, made by hand: one order explains all, replicas that took the same agree, and k-safety."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from handmade import JUDGES, Draw, Highest, Log, Made, Pass, chain
+from streamproof.harness.judging.guarantees import (
+    AT_LEAST_ONCE,
+    AT_MOST_ONCE,
+    EXACTLY_ONCE,
+    EXACTLY_ONCE_OUTPUT,
+    GAP,
+    K_SAFETY,
+    PRECISE,
+    REPLICAS_AGREE,
+    ROLLBACK_REPEATING,
+    k_safety,
+)
+from streamproof.harness.judging.judgement import judge_history
+from streamproof.harness.judging.verdicts import Anomaly, Status, Verdict
+from streamproof.harness.model import Event
+from streamproof.harness.quantities import Duration, events
+from streamproof.harness.recording.history import Aborted, Drained, History, Stamp
+from streamproof.harness.scenario import Scenario
+from streamproof.harness.slices.components import Numbering
+from streamproof.harness.slices.merging import ByTime
+from streamproof.scenarios.workloads import numbered
+
+
+def pair(*, offered: int = 6) -> Made:
+    """A slice with two replicas, both in step."""
+    made = Made(chain(Log()), replicas=2)
+    made.offer("a", *range(1, offered + 1))
+    made.start("op0", 1)
+    made.start("op0", 2, replica=1)
+    return made
+
+
+def at_work(made: Made, offered: int = 6) -> Made:
+    """Both take everything; the recorder takes some of each."""
+    for number in (1, 2):
+        made.take("op0", number, "a", 1, 1, offered)
+    made.deliver("op0", 1, 1, 2)
+    made.deliver("op0", 2, 3, 4)
+    made.deliver("op0", 1, 5, 6)
+    return made
+
+
+def both_kept(made: Made) -> Made:
+    for number in (1, 2):
+        made.keep("op0", number)
+    return made
+
+
+def anomalies(verdict: Verdict) -> set[Anomaly]:
+    return {tally.anomaly for tally in verdict.anomalies}
+
+
+def test_copies_of_both_replicas_are_one_output() -> None:
+    made = both_kept(at_work(pair()))
+    for guarantee in (PRECISE, ROLLBACK_REPEATING, EXACTLY_ONCE_OUTPUT, AT_LEAST_ONCE, AT_MOST_ONCE, REPLICAS_AGREE):
+        assert made.verdict(guarantee).status is Status.HOLDS, guarantee
+
+
+def test_what_one_of_the_states_lacks_is_lost() -> None:
+    made = pair()
+    made.take("op0", 1, "a", 1, 1, 6)
+    made.take("op0", 2, "a", 1, 1, 5)
+    made.deliver("op0", 1, 1, 2, 3, 4, 5, 6)
+    verdict = both_kept(made).verdict(AT_LEAST_ONCE)
+    assert verdict.status is Status.VIOLATED
+    assert [e.where for e in verdict.anomalies[0].sample] == ["op0-0#2"]
+
+
+def test_what_one_of_the_states_holds_twice_counts_twice() -> None:
+    made = pair()
+    made.take("op0", 1, "a", 1, 1, 6)
+    made.take("op0", 2, "a", 1, 1, 6)
+    made.take("op0", 2, "a", 1, 6, 6)
+    made.deliver("op0", 1, 1, 2, 3, 4, 5, 6)
+    verdict = both_kept(made).verdict(AT_MOST_ONCE)
+    assert verdict.status is Status.VIOLATED
+    assert verdict.anomalies[0].sample[0].where == "op0-0#2"
+
+
+def test_a_replica_that_is_gone_or_not_in_step_is_no_state_in_the_end() -> None:
+    made = pair()
+    made.start("op0", 3, replica=2, in_step=False)
+    made.take("op0", 1, "a", 1, 1, 3)
+    made.take("op0", 2, "a", 1, 1, 6)
+    made.deliver("op0", 1, 1, 2)
+    made.lose("op0", 1)
+    made.deliver("op0", 2, 3, 4, 5, 6)
+    made.keep("op0", 2)
+    made.keep("op0", 3)
+    assert made.verdict(PRECISE).status is Status.HOLDS
+    assert made.verdict(EXACTLY_ONCE).status is Status.HOLDS
+    assert [survivor.number for survivor in made.rerun().survivors("op0-0")] == [2]
+
+
+def test_no_replica_in_step_at_the_end_leaves_nothing_to_judge() -> None:
+    made = Made(chain(Log()), replicas=2)
+    made.offer("a", 1)
+    made.start("op0", 1)
+    made.start("op0", 2, replica=1, in_step=False)
+    made.take("op0", 1, "a", 1, 1, 1)
+    made.deliver("op0", 1, 1)
+    made.keep("op0", 2)
+    assert "no replica of op0-0 was in step at the end" in made.verdict(AT_LEAST_ONCE).reason
+
+
+def test_an_old_output_after_a_newer_one_of_the_same_sender_is_reordered_whoever_came_between() -> None:
+    made = pair()
+    for number in (1, 2):
+        made.take("op0", number, "a", 1, 1, 6)
+    made.deliver("op0", 2, 1, 2, 4)
+    made.deliver("op0", 1, 3, 5, 6)
+    verdict = both_kept(made).verdict(PRECISE)
+    assert anomalies(verdict) == {Anomaly.REORDERED_OUTPUT}
+
+
+def test_numbers_of_their_own_do_not_make_an_order_between_replicas() -> None:
+    """Each in its own order: of the one 1, 2 and of the other what they number 1,003 and on; then 4 of the first."""
+    made = Made(chain(Pass()), Numbering.FRESH, replicas=2)
+    made.offer("a", 1, 2, 3, 4)
+    made.start("op0", 1)
+    made.start("op0", 2, replica=1, next_seq=1_001)
+    for number in (1, 2):
+        made.take("op0", number, "a", 1, 1, 4)
+    made.deliver("op0", 1, 1, 2)
+    made.deliver("op0", 2, 1_003)
+    made.deliver("op0", 1, 4)
+    assert both_kept(made).verdict(GAP).status is not Status.VIOLATED
+    assert both_kept(made).case().collation.reordered.count == 0
+
+
+# One order
+
+
+def merging(numbering: Numbering = Numbering.CONTINUED, *, merge: ByTime | None = None) -> Made:
+    """Two sources come together in a slice with two replicas."""
+    made = Made(chain(Log(), sources=("a", "b")), numbering, replicas=2, merge=merge)
+    made.offer("a", 1)
+    made.offer("b", 2)
+    made.start("op0", 1)
+    made.start("op0", 2, replica=1)
+    return made
+
+
+def in_order(made: Made, number: int, order: str) -> None:
+    for source in order:
+        made.take("op0", number, source, 1, 1, 1)
+
+
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_any_order_that_explains_all_is_precise(order: str) -> None:
+    made = merging()
+    for number in (1, 2):
+        in_order(made, number, order)
+    made.deliver("op0", 1, 1)
+    made.deliver("op0", 2, 2)
+    both_kept(made)
+    for guarantee in (PRECISE, REPLICAS_AGREE, EXACTLY_ONCE_OUTPUT):
+        assert made.verdict(guarantee).status is Status.HOLDS
+
+
+def test_outputs_of_two_orders_are_not_of_one() -> None:
+    """The first output is one replica's, the second the other's: each is legal, both say that they were the first."""
+    made = merging()
+    in_order(made, 1, "ab")
+    in_order(made, 2, "ba")
+    made.deliver("op0", 1, 1)
+    made.deliver("op0", 2, 1)
+    both_kept(made)
+    assert made.verdict(EXACTLY_ONCE_OUTPUT).status is Status.HOLDS
+    seen = anomalies(made.verdict(PRECISE))
+    assert seen == {Anomaly.PHANTOM_OUTPUT, Anomaly.REPLICA_DIVERGENCE, Anomaly.REORDERED_OUTPUT}
+
+
+def test_an_order_that_was_visible_and_is_not_kept() -> None:
+    made = merging()
+    in_order(made, 1, "ab")
+    made.deliver("op0", 1, 1)
+    made.lose("op0", 1)
+    in_order(made, 2, "ba")
+    made.deliver("op0", 2, 1)
+    made.keep("op0", 2)
+    assert made.verdict(EXACTLY_ONCE_OUTPUT).status is Status.HOLDS
+    assert Anomaly.REORDERED_OUTPUT in anomalies(made.verdict(PRECISE))
+
+
+def test_an_output_of_an_order_that_was_given_up_is_one_too_many() -> None:
+    """1 and then 2 are both higher than all before; where 2 comes first, 1 is not."""
+    made = Made(chain(Highest(), sources=("a", "b")), replicas=2)
+    made.offer("a", 1)
+    made.offer("b", 2)
+    made.start("op0", 1)
+    made.start("op0", 2, replica=1)
+    in_order(made, 1, "ab")
+    made.deliver("op0", 1, 1)
+    made.lose("op0", 1)
+    in_order(made, 2, "ba")
+    made.deliver("op0", 2, 1)
+    made.keep("op0", 2)
+    assert made.case().collation.superseded_outputs.count == 1
+    assert made.verdict(AT_LEAST_ONCE).status is Status.HOLDS
+    assert made.verdict(EXACTLY_ONCE).status is Status.HOLDS
+    for guarantee in (EXACTLY_ONCE_OUTPUT, ROLLBACK_REPEATING, PRECISE):
+        assert made.verdict(guarantee).status is Status.VIOLATED
+
+
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_what_follows_one_where_order_matters_is_told_by_its_order_too(order: str) -> None:
+    """What a slice further down should take is what was made in the order of the run, not in any."""
+    made = Made(chain(Highest(), Pass(), Log(), sources=("a", "b")))
+    made.offer("a", 1)
+    made.offer("b", 2)
+    for name in ("op0", "op1", "op2"):
+        made.start(name, 1)
+    in_order(made, 1, order)
+    count = 2 if order == "ab" else 1
+    made.take("op1", 1, "op0", 1, 1, count)
+    made.take("op2", 1, "op1", 1, 1, count)
+    for seq in range(1, count + 1):
+        made.deliver("op2", 1, seq)
+    for name in ("op0", "op1", "op2"):
+        made.keep(name, 1)
+    assert made.verdict(PRECISE).status is Status.HOLDS
+    lacking = made.history()
+    place = next(n for n, s in enumerate(lacking.records) if type(s.record).__name__ == "Delivered")
+    records = [*lacking.records[:place], *lacking.records[place + 1 :]]
+    assert made.verdict(AT_LEAST_ONCE, History(records, lacking.timeline)).status is Status.VIOLATED
+
+
+def test_an_input_that_only_a_replica_that_is_gone_took_is_lost_with_what_it_made() -> None:
+    made = merging()
+    in_order(made, 1, "ab")
+    made.lose("op0", 1)
+    in_order(made, 2, "b")
+    made.deliver("op0", 2, 1)
+    made.keep("op0", 2)
+    collation = made.case().collation
+    assert (collation.lost_state.count, collation.lost_output.count) == (1, 1)
+
+
+# Replicas agree
+
+
+def test_replicas_that_draw_for_themselves_diverge_at_the_first_input() -> None:
+    made = Made(chain(Draw()), replicas=2)
+    made.offer("a", 1, 2)
+    made.start("op0", 1, seed=1)
+    made.start("op0", 2, replica=1, seed=2)
+    for number in (1, 2):
+        made.take("op0", number, "a", 1, 1, 2)
+    made.deliver("op0", 1, 1, 2)
+    verdict = both_kept(made).verdict(REPLICAS_AGREE)
+    assert anomalies(verdict) == {Anomaly.REPLICA_DIVERGENCE}
+    assert verdict.anomalies[0].sample[0].what.startswith("after input a-0 #1, as number 1 of what both took,")
+
+
+def test_an_output_that_is_not_its_fellow_s_is_a_divergence_and_a_phantom() -> None:
+    made = both_kept(at_work(pair()))
+
+    def altered(row: Event) -> Event:
+        return msgspec.structs.replace(row, value="by the clock") if row.seq == 4 else row
+
+    history = made.history(altered)
+    verdict = made.verdict(REPLICAS_AGREE, history)
+    assert anomalies(verdict) == {Anomaly.REPLICA_DIVERGENCE}
+    assert "after input a-0 #4" in verdict.anomalies[0].sample[0].what
+    assert made.verdict(AT_MOST_ONCE, history).status is Status.VIOLATED
+
+
+def test_states_that_differ_after_the_same_inputs() -> None:
+    made = both_kept(at_work(pair()))
+    history = made.history(kept={2: [1, 2, 3]})
+    verdict = made.verdict(REPLICAS_AGREE, history)
+    assert anomalies(verdict) == {Anomaly.REPLICA_DIVERGENCE}
+    assert verdict.anomalies[0].sample[0].where == "op0-0#1 and #2"
+
+
+def test_another_order_is_a_divergence_only_where_order_is_fixed() -> None:
+    for merge, status in ((None, Status.HOLDS), (ByTime(), Status.VIOLATED)):
+        made = merging(merge=merge)
+        in_order(made, 1, "ab")
+        in_order(made, 2, "ba")
+        made.deliver("op0", 1, 1, 2)
+        assert both_kept(made).verdict(REPLICAS_AGREE).status is status
+
+
+def test_a_replica_that_lags_agrees() -> None:
+    made = pair()
+    made.take("op0", 1, "a", 1, 1, 6)
+    made.take("op0", 2, "a", 1, 1, 3)
+    made.deliver("op0", 1, 1, 2, 3, 4, 5, 6)
+    assert both_kept(made).verdict(REPLICAS_AGREE).status is Status.HOLDS
+
+
+def test_one_that_began_blank_when_all_others_were_gone_is_not_compared_with_them() -> None:
+    made = Made(chain(Log()), replicas=2)
+    made.offer("a", 1, 2)
+    made.start("op0", 1)
+    made.take("op0", 1, "a", 1, 1, 1)
+    made.lose("op0", 1)
+    made.start("op0", 2, replica=1)
+    made.take("op0", 2, "a", 1, 2, 2)
+    made.keep("op0", 2)
+    verdict = made.verdict(REPLICAS_AGREE)
+    assert verdict.status is Status.UNKNOWN
+    assert verdict.reason == "no two replicas of a slice were in step at the same time"
+
+
+# k-safety
+
+
+def test_k_safety_without_a_bound_is_exactly_once_and_no_stall() -> None:
+    made = both_kept(at_work(pair()))
+    assert made.verdict(K_SAFETY).status is Status.HOLDS
+    history = made.history()
+    timeline = [entry for entry in history.timeline if not isinstance(entry, Drained)]
+    stalled = History(history.records, [*timeline, Aborted(Stamp(made.at), "stall: op0-0#2 has not seen the end")])
+    assert anomalies(made.verdict(K_SAFETY, stalled)) == {Anomaly.STALL}
+    assert made.verdict(EXACTLY_ONCE, stalled).status is Status.UNKNOWN
+
+
+def test_k_safety_does_not_bear_a_loss() -> None:
+    made = pair()
+    made.take("op0", 1, "a", 1, 1, 5)
+    made.take("op0", 2, "a", 1, 1, 5)
+    made.deliver("op0", 1, 1, 2, 3, 4, 5)
+    assert anomalies(both_kept(made).verdict(K_SAFETY)) == {Anomaly.LOST_INPUT}
+
+
+def test_latency_is_from_the_offer_to_the_first_delivery_and_judged_on_a_real_clock() -> None:
+    made = both_kept(at_work(pair()))
+    made.deliver("op0", 2, 1)
+    # Offered at 1; both replicas start, in two records each; each takes; then come the deliveries.
+    offered, last = 1, next(s.at for s in reversed(made.records) if type(s.record).__name__ == "Delivered") - 3
+    slowest = last - offered
+    bounds = {slowest: Status.HOLDS, slowest - 1: Status.VIOLATED}
+    for micros, status in bounds.items():
+        bound = k_safety(Duration(micros))
+        assert made.verdict(bound, virtual_time=False).status is status
+        assert made.verdict(bound).status is Status.UNKNOWN
+        assert made.verdict(bound).reason.startswith("the simulator's clock is virtual")
+    late = made.verdict(k_safety(Duration(slowest - 1)), virtual_time=False)
+    assert anomalies(late) == {Anomaly.BOUND_EXCEEDED}
+    assert late.anomalies[0].count == 2
+    assert late.anomalies[0].sample[0].where == "op0-0"
+
+
+# The strongest
+
+
+def test_the_strongest_guarantees_of_a_replicated_run() -> None:
+    made = both_kept(at_work(pair()))
+    scenario = Scenario(made.subject, numbered(events=6), claims=[k_safety()])
+    judged = judge_history(scenario, made.history(), JUDGES, virtual_time=True)
+    assert [str(guarantee) for guarantee in judged.strongest] == [PRECISE, REPLICAS_AGREE]
+    assert events(6).count == judged.collation.inputs

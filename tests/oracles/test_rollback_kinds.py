@@ -1,0 +1,153 @@
+"""Rollback recovery told apart: repeating, convergent within a horizon, divergent. Histories made by hand."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handmade import Last, Log, Made, chain
+from streamproof.harness.judging.guarantees import (
+    AT_LEAST_ONCE,
+    EXACTLY_ONCE,
+    ROLLBACK_CONVERGENT,
+    ROLLBACK_DIVERGENT,
+    ROLLBACK_REPEATING,
+    Guarantee,
+    rollback_recovery,
+)
+from streamproof.harness.judging.verdicts import Anomaly, Status
+from streamproof.harness.quantities import Duration, Events
+from streamproof.harness.recording.records import Kept
+
+
+def replayed(*orders: tuple[int, ...], offered: int = 6) -> Made:
+    """Up to 4 is delivered by the first; the second, restored from where that had taken 2, delivers what is given."""
+    made = Made(chain(Log()))
+    made.offer("a", *range(1, offered + 1))
+    made.start("op0", 1)
+    made.open("op0", 1, "sink", 1, 1)
+    made.take("op0", 1, "a", 1, 1, 2)
+    made.checkpoint("op0", 1, 1)
+    made.take("op0", 1, "a", 1, 3, 4)
+    made.deliver("op0", 1, 1, 2, 3, 4)
+    made.lose("op0", 1)
+    made.start("op0", 2, restored=(1, 1), next_seq=3)
+    made.open("op0", 2, "sink", 1, 3)
+    made.take("op0", 2, "a", 1, 3, offered)
+    for seqs in orders:
+        made.deliver("op0", 2, *seqs)
+    made.keep("op0", 2)
+    return made
+
+
+def test_outputs_again_in_their_order() -> None:
+    made = replayed((3, 4), (5, 6))
+    assert made.verdict(ROLLBACK_REPEATING).status is Status.HOLDS
+
+
+def test_outputs_of_before_the_checkpoint_again_too() -> None:
+    assert replayed((1, 2, 3, 4), (5, 6)).verdict(ROLLBACK_REPEATING).status is Status.HOLDS
+
+
+@pytest.mark.parametrize("orders", [((4, 3), (5, 6)), ((4,), (3,), (5, 6)), ((5, 6), (3, 4)), ((3, 4, 5, 6), (4, 3))])
+def test_outputs_again_in_another_order(orders: tuple[tuple[int, ...], ...]) -> None:
+    made = replayed(*orders)
+    verdict = made.verdict(ROLLBACK_REPEATING)
+    assert [t.anomaly for t in verdict.anomalies] == [Anomaly.REORDERED_OUTPUT]
+    for guarantee in (ROLLBACK_CONVERGENT, ROLLBACK_DIVERGENT, EXACTLY_ONCE):
+        assert made.verdict(guarantee).status is Status.HOLDS
+
+
+def test_a_channel_that_is_opened_again_brings_its_outputs_again() -> None:
+    made = replayed((3, 4, 5, 6))
+    made.open("op0", 2, "sink", 1, 7)
+    made.deliver("op0", 2, 3, 4, 5, 6)
+    made.open("op0", 2, "sink", 1, 7)
+    made.deliver("op0", 2, 3, 4, 5, 6)
+    assert made.verdict(ROLLBACK_REPEATING).status is Status.HOLDS
+    made.deliver("op0", 2, 5)
+    made.deliver("op0", 2, 4)
+    made.deliver("op0", 2, 3)
+    assert made.verdict(ROLLBACK_REPEATING).status is Status.VIOLATED
+
+
+@given(st.permutations([3, 4, 5, 6]))
+def test_one_replay_is_in_order_or_it_is_not(order: list[int]) -> None:
+    assert (replayed(tuple(order)).verdict(ROLLBACK_REPEATING).status is Status.HOLDS) == (order == [3, 4, 5, 6])
+
+
+# Convergent
+
+
+def refilled(*, every: int = 2, offered: int = 14, lost: int = 4, from_: int = 4) -> Made:
+    """A window of 10 ms, events 2 ms apart. The first took up to 6; the second begins blank, at `from_`."""
+    made = Made(chain(Last()))
+    made.offer("a", *[1] * offered, every=every)
+    made.start("op0", 1)
+    made.take("op0", 1, "a", 1, 1, 6)
+    made.deliver("op0", 1, *range(1, lost + 3))
+    made.lose("op0", 1)
+    made.start("op0", 2, next_seq=from_)
+    made.take("op0", 2, "a", 1, from_, offered)
+    made.deliver("op0", 2, *range(from_, offered + 1))
+    made.keep("op0", 2)
+    return made
+
+
+def within(bound: Duration | Events) -> Guarantee:
+    return rollback_recovery(converges_within=bound)
+
+
+def test_a_window_that_is_filled_again_converges() -> None:
+    made = refilled()
+    assert made.verdict(AT_LEAST_ONCE).status is Status.HOLDS, "what has left the window is not missed"
+    assert made.verdict(ROLLBACK_REPEATING).status is Status.VIOLATED
+    assert made.verdict(ROLLBACK_DIVERGENT).status is Status.HOLDS
+    held = made.verdict(within(Duration(10_000)))
+    assert held.status is Status.HOLDS
+    assert "outputs differ, each within 0.01 s of a recovery" in held.summary
+    assert made.verdict(within(Events(5))).status is Status.HOLDS
+
+
+@pytest.mark.parametrize("bound", [Duration(6_000), Events(3)])
+def test_what_still_differs_past_the_horizon(bound: Duration | Events) -> None:
+    verdict = refilled().verdict(within(bound))
+    assert verdict.status is Status.VIOLATED
+    assert "is past the horizon of every recovery" in verdict.anomalies[0].sample[0].what
+
+
+@pytest.mark.parametrize("bound", [Duration(40_000), Events(50)])
+def test_a_horizon_that_the_input_does_not_reach(bound: Duration | Events) -> None:
+    verdict = refilled().verdict(within(bound))
+    assert verdict.status is Status.UNKNOWN
+    assert verdict.reason.startswith("the input ended less than")
+
+
+def test_without_a_horizon_a_difference_cannot_be_judged_and_none_needs_none() -> None:
+    assert "states no horizon" in refilled().verdict(ROLLBACK_CONVERGENT).reason
+    assert replayed((3, 4, 5, 6)).verdict(ROLLBACK_CONVERGENT).status is Status.HOLDS
+
+
+def test_what_differs_without_any_recovery_before_it() -> None:
+    """The first missed an input, and dies; the second takes everything after, and is right."""
+    made = Made(chain(Last()))
+    made.offer("a", *[1] * 14, every=2)
+    made.start("op0", 1)
+    made.take("op0", 1, "a", 1, 1, 2)
+    made.take("op0", 1, "a", 1, 4, 6)
+    made.deliver("op0", 1, 1, 2, 3, 4, 5)
+    made.lose("op0", 1)
+    made.start("op0", 2, next_seq=3)
+    made.take("op0", 2, "a", 1, 3, 14)
+    made.deliver("op0", 2, *range(3, 15))
+    made.keep("op0", 2)
+    assert made.verdict(within(Duration(10_000))).status is Status.VIOLATED
+
+
+def test_an_input_in_the_window_that_is_not_in_the_state_is_lost() -> None:
+    made = refilled(offered=8, lost=4, from_=7)
+    verdict = made.verdict(ROLLBACK_DIVERGENT)
+    assert [t.anomaly for t in verdict.anomalies] == [Anomaly.LOST_INPUT]
+    assert "input a-0 #4" in verdict.anomalies[0].sample[0].what
+    assert any(isinstance(s.record, Kept) for s in made.records)
