@@ -19,11 +19,12 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from .harness.addresses import Address, Moment
+from .harness.addresses import Address, Moment, Point, Side
 from .harness.errors import InvalidScenario, MissingTool, UnknownName
 from .harness.exploration.bench import Bench
 from .harness.exploration.simulating import SEED, all_bit, installed
-from .harness.quantities import Duration, Events
+from .harness.injection import Hits
+from .harness.quantities import Duration
 from .harness.scenario import Scenario
 from .harness.schedule import Fault, Schedule
 from .harness.simulated.world import SimulationOptions
@@ -64,8 +65,8 @@ def schedules(
     options: at an address that the run passes once the faults before it have struck, after a number of events, or at a
     time.
 
-    `kinds` are names of kinds of fault, which hit one actor of the scenario or several, or strategies for faults that
-    have no trigger yet. The scenario's own faults are left aside.
+    `kinds` are names of kinds of fault, or strategies for faults that have no trigger yet. The scenario's own faults
+    are left aside.
 
     Raises InvalidScenario, UnknownName or Unsupported for what cannot be simulated.
     """
@@ -99,43 +100,65 @@ def _faults(draw: st.DrawFn, bench: _Bench, before: Schedule, kinds: tuple[Kind,
     kind = draw(st.sampled_from(kinds))
     when = draw(st.sampled_from(("address", "events", "time")))
     if when == "address":
-        address = draw(_addresses(bench, before))
-        return draw(_untimed(kind, bench.actors, address.name)).at(Moment.exactly(address))
-    fault = draw(_untimed(kind, bench.actors))
+        address = draw(_addresses(bench, before, _bites_at(bench, kind)))
+        return draw(_untimed(kind, bench, address.name)).at(Moment.exactly(address))
+    fault = draw(_untimed(kind, bench))
     if when == "events":
-        return fault.after(Events(draw(st.integers(1, bench.scenario.workload.events))))
+        # The end of a link can be the harness's own, which takes no events.
+        actor = next((target for target in fault.targets if target in bench.actors), bench.actors[0])
+        most = bench.scenario.workload.events
+        return fault.at(Moment(Point.RECEIVED, Side.AFTER, actor=actor, taken=draw(st.integers(1, most))))
     return fault.after(Duration(draw(st.integers(0, bench.length))))
 
 
+def _bites_at(bench: _Bench, kind: Kind) -> frozenset[Point]:
+    """Where a kind bites, if not everywhere alike."""
+    return bench.registry.faults[kind].bites_at if isinstance(kind, str) else frozenset()
+
+
 @st.composite
-def _addresses(draw: st.DrawFn, bench: _Bench, before: Schedule) -> Address:
-    """An address that the run passes under the faults before, and so that those have struck by then, or may have.
+def _addresses(draw: st.DrawFn, bench: _Bench, before: Schedule, points: frozenset[Point]) -> Address:
+    """An address that the run passes under the faults before, of these points if any are named.
 
     It is drawn as one of the run without failures, or as its like in a recovery. So it means nearly the same when one
     of the faults before is taken out, and shrinking gets there.
     """
-    place = draw(st.sampled_from([one.address for one in bench.calm]))
+    calm = [one.address for one in bench.calm]
+    place = draw(st.sampled_from([one for one in calm if one.point in points] or calm))
     recovering = draw(st.booleans())
     if not before:
         return place
-    calm = {one.address for one in bench.calm}
     passed = [one.address for one in bench.reached(before, bench.seed)]
     if not recovering:
         assume(place in passed)
         return place
-    others = [address for address in passed if address not in calm]
+    others = [address for address in passed if address not in set(calm)]
     alike = [one for one in others if (one.actor, one.point, one.side) == (place.actor, place.point, place.side)]
     assume(others)
     return draw(st.sampled_from(sorted(alike or others, key=lambda one: one.key != place.key)))
 
 
-def _untimed(kind: Kind, actors: Sequence[str], passing: str | None = None) -> st.SearchStrategy[Fault]:
+def _untimed(kind: Kind, bench: _Bench, passing: str | None = None) -> st.SearchStrategy[Fault]:
     """A fault without a trigger: of the actor that passes the address, rather than of others while it does."""
     if not isinstance(kind, str):
         return kind
-    several = st.lists(st.sampled_from(list(actors)), min_size=1, max_size=len(actors), unique=True).map(tuple)
-    targets = several if passing is None else st.just((passing,)) | several
-    return st.builds(Fault, st.just(kind), targets)
+    known = bench.registry.faults[kind]
+    targets: st.SearchStrategy[tuple[str, ...]]
+    if known.hits is Hits.LINK:
+        targets = st.sampled_from(bench.aims.links)
+    else:
+        actors = list(bench.actors)
+        targets = st.lists(st.sampled_from(actors), min_size=1, max_size=len(actors), unique=True).map(tuple)
+        if passing is not None:
+            targets = st.just((passing,)) | targets
+    span = st.integers(1, bench.aims.span.micros).map(Duration)
+    return st.builds(
+        Fault,
+        st.just(kind),
+        targets,
+        duration=span if known.lasts else st.none(),
+        by=span if known.slows else st.none(),
+    )
 
 
 class _Listed:

@@ -21,6 +21,7 @@ from streamproof import (
     simulate,
     trace,
 )
+from streamproof.faults import FAULTS
 from streamproof.harness.addresses import Moment
 from streamproof.harness.errors import InvalidScenario, UnknownName, Unsupported
 from streamproof.harness.judging.verdicts import Status
@@ -151,6 +152,18 @@ def test_kinds_can_be_strategies() -> None:
     for wanted in ("trace-0", "trace-1"):
         (fault,) = find(schedules(SOUND, kinds=kinds), lambda s, t=wanted: s[0].targets == (t,), settings=smallest)  # type: ignore[misc]
         assert fault.targets == (wanted,)
+
+
+@pytest.mark.parametrize("kind", [kind.name for kind in FAULTS])
+def test_every_kind_can_be_drawn_and_bites(kind: str) -> None:
+    @given(schedules(SOUND, kinds=[kind], max_faults=2))
+    @settings(quickly, max_examples=15, suppress_health_check=[HealthCheck.filter_too_much])
+    def every_fault_strikes(schedule: Schedule) -> None:
+        struck = simulate(SOUND, schedule).history.struck()
+        assert {entry.number for entry in struck} == set(range(len(schedule)))
+        assert {fault.kind for fault in schedule} == {kind}
+
+    every_fault_strikes()
 
 
 def test_what_cannot_be_drawn_is_refused() -> None:

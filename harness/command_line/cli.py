@@ -238,6 +238,15 @@ def explore(
     pairs: Annotated[
         bool, typer.Option("--pairs", help="Also every pair of crashes, for at most 30 events; all, without a budget.")
     ] = False,
+    faults: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--fault",
+            help="Draw faults of this kind, as `list faults` shows them, at random; can be given several times. "
+            "Crashes, unless told otherwise: claims are made for them.",
+            show_default=False,
+        ),
+    ] = None,
     events: Annotated[
         int | None, typer.Option(min=1, help="Feed so many events, not as many as the scenario says.")
     ] = None,
@@ -277,8 +286,8 @@ def explore(
     budget = Budget(schedules, seconds)
     cores = jobs or len(os.sched_getaffinity(0))
     if mutants:
-        if pairs or output is not None:
-            raise typer.BadParameter("--mutants goes with neither --pairs nor --output")
+        if pairs or output is not None or faults:
+            raise typer.BadParameter("--mutants goes with none of --pairs, --fault and --output")
         if spark_master is not None:
             raise typer.BadParameter("--mutants are searched on this machine: leave out --spark-master")
         names = list(registry.mutants)
@@ -308,6 +317,7 @@ def explore(
             output=output,
             line=line,
             master=spark_master,
+            kinds=tuple(faults or ("crash",)),
         )
     if as_json:
         _write_json(search_document(found))

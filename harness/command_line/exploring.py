@@ -15,7 +15,7 @@ from typing import Any, Final, TextIO
 import msgspec
 from rich.text import Text
 
-from ..errors import ExitStatus, UserMistake
+from ..errors import ExitStatus, UnknownName, UserMistake
 from ..exploration.bench import Bench
 from ..exploration.counterexample import Counterexample, Replayed, counterexample, save
 from ..exploration.plans import EveryPair, EverySingle, Plan, RandomSchedules
@@ -78,12 +78,17 @@ def explore(
     output: Path | None,
     line: SearchLine,
     master: str | None = None,
+    kinds: tuple[str, ...] = ("crash",),
 ) -> Explored:
     """Search, shrink the first violation of each kind, and save it. Ctrl-C ends what is being done, and no more."""
     if output is not None and not output.parent.is_dir():
         raise UserMistake(f"a counterexample cannot be kept at {output}: {output.parent} is no folder")
     bench = Bench(named.scenario, registry, seed=seed)
-    plans = _plans(budget, seed, pairs)
+    for kind in kinds:
+        if kind not in registry.faults:
+            raise UnknownName("kind of fault", kind, sorted(registry.faults))
+        registry.faults[kind].require(bench.cluster.name)
+    plans = _plans(budget, seed, pairs, kinds)
     findings = search(bench, plans, budget, jobs=jobs, master=master, origin=named.origin, show=line.show)
     kept: list[Kept] = []
     for violation in findings.first_of_each_kind():
@@ -99,10 +104,12 @@ def explore(
     return Explored(named, bench.scenario, bench, findings, tuple(kept))
 
 
-def _plans(budget: Budget, seed: int, pairs: bool) -> list[Plan]:
-    """What can be enumerated, and random schedules in turn with it where a budget ends them."""
-    plans: list[Plan] = [EverySingle(), EveryPair()] if pairs else [EverySingle()]
-    return plans if budget == Budget() else [*plans, RandomSchedules(seed)]
+def _plans(budget: Budget, seed: int, pairs: bool, kinds: tuple[str, ...] = ("crash",)) -> list[Plan]:
+    """What can be enumerated, of crashes, and random schedules in turn with it where a budget ends them."""
+    plans: list[Plan] = [EverySingle()] if "crash" in kinds else []
+    if pairs:
+        plans.append(EveryPair())
+    return plans if budget == Budget() else [*plans, RandomSchedules(seed, kinds=kinds)]
 
 
 def _file(output: Path | None, place: int) -> Path:

@@ -108,6 +108,17 @@ def test_pairs_are_counted_out_of_those_that_exist(ask: Ask) -> None:
     assert re.search(r"\n  pairs      all [\d,]+ that leave different worlds behind\n", every.out)
 
 
+def test_other_kinds_of_fault_are_drawn_when_asked_for(ask: Ask) -> None:
+    answer = ask(
+        "explore", SOUND, "--fault", "pause", "--fault", "loss", "--schedules", 30, "--events", 12, "--jobs", 1
+    )
+    assert answer.status in (0, 2)
+    assert "schedules  30, in" in answer.out
+    wrong = ask("explore", SOUND, "--fault", "nonsense", "--jobs", 1)
+    assert wrong.status == 3
+    assert "there is no kind of fault 'nonsense'; there are: crash, " in wrong.err
+
+
 def test_the_help_says_how_a_short_and_a_long_search_are_asked_for(ask: Ask) -> None:
     told = " ".join(ask("explore", "--help").out.split())
     assert "For every pull request, a search that is the same each time: --schedules 1000." in told
@@ -160,7 +171,7 @@ def test_a_mutant_that_lives_ends_in_1(ask: Ask, monkeypatch: pytest.MonkeyPatch
         (["explore", SOUND, "--pairs", "--jobs", "1"], "at most 30 events, not 200"),
         (["explore", SOUND, "--output", "nowhere/it.json"], "nowhere is no folder"),
         (["explore", "query.word-count"], "the simulator runs schemes"),
-        (["explore", "--mutants", "--pairs"], "--mutants goes with neither"),
+        (["explore", "--mutants", "--pairs"], "--mutants goes with none of"),
         (["explore", "--mutants", "--spark-master", "local"], "leave out --spark-master"),
         (["explore", SOUND, "--spark-master", "local", "--jobs", "2"], "goes without --jobs"),
         (["replay", "none.json"], "none.json cannot be read"),
