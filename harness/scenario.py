@@ -10,7 +10,7 @@ from .errors import InvalidScenario, UnknownName
 from .injection import FaultKind, Hits
 from .judging.guarantees import Guarantee
 from .judging.oracle import Oracle
-from .model import operator_of, slice_of
+from .model import operator_of, replica_of, slice_of
 from .quantities import Duration, seconds
 from .schedule import Fault
 from .subject import Subject
@@ -127,7 +127,8 @@ def _check_moment(scenario: Scenario, fault: Fault, moment: Moment) -> None:
         raise InvalidScenario(
             f"{fault}: {subject.name} under {subject.kind} never passes {moment.point}; its points are: {points}"
         )
-    needs_recovery = moment.recovering or (moment.incarnation or 1) > 1
+    first = replica_of(moment.actor or "") + 1
+    needs_recovery = moment.recovering or (moment.incarnation or first) > first
     if needs_recovery and not any(other is not fault for other in scenario.faults):
         raise InvalidScenario(
             f"{fault}: {moment.actor} recovers only if an earlier fault hits it, and there is no other"

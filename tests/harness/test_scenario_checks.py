@@ -20,8 +20,10 @@ from streamproof.harness.quantities import events, ms, seconds
 from streamproof.harness.scenario import Scenario, check
 from streamproof.harness.schedule import Fault, batch, checkpoint, recovery
 from streamproof.harness.simulated.cluster import SimulatedCluster
+from streamproof.reference_impls.active_replication import active_replication
 from streamproof.reference_impls.amnesia import amnesia as amnesia_scheme
 from streamproof.scenarios.equi_join import equi_join
+from streamproof.scenarios.word_count import word_count
 from streamproof.scenarios.workloads import numbered, text, words
 from verdicts_of import JUDGES
 
@@ -147,6 +149,13 @@ def test_a_scenario_that_cannot_be_run_is_refused_with_its_reason(name: str) -> 
         checked(scenario)
     assert isinstance(caught.value, InvalidScenario | UnknownName)
     assert caught.value.exit_status is ExitStatus.USER_MISTAKE
+
+
+def test_the_first_life_of_a_second_replica_is_no_recovery() -> None:
+    pair = replace(CASE, subject=active_replication(word_count()))
+    checked(with_faults(crash("count-0/1").at(Moment(Point.STARTED, incarnation=2)), base=pair))
+    with pytest.raises(InvalidScenario, match="recovers only if an earlier fault hits it"):
+        checked(with_faults(crash("count-0/1").at(Moment(Point.STARTED, incarnation=3)), base=pair))
 
 
 @pytest.mark.parametrize(
