@@ -37,6 +37,11 @@ class EmbeddedCluster:
         subject = scenario.subject
         if not isinstance(subject, SchemeSubject | Query):
             raise Unsupported(f"{subject.name} is a {subject.kind}, which embedded Spark cannot run")
+        if isinstance(subject, SchemeSubject) and subject.replicas > self.options.workers:
+            raise Unsupported(
+                f"{subject.name} has {subject.replicas} replicas of each slice, apart from one another: "
+                f"{self.options.workers} workers are too few"
+            )
         if isinstance(subject, Query) and scenario.workload.rate is not None:
             raise Unsupported(f"{subject.name} takes its batches as fast as it can: leave out the workload's rate")
 

@@ -16,8 +16,9 @@ from crashed_on_spark import ADDRESSES, masked_word_count
 from streamproof.faults.crash import crash
 from streamproof.harness.addresses import Address, Moment
 from streamproof.harness.embedded.cluster import EmbeddedCluster
+from streamproof.harness.embedded.processes import EmbeddedOptions
 from streamproof.harness.embedded.reaping import labelled_processes, reap
-from streamproof.harness.errors import InvalidOperator
+from streamproof.harness.errors import InvalidOperator, Unsupported
 from streamproof.harness.judging.guarantees import at_least_once
 from streamproof.harness.judging.judgement import judge_folder
 from streamproof.harness.model import Edge, Event, Operator, Output, Partitioning, Stage, Topology
@@ -28,6 +29,7 @@ from streamproof.harness.scenario import Scenario
 from streamproof.harness.schedule import Fault
 from streamproof.harness.subject import SchemeSubject
 from streamproof.harness.waiting import wait_until
+from streamproof.reference_impls.active_replication import active_replication
 from streamproof.reference_impls.amnesia import amnesia
 from streamproof.reference_impls.gap import gap
 from streamproof.reference_impls.passive_replication import passive_replication
@@ -130,6 +132,12 @@ def test_an_operator_that_raises_ends_the_run_with_its_message(tmp_path: Path) -
         _run(Scenario(amnesia(topology), words(events=100)), folder)
     assert labelled_processes("run") == []
     assert "cannot swallow this" in (folder / "timeline.jsonl").read_text()
+
+
+def test_more_replicas_than_nodes_are_refused() -> None:
+    scenario = Scenario(active_replication(word_count(), replicas=3), words(events=100))
+    with pytest.raises(Unsupported, match="2 workers are too few"):
+        EmbeddedCluster(EmbeddedOptions(workers=2)).check(scenario)
 
 
 COMMAND = (
