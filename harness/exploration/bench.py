@@ -110,7 +110,7 @@ class Bench:
         self.fed += self.scenario.workload.events
         found = census(self.scenario, kinds, seed=seed, schedule=schedule, options=options)
         actors = set(self.actors)
-        return tuple(reached for reached in found if reached.address.actor in actors)
+        return tuple(reached for reached in found if reached.address.name in actors)
 
     def with_input(self, events: int, batch: int) -> Bench:
         """The same bench for another amount of input."""

@@ -17,7 +17,7 @@ from ..errors import InvalidScenario
 from ..injection import FaultKind, Hits
 from ..quantities import Duration
 from ..schedule import Fault, Schedule
-from .bench import Bench, Trial, crash
+from .bench import Bench, Trial
 
 PAIRS_UP_TO = 30
 """Events of an input for which every pair of crashes can be tried: their number grows with the square of it."""
@@ -45,7 +45,7 @@ def distinct(reached: Sequence[Reached]) -> list[Reached]:
     found: list[Reached] = []
     previous: dict[str, Reached] = {}
     for one in reached:
-        actor = one.address.actor
+        actor = one.address.name
         before = previous.get(actor)
         if (
             before is None
@@ -58,21 +58,24 @@ def distinct(reached: Sequence[Reached]) -> list[Reached]:
     return found
 
 
-def crash_at(reached: Reached, targets: Sequence[str] = ()) -> Fault:
-    """A crash of the node that is at an address, or of others while it is there."""
-    return crash(targets or (reached.address.actor,)).at(Moment.exactly(reached.address))
+def crash_at(reached: Reached, targets: Sequence[str] = (), kind: str = "crash") -> Fault:
+    """A crash, or the like, of the node that is at an address, or of others while it is there."""
+    return Fault(kind, tuple(targets) or (reached.address.name,)).at(Moment.exactly(reached.address))
 
 
 @dataclass(frozen=True)
 class EverySingle:
     """At every address of the run without failures, the node of the actor that passes it dies."""
 
+    kind: str = "crash"
+    """Or `handed-over-loss`, which takes along what the node had handed to the network."""
+
     def pieces(self, bench: Bench) -> Iterator[int]:
         """In an order drawn from the seed, so that a search which ends early has looked everywhere."""
         yield from _shuffled(len(bench.calm), bench.seed)
 
     def trials(self, bench: Bench, piece: int) -> Iterator[Trial]:
-        yield Trial((crash_at(bench.calm[piece]),), bench.seed)
+        yield Trial((crash_at(bench.calm[piece], kind=self.kind),), bench.seed)
 
 
 @dataclass(frozen=True)

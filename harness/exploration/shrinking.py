@@ -184,7 +184,7 @@ class _Shrinker:
         trigger = fault.trigger
         if isinstance(trigger, Moment):
             kind = (trigger.point, trigger.side, trigger.actor)
-            places.sort(key=lambda r: (r.address.point, r.address.side, r.address.actor) != kind)
+            places.sort(key=lambda r: (r.address.point, r.address.side, r.address.name) != kind)
         return [self._moved(fault, reached) for reached in places]
 
     def _places(self, bench: Bench, before: Schedule) -> list[Reached]:

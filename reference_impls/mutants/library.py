@@ -366,10 +366,11 @@ _ACTIVE_STANDBY = (
         without_faults=True,
     ),
     Mutant(
-        "active-standby-trimming-too-much",
-        "the secondary's log is trimmed by the progress of receivers only",
+        "active-standby-keeping-its-log-to-itself",
+        "a promoted secondary sends what its log holds",
         Anomaly.LOST_INPUT,
-        twisting(_silent, twists.trims_more_than_was_acknowledged),
+        twisting(_silent, twists.replays_nothing),
+        without_faults=True,
     ),
     Mutant(
         "active-standby-joining-blank",
@@ -442,10 +443,11 @@ _ACTIVE_REPLICATION = (
         without_faults=True,
     ),
     Mutant(
-        "active-replication-syncing-without-log",
-        "a replica that joins can replay what its fellow could",
+        "active-replication-syncing-without-numbering",
+        "a replica that joins goes on with its fellow's numbers",
         Anomaly.LOST_INPUT,
-        twisting(_active, twists.syncs_without_log),
+        twisting(_active, twists.syncs_without_numbering),
+        without_faults=True,
     ),
 )
 

@@ -15,7 +15,7 @@ import msgspec
 from ...harness.model import NUMBERING_SPAN
 from ...harness.slices.effects import Effect, Fire, Gone, Input, Promote, Receive, Send, Start
 from ...harness.slices.machine import Slice
-from ...harness.slices.messages import Batch, Replay, Sync, Tracked, Trim
+from ...harness.slices.messages import Batch, Replay, Sync, Tracked
 
 Twist = Callable[[Slice, Input], list[Effect]]
 
@@ -125,13 +125,9 @@ def _syncs(machine: Slice, given: Input, **changes: object) -> list[Effect]:
     return _messages(machine, given, poorer)
 
 
-def trims_more_than_was_acknowledged(machine: Slice, given: Input) -> list[Effect]:
-    """The primary passes on acknowledgements of what nobody has acknowledged."""
-
-    def further(message: Any) -> Any:
-        return msgspec.structs.replace(message, upto=1 << 60) if isinstance(message, Trim) else message
-
-    return _messages(machine, given, further)
+def replays_nothing(machine: Slice, given: Input) -> list[Effect]:
+    """What is in the log is never sent."""
+    return _messages(machine, given, lambda message: None if isinstance(message, Replay) else message)
 
 
 def tells_nothing_of_what_it_made(machine: Slice, given: Input) -> list[Effect]:

@@ -159,7 +159,7 @@ def test_what_json_changes_is_judged_the_same_from_memory_and_from_a_folder(tmp_
     read = replace(history, records=read_sealed(tmp_path))
     assert read.digest() == history.digest()
     for seen in (history, read):
-        assert [verdict.status for verdict in rejudged(planned, seen).verdicts] == [Status.HOLDS] * 5
+        assert {verdict.status for verdict in rejudged(planned, seen).verdicts} == {Status.HOLDS}
 
 
 def test_a_row_that_should_not_be_there_is_seen_even_when_it_says_none() -> None:

@@ -42,7 +42,7 @@ def test_every_mutant_is_caught_by_its_anomaly(mutant: Mutant, record_property: 
     anomaly = str(mutant.anomaly)
     found = search(
         bench,
-        [EverySingle(), RandomSchedules(7)],
+        [EverySingle(), EverySingle("handed-over-loss"), RandomSchedules(7)],
         Budget(MOST),
         until=lambda violation: violation.kind.anomaly == anomaly,
     )

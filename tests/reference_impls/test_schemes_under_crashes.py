@@ -58,7 +58,8 @@ def crash_at_each(case: str, reached: Sequence[Reached]) -> None:
         judged = run(scenario, [crash(one.address.name).at(Moment.exactly(one.address))])
         assert judged.alarms() == [], str(one.address)
         if judged.claim.status is Status.UNKNOWN:
-            assert judged.claim.reason.endswith("all input had been processed by then"), str(one.address)
+            # It harmed nobody any more, or struck while replicas were only just joining.
+            assert any(stated in judged.claim.reason for stated in STATED), judged.claim.reason
             continue
         (struck,) = judged.history.struck()
         assert struck.bite.bit
