@@ -19,7 +19,8 @@ from .workload import Workload
 
 @dataclass(frozen=True)
 class Scenario:
-    """`claims` must hold (left out: what the subject claims); `breaks` must be seen to be violated.
+    """`claims` must hold; left out, what the subject claims, within what it tolerates. `breaks` must be seen to be
+    violated.
 
     `deadline` is how long the subject may take to drain, on a real cluster.
     """

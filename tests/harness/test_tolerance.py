@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -172,5 +174,7 @@ def test_a_claim_is_not_judged_beyond_what_it_tolerates_and_what_should_break_is
         )
         assert claim.anomalies == ()
     case = made.case()
-    (weaker,) = judge_claims(scenario.subject, case, [at_least_once()], JUDGES)
+    (weaker,) = judge_claims(scenario, case, [at_least_once()], JUDGES)
     assert weaker.status is status, "so it is with what the claim implies"
+    own = replace(scenario, claims=[exactly_once()], breaks=())
+    assert judge_history(own, made.history(), JUDGES, virtual_time=True).verdicts[0].status is Status.VIOLATED
