@@ -13,7 +13,7 @@
 
 from __future__ import annotations
 
-from ..harness.judging.guarantees import exactly_once_output
+from ..harness.judging.guarantees import exactly_once_output, k_safety
 from ..harness.judging.tolerance import Tolerance
 from ..harness.model import Role, Topology
 from ..harness.quantities import Events, events
@@ -56,6 +56,9 @@ def unchecked(topology: Topology, *, k: int = 1, acknowledge_every: Events = eve
                 duplicate_filter=True, numbering=Numbering.INHERITED, acknowledge_every=acknowledge_every
             ),
         },
-        claims=(Claim(exactly_once_output(), Tolerance.ONE_IN_STEP, "deterministic operators, replicas apart"),),
+        claims=tuple(
+            Claim(guarantee, Tolerance.ONE_IN_STEP, "deterministic operators, replicas apart, links that lose nothing")
+            for guarantee in (k_safety(), exactly_once_output())
+        ),
         replicas=k + 1,
     )

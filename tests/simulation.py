@@ -83,7 +83,7 @@ WORKLOADS: dict[str, tuple[Callable[[], Topology], Workload]] = {
     "word-stream": (word_stream, single_words(vocabulary=12, events=32, batch=4)),
     "tagged-words": (tagged_words, single_words(vocabulary=12, events=32, batch=4)),
     "stateless": (stateless, numbered(events=32, batch=4)),
-    "windows": (windows, numbered(events=48, keys=4, batch=4)),
+    "windows": (windows, numbered(events=64, keys=4, batch=4)),
     "join": (equi_join, numbered(events=32, keys=16, batch=4)),
     "order": (order, numbered(events=32, batch=4)),
     "two-splitters": (two_splitters, words(vocabulary=6, events=24, batch=4)),

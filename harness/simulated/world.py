@@ -411,7 +411,7 @@ class SimulatedWorld:
         self._announced.get(slice_id, {}).pop(incarnation, None)
         self._current.get(slice_id, set()).discard(incarnation)
         spec = self._specs[slice_id]
-        for peer in (*spec.upstream, *spec.downstream, slice_id):
+        for peer in (*dict.fromkeys((*spec.upstream, *spec.trackers, *spec.downstream)), slice_id):
             for other in self._announced.get(peer, ()):
                 self._later_tell(peer, other, Gone(slice_id, incarnation))
 

@@ -31,8 +31,10 @@ STATED = (
     "ran nowhere",
     "the trigger of fault",
     "beyond what is claimed",
+    "and outputs still differed",
 )
-"""Why a run with crashes may be UNKNOWN: a crash did not come, or harmed nobody, or was one too many."""
+"""Why a run with crashes may be UNKNOWN: a crash did not come, or harmed nobody, or was one too many, or came so late
+that there was no time to converge."""
 
 
 def own_addresses(case: str) -> list[Reached]:
