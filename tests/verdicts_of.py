@@ -62,5 +62,5 @@ def judged(scenario: Scenario, history: History, collation: Collation) -> Judged
     weaker = {name for guarantee in scenario.claimed for name in implied(guarantee.name)}
     weaker -= {guarantee.name for guarantee in scenario.claimed}
     guarantees = [*scenario.claimed, *(Guarantee(name) for name in sorted(weaker))]
-    verdicts = judge_claims(scenario, case, guarantees, JUDGES)
+    verdicts = judge_claims(scenario.subject, case, guarantees, JUDGES)
     return Judged(scenario, history, collation, tuple(verdicts))

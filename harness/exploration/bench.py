@@ -137,7 +137,7 @@ class Bench:
         subject = self.scenario.subject
         collation = subject.collate(history)
         case = Case(history, collation, subject.checkpoint_every, virtual_time=True)
-        return tuple(judge_claims(self.scenario, case, self.claims, self.registry.oracles)), collation.unproven
+        return tuple(judge_claims(subject, case, self.claims, self.registry.oracles)), collation.unproven
 
     def attempt(self, trial: Trial) -> Outcome:
         """Raises InvalidOperator, with the schedule, when the user's code fails under it."""

@@ -53,7 +53,7 @@ def judge_history(scenario: Scenario, history: History, oracles: Mapping[str, Or
         collation = replace(collation, unproven=_not_come(scenario, history))
     case = Case(history, collation, scenario.subject.checkpoint_every, virtual_time)
     return Judgement(
-        tuple(judge_claims(scenario, case, scenario.claimed, oracles)),
+        tuple(judge_claims(scenario.subject, case, scenario.claimed, oracles)),
         tuple(judge(case, scenario.breaks, oracles)),
         tuple(strongest(case, oracles)),
         tuple(recoveries(history)),
@@ -67,15 +67,11 @@ BEYOND = "this goes beyond what is claimed: "
 
 
 def judge_claims(
-    scenario: Scenario, case: Case, guarantees: Sequence[Guarantee], oracles: Mapping[str, Oracle]
+    subject: Subject, case: Case, guarantees: Sequence[Guarantee], oracles: Mapping[str, Oracle]
 ) -> list[Verdict]:
-    """As `judge`, for what the subject of a scenario claims, or what that implies: UNKNOWN where the history goes
-    beyond what the claim tolerates, whatever it shows.
-
-    A scenario that makes claims of its own says that they hold under its faults; they are judged plainly.
-    """
-    verdicts = judge(case, guarantees, oracles)
-    return verdicts if scenario.claims is not None else [_tolerated(scenario.subject, case, one) for one in verdicts]
+    """As `judge`, for what a subject claims, or what that implies: UNKNOWN where the history goes beyond what the claim
+    tolerates, whatever it shows. What it does not claim is judged plainly."""
+    return [_tolerated(subject, case, verdict) for verdict in judge(case, guarantees, oracles)]
 
 
 def _tolerated(subject: Subject, case: Case, verdict: Verdict) -> Verdict:

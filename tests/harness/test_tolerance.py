@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handmade import JUDGES, Log, Made, Pass, chain
-from streamproof.harness.judging.guarantees import AT_LEAST_ONCE, EXACTLY_ONCE, at_least_once, exactly_once
+from streamproof.harness.judging.guarantees import (
+    AT_LEAST_ONCE,
+    EXACTLY_ONCE,
+    at_least_once,
+    exactly_once,
+    precise_recovery,
+)
 from streamproof.harness.judging.judgement import judge_claims, judge_history
 from streamproof.harness.judging.tolerance import Tolerance, beyond
 from streamproof.harness.judging.verdicts import Status
@@ -174,7 +180,8 @@ def test_a_claim_is_not_judged_beyond_what_it_tolerates_and_what_should_break_is
         )
         assert claim.anomalies == ()
     case = made.case()
-    (weaker,) = judge_claims(scenario, case, [at_least_once()], JUDGES)
+    (weaker,) = judge_claims(scenario.subject, case, [at_least_once()], JUDGES)
     assert weaker.status is status, "so it is with what the claim implies"
-    own = replace(scenario, claims=[exactly_once()], breaks=())
-    assert judge_history(own, made.history(), JUDGES, virtual_time=True).verdicts[0].status is Status.VIOLATED
+    own = replace(scenario, claims=[exactly_once(), precise_recovery()], breaks=())
+    stated, further = judge_history(own, made.history(), JUDGES, virtual_time=True).verdicts
+    assert (stated.status, further.status) == (status, Status.VIOLATED), "what it does not claim is judged plainly"
