@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...faults.crash import crash
+from ...faults.partition import partition
 from ...harness.judging.guarantees import (
     exactly_once_output,
     precise_recovery,
@@ -164,11 +165,11 @@ def source_replays() -> Scenario:
 
 
 def source_replays_twice() -> Scenario:
-    """What was on its way all the same when its time was out counts twice: at least once is not exactly once."""
+    """A link is cut for longer than the time-out: what waited on it is sent again, and counts twice."""
     return Scenario(
         subject=source_replay(stateless(), timeout=seconds(0.5)),
         workload=numbered(events=2_000, batch=20, rate=2_000),
-        faults=[crash("normalise-0").after(events(500))],
+        faults=[partition("normalise-0", "tag-0").after(events(500)).lasting(seconds(1))],
         breaks=[exactly_once_output()],
     )
 
