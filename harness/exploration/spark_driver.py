@@ -23,6 +23,7 @@ from typing import Any, Final
 from pyspark import SparkConf, SparkContext
 
 from ..embedded.protocol import Failed
+from ..embedded.reaping import OWNER, RUN, ProcessId, remove_scratch
 from ..embedded.run_server import from_afar
 from ..errors import OwnFailure, StreamproofError
 from ..wire import decoded, frame, receive_frame
@@ -132,6 +133,9 @@ def _first_line(text: str) -> str:
 def main(task: str, number: str) -> None:
     driver = Driver(socket.socket(fileno=int(number)))
     driver.main(Path(task).read_bytes())
+    # A search that was killed cannot do it.
+    owner = ProcessId.parse(os.environ.get(OWNER, ""))
+    remove_scratch(Path(task).parent, os.environ.get(RUN, ""), owner)
     # What still runs in some thread is wanted by nobody.
     os._exit(0)
 

@@ -242,7 +242,11 @@ def test_ctrl_c_prints_and_keeps_what_was_found(
 def test_a_search_that_is_killed_leaves_nobody(searching: Callable[..., tuple[subprocess.Popen[str], int]]) -> None:
     process, terminal = searching(SOUND)
     until(terminal, rb"[1-9]\d* HOLDS")
-    assert {found.kind for found in ours(process.pid)} >= {"driver", "driver-jvm", "python-worker"}
+    left = ours(process.pid)
+    assert {found.kind for found in left} >= {"driver", "driver-jvm", "python-worker"}
+    (scratch,) = {Path(found.scratch) for found in left if found.scratch}
+    assert scratch.exists()
     process.kill()
     process.wait()
     assert gone(process.pid)
+    assert not scratch.exists()
