@@ -7,6 +7,7 @@ lost, others try what it was given; what takes them with it too is given up, and
 from __future__ import annotations
 
 import os
+import re
 import select
 import shutil
 import socket
@@ -35,7 +36,7 @@ from ..wire import decoded, frame, receive_frame
 from .bench import Bench
 from .pieces import Again, CutShort, Lost, Piece, Progress, Through, Tried, is_past
 from .plans import Plan
-from .spark_protocol import Done, Dropped, FromDriver, Part, Ready, from_driver
+from .spark_protocol import Done, Dropped, FromDriver, Part, Ready, Stopped, from_driver
 from .spark_worker import Task
 
 _READY_SECONDS: Final = 120.0
@@ -212,11 +213,14 @@ class SparkWorkers:
 
     def _sign(self) -> str:
         """What the log says of a master that cannot be used."""
-        log = self._log.read_text(errors="replace")
+        log = self._log_text()
         return next((said for sign, said in _SIGNS.items() if sign in log), "")
 
     def _log_end(self) -> str:
-        return "\n".join(self._log.read_text(errors="replace").splitlines()[-15:])
+        return "\n".join(self._log_text().splitlines()[-15:])
+
+    def _log_text(self) -> str:
+        return self._log.read_text(errors="replace")
 
     # The search
 
@@ -234,7 +238,8 @@ class SparkWorkers:
                 if chosen:
                     number += 1
                     waiting.append(Part(number, chosen, None if deadline is None else deadline - time.monotonic()))
-                    self._connection.sendall(frame(waiting[-1]))
+                    with suppress(ConnectionError):  # That the driver is gone is seen when it is listened to.
+                        self._connection.sendall(frame(waiting[-1]))
             if not waiting:
                 return
             while waiting[0].number not in answers:
@@ -252,6 +257,10 @@ class SparkWorkers:
                         answers[message.number] = message
                     case Dropped(why=why):
                         yield Again(why)
+                    case Stopped(why=why):
+                        said = re.search(r"Application has been killed\. Reason: (.+)", self._log_text())
+                        yield CutShort(f"{self._master} has ended the search: {said[1] if said else why}")
+                        return
                     case Ready(cores=cores):
                         self.cores = cores
             yield from self._told(answers.pop(waiting.popleft().number))

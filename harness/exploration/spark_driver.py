@@ -20,6 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
 
 from ..embedded.protocol import Failed
@@ -27,7 +28,7 @@ from ..embedded.reaping import OWNER, RUN, ProcessId, remove_scratch
 from ..embedded.run_server import from_afar
 from ..errors import OwnFailure, StreamproofError
 from ..wire import decoded, frame, receive_frame
-from .spark_protocol import Done, Dropped, FromDriver, Part, Ready, Worked, from_search, from_worker
+from .spark_protocol import Done, Dropped, FromDriver, Part, Ready, Stopped, Worked, from_search, from_worker
 from .spark_worker import try_parts
 
 _AT_ONCE: Final = 256
@@ -40,10 +41,16 @@ _LOST: Final = (
     "Connection reset",
 )
 """What shows, in an error of Spark's, that a worker was lost."""
+_STOPPED: Final = ("SparkContext has been shutdown", "SparkContext was shut down", "stopped SparkContext")
+"""What shows that nobody works for the driver any more."""
 
 
 class WorkerLost(Exception):
     """With what it was trying."""
+
+
+class ClusterLost(Exception):
+    """With all that is on it."""
 
 
 class Driver:
@@ -78,6 +85,8 @@ class Driver:
             except WorkerLost as lost:
                 self.tell(Dropped(part.number, str(lost)))
                 self.tell(Done(part.number, list(_one_by_one(context, shared, part, began))))
+        except ClusterLost as lost:
+            self.tell(Stopped(str(lost)))
         except Exception as error:
             traceback.print_exc()
             kind = type(error).__name__ if isinstance(error, StreamproofError) else "OwnFailure"
@@ -106,9 +115,13 @@ def _ask(context: SparkContext, shared: Any, part: Part) -> Done:
     """Have a worker try a part. Raises WorkerLost, the error of the taxonomy that the worker names, or OwnFailure."""
     try:
         (answer,) = context.parallelize([part], 1).mapPartitions(partial(try_parts, shared)).collect()
-    except Exception as error:
+    except (OSError, Py4JError) as error:
         text = str(error)
+        if not isinstance(error, Py4JJavaError):
+            raise ClusterLost("the JVM of its driver has ended") from error
         lost = next((sign for sign in _LOST if sign in text), None)
+        if any(sign in text for sign in _STOPPED):
+            raise ClusterLost(_reason(text)) from error
         if lost is not None:
             raise WorkerLost(lost) from error
         raise OwnFailure(f"a part of the search cannot be run on Spark: {_reason(text)}") from error

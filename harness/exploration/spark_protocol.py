@@ -51,7 +51,13 @@ class Dropped(msgspec.Struct, frozen=True, tag="dropped", array_like=True):
     why: str
 
 
-FromDriver = Ready | Done | Dropped | Failed
+class Stopped(msgspec.Struct, frozen=True, tag="stopped", array_like=True):
+    """Driver to search: the cluster works for it no more."""
+
+    why: str
+
+
+FromDriver = Ready | Done | Dropped | Stopped | Failed
 FromWorker = Done | Failed
 
 from_search = msgspec.msgpack.Decoder(Part)

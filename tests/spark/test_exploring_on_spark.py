@@ -132,6 +132,20 @@ def test_what_kills_its_workers_is_lost_and_the_rest_is_searched() -> None:
         search(bench, [EverySingle()], Budget())
 
 
+@pytest.mark.parametrize("kind", ["driver", "driver-jvm"])
+def test_a_search_whose_driver_dies_keeps_what_it_found(kind: str) -> None:
+    def show(findings: Findings) -> None:
+        for process in ours():
+            if findings.tried >= 10 and process.kind == kind:
+                process.process.end()
+
+    there = search(bench_of(SOUND), PLANS, Budget(1_000_000), master=LOCAL, show=show)
+    assert there.tried >= 10
+    assert there.cut_short
+    assert not there.exhausted
+    assert ours() == []
+
+
 def test_code_that_fails_under_a_schedule_is_reported_with_it() -> None:
     class Fragile(Trace):
         def process(self, event: Event, state: dict[str, list[list[object]]]) -> tuple[Output]:
