@@ -87,8 +87,17 @@ class Withdraw:
     incarnation: int
 
 
+@dataclass(frozen=True)
+class Trust:
+    """From now on this incarnation counts as in step: if need be, it is the one that will be promoted. Put it on
+    record."""
+
+    slice_id: str
+    incarnation: int
+
+
 ManagerInput = NodeJoined | NodeLost | SliceUp | SliceReady
-ManagerEffect = Place | PromoteSlice | Announce | Withdraw
+ManagerEffect = Place | PromoteSlice | Announce | Withdraw | Trust
 
 
 @dataclass
@@ -159,11 +168,12 @@ class Manager:
                 member = self._member(slice_id, incarnation)
                 if member is None:
                     return []
+                known: list[ManagerEffect] = [] if member.ready else [Trust(slice_id, incarnation)]
                 member.ready = True
                 if member.speaks or self._speaking is Speaking.ONE:
-                    return []
+                    return known
                 member.speaks = True
-                return [Announce(slice_id, incarnation, member.node, True)]
+                return [*known, Announce(slice_id, incarnation, member.node, True)]
 
     def _member(self, slice_id: str, incarnation: int) -> _Member | None:
         return next((m for m in self._members[slice_id] if m.incarnation == incarnation), None)
@@ -177,7 +187,7 @@ class Manager:
         there = [member for member in members if member.up]
         chosen = next((member for member in there if member.ready), next(iter(there), None))
         if chosen is not None:
-            chosen.speaks = chosen.ready = True
+            chosen.speaks = True
             yield PromoteSlice(slice_id, chosen.incarnation, chosen.node)
             yield Announce(slice_id, chosen.incarnation, chosen.node, True)
 

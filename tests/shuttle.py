@@ -20,10 +20,11 @@ from streamproof.harness.manager import (
     PromoteSlice,
     SliceReady,
     SliceUp,
+    Trust,
     Withdraw,
 )
 from streamproof.harness.model import Event, Role
-from streamproof.harness.recording.records import Delivered, InStep, Kept, Record
+from streamproof.harness.recording.records import Delivered, Kept, Record
 from streamproof.harness.slices.components import Standby
 from streamproof.harness.slices.effects import (
     Durable,
@@ -152,8 +153,6 @@ class Shuttle:
             match effect:
                 case Note(record=record):
                     self.records.append(record)
-                    if isinstance(record, InStep):
-                        self.in_step.add(life)
                 case Send(to=to, incarnation=incarnation, message=message):
                     self._links.setdefault((life, (to, incarnation)), deque()).append(message)
                 case SetTimer(timer=timer):
@@ -195,6 +194,8 @@ class Shuttle:
                     self._announce(slice_id, incarnation, speaks)
                 case Withdraw(slice_id=slice_id, incarnation=incarnation):
                     self._withdraw(slice_id, incarnation)
+                case Trust(slice_id=slice_id, incarnation=incarnation):
+                    self.in_step.add((slice_id, incarnation))
 
     def _start(self, place: Place) -> None:
         spec = self.specs[place.slice_id]

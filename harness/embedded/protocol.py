@@ -134,7 +134,18 @@ class Go(msgspec.Struct, frozen=True, tag="go", array_like=True):
 
 ToManager = Join | Heartbeat | Up | Ready
 FromManager = StartSlice | PromoteSlice | Route | Withdrawn | InspectAll
-DriverToHarness = Route | Withdrawn | NodeSeen
+
+
+class Trusted(msgspec.Struct, frozen=True, tag="trusted", array_like=True):
+    """Manager to harness: this incarnation counts as in step."""
+
+    slice: str
+    incarnation: int
+    when: int
+    """Monotonic clock of the machine, ns."""
+
+
+DriverToHarness = Route | Withdrawn | NodeSeen | Trusted
 HarnessToDriver = Route | InspectAll
 AgentToHarness = Took | Begun | Arrived | Failed
 

@@ -29,7 +29,7 @@ from .deployments import ended_by_itself, watched, write_plan
 from .executor import AgentPlan
 from .machines import EmbeddedMachines, Heal
 from .processes import SparkProcesses
-from .protocol import Begun, InspectAll, NodeSeen, Route, StartSlice, Withdrawn, driver_to_harness
+from .protocol import Begun, InspectAll, NodeSeen, Route, StartSlice, Trusted, Withdrawn, driver_to_harness
 from .relay import Relay
 from .run_server import RunServer
 from .slices_driver import DriverPlan
@@ -228,6 +228,8 @@ class SchemeDeployment:
                     self._hear_route(message)
                     if all(self._current.get(s) for s in self._operators):
                         self.server.fault_in_force = ""
+                case Trusted(slice=slice_id, incarnation=incarnation, when=when):
+                    self.server.note(InStep(slice_id, incarnation), when)
                 case Withdrawn(slice=slice_id, incarnation=incarnation):
                     self._bury(slice_id, incarnation)
                     self._agent.withdraw(slice_id, incarnation)

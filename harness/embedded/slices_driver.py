@@ -27,6 +27,7 @@ from ..manager import (
     SliceReady,
     SliceUp,
     Speaking,
+    Trust,
     Withdraw,
 )
 from ..manager import PromoteSlice as Promotion
@@ -45,6 +46,7 @@ from .protocol import (
     Ready,
     Route,
     StartSlice,
+    Trusted,
     Up,
     Withdrawn,
     harness_to_driver,
@@ -167,6 +169,8 @@ class ManagerHost:
                 case Announce(node=node, speaks=speaks):
                     replica = self._replica[slice_id, incarnation]
                     self._announce(Route(slice_id, replica, incarnation, node, self._agents[node].links, speaks))
+                case Trust():
+                    self._tell_harness(Trusted(slice_id, incarnation, time.monotonic_ns()))
                 case Withdraw():
                     withdrawn = Withdrawn(slice_id, incarnation)
                     self._routes.pop((slice_id, incarnation), None)
@@ -186,7 +190,7 @@ class ManagerHost:
         for agent in self._agents.values():
             agent.writer.write(frame(message))
 
-    def _tell_harness(self, message: Route | Withdrawn | NodeSeen) -> None:
+    def _tell_harness(self, message: Route | Withdrawn | NodeSeen | Trusted) -> None:
         if self._harness is not None:
             self._harness.write(frame(message))
 

@@ -44,7 +44,7 @@ class Restored(msgspec.Struct, frozen=True, tag="restored", array_like=True):
 
 
 class InStep(msgspec.Struct, frozen=True, tag="in-step", array_like=True):
-    """From now on this replica could take over from the others of its slice without loss."""
+    """From now on this replica could take over from the others of its slice without loss, and the manager knows it."""
 
     slice: str
     incarnation: int

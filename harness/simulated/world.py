@@ -28,6 +28,7 @@ from ..manager import (
     SliceReady,
     SliceUp,
     Speaking,
+    Trust,
     Withdraw,
 )
 from ..model import Event, Role, operator_of, replica_name, slice_of
@@ -35,7 +36,7 @@ from ..progress import Progress
 from ..quantities import Duration
 from ..recording.history import Drained, FaultMissed, NodeGone, NodeUp, Placed, Stamp
 from ..recording.recorder import Recorder
-from ..recording.records import Record, Taken
+from ..recording.records import InStep, Record, Taken
 from ..slices.components import Standby
 from ..slices.effects import Fire, Gone, Input, Inspect, Promote, Reroute, Start
 from ..slices.machine import Slice, SliceSpec, wrapped
@@ -338,6 +339,8 @@ class SimulatedWorld:
                     self._announce(slice_id, incarnation, speaks)
                 case Withdraw(slice_id=slice_id, incarnation=incarnation):
                     self._withdraw(slice_id, incarnation)
+                case Trust(slice_id=slice_id, incarnation=incarnation):
+                    self.note(InStep(slice_id, incarnation))
 
     def _start(self, node: _Node, life: int, place: Place) -> None:
         if not node.alive or node.life != life or node.puts_off(self._start, node, life, place):

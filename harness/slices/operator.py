@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import InvalidOperator, OwnFailure, StreamproofError
 from ..model import PLAIN, Event, Operator, carried, operator_of, processor, rows_of
-from ..recording.records import CheckpointDurable, CheckpointTaken, InStep, Kept, Promoted, Restored, Taken
+from ..recording.records import CheckpointDurable, CheckpointTaken, Kept, Promoted, Restored, Taken
 from .channels import InputChannel
 from .components import AcknowledgeAt, Keeper, Numbering, Part, Standby
 from .effects import (
@@ -119,7 +119,6 @@ class OperatorSlice(ReceivingSlice):
     def _step_in(self, effects: list[Effect]) -> None:
         if not self._in_step:
             self._in_step = True
-            effects.append(Note(InStep(self.spec.slice_id, self.incarnation)))
             effects.append(Ready())
 
     def _restore(self, checkpoint: Checkpoint) -> None:

@@ -17,6 +17,7 @@ from streamproof.harness.manager import (
     SliceReady,
     SliceUp,
     Speaking,
+    Trust,
     Withdraw,
 )
 
@@ -160,7 +161,8 @@ def test_the_standby_in_step_is_promoted_and_the_replica_that_returns_stands_by(
     for incarnation in (1, 2, 3):
         manager.on(SliceUp("count-0", incarnation))
     for incarnation in (1, 3):
-        assert manager.on(SliceReady("count-0", incarnation)) == []
+        assert manager.on(SliceReady("count-0", incarnation)) == [Trust("count-0", incarnation)]
+        assert manager.on(SliceReady("count-0", incarnation)) == [], "it is known"
     assert manager.on(NodeLost("node-0")) == [
         Withdraw("count-0", 1),
         PromoteSlice("count-0", 3, "node-2"),
@@ -176,5 +178,8 @@ def test_where_all_speak_a_replica_that_returns_does_so_when_it_is_in_step() -> 
         manager.on(NodeJoined(f"node-{i}"))
     assert manager.on(SliceUp("count-0", 1)) == [Announce("count-0", 1, "node-0", speaks=True)]
     assert manager.on(SliceUp("count-0", 2)) == [Announce("count-0", 2, "node-1", speaks=False)]
-    assert manager.on(SliceReady("count-0", 2)) == [Announce("count-0", 2, "node-1", speaks=True)]
+    assert manager.on(SliceReady("count-0", 2)) == [
+        Trust("count-0", 2),
+        Announce("count-0", 2, "node-1", speaks=True),
+    ]
     assert manager.on(NodeLost("node-0")) == [Withdraw("count-0", 1)]
