@@ -35,20 +35,35 @@ if TYPE_CHECKING:
         rollback_recovery,
     )
     from .harness.judging.guarantees import amnesia as amnesia_recovery
-    from .harness.model import Edge, Event, Operator, Output, Partitioning, Stage, Topology
+    from .harness.model import Edge, Event, Operator, Output, Partitioning, RandomOperator, Stage, Topology
     from .harness.quantities import events, ms, seconds
     from .harness.query import Query
     from .harness.scenario import Scenario
     from .harness.schedule import batch, checkpoint, recovery
+    from .harness.slices.merging import ByTime, RoundRobin
     from .harness.workload import Workload
+    from .reference_impls.active_replication import active_replication
+    from .reference_impls.active_standby import active_standby
     from .reference_impls.amnesia import amnesia
+    from .reference_impls.deployed import deployed
     from .reference_impls.gap import gap
+    from .reference_impls.k_safe_grouping import k_safe_grouping
     from .reference_impls.passive_replication import passive_replication
+    from .reference_impls.passive_standby import passive_standby
+    from .reference_impls.source_replay import source_replay
+    from .reference_impls.upstream_backup import upstream_backup
+    from .scenarios.equi_join import equi_join
+    from .scenarios.order import order
+    from .scenarios.random_draws import random_draws
+    from .scenarios.stateless import stateless
     from .scenarios.trace import trace
+    from .scenarios.windows import windows
     from .scenarios.word_count import word_count
-    from .scenarios.workloads import numbered, text, words
+    from .scenarios.word_stream import word_stream
+    from .scenarios.workloads import numbered, single_words, text, words
 
 __all__ = [
+    "ByTime",
     "Edge",
     "Event",
     "Guarantee",
@@ -56,12 +71,16 @@ __all__ = [
     "Output",
     "Partitioning",
     "Query",
+    "RandomOperator",
+    "RoundRobin",
     "Scenario",
     "Simulated",
     "Stage",
     "StreamproofError",
     "Topology",
     "Workload",
+    "active_replication",
+    "active_standby",
     "amnesia",
     "amnesia_recovery",
     "assert_survives",
@@ -71,6 +90,8 @@ __all__ = [
     "checkpoint",
     "crash",
     "delay",
+    "deployed",
+    "equi_join",
     "events",
     "exactly_once",
     "exactly_once_output",
@@ -78,24 +99,34 @@ __all__ = [
     "gap",
     "gap_recovery",
     "handed_over_loss",
+    "k_safe_grouping",
     "k_safety",
     "loss",
     "ms",
     "numbered",
+    "order",
     "partition",
     "passive_replication",
+    "passive_standby",
     "pause",
     "precise_recovery",
+    "random_draws",
     "recovers_within",
     "recovery",
     "replicas_agree",
     "rollback_recovery",
     "seconds",
     "simulate",
+    "single_words",
     "slow_disk",
+    "source_replay",
+    "stateless",
     "text",
     "trace",
+    "upstream_backup",
+    "windows",
     "word_count",
+    "word_stream",
     "words",
 ]
 
@@ -113,18 +144,32 @@ _NAMES = {
     "harness.exploration.simulating": "Simulated simulate",
     "harness.judging.guarantees": "Guarantee at_least_once at_most_once exactly_once exactly_once_output gap_recovery "
     "k_safety precise_recovery recovers_within replicas_agree rollback_recovery",
-    "harness.model": "Edge Event Operator Output Partitioning Stage Topology",
+    "harness.model": "Edge Event Operator Output Partitioning RandomOperator Stage Topology",
     "harness.quantities": "events ms seconds",
     "harness.query": "Query",
     "harness.scenario": "Scenario",
     "harness.schedule": "batch checkpoint recovery",
+    "harness.slices.merging": "ByTime RoundRobin",
     "harness.workload": "Workload",
     "reference_impls.amnesia": "amnesia",
     "reference_impls.gap": "gap",
+    "reference_impls.upstream_backup": "upstream_backup",
+    "reference_impls.source_replay": "source_replay",
+    "reference_impls.passive_standby": "passive_standby",
+    "reference_impls.k_safe_grouping": "k_safe_grouping",
+    "reference_impls.deployed": "deployed",
+    "reference_impls.active_standby": "active_standby",
+    "reference_impls.active_replication": "active_replication",
     "reference_impls.passive_replication": "passive_replication",
     "scenarios.trace": "trace",
+    "scenarios.random_draws": "random_draws",
+    "scenarios.word_stream": "word_stream",
+    "scenarios.windows": "windows",
+    "scenarios.stateless": "stateless",
+    "scenarios.order": "order",
+    "scenarios.equi_join": "equi_join",
     "scenarios.word_count": "word_count",
-    "scenarios.workloads": "numbered text words",
+    "scenarios.workloads": "numbered single_words text words",
 }
 _HOMES = {name: (module, name) for module, names in _NAMES.items() for name in names.split()}
 _HOMES["amnesia_recovery"] = ("harness.judging.guarantees", "amnesia")
