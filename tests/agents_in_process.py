@@ -68,7 +68,8 @@ class _Node:
     def end(self) -> None:
         self.alive = False
         if self._harness is not None:
-            self._harness._connection._socket.shutdown(socket.SHUT_RDWR)
+            with suppress(OSError):  # The harness may have closed it first.
+                self._harness._connection._socket.shutdown(socket.SHUT_RDWR)
         self._loop.end()
 
 
