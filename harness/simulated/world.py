@@ -100,7 +100,7 @@ class _Node(Freezable):
     def send(self, sender: str, to: str, incarnation: int, message: Message) -> None:
         self.send_on((sender, message.incarnation, to, incarnation), message)
 
-    def has_delivered(self, sender: str, to: str, incarnation: int) -> bool:
+    def has_delivered(self, address: Address, taken: int, to: str, incarnation: int) -> bool:
         """Delivery takes time, and is announced when the message arrives."""
         return False
 
