@@ -44,9 +44,10 @@ class World(Protocol):
     def send(self, sender: str, to: str, incarnation: int, message: Message) -> None:
         """Hand a message to the network, for this incarnation of `to` and no other."""
 
-    def has_delivered(self, sender: str, to: str, incarnation: int) -> bool:
-        """Whether the receiver's host has all that was handed over to it. Waits, where that is a matter of moments;
-        answers False where delivery is an event of its own, which the world announces when it comes."""
+    def has_delivered(self, address: Address, taken: int, to: str, incarnation: int) -> bool:
+        """Whether the receiver's host has all that was handed over to it. Waits, where that is a matter of moments and
+        somebody waits for this address; answers False where delivery is an event of its own, which the world announces
+        when it comes."""
 
     def persist(self, checkpoint: Checkpoint) -> None:
         """Begin to write a checkpoint; `Host.durable` is called when the store has it."""
@@ -134,9 +135,13 @@ class Host:
                     world.send(name, to, incarnation, message)
                     if not alive(Point.SEND_HANDED_OVER, key, Side.AFTER):
                         return
-                    delivered = Point.SEND_DELIVERED in watched and world.has_delivered(name, to, incarnation)
-                    if delivered and not alive(Point.SEND_DELIVERED, key, Side.AFTER):
-                        return
+                    if Point.SEND_DELIVERED in watched:
+                        there = Address(
+                            name, machine.incarnation, Point.SEND_DELIVERED, key, Side.AFTER, machine.replica
+                        )
+                        delivered = world.has_delivered(there, machine.taken, to, incarnation)
+                        if delivered and not world.arrive(there, machine.taken):
+                            return
                 case Persist(checkpoint=checkpoint):
                     if not alive(Point.CHECKPOINT_ISSUED, str(checkpoint.id.number), Side.BEFORE):
                         return

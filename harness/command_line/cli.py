@@ -250,6 +250,14 @@ def explore(
     events: Annotated[
         int | None, typer.Option(min=1, help="Feed so many events, not as many as the scenario says.")
     ] = None,
+    for_spark: Annotated[
+        bool,
+        typer.Option(
+            "--for-spark",
+            help="Search a world with the times of embedded Spark, and shrink to what shows whoever is faster, so that "
+            "it replays there.",
+        ),
+    ] = False,
     mutants: Annotated[
         bool,
         typer.Option(
@@ -286,8 +294,8 @@ def explore(
     budget = Budget(schedules, seconds)
     cores = jobs or len(os.sched_getaffinity(0))
     if mutants:
-        if pairs or output is not None or faults:
-            raise typer.BadParameter("--mutants goes with none of --pairs, --fault and --output")
+        if pairs or output is not None or faults or for_spark:
+            raise typer.BadParameter("--mutants goes with none of --pairs, --fault, --for-spark and --output")
         if spark_master is not None:
             raise typer.BadParameter("--mutants are searched on this machine: leave out --spark-master")
         names = list(registry.mutants)
@@ -318,6 +326,7 @@ def explore(
             line=line,
             master=spark_master,
             kinds=tuple(faults or ("crash",)),
+            for_spark=for_spark,
         )
     if as_json:
         _write_json(search_document(found))

@@ -20,10 +20,11 @@ from ..exploration.bench import Bench
 from ..exploration.counterexample import Counterexample, Replayed, counterexample, save
 from ..exploration.plans import EveryPair, EverySingle, Plan, RandomSchedules
 from ..exploration.search import Budget, Findings, Pairs, Violation, search
-from ..exploration.shrinking import Shrunk, shrink
+from ..exploration.shrinking import STEADY, Shrunk, shows, shrink
 from ..judging.verdicts import Status
 from ..registry import MUTANT, Mutant, Named, Registry
 from ..scenario import Scenario
+from ..simulated.world import LIKE_EMBEDDED
 
 MUTANT_EVENTS: Final = 60
 """What mutants are fed unless told otherwise: enough for several checkpoints, and little to shrink."""
@@ -79,11 +80,16 @@ def explore(
     line: SearchLine,
     master: str | None = None,
     kinds: tuple[str, ...] = ("crash",),
+    for_spark: bool = False,
 ) -> Explored:
-    """Search, shrink the first violation of each kind, and save it. Ctrl-C ends what is being done, and no more."""
+    """Search, shrink the first violation of each kind, and save it. Ctrl-C ends what is being done, and no more.
+
+    `for_spark`: in a world with the times of embedded Spark, and what is kept shows whoever is faster, where such a
+    schedule was found.
+    """
     if output is not None and not output.parent.is_dir():
         raise UserMistake(f"a counterexample cannot be kept at {output}: {output.parent} is no folder")
-    bench = Bench(named.scenario, registry, seed=seed)
+    bench = Bench(named.scenario, registry, seed=seed, options=LIKE_EMBEDDED if for_spark else None)
     for kind in kinds:
         if kind not in registry.faults:
             raise UnknownName("kind of fault", kind, sorted(registry.faults))
@@ -94,7 +100,9 @@ def explore(
     for violation in findings.first_of_each_kind():
         line.say(f"shrinking schedule {violation.number:,}: {violation.kind.anomaly}")
         try:
-            shrunk = shrink(bench, violation.trial, violation.kind)
+            steady = _steady(bench, violation, findings) if for_spark else None
+            violation = steady or violation
+            shrunk = shrink(bench, violation.trial, violation.kind, seeds=STEADY if steady else 1)
         except KeyboardInterrupt:
             shrunk = Shrunk(bench, violation.trial, violation.kind, runs=0)
         content = counterexample(named, violation, shrunk, named.scenario)
@@ -102,6 +110,12 @@ def explore(
         save(file, content)
         kept.append(Kept(violation, shrunk, file, content))
     return Explored(named, bench.scenario, bench, findings, tuple(kept))
+
+
+def _steady(bench: Bench, violation: Violation, findings: Findings) -> Violation | None:
+    """The first of its kind that shows whoever is faster."""
+    alike = (other for other in findings.violations if other.kind == violation.kind)
+    return next((other for other in alike if shows(bench, other.trial, other.kind, STEADY)), None)
 
 
 def _plans(budget: Budget, seed: int, pairs: bool, kinds: tuple[str, ...] = ("crash",)) -> list[Plan]:

@@ -372,9 +372,12 @@ class NodeAgent:
         return watched
 
     def arrive(self, address: Address, taken: int) -> bool:
-        if any(moment.matches(address, taken) for moment in self._armed):
+        if self._awaited(address, taken):
             self._around.arrive(address, taken, self._exact(address))
         return True
+
+    def _awaited(self, address: Address, taken: int) -> bool:
+        return any(moment.matches(address, taken) for moment in self._armed)
 
     def _exact(self, address: Address) -> bool:
         """A message is handed over when the kernel has it, not while it waits in this process."""
@@ -392,10 +395,13 @@ class NodeAgent:
         if writer is not None and not writer.is_closing():
             writer.write(frame(message))
 
-    def has_delivered(self, sender: str, to: str, incarnation: int) -> bool:
-        """The kernel of the receiver's host has acknowledged every byte. While this waits, nothing here goes on."""
-        writer = self._links.get((sender, to, incarnation))
-        if self.relay is not None or writer is None or writer.transport.get_write_buffer_size() > 0:
+    def has_delivered(self, address: Address, taken: int, to: str, incarnation: int) -> bool:
+        """The kernel of the receiver's host has acknowledged every byte. While this waits, nothing here goes on, no
+        heartbeat either; and it can take 40 ms, since kernels put acknowledgements off. So not for any message."""
+        if self.relay is not None or not self._awaited(address, taken):
+            return False
+        writer = self._links.get((address.actor, to, incarnation))
+        if writer is None or writer.is_closing() or writer.transport.get_write_buffer_size() > 0:
             return False
         deadline = time.monotonic() + _DELIVERY_SECONDS
         while _unacknowledged(writer.get_extra_info("socket").fileno()):

@@ -37,6 +37,7 @@ from ..schedule import AtTime, Fault, Trigger
 from ..simulated.cluster import SimulatedCluster
 from ..simulated.world import SimulationOptions
 from ..subject import SchemeSubject
+from ..workload import Workload
 from .bench import Kind, resized
 from .search import Violation
 from .shrinking import Shrunk
@@ -299,7 +300,9 @@ def replay(
     show: Callable[[Live], None] = lambda live: None,
 ) -> Replayed:
     """Run a counterexample again: without a cluster in the simulator, exactly; else on that cluster, through the same
-    addresses, into a folder of its own.
+    addresses and with the input at the pace of the world that it was found in, into a folder of its own. It shows
+    there for sure only if it was found in a world whose times are like that cluster's (`LIKE_EMBEDDED`), and shrunk to
+    what does not rest on who was faster (`STEADY`).
 
     Raises InvalidCounterexample, ScenarioChanged, and Unsupported for a cluster that places the slices otherwise.
     """
@@ -316,9 +319,15 @@ def replay(
             f"{path} was found with the slices on nodes so: {_placed(found.placement)}; {cluster.name} with "
             f"{len(cluster.nodes)} nodes places them otherwise"
         )
+    planned = replace(planned, workload=_paced(planned.workload, simulated(found).options.offer_interval))
     named = Named(found.scenario, found.origin or "", "", planned)
     finished = run_named(named, cluster, registry, seed=found.seed, folder=folder, show=show)
     return Replayed(found, planned, cluster.name, finished.judgement, finished.history, finished.folder)
+
+
+def _paced(workload: Workload, interval: int) -> Workload:
+    """With a batch every `interval` microseconds: at another pace, other input is outstanding when a fault strikes."""
+    return replace(workload, rate=max(1, round(workload.batch / interval * 1e6)))
 
 
 def _placed(placement: Mapping[str, list[str]]) -> str:

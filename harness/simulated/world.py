@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 from ..addresses import Address, Point, Side
 from ..controller import Controller
@@ -79,6 +79,20 @@ class SimulationOptions:
     """A run that takes more steps than this is given up as not coming to rest."""
 
 
+LIKE_EMBEDDED: Final = SimulationOptions(
+    offer_interval=250_000,
+    link_delay=(100, 1_000),
+    disk_delay=(1_000, 20_000),
+    detection=30_000,
+    redeployment=10_000,
+    restart_node_after=6_000_000,
+    control_delay=500,
+)
+"""A world whose times are those of embedded Spark, with input that comes slowly enough for a recovery to be over before
+the next batch. What is found here does not rest on proportions that a real cluster does not have, such as a checkpoint
+that takes as long as three batches, and so it replays there (see `exploration.counterexample.replay`)."""
+
+
 class _Node(Freezable):
     """One simulated machine, and the world as its host sees it. Its memory is its host, which goes when it dies."""
 
@@ -100,7 +114,7 @@ class _Node(Freezable):
     def send(self, sender: str, to: str, incarnation: int, message: Message) -> None:
         self.send_on((sender, message.incarnation, to, incarnation), message)
 
-    def has_delivered(self, sender: str, to: str, incarnation: int) -> bool:
+    def has_delivered(self, address: Address, taken: int, to: str, incarnation: int) -> bool:
         """Delivery takes time, and is announced when the message arrives."""
         return False
 

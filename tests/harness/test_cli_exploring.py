@@ -1,5 +1,6 @@
 """`explore` and `replay` on the command line."""
 
+import json
 import os
 import pty
 import re
@@ -9,13 +10,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from asking import Ask
 from streamproof.harness.command_line import exploring
+from streamproof.harness.exploration.counterexample import replay
+from streamproof.harness.simulated.world import LIKE_EMBEDDED
 
 BROKEN = "mutant:passive-replication-without-source-log@trace.passive-replication"
 SOUND = "trace.passive-replication"
@@ -49,6 +53,16 @@ def test_a_violation_is_shrunk_saved_and_replayed(ask: Ask, tmp_path: Path) -> N
     document = ask("replay", "counterexample.json", "--json").document
     assert (document["exact"], document["reproduced"], document["exit_status"]) == (True, True, 1)
     assert [path.name for path in tmp_path.iterdir()] == ["counterexample.json"]
+
+
+def test_what_is_to_replay_on_spark_is_searched_in_a_world_like_it(ask: Ask, tmp_path: Path) -> None:
+    answer = ask("explore", BROKEN, "--schedules", 5, "--events", 40, "--jobs", 1, "--for-spark")
+    assert answer.status == 1
+    kept = json.loads((tmp_path / "counterexample.json").read_text())
+    assert kept["world"] == msgspec.json.decode(msgspec.json.encode(asdict(LIKE_EMBEDDED)))
+    for seed in (kept["seed"] + 1, kept["seed"] + 2):
+        (tmp_path / "other.json").write_text(json.dumps({**kept, "seed": seed}))
+        assert replay(tmp_path / "other.json").reproduced
 
 
 def test_no_counterexample_is_overwritten_unasked(ask: Ask, tmp_path: Path) -> None:

@@ -12,9 +12,10 @@ from agents_in_process import ThreadsCluster
 from streamproof.faults.crash import crash
 from streamproof.faults.loss import loss
 from streamproof.faults.partition import partition
+from streamproof.harness.addresses import Address, Moment, Point, Side
 from streamproof.harness.judging.verdicts import Status
 from streamproof.harness.quantities import events, seconds
-from streamproof.harness.recording.history import FaultHealed
+from streamproof.harness.recording.history import FaultHealed, NodeGone
 from streamproof.harness.recording.records import CheckpointDurable, Opened
 from streamproof.harness.registry import Named, Registry
 from streamproof.harness.running import Finished, run_named
@@ -24,8 +25,9 @@ from streamproof.harness.wire import VERSION, Greeting, accept, frame
 from streamproof.reference_impls.active_replication import active_replication
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.reference_impls.passive_standby import passive_standby
+from streamproof.scenarios.stateless import stateless
 from streamproof.scenarios.word_count import word_count
-from streamproof.scenarios.workloads import words
+from streamproof.scenarios.workloads import numbered, words
 
 SCENARIOS = (
     "word-count.passive-replication-shows",
@@ -120,6 +122,22 @@ def test_a_link_that_breaks_is_made_again_and_what_it_lost_is_asked_for(
     assert len(opened) > len(
         {(one.slice, one.incarnation, one.downstream, one.downstream_incarnation) for one in opened}
     )
+
+
+def test_waiting_for_one_delivery_costs_its_node_no_heartbeat(tmp_path: Path) -> None:
+    """Where the receiver is on the same node, it does not read meanwhile, and its kernel puts the acknowledgement off
+    for 40 ms: a node that waited for those of all its messages would be taken for lost."""
+    address = Address("normalise-0", 1, Point.SEND_DELIVERED, "tag-0#1 @1999", Side.AFTER)
+    scenario = Scenario(
+        passive_replication(stateless(parallelism=1), checkpoint_every=events(500)),
+        numbered(events=2_000, batch=2, rate=2_000),
+        [crash("normalise-0").at(Moment.exactly(address))],
+    )
+    cluster = ThreadsCluster(workers=1)
+    finished = run_named(Named("test", "", "", scenario), cluster, Registry(), seed=1, folder=tmp_path / "run")
+    (struck,) = finished.history.struck()
+    assert (struck.address, struck.bite.bit) == (str(address), True), struck.bite.why_not
+    assert [e.node for e in finished.history.timeline if isinstance(e, NodeGone)] == [struck.bite.node]
 
 
 def test_replicas_that_lose_touch_synchronize_again(tmp_path: Path) -> None:

@@ -35,17 +35,18 @@ from streamproof.harness.exploration.counterexample import (
 )
 from streamproof.harness.exploration.plans import EveryPair, EverySingle, Given, Plan, RandomSchedules, distinct
 from streamproof.harness.exploration.search import Budget, Findings, Violation, search
-from streamproof.harness.exploration.shrinking import Shrunk, shrink
+from streamproof.harness.exploration.shrinking import STEADY, Shrunk, shows, shrink
 from streamproof.harness.judging.guarantees import recovers_within
 from streamproof.harness.judging.verdicts import Anomaly, Status
 from streamproof.harness.model import Event, Output
 from streamproof.harness.quantities import Duration, events, ms, seconds
+from streamproof.harness.recording.folder import read_description
 from streamproof.harness.recording.records import Offered
 from streamproof.harness.registry import Named, Registry
 from streamproof.harness.scenario import Scenario
 from streamproof.harness.schedule import Fault
 from streamproof.harness.simulated.cluster import SimulatedCluster
-from streamproof.harness.simulated.world import SimulationOptions
+from streamproof.harness.simulated.world import LIKE_EMBEDDED, SimulationOptions
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.trace import Trace, trace
 from streamproof.scenarios.workloads import numbered
@@ -339,6 +340,23 @@ def test_input_is_left_to_come_after_a_strike_beside_the_way_of_the_data() -> No
     assert shrink(short, violating, kind).events == 20
 
 
+def test_what_rests_on_who_was_faster_is_not_shrunk_to() -> None:
+    """A replica that joins blank is found out by a race between two replays, or by what nobody has any more."""
+    bench = Bench(
+        named("mutant:active-replication-joining-blank@trace.passive-replication", 80).scenario,
+        REGISTRY,
+        seed=7,
+        options=LIKE_EMBEDDED,
+    )
+    found = search(bench, [EverySingle()], Budget(100))
+    shown = [shows(bench, violation.trial, violation.kind, STEADY) for violation in found.violations]
+    assert set(shown) == {True, False}
+    steady = found.violations[shown.index(True)]
+    small = shrink(bench, steady.trial, steady.kind, effort=3_000, seeds=STEADY)
+    assert small.events < 80
+    assert shows(small.bench, small.trial, small.kind, STEADY)
+
+
 def test_shrinking_gives_the_same_each_time() -> None:
     violation, small = shrunk()
     again = shrink(Bench(named(BROKEN).scenario, REGISTRY, seed=7), violation.trial, violation.kind, effort=EFFORT)
@@ -537,6 +555,12 @@ class Elsewhere(SimulatedCluster):
 def test_a_cluster_that_places_slices_otherwise_is_refused(file: Path) -> None:
     with pytest.raises(Unsupported, match=r"elsewhere with 2 nodes places them otherwise"):
         replay(file, Elsewhere(SimulationOptions(nodes=2)))
+
+
+def test_a_real_cluster_gets_the_input_at_the_pace_at_which_it_was_found(file: Path, tmp_path: Path) -> None:
+    replayed = replay(altered(file, faults=[]), Elsewhere(), folder=tmp_path / "run")
+    assert replayed.scenario.workload.interval == SimulationOptions().offer_interval
+    assert read_description(tmp_path / "run").workload["rate"] == 1_000 * replayed.scenario.workload.batch
 
 
 def test_a_counterexample_is_plain_data(file: Path) -> None:

@@ -1,0 +1,37 @@
+"""The scenarios of the library on embedded Spark: what they claim holds, and what they expect to break is violated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from streamproof.harness.embedded.cluster import EmbeddedCluster
+from streamproof.harness.embedded.reaping import labelled_processes
+from streamproof.harness.errors import ExitStatus
+from streamproof.harness.registry import Registry
+from streamproof.harness.running import run_named
+
+pytestmark = pytest.mark.spark
+
+REGISTRY = Registry()
+IN_EVERY_RUN = ("stateless.source-replay-twice", "two-splitters.k-safe-grouping")
+"""What no other test shows on Spark."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name in IN_EVERY_RUN else [pytest.mark.long])
+        for name in sorted(REGISTRY.scenarios)
+    ],
+)
+def test_a_scenario_comes_out_as_it_says(name: str, tmp_path: Path) -> None:
+    finished = run_named(REGISTRY.scenario(name), EmbeddedCluster(), REGISTRY, seed=1, folder=tmp_path / "run")
+
+    verdicts = {
+        str(v.guarantee): f"{v.status} {v.reason or v.summary}"
+        for v in (*finished.judgement.verdicts, *finished.judgement.broken)
+    }
+    assert finished.judgement.exit_status is ExitStatus.HOLDS, verdicts
+    assert labelled_processes(finished.description.run) == []
