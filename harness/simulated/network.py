@@ -65,8 +65,9 @@ class Network:
         name_of: Callable[[str, int], str],
         lives: Callable[[str, int], bool],
     ) -> None:
-        """`reopen` takes what comes first on a new connection, and calls `accept` once the sender takes it in; `name_of`
-        says what those who aim at it call an incarnation of a slice; `lives`, whether its memory is still somewhere."""
+        """`reopen` takes what comes first on a new connection, and calls `accept` once the sender takes it in;
+        `name_of` says what those who aim at it call an incarnation of a slice; `lives`, whether its memory is still
+        somewhere."""
         self._agenda = agenda
         self._random = random
         self._low, self._spread = delay[0], delay[1] - delay[0]
