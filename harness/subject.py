@@ -25,6 +25,7 @@ from .quantities import Duration, Events
 from .recording.history import History
 from .slices.components import Components
 from .slices.machine import Slice, SliceSpec
+from .slices.merging import sequencer
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,11 @@ class SchemeSubject:
     """Whether the states in the end are among what it promises. Else what counts is what was delivered."""
     wraps: Mapping[Role, Callable[[Slice], Slice]] = field(default_factory=dict)
     """What is put around the machines of a role: a probe, or what breaks a rule of their protocol."""
+
+    def __post_init__(self) -> None:
+        """Raises InvalidTopology for a merge that does not fit where channels meet."""
+        for slice_id in self.topology.operator_slices:
+            sequencer(self.components[Role.OPERATOR].merge, len(self.topology.upstream(slice_id)))
 
     @property
     def name(self) -> str:

@@ -18,7 +18,7 @@ from ..harness.quantities import Duration, Events, events, seconds
 from ..harness.slices.components import Components, Numbering
 from ..harness.slices.merging import ByTime, Merge
 from ..harness.subject import Claim, SchemeSubject
-from .requirements import at_least_two, deterministic, promised
+from .requirements import at_least, deterministic, promised
 
 
 def active_replication(
@@ -37,7 +37,7 @@ def active_replication(
     Raises InvalidTopology for operators that are not deterministic, InvalidScenario for fewer than two replicas.
     """
     deterministic(topology, "active replication")
-    at_least_two(replicas)
+    at_least(2, "replicas", replicas)
     quiet = promised(topology, merge, silence)
     return SchemeSubject(
         kind="active-replication",

@@ -19,7 +19,7 @@ from ..harness.model import Role, Topology
 from ..harness.quantities import Events, events
 from ..harness.slices.components import Components, Numbering
 from ..harness.subject import Claim, SchemeSubject
-from .requirements import at_least_two, bounded_fan_out, deterministic, single_channels, single_source
+from .requirements import at_least, bounded_fan_out, deterministic, single_channels, single_source
 
 
 def k_safe_grouping(topology: Topology, *, k: int = 1, acknowledge_every: Events = events(100)) -> SchemeSubject:
@@ -28,7 +28,7 @@ def k_safe_grouping(topology: Topology, *, k: int = 1, acknowledge_every: Events
     Costs everything k + 1 times; nothing is written anywhere.
 
     Raises InvalidTopology for operators that are not deterministic or give more than one output, slices with several
-    input channels, and several sources.
+    input channels, and several sources; InvalidScenario for a k that is not 1 or more.
     """
     scheme = "k-safe grouping"
     deterministic(topology, scheme)
@@ -40,7 +40,7 @@ def k_safe_grouping(topology: Topology, *, k: int = 1, acknowledge_every: Events
 
 def unchecked(topology: Topology, *, k: int = 1, acknowledge_every: Events = events(100)) -> SchemeSubject:
     """The scheme on any topology, also where it does not keep what it claims."""
-    at_least_two(k + 1)
+    at_least(1, "k", k)
     return SchemeSubject(
         kind="k-safe-grouping",
         topology=topology,

@@ -39,10 +39,10 @@ def forgetful(topology: Topology, scheme: str) -> None:
     _refuse(topology, scheme, wrong, "keeps state for ever; it needs a window, or no state")
 
 
-def at_least_two(replicas: int) -> None:
-    """Raises InvalidScenario."""
-    if not isinstance(replicas, int) or replicas < 2:
-        raise InvalidScenario(f"replicas={replicas!r}: a slice survives beside another; it needs 2 or more")
+def at_least(least: int, name: str, amount: int) -> None:
+    """Raises InvalidScenario for too few fellows beside whom a slice would survive."""
+    if not isinstance(amount, int) or isinstance(amount, bool) or amount < least:
+        raise InvalidScenario(f"{name}={amount!r}: a slice survives beside another; it needs {least} or more")
 
 
 def single_channels(topology: Topology, scheme: str, why: str) -> None:

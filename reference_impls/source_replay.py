@@ -32,6 +32,7 @@ def source_replay(
     time-out.
     """
     forgetful(topology, "source replay")
+    tracking = Tracking(timeout)
     for name, stage in topology.stages.items():
         if stage.operator.window is not None and stage.operator.window * 1_000 >= timeout.micros:
             raise InvalidTopology(
@@ -42,7 +43,7 @@ def source_replay(
         kind="source-replay",
         topology=topology,
         components={
-            Role.SOURCE: Components(tracking=Tracking(timeout), silence=silence),
+            Role.SOURCE: Components(tracking=tracking, silence=silence),
             Role.OPERATOR: Components(anchored=True, silence=silence),
             Role.SINK: Components(anchored=True),
         },

@@ -61,16 +61,18 @@ class Network:
         random: Callable[[], float],
         delay: tuple[int, int],
         arrive: Callable[[Link, Message], None],
+        reopen: Callable[[Link, Message], None],
         name_of: Callable[[str, int], str],
         lives: Callable[[str, int], bool],
     ) -> None:
-        """`name_of` says what those who aim at it call an incarnation of a slice; `lives`, whether its memory is still
+        """`reopen` takes what comes first on a new connection, and calls `accept` once the sender takes it in;
+        `name_of` says what those who aim at it call an incarnation of a slice; `lives`, whether its memory is still
         somewhere."""
         self._agenda = agenda
         self._random = random
         self._low, self._spread = delay[0], delay[1] - delay[0]
         self._arrive = arrive
-        self._reopen = self._opened
+        self._reopen = reopen
         self._name_of = name_of
         self._lives = lives
         self._channels: dict[Link, int] = {}
@@ -221,10 +223,9 @@ class Network:
         for link in list(broken.links):
             self.mend(link)
 
-    def _opened(self, link: Link, message: Message) -> None:
-        """A new connection is accepted."""
+    def accept(self, link: Link) -> None:
+        """A new connection is accepted: the other direction carries too."""
         self.mend(_back(link))
-        self._arrive(link, message)
 
     def mend(self, link: Link) -> None:
         """Let a direction of a broken connection carry again."""

@@ -168,7 +168,13 @@ class SimulatedWorld:
         self._agenda = Agenda()
         self._later = self._agenda.later
         self.network = Network(
-            self._agenda, self._random, options.link_delay, self._arrive, self._name_of, self._running_somewhere
+            self._agenda,
+            self._random,
+            options.link_delay,
+            self._arrive,
+            self._reopen,
+            self._name_of,
+            self._running_somewhere,
         )
         self.disks = Disks(self._agenda, self._draw, options.disk_delay)
         self._store = MemoryStore()
@@ -270,6 +276,13 @@ class SimulatedWorld:
         if self._awaits_delivery and not self._delivered(node, link, message):
             return
         node.host.deliver(sender, to, message)
+
+    def _reopen(self, link: Link, message: Message) -> None:
+        """As `_arrive`, on a new connection. What a frozen node had sent before goes out on the old one."""
+        node = self._places.get(link[2:])
+        if node is None or not node.puts_off(self._reopen, link, message):
+            self.network.accept(link)
+            self._arrive(link, message)
 
     def _deliver(self, node: _Node, link: Link, message: Message) -> None:
         """What a frozen node was about to take in."""

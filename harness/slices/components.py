@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from types import UnionType
 
+from ..errors import InvalidScenario
 from ..quantities import Duration, Events
-from .merging import Merge
+from .merging import ByTime, Merge, RoundRobin
 
 
 class Numbering(StrEnum):
@@ -65,6 +67,9 @@ class Checkpointing:
     acknowledge: AcknowledgeAt = AcknowledgeAt.DURABLE
     keeper: Keeper = Keeper.STORE
 
+    def __post_init__(self) -> None:
+        _needs(self.every, Events, "the interval of checkpoints", "a number of events, as in events(500)")
+
 
 class Standby(StrEnum):
     """What the secondary replicas of a slice do while the primary speaks for it (section 7.3.1)."""
@@ -87,6 +92,11 @@ class Tracking:
     """An event that is not known to be processed this long after it was sent is sent again."""
     attempts: int = 16
     """An event is sent so many times at most; then it is given up, and the input does not end."""
+
+    def __post_init__(self) -> None:
+        _needs(self.timeout, Duration, "a time-out", "an amount of time, as in seconds(30)")
+        if not self.timeout.micros:
+            raise InvalidScenario("a time-out cannot be nothing: every event would be sent again at once")
 
 
 @dataclass(frozen=True)
@@ -114,3 +124,22 @@ class Components:
     """Tell the source what was made of its events, so that it can follow them."""
     tracking: Tracking | None = None
     """For a source: follow what becomes of its events."""
+
+    def __post_init__(self) -> None:
+        if self.acknowledge_every is not None:
+            _needs(
+                self.acknowledge_every,
+                Events,
+                "the interval of acknowledgements",
+                "a number of events, as in events(100)",
+            )
+        if self.silence is not None:
+            _needs(self.silence, Duration, "silence", "an amount of time, as in ms(2)")
+        if self.merge is not None:
+            _needs(self.merge, ByTime | RoundRobin, "a merge", "ByTime() or RoundRobin()")
+
+
+def _needs(given: object, kind: type | UnionType, what: str, wanted: str) -> None:
+    """What is wrong must not come to light in the middle of a run. Raises InvalidScenario."""
+    if not isinstance(given, kind):
+        raise InvalidScenario(f"{what} cannot be {given!r}; it is {wanted}")

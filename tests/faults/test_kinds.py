@@ -137,6 +137,15 @@ def test_a_node_frozen_in_the_middle_of_what_it_does_goes_on_right_there() -> No
     assert judged.claim.status is Status.HOLDS
 
 
+def test_what_a_frozen_node_had_begun_to_send_on_a_broken_connection_does_not_come_on_the_next() -> None:
+    """Else it would come in the place of what the old connection lost, as if the sender had passed that over."""
+    gone = loss("count-1", "sink-0").at(Moment(Point.SEND_HANDED_OVER, Side.AFTER, "sink-0#1 @4", "count-1"))
+    frozen = pause("count-1").at(Moment(Point.SEND_ISSUED, Side.BEFORE, "sink-0#1 @5", "count-1")).lasting(ms(2))
+    judged = run(scenario_of("amnesia/word-count-words"), [gone, frozen], world="fast-source")
+    assert [struck.bite.bit for struck in judged.history.struck()] == [True, True]
+    assert judged.alarms() == []
+
+
 def test_a_paused_node_can_crash() -> None:
     judged = ran(BITING["long pause"], crash(ACTOR).at(Moment(Point.RECEIVED, Side.AFTER, "relay-0#1 @13", "trace-0")))
     assert judged.alarms() == []

@@ -29,12 +29,17 @@ class Wire:
             Random(seed).random,
             (200, 800),
             self._arrive,
+            self._reopen,
             lambda slice_id, incarnation: slice_id,
             lambda slice_id, incarnation: (slice_id, incarnation) not in self.dead,
         )
 
     def _arrive(self, link: Link, message: Message) -> None:
         self.arrived.append(f"{link[0]}>{link[2]} {identity(message)}")
+
+    def _reopen(self, link: Link, message: Message) -> None:
+        self.network.accept(link)
+        self._arrive(link, message)
 
     def send(self, *seqs: int, link: Link = DOWN) -> None:
         for seq in seqs:

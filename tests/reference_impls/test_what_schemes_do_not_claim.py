@@ -1,5 +1,7 @@
 """Schemes do not keep more than they claim: so the oracles are seen to tell the classes of recovery apart."""
 
+from typing import Any
+
 import pytest
 
 from simulation import SCHEMES, WORLDS, scenario_of
@@ -14,15 +16,19 @@ from streamproof.harness.model import slice_of
 from streamproof.harness.quantities import Events, seconds
 from streamproof.harness.registry import Registry
 from streamproof.harness.scenario import Scenario
+from streamproof.harness.slices.merging import RoundRobin
 from streamproof.reference_impls.active_replication import active_replication
 from streamproof.reference_impls.k_safe_grouping import k_safe_grouping
+from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.reference_impls.source_replay import source_replay
 from streamproof.reference_impls.upstream_backup import upstream_backup
 from streamproof.scenarios.equi_join import equi_join
 from streamproof.scenarios.order import two_splitters
 from streamproof.scenarios.random_draws import random_draws
+from streamproof.scenarios.stateless import stateless
 from streamproof.scenarios.windows import windows
 from streamproof.scenarios.word_count import word_count
+from streamproof.scenarios.word_stream import word_stream
 from verdicts_of import run
 
 REGISTRY = Registry()
@@ -76,5 +82,25 @@ def test_what_a_scheme_cannot_protect_is_refused_with_the_reason() -> None:
         k_safe_grouping(word_count())
     with pytest.raises(InvalidTopology, match="make the time-out longer"):
         source_replay(windows(window=20), timeout=seconds(0.02))
-    with pytest.raises(InvalidScenario, match="replicas=1"):
+    with pytest.raises(InvalidScenario, match=r"replicas=1: .* needs 2 or more"):
         active_replication(word_count(), replicas=1)
+    with pytest.raises(InvalidScenario, match=r"k=0: .* needs 1 or more"):
+        k_safe_grouping(word_stream(), k=0)
+
+
+def test_amounts_without_their_unit_and_merges_that_do_not_fit_are_refused_before_anything_starts() -> None:
+    plain: Any = 500
+    with pytest.raises(InvalidScenario, match=r"interval of checkpoints cannot be 500; .* events"):
+        passive_replication(word_count(), checkpoint_every=plain)
+    with pytest.raises(InvalidScenario, match=r"interval of acknowledgements cannot be 500; .* events"):
+        active_replication(word_count(), acknowledge_every=plain)
+    with pytest.raises(InvalidScenario, match=r"silence cannot be 500; .* ms"):
+        active_replication(equi_join(), silence=plain)
+    with pytest.raises(InvalidScenario, match=r"time-out cannot be 500; .* seconds"):
+        source_replay(stateless(), timeout=plain)
+    with pytest.raises(InvalidScenario, match="time-out cannot be nothing"):
+        source_replay(stateless(), timeout=seconds(0))
+    with pytest.raises(InvalidScenario, match="merge cannot be 500"):
+        active_replication(equi_join(), merge=plain)
+    with pytest.raises(InvalidTopology, match="as many weights"):
+        active_replication(equi_join(), merge=RoundRobin((1,)))
