@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+import msgspec
+
 from .errors import InvalidScenario
 from .model import replica_name
 
@@ -58,9 +60,8 @@ _TEXT = re.compile(
 )
 
 
-@dataclass(frozen=True, order=True)
-class Address:
-    """Where exactly: `count-0/0#1 after checkpoint-durable 3`."""
+class Address(msgspec.Struct, frozen=True, order=True, gc=False):
+    """Where exactly: `count-0/0#1 after checkpoint-durable 3`. A run that is watched makes hundreds of them."""
 
     actor: str
     """A slice, the manager, or a driver."""

@@ -6,6 +6,7 @@ one into a trigger with `Moment.exactly`. A census under a schedule also passes 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -40,7 +41,7 @@ class _Watching(Controller):
     def __init__(self, schedule: Sequence[Fault]) -> None:
         super().__init__(schedule)
         self.step: Callable[[], int] = lambda: 0
-        self.reached: dict[Address, Reached] = {}
+        self._passed: list[tuple[Address, int, tuple[int, ...]]] = []
         self._struck: tuple[int, ...] = ()
 
     def watched(self, actor: str) -> frozenset[Point]:
@@ -50,19 +51,25 @@ class _Watching(Controller):
         return True
 
     def arrived(self, address: Address, taken: int = 0) -> list[Strike]:
-        if address not in self.reached:
-            self.reached[address] = Reached(address, self.step(), self._struck)
-        else:
-            known = self.reached[address]
-            self.reached[address] = replace(known, times=known.times + 1)
+        self._passed.append((address, self.step(), self._struck))
         return self._note(super().arrived(address, taken))
 
     def elapsed(self, since_start: Duration) -> list[Strike]:
         return self._note(super().elapsed(since_start))
 
     def _note(self, strikes: list[Strike]) -> list[Strike]:
-        self._struck += tuple(strike.number for strike in strikes)
+        if strikes:
+            self._struck += tuple(strike.number for strike in strikes)
         return strikes
+
+    def reached(self) -> tuple[Reached, ...]:
+        """In the order in which they were first reached."""
+        times = Counter(address for address, _, _ in self._passed)
+        first: dict[Address, Reached] = {}
+        for address, step, struck in self._passed:
+            if address not in first:
+                first[address] = Reached(address, step, struck, times[address])
+        return tuple(first.values())
 
 
 def census(
@@ -91,4 +98,4 @@ def census(
         deployment.prepare()
         deployment.start()
         deployment.drained(scenario.deadline)
-    return tuple(controller.reached.values())
+    return controller.reached()

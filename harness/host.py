@@ -62,6 +62,10 @@ class World(Protocol):
         """Tell the manager that this incarnation is in step with its fellows."""
 
 
+_ANNOUNCED = frozenset(Point) - {Point.CHECKPOINT_DURABLE}
+"""The points that a host passes itself; when a store has a checkpoint, the world knows."""
+
+
 class Host:
     """The slices that one node runs."""
 
@@ -92,7 +96,7 @@ class Host:
         machine = self.slices[slice_id]
         world = self._world
         watched = world.watched(machine.name)
-        if watched:
+        if watched and not watched.isdisjoint(_ANNOUNCED):
             self._feed_watched(machine, given, watched)
             return
         # Not by pattern, which is slower: this loop is much of what a simulated run costs.

@@ -27,7 +27,7 @@ def same_events(some: Sequence[Event], others: Sequence[Event]) -> bool:
     if some != others:
         # A tuple and the list that a record made of it are the same.
         return len(some) == len(others) and _encode(some) == _encode(others)
-    return all(
-        (type(a.value) in PLAIN and type(a.value) is type(b.value)) or same_value(a.value, b.value)
-        for a, b in zip(some, others, strict=True)
-    )
+    types = [type(event.value) for event in some]
+    if PLAIN.issuperset(types) and types == [type(event.value) for event in others]:
+        return True
+    return all(same_value(a.value, b.value) for a, b in zip(some, others, strict=True))

@@ -54,8 +54,8 @@ class Execution:
         self._done = dict.fromkeys(self._lives, 0)
         """How many records of each life have been carried out."""
         self._heard: dict[tuple[int, str, int], int] = {}
-        """(incarnation, upstream slice, its incarnation) -> the place of what was taken last, where numbers do not say
-        it."""
+        """(incarnation, upstream slice, its incarnation) -> the place after what was taken last, where that is known:
+        there it goes on, as a rule."""
         self.unexplained = ""
         self.found: dict[int, Rerun] = {}
         self.same_as: dict[int, int] = {}
@@ -168,12 +168,18 @@ class Execution:
             if len(found[0]) == count:
                 return found
         emissions = sender.emitted[to]
-        if emissions.places is not None:
-            heard = (rerun.number, record.upstream, record.upstream_incarnation)
-            place = emissions.in_a_row(first, last, count, self._heard.get(heard, -1))
+        heard = (rerun.number, record.upstream, record.upstream_incarnation)
+        goes_on = self._heard.get(heard, 0)
+        if (following := emissions.at(goes_on, first, last, count)) is not None:
+            self._heard[heard] = goes_on + count
+            return following
+        if emissions.places is None:
+            self._heard[heard] = emissions.place_after(last)
+        else:
+            place = emissions.in_a_row(first, last, count, goes_on)
             if place is not None:
                 end = place + count
-                self._heard[heard] = end - 1
+                self._heard[heard] = end
                 return emissions.events[place:end], emissions.derivations[place:end]
         return sender.channel(to, first, last)
 

@@ -47,7 +47,7 @@ def as_ordered(rerun: Reexecution, expected: Expected) -> Expected:
                 channel_name(slice_id, to), {}
             )
             channels[channel_name(slice_id, to)] = (
-                _offered(rerun, slice_id, to)
+                made_by(rerun.sources[slice_id], to)
                 if role is Role.SOURCE
                 else _made(rerun, slice_id, to, taken[slice_id].keys(), otherwise)
             )
@@ -55,11 +55,6 @@ def as_ordered(rerun: Reexecution, expected: Expected) -> Expected:
         {slice_id: taken[slice_id] for slice_id in topology.operator_slices},
         {channel: channels[channel] for channel in rerun.deliveries},
     )
-
-
-def _offered(rerun: Reexecution, source: str, to: str) -> Made:
-    receivers = rerun.topology.receivers
-    return {(e.source, e.seq): e for e in rerun.offered[source] if to in receivers(source, e.key)}
 
 
 def _made(rerun: Reexecution, slice_id: str, to: str, inputs: Iterable[Derivation], otherwise: Made) -> Made:

@@ -234,8 +234,12 @@ class Recall:
         return found if same and book == known_book else None
 
     def keep(self, slice_id: str, book: Book | list[Event], upstream: list[dict[int, Rerun]], found: _Found) -> None:
+        if slice_id in self._known:
+            return
         reruns = found[0].values()
-        if slice_id not in self._known and len({rerun.replica for rerun in reruns}) == len(reruns):
+        untouched = len({rerun.replica for rerun in reruns}) == len(reruns)
+        known = [reruns for _, _, (reruns, _) in self._known.values()]
+        if untouched and all(any(up is one for one in known) for up in upstream):
             self._known[slice_id] = (book, upstream, found)
 
 
@@ -306,7 +310,11 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
         senders = reruns[upstream_slice]
         rising = all(sender.emitted[sink].places is None for sender in senders.values())
         seen: set[Derivation] | None = None if rising else set()
-        deliveries[channel] = [_delivery(record, at, senders, seen) for at, record in taken]
+        deliveries[channel] = []
+        heard: dict[int, int] = {}
+        for at, record in taken:
+            following = _following(record, at, senders, heard) if rising else None
+            deliveries[channel].append(following or _delivery(record, at, senders, seen))
     return Reexecution(
         topology,
         offered,
@@ -342,6 +350,19 @@ def _by_incarnation(book: Book, same_as: Mapping[str, Mapping[int, int]]) -> Boo
 
 def _incarnation(entry: Entry) -> int:
     return entry.incarnation
+
+
+def _following(record: Delivered, at: int, senders: Mapping[int, Rerun], heard: dict[int, int]) -> Delivery | None:
+    """What was delivered, if it is what its sender made after that of which it was `heard` last, as it is nearly
+    always."""
+    sender, rows, place = senders.get(record.incarnation), record.rows, heard.get(record.incarnation, 0)
+    if sender is None or not rows:
+        return None
+    made = sender.emitted[record.sink].at(place, rows[0].seq, rows[-1].seq, len(rows))
+    if made is None or not same_events(made[0], rows):
+        return None
+    heard[record.incarnation] = place + len(rows)
+    return Delivery(record, at, made[1])
 
 
 def _delivery(

@@ -59,16 +59,30 @@ class Emissions:
         high = bisect_right(events, last, low, stop, key=_seq)
         return events[low:high], self.derivations[low:high]
 
-    def in_a_row(self, first: int, last: int, count: int, beyond: int) -> int | None:
+    def place_after(self, number: int) -> int:
+        """Where what is numbered higher begins, where numbers rise."""
+        return bisect_right(self.events, number, key=_seq)
+
+    def at(self, place: int, first: int, last: int, count: int) -> tuple[list[Event], list[Derivation]] | None:
+        """The `count` events from a place on, if they are all those numbered from `first` to `last`. Asked for where
+        somebody who took what comes before goes on, it spares the search."""
+        events, end = self.events, place + count
+        if self.inherited or not count or end > len(events):
+            return None
+        if events[place].seq != first or events[end - 1].seq != last:
+            return None
+        return events[place:end], self.derivations[place:end]
+
+    def in_a_row(self, first: int, last: int, count: int, since: int) -> int | None:
         """Where `count` events in a row begin, of which the first and the last have these numbers, though numbers need
-        not rise: after the place `beyond` if there, else anywhere."""
+        not rise: from the place `since` on if there, else anywhere."""
         events = self.events
         fitting = [
             place
             for place in (self.places or {}).get(first, ())
             if place + count <= len(events) and events[place + count - 1].seq == last
         ]
-        return next((place for place in fitting if place > beyond), fitting[0] if fitting else None)
+        return next((place for place in fitting if place >= since), fitting[0] if fitting else None)
 
 
 def _seq(event: Event) -> int:

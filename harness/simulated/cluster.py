@@ -45,7 +45,11 @@ class SimulatedCluster:
     def simulate(self, run: Run, controller: Controller) -> Iterator[SimulatedDeployment]:
         """As `deploy`, under a controller of the caller's."""
         self.check(run.scenario)
-        yield SimulatedDeployment(run, self.options, controller)
+        deployment = SimulatedDeployment(run, self.options, controller)
+        try:
+            yield deployment
+        finally:
+            deployment.release()
 
 
 class SimulatedDeployment:
@@ -83,3 +87,7 @@ class SimulatedDeployment:
 
     def stop(self) -> None:
         self._world.inspect()
+
+    def release(self) -> None:
+        """Nothing more can be asked of it than its steps."""
+        self._world.release()

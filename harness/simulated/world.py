@@ -241,6 +241,12 @@ class SimulatedWorld:
         for number, fault in self._controller.pending():
             self._recorder.log(FaultMissed(self._stamp(), number, str(fault)))
 
+    def release(self) -> None:
+        """It is over, and its parts refer to it no more: so its memory is free at once, and not only once the collector
+        has found the circles."""
+        for part in (*self._nodes.values(), self._harness, self.network, self.disks, self._injector):
+            vars(part).clear()
+
     def _drain_queue(self) -> None:
         agenda, queue, limit = self._agenda, self._agenda.queue, self._options.step_limit
         while queue and self.steps < limit:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from ..errors import OwnFailure
 from ..model import NUMBERING_SPAN, Event, Role, Topology, operator_of, replica_name
@@ -137,6 +137,9 @@ _SILENCE = "silence"
 class SliceBase:
     """Dispatch, incarnation, and the output side, which sources and operators share."""
 
+    _handlers: ClassVar[dict[type, Callable[[Any, Any, list[Effect]], None]]]
+    _readers: ClassVar[dict[type, Callable[[Any, str, Any, list[Effect]], None]]]
+
     def __init__(self, spec: SliceSpec) -> None:
         self.spec = spec
         self.name = spec.slice_id
@@ -150,27 +153,15 @@ class SliceBase:
         self._gone: set[tuple[str, int]] = set()
         """Incarnations of neighbours that were replaced."""
         self._silence_due = False
-        self._handlers: dict[type, Callable[[Any, list[Effect]], None]] = {
-            Start: self._start,
-            Reroute: self._reroute,
-            Gone: self._lose,
-            Promote: self._promote,
-            Receive: self._receive,
-            Durable: self._durable,
-            Fire: self._fire,
-            Inspect: self._inspect,
-        }
-        self._readers: dict[type, Callable[[str, Any, list[Effect]], None]] = {
-            **dict.fromkeys((Batch, Replay, Replayed, End, Silence), self._from_upstream),
-            **dict.fromkeys((Acknowledge, ReplayStop), self._from_downstream),
-            **dict.fromkeys((Fetch, Sync, Synced, Trim), self._from_fellow),
-            Open: self._open,
-            Tracked: self._tracked,
-        }
+
+    def __init_subclass__(cls) -> None:
+        """Each kind of slice has its own methods in the tables."""
+        cls._handlers = {given: getattr(cls, method.__name__) for given, method in _HANDLERS.items()}
+        cls._readers = {message: getattr(cls, method.__name__) for message, method in _READERS.items()}
 
     def on(self, given: Input) -> list[Effect]:
         effects: list[Effect] = []
-        self._handlers[type(given)](given, effects)
+        self._handlers[type(given)](self, given, effects)
         return effects
 
     # Life
@@ -227,7 +218,7 @@ class SliceBase:
     # What comes in
 
     def _receive(self, given: Receive, effects: list[Effect]) -> None:
-        self._readers[type(given.message)](given.peer, given.message, effects)
+        self._readers[type(given.message)](self, given.peer, given.message, effects)
 
     def _from_upstream(self, peer: str, message: Data, effects: list[Effect]) -> None:
         raise OwnFailure(f"{self.spec.slice_id} has no input, but {peer} sent {identity(message)}")
@@ -290,7 +281,8 @@ class SliceBase:
                 listeners = channel.emit(events, tied)
                 if listeners:
                     message = Batch(incarnation, events, tied)
-                    effects += [Send(to, receiver, message) for receiver in listeners]
+                    for receiver in listeners:
+                        effects.append(Send(to, receiver, message))
                 # Another of the same time may follow.
                 channel.told = events[-1].time - 1
         if self.spec.components.silence is not None:
@@ -343,6 +335,27 @@ class SliceBase:
 
     def _inspect(self, given: Inspect, effects: list[Effect]) -> None:
         """Nothing is kept, unless a kind says so."""
+
+
+_HANDLERS: dict[type, Callable[..., None]] = {
+    Start: SliceBase._start,
+    Reroute: SliceBase._reroute,
+    Gone: SliceBase._lose,
+    Promote: SliceBase._promote,
+    Receive: SliceBase._receive,
+    Durable: SliceBase._durable,
+    Fire: SliceBase._fire,
+    Inspect: SliceBase._inspect,
+}
+"""What takes each kind of input."""
+_READERS: dict[type, Callable[..., None]] = {
+    **dict.fromkeys((Batch, Replay, Replayed, End, Silence), SliceBase._from_upstream),
+    **dict.fromkeys((Acknowledge, ReplayStop), SliceBase._from_downstream),
+    **dict.fromkeys((Fetch, Sync, Synced, Trim), SliceBase._from_fellow),
+    Open: SliceBase._open,
+    Tracked: SliceBase._tracked,
+}
+"""And each kind of message."""
 
 
 class ReceivingSlice(SliceBase):

@@ -225,13 +225,10 @@ class OperatorSlice(ReceivingSlice):
         anchors: list[Anchor] | None,
         effects: list[Effect],
     ) -> None:
-        run = Run(channel.place, incarnation, events, anchors)
         if self._can_take_at_once(len(events)):
-            self._consume(run, effects)
-            if self._policy is not None:
-                self._count(len(events), effects)
+            self._consume(peer, channel, incarnation, events, anchors, effects)
         else:
-            self._waiting.put(run)
+            self._waiting.put(Run(channel.place, incarnation, events, anchors))
             self._work(effects)
 
     def _can_take_at_once(self, count: int) -> bool:
@@ -243,14 +240,6 @@ class OperatorSlice(ReceivingSlice):
             and self._waiting.empty
             and (policy is None or self._since_checkpoint + count <= policy.every.count)
         )
-
-    def _count(self, taken: int, effects: list[Effect]) -> None:
-        """So many events more were taken since the last checkpoint."""
-        policy = self._policy
-        assert policy is not None
-        self._since_checkpoint += taken
-        if self._since_checkpoint >= policy.every.count and self._pending is None:
-            self._checkpoint(effects)
 
     def _channel_ended(self, channel: InputChannel, effects: list[Effect]) -> None:
         self._waiting.end(channel.place, True)
@@ -283,9 +272,8 @@ class OperatorSlice(ReceivingSlice):
             run = self._waiting.next(room)
             if run is None:
                 break
-            self._consume(run, effects)
-            if policy is not None:
-                self._count(len(run.events), effects)
+            up = self.spec.upstream[run.channel]
+            self._consume(up, self._inputs[up], run.incarnation, run.events, run.anchors, effects)
         if self._phase is _Phase.AT_WORK:
             if self.spec.components.anchored:
                 self._accounts.passed(self._progress)
@@ -296,32 +284,43 @@ class OperatorSlice(ReceivingSlice):
         if self._phase is _Phase.AT_WORK and self._waiting.empty:
             super()._find_end(effects)
 
-    def _consume(self, run: Run, effects: list[Effect]) -> None:
-        spec, events = self.spec, run.events
-        up = spec.upstream[run.channel]
-        channel = self._inputs[up]
+    def _consume(
+        self,
+        up: str,
+        channel: InputChannel,
+        speaker: int,
+        events: list[Event],
+        anchors: list[Anchor] | None,
+        effects: list[Effect],
+    ) -> None:
+        """Take consecutive events of one channel; `speaker` is whose copy of them this is."""
+        spec, count, last = self.spec, len(events), events[-1]
         slice_id, incarnation = spec.slice_id, self.incarnation
         if spec.components.numbering is Numbering.INHERITED and len(spec.topology.upstream(up)) > 1:
             # The numbers on the channel need not rise, so that first and last do not say which were taken.
             for event in events:
-                effects.append(Note(Taken(slice_id, incarnation, up, run.incarnation, event.seq, event.seq, 1)))
+                effects.append(Note(Taken(slice_id, incarnation, up, speaker, event.seq, event.seq, 1)))
         else:
-            effects.append(
-                Note(Taken(slice_id, incarnation, up, run.incarnation, events[0].seq, events[-1].seq, len(events)))
-            )
-        self._last = events[-1]
+            effects.append(Note(Taken(slice_id, incarnation, up, speaker, events[0].seq, last.seq, count)))
+        self._last = last
         if self._plain:
             self._process_plainly(events, effects)
         else:
-            self._process_each(up, run, effects)
-        self.taken += len(events)
-        channel.mark = max(channel.mark, events[-1].seq)
+            self._process_each(up, events, anchors, effects)
+        self.taken += count
+        if last.seq > channel.mark:
+            channel.mark = last.seq
         every = spec.components.acknowledge_every
         if every is not None:
-            channel.unacknowledged += len(events)
+            channel.unacknowledged += count
             if channel.unacknowledged >= every.count:
                 channel.unacknowledged = 0
                 self._acknowledge(up, channel.mark, effects)
+        policy = self._policy
+        if policy is not None:
+            self._since_checkpoint += count
+            if self._since_checkpoint >= policy.every.count and self._pending is None:
+                self._checkpoint(effects)
 
     def _process_plainly(self, events: list[Event], effects: list[Effect]) -> None:
         spec = self.spec
@@ -342,14 +341,14 @@ class OperatorSlice(ReceivingSlice):
         self._seq = seq
         self._emit(outboxes, effects)
 
-    def _process_each(self, up: str, run: Run, effects: list[Effect]) -> None:
+    def _process_each(self, up: str, events: list[Event], anchors: list[Anchor] | None, effects: list[Effect]) -> None:
         """With what has to be known of every single event: its number, its anchor, what was made of it."""
         spec, operator = self.spec, self._operator
         inherited = spec.components.numbering is Numbering.INHERITED
         outboxes: list[list[Event]] = [[] for _ in spec.downstream]
         tied: list[list[Anchor]] = [[] for _ in spec.downstream]
-        for number, event in enumerate(run.events):
-            anchor = None if run.anchors is None else run.anchors[number]
+        for number, event in enumerate(events):
+            anchor = None if anchors is None else anchors[number]
             ids: list[int] = []
             last: dict[str, int] = {}
             try:
@@ -374,8 +373,8 @@ class OperatorSlice(ReceivingSlice):
                 self._accounts.took(event, anchor, ids)
             if spec.components.acknowledge_outputs:
                 self._made.append((up, event, last))
-        self._emit(outboxes, effects, None if run.anchors is None else tied)
-        if run.anchors is not None:
+        self._emit(outboxes, effects, None if anchors is None else tied)
+        if anchors is not None:
             if operator.window is not None:
                 self._accounts.passed(self._progress)
             effects += self._accounts.messages(self.incarnation)
