@@ -296,7 +296,7 @@ def test_a_search_that_is_killed_leaves_nobody(searching: Callable[..., Searchin
 
 
 def test_ctrl_c_while_shrinking_keeps_the_schedule_as_it_was_found(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*given: object) -> None:
+    def interrupted(*given: object, seeds: int) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(exploring, "shrink", interrupted)
