@@ -38,7 +38,7 @@ from streamproof.scenarios.workloads import words
 
 pytestmark = pytest.mark.spark
 
-IN_EVERY_RUN = 3
+IN_EVERY_RUN = 1
 
 
 def _run(scenario: Scenario, folder: Path, cluster: EmbeddedCluster | None = None) -> Finished:
