@@ -48,6 +48,10 @@ class Mutant(Protocol):
     def on(self) -> str:
         """A scenario on whose topology and input it shows."""
 
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of fault under which it shows."""
+
     def make(self, topology: Topology, checkpoint_every: Events) -> SchemeSubject: ...
 
 

@@ -203,7 +203,7 @@ def explore_mutants(
         def caught(violation: Violation, wanted: str = str(mutant.anomaly)) -> bool:
             return violation.kind.anomaly == wanted
 
-        plans = _plans(budget, seed, pairs=False)
+        plans = _plans(budget, seed, pairs=False, kinds=mutant.kinds)
         found = search(bench, plans, budget, jobs=jobs, origin=named.origin, until=caught)
         if found.interrupted:
             return

@@ -116,6 +116,13 @@ _AMNESIA = (
         Anomaly.REORDERED_OUTPUT,
         twisting(_blank, twists.swaps_outputs),
     ),
+    Mutant(
+        "amnesia-without-fencing",
+        "whoever was replaced is listened to no more",
+        Anomaly.DUPLICATE_OUTPUT,
+        twisting(_blank, twists.hears_of_no_end, Role.SOURCE, Role.OPERATOR, Role.SINK),
+        kinds=("crash", "pause"),
+    ),
 )
 
 _GAP = (

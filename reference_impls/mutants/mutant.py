@@ -32,6 +32,8 @@ class Mutant:
     """A scenario on whose topology and input it shows."""
     without_faults: bool = False
     """Whether it shows when nothing fails."""
+    kinds: tuple[str, ...] = ("crash",)
+    """The kinds of fault under which it shows."""
 
     def make(self, topology: Topology, checkpoint_every: Events) -> SchemeSubject:
         """The broken scheme on a topology, under its own name."""

@@ -3,21 +3,29 @@
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
 from simulation import EVERY
+from simulation import scenario_of as scenario_of_case
+from streamproof import crash, delay, ms
 from streamproof.harness.exploration.bench import Bench
 from streamproof.harness.exploration.plans import EverySingle, RandomSchedules
 from streamproof.harness.exploration.search import Budget, search
 from streamproof.harness.judging.verdicts import Status
-from streamproof.harness.model import Topology
+from streamproof.harness.model import Role, Topology
 from streamproof.harness.registry import Registry
 from streamproof.harness.scenario import Scenario
 from streamproof.harness.simulated.world import SimulationOptions
+from streamproof.harness.slices.effects import Effect, Input, Receive
+from streamproof.harness.slices.machine import Slice, SliceBase
+from streamproof.harness.slices.messages import Acknowledge
 from streamproof.harness.subject import SchemeSubject
 from streamproof.reference_impls import SCHEMES
 from streamproof.reference_impls.mutants import MUTANTS, Mutant
+from streamproof.reference_impls.mutants.mutant import twisting
+from streamproof.scenarios.workloads import numbered
 from verdicts_of import run
 
 REGISTRY = Registry()
@@ -42,7 +50,7 @@ def test_every_mutant_is_caught_by_its_anomaly(mutant: Mutant, record_property: 
     anomaly = str(mutant.anomaly)
     found = search(
         bench,
-        [EverySingle(), EverySingle("handed-over-loss"), RandomSchedules(7)],
+        [EverySingle(), EverySingle("handed-over-loss"), RandomSchedules(7, kinds=mutant.kinds)],
         Budget(MOST),
         until=lambda violation: violation.kind.anomaly == anomaly,
     )
@@ -58,6 +66,30 @@ def test_a_mutant_shows_without_any_fault_only_where_it_says_so(mutant: Mutant) 
     violated = any(verdict.status is Status.VIOLATED for verdict in claims)
     assert violated == mutant.without_faults
     assert all(verdict.status is Status.HOLDS for verdict in claims) != mutant.without_faults
+
+
+def _acknowledged_for_all(machine: Slice, given: Input) -> list[Effect]:
+    """What one receiver of a channel has acknowledged, all have."""
+    if not isinstance(given, Receive) or not isinstance(given.message, Acknowledge):
+        return machine.on(given)
+    listening = [*cast(SliceBase, machine)._outputs[given.peer].listeners]
+    alike = (Receive(given.peer, Acknowledge(receiver, given.message.upto)) for receiver in listening)
+    return [effect for one in alike for effect in machine.on(one)]
+
+
+@pytest.mark.parametrize("scheme", ["active-replication", "k-safe-grouping"])
+def test_a_log_that_is_trimmed_by_the_first_receiver_loses_for_whoever_joins_a_slow_one(scheme: str) -> None:
+    """Only where a replica lags by more than a recovery takes, which a search draws too rarely."""
+    scenario = replace(scenario_of_case(f"{scheme}/trace-numbered"), workload=numbered(events=48, batch=4))
+    subject = scenario.subject
+    assert isinstance(subject, SchemeSubject)
+    broken = twisting(lambda topology, every: subject, _acknowledged_for_all, Role.SOURCE, Role.OPERATOR)
+    slow = [delay(up, "trace-0/1", by=ms(30)).after(ms(8)).lasting(ms(80)) for up in ("relay-0", "relay-0/1")]
+    schedule = [*slow, crash("trace-0").after(ms(22))]
+    assert run(scenario, schedule).claim.status is Status.HOLDS
+    judged = run(replace(scenario, subject=broken(subject.topology, EVERY)), schedule)
+    assert judged.claim.status is Status.VIOLATED
+    assert judged.lost > 0
 
 
 def test_every_scheme_has_at_least_five_mutants() -> None:

@@ -6,14 +6,18 @@ from random import Random
 
 import pytest
 
-from simulation import CASES, LOSSY, WORLDS, addresses, drawn, scenario_of
+from simulation import CASES, LOSSY, WORLDS, addresses, drawn, history_of, scenario_of, subject_of
 from streamproof.faults.crash import crash
 from streamproof.harness.addresses import Moment
 from streamproof.harness.census import Reached
 from streamproof.harness.exploration.bench import Bench, Trial
 from streamproof.harness.exploration.plans import EveryPair
 from streamproof.harness.judging.guarantees import AT_LEAST_ONCE, AT_MOST_ONCE
+from streamproof.harness.judging.lives import losses
 from streamproof.harness.judging.verdicts import Status
+from streamproof.harness.model import slice_of
+from streamproof.harness.recording.history import Placed
+from streamproof.harness.recording.records import InStep
 from streamproof.harness.registry import Registry
 from verdicts_of import run
 
@@ -135,3 +139,14 @@ def test_none_of_a_hundred_thousand_schedules_raises_a_false_alarm(chunk: int) -
     statuses = Counter(assert_no_false_alarm(seed) for seed in seeds)
     print(f"chunk {chunk}: {dict(statuses)}")
     assert statuses[Status.HOLDS] > len(seeds) / 4
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if subject_of(case).replicas > 1])
+def test_at_rest_every_replica_is_in_step_again(case: str) -> None:
+    """Claims that tolerate one failure at a time speak of the next one only then: of a scheme whose replicas stayed
+    behind they would say nothing."""
+    for seed in range(3):
+        history = history_of(scenario_of(case), drawn(scenario_of(case), seed, "usual"), seed=seed)
+        placed = {(slice_of(e.actor), e.incarnation) for e in history.timeline if isinstance(e, Placed)}
+        steps = (s.record for s in history.records if isinstance(s.record, InStep))
+        assert placed - losses(history).keys() == {(r.slice, r.incarnation) for r in steps} - losses(history).keys()
