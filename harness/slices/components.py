@@ -40,7 +40,7 @@ class AcknowledgeAt(StrEnum):
 
     DURABLE = "durable"
     TAKEN = "taken"
-    """Before it is durable. Unsafe: the mutant `acknowledge-before-durable`."""
+    """Before it is durable. Unsafe: the mutants `...-acknowledging-before-durable`."""
     NEVER = "never"
 
 
