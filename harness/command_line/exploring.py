@@ -16,7 +16,7 @@ import msgspec
 from rich.text import Text
 
 from ..errors import ExitStatus, UnknownName, UserMistake
-from ..exploration.bench import Bench
+from ..exploration.bench import Bench, resized
 from ..exploration.counterexample import Counterexample, Replayed, counterexample, save
 from ..exploration.plans import EveryPair, EverySingle, Plan, RandomSchedules
 from ..exploration.search import Budget, Findings, Pairs, Violation, search
@@ -24,10 +24,13 @@ from ..exploration.shrinking import STEADY, Shrunk, shows, shrink
 from ..judging.verdicts import Status
 from ..registry import MUTANT, Mutant, Named, Registry
 from ..scenario import Scenario
-from ..simulated.world import LIKE_EMBEDDED
+from ..simulated.world import LIKE_EMBEDDED, SimulationOptions
 
 MUTANT_EVENTS: Final = 60
 """What mutants are fed unless told otherwise: enough for several checkpoints, and little to shrink."""
+_MUTANT_BATCH: Final = 4
+_MUTANT_WORLD: Final = SimulationOptions(offer_interval=3_000)
+"""So slow a source, in such small batches, that recoveries are over while there is still input to come."""
 _EVERY: Final = 0.1
 _CLEAR: Final = "\r\x1b[K"
 
@@ -197,13 +200,14 @@ def explore_mutants(
     of each one's own. Ctrl-C ends it after what is done."""
     for name in names:
         mutant = registry.mutants[name]
-        named = with_events(registry.scenario(f"{MUTANT}{name}@{on or mutant.on}"), events)
-        bench = Bench(named.scenario, registry, seed=seed)
+        named = registry.scenario(f"{MUTANT}{name}@{on or mutant.on}")
+        scenario = resized(named.scenario, events, min(_MUTANT_BATCH, events))
+        bench = Bench(scenario, registry, seed=seed, options=_MUTANT_WORLD)
 
         def caught(violation: Violation, wanted: str = str(mutant.anomaly)) -> bool:
             return violation.kind.anomaly == wanted
 
-        plans = _plans(budget, seed, pairs=False, kinds=mutant.kinds)
+        plans: list[Plan] = [EverySingle(), EverySingle("handed-over-loss"), RandomSchedules(seed, kinds=mutant.kinds)]
         found = search(bench, plans, budget, jobs=jobs, origin=named.origin, until=caught)
         if found.interrupted:
             return
@@ -216,8 +220,6 @@ def with_events(named: Named, events: int | None) -> Named:
     """The same scenario with so much input. Raises InvalidScenario."""
     if events is None:
         return named
-    from ..exploration.bench import resized
-
     scenario = named.scenario
     workload = scenario.workload
     return Named(

@@ -165,6 +165,16 @@ def test_the_table_of_mutants(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None
     assert alive.status == (0 if all(found) else 1)
 
 
+def test_mutants_that_show_only_after_a_recovery_are_found_too(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    from streamproof.harness.registry import Registry
+
+    names = ("gap-continuing-the-numbering", "amnesia-continuing-the-numbering")
+    mutants = {name: Registry().mutants[name] for name in names}
+    monkeypatch.setattr(Registry, "mutants", mutants)
+    answer = ask("explore", "--mutants", "--json")
+    assert [mutant["found"] for mutant in answer.document["mutants"]] == [True, True]
+
+
 def test_a_mutant_that_lives_ends_in_1(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     from streamproof.harness.registry import Registry
 
