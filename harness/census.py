@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+import msgspec
 
 from .addresses import Address, Point
 from .cluster import Run
@@ -22,8 +24,7 @@ from .simulated.cluster import SimulatedCluster
 from .simulated.world import SimulationOptions
 
 
-@dataclass(frozen=True)
-class Reached:
+class Reached(msgspec.Struct, frozen=True, gc=False):
     """An address, and where in the run it was first reached."""
 
     address: Address
@@ -52,7 +53,7 @@ class _Watching(Controller):
 
     def arrived(self, address: Address, taken: int = 0) -> list[Strike]:
         self._passed.append((address, self.step(), self._struck))
-        return self._note(super().arrived(address, taken))
+        return self._note(super().arrived(address, taken)) if self._moments else []
 
     def elapsed(self, since_start: Duration) -> list[Strike]:
         return self._note(super().elapsed(since_start))

@@ -56,8 +56,6 @@ class Controller:
 
     def arrived(self, address: Address, taken: int = 0) -> list[Strike]:
         """A point was reached by an actor that has taken so many events."""
-        if not self._moments:
-            return []
         struck = [entry for entry in self._moments if entry[2].matches(address, taken)]
         if struck:
             self._moments = [entry for entry in self._moments if entry not in struck]

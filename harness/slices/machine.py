@@ -400,10 +400,12 @@ class ReceivingSlice(SliceBase):
         if isinstance(message, (Batch, Replay)):
             events = message.events
             components = self.spec.components
-            if components.duplicate_filter and (
-                events[0].seq <= channel.seen or components.numbering is Numbering.INHERITED
-            ):
-                events = after(events, channel.seen)
+            if components.duplicate_filter:
+                if components.numbering is Numbering.INHERITED:
+                    events = after(events, channel.seen)
+                elif events[0].seq <= channel.seen:
+                    # Of replicas every copy but the first, and all of it.
+                    events = after(events, channel.seen) if events[-1].seq > channel.seen else []
                 if not events:
                     return
             if events[-1].seq > channel.seen:
