@@ -79,6 +79,7 @@ def _holes(reexecution: Reexecution, complete: bool) -> Iterator[Evidence]:
     """
     opened = _openings(reexecution)
     topology = reexecution.topology
+    stateful = set(reexecution.stateful())
     for to, reruns in reexecution.reruns.items():
         if to in reexecution.doubtful:
             continue
@@ -96,7 +97,8 @@ def _holes(reexecution: Reexecution, complete: bool) -> Iterator[Evidence]:
                     times = opened.get((up, number, to, rerun.number), ())
                     deaf = deaf and not (lasts and times)
                     channel = _Channel(sender, to, times, took.get((up, number), ()), alive and lasts)
-                    yield from channel.holes(partial(_lineage, rerun), where, ordered=True)
+                    had = partial(_lineage, rerun) if to in stateful else partial(_ever_taken, reruns)
+                    yield from channel.holes(had, where, ordered=True)
                 if deaf and alive:
                     yield Evidence(f"did not open the channel of {up} again", where)
     for name, deliveries in reexecution.deliveries.items():
@@ -119,6 +121,11 @@ def _holes(reexecution: Reexecution, complete: bool) -> Iterator[Evidence]:
 
 def _lineage(rerun: Rerun) -> Collection[Derivation | None]:
     return set(rerun.lineage())
+
+
+def _ever_taken(reruns: Mapping[int, Rerun]) -> Collection[Derivation | None]:
+    """A slice that keeps nothing loses nothing of what an earlier life of it took."""
+    return {derivation for rerun in reruns.values() for derivation in rerun.took}
 
 
 def _senders(reexecution: Reexecution, upstream: str) -> Mapping[int, Rerun]:
