@@ -67,6 +67,9 @@ def _none_in_step(history: History, topology: Topology) -> str:
             known.discard(change.incarnation)
             if not known:
                 return f"{change.slice_id} lost #{change.incarnation} when no other replica of it was in step"
+    never = [slice_id for slice_id in topology.operator_slices if not in_step.get(slice_id)]
+    if never and any(history.struck()):
+        return f"{never[0]} was hit before any replica of it was in step"
     return ""
 
 
