@@ -32,7 +32,7 @@ KIND = FaultKind(
     heals="the manager restores its slices on another node; the cluster starts the node again where it is told to",
     proof="the node was held at the address, or alive when its time came; then every process of it was seen to be "
     "gone, with input still to be processed",
-    clusters=frozenset({"simulated", "embedded"}),
+    clusters=frozenset({"simulated", "embedded", "docker"}),
     inflict=_inflict,
     draw=_draw,
 )

@@ -15,7 +15,8 @@ from typing import Any
 
 from streamproof.harness.cluster import Run
 from streamproof.harness.embedded.executor import AgentPlan, HarnessLink, _reach, _work
-from streamproof.harness.embedded.processes import EmbeddedOptions, Killed, KillProof
+from streamproof.harness.embedded.nodes import LOOPBACK
+from streamproof.harness.embedded.processes import Killed, KillProof
 from streamproof.harness.embedded.scheme import SchemeDeployment, deploy_scheme
 from streamproof.harness.embedded.slices_driver import DriverPlan, ManagerHost
 from streamproof.harness.scenario import Scenario
@@ -77,7 +78,8 @@ class ThreadsForProcesses:
     """What `SchemeDeployment` asks of `SparkProcesses`."""
 
     def __init__(self, folder: Path, workers: int, restart_after: float) -> None:
-        self.options = EmbeddedOptions(workers=workers)
+        self.workers = workers
+        self.address = LOOPBACK
         self.scratch = folder
         self._restart_after = restart_after
         self._names = [f"node-{i}" for i in range(workers)]

@@ -23,7 +23,19 @@ def _embedded() -> Cluster:
     return EmbeddedCluster()
 
 
-CLUSTERS: Final[dict[str, Callable[[], Cluster]]] = {"embedded": _embedded, "simulated": _simulated}
+def _docker() -> Cluster:
+    try:
+        from ..containers.cluster import DockerCluster
+    except ImportError as error:
+        raise Unsupported(f"this installation cannot run Spark in containers: {error}") from error
+    return DockerCluster()
+
+
+CLUSTERS: Final[dict[str, Callable[[], Cluster]]] = {
+    "embedded": _embedded,
+    "simulated": _simulated,
+    "docker": _docker,
+}
 """Name -> how to make one with its default sizes."""
 
 SIMULATOR_INSTEAD: Final = (

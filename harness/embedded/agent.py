@@ -117,9 +117,9 @@ class NodeAgent:
 
     # Life
 
-    async def listen(self) -> Place:
+    async def listen(self, address: str) -> Place:
         """Take links from now on. Returns where."""
-        self._server = await asyncio.start_server(self._answer, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._answer, address, 0)
         host, port = self._server.sockets[0].getsockname()
         return host, port
 

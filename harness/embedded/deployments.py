@@ -13,7 +13,7 @@ from types import ModuleType
 from pyspark import cloudpickle
 
 from ..errors import InvalidOperator, ProcessDied, StorageFailed, StreamproofError
-from .processes import DriverProcess
+from .nodes import Driver
 from .run_server import RunServer
 
 
@@ -34,7 +34,7 @@ def watched(
     return look
 
 
-def ended_by_itself(driver: DriverProcess, server: RunServer) -> StreamproofError:
+def ended_by_itself(driver: Driver, server: RunServer) -> StreamproofError:
     """Why a driver is gone that nobody killed: what it said last, else that it died."""
     end = "\n".join(driver.stderr.read_text(errors="replace").splitlines()[-15:])
     return server.failure or ProcessDied(

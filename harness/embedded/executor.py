@@ -17,6 +17,7 @@ from ..slices.operator import OperatorSlice
 from ..stores import FileStore
 from ..wire import VERSION, BlockingConnection, Greeting, Place, decoded, frame, read_frame
 from .agent import NodeAgent
+from .nodes import own_address
 from .protocol import (
     HEARTBEAT,
     Arrived,
@@ -109,7 +110,7 @@ async def _work(
 
     agent = NodeAgent(node, plan.token, make, specs, FileStore(plan.checkpoints), plan.armed, harness, ready)
     agent.relay = plan.relay
-    place = await agent.listen()
+    place = await agent.listen(own_address())
     writer.write(frame(Greeting(VERSION, plan.token, "manager", node)) + frame(Join(place)))
     beating = asyncio.get_running_loop().create_task(_beat(writer))
     try:

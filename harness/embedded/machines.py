@@ -1,4 +1,4 @@
-"""What a fault can do to the processes of an embedded cluster."""
+"""What a fault can do to the nodes of a cluster of processes or containers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from ..injection import Machines
 from ..recording.history import Bite, Proof
-from .processes import SparkProcesses, StopProof
+from .nodes import Nodes, Stop
 
 T = TypeVar("T")
 Heal = Callable[[], Proof]
@@ -18,7 +18,7 @@ class EmbeddedMachines(Machines):
     """The cluster, as one fault sees it, while its point is held."""
 
     def __init__(
-        self, processes: SparkProcesses, node_of: Mapping[str, str], outstanding: Callable[[], bool], exact: bool
+        self, processes: Nodes, node_of: Mapping[str, str], outstanding: Callable[[], bool], exact: bool
     ) -> None:
         """`node_of` says which actor runs where; `exact`, whether the host of the point vouches for it."""
         self.lasting: list[tuple[str, Heal]] = []
@@ -29,7 +29,7 @@ class EmbeddedMachines(Machines):
         self._exact = exact
 
     def crash(self, targets: Sequence[str], *, lose_handed_over: bool = False) -> list[Bite]:
-        """SIGKILL every process of the nodes, all at once."""
+        """Kill every process of the nodes, all at once."""
         if lose_handed_over:
             return super().crash(targets, lose_handed_over=True)
         outstanding = self._outstanding()
@@ -38,33 +38,41 @@ class EmbeddedMachines(Machines):
         bites = [Bite(target, None, (), outstanding, gone=False) for target in nowhere]
         for node, target in hit.items():
             proof = proofs[node]
-            pids = tuple(process.pid for process in proof.processes)
-            held = self._exact
-            bites.append(Bite(target, node, self._on(node), outstanding, proof.bit, pids, held_at_address=held))
+            on, held = self._on(node), self._exact
+            bites.append(
+                Bite(target, node, on, outstanding, proof.bit, proof.pids, held_at_address=held, proof=proof.proof)
+            )
         return bites
 
     def pause(self, targets: Sequence[str]) -> list[Bite]:
-        """SIGSTOP every process of the nodes; SIGCONT heals."""
+        """Stop every process of the nodes; letting them go on heals."""
         outstanding = self._outstanding()
         hit, nowhere = self._nodes(targets)
         proofs = _at_once(self._processes.stop_node, hit)
         bites = [Bite(target, None, (), outstanding) for target in nowhere]
         for node, target in hit.items():
             proof = proofs[node]
-            if not proof.processes:
+            if not proof.pids:
                 bites.append(Bite(target, None, (), outstanding))
                 continue
-            pids = tuple(process.pid for process in proof.processes)
             self.lasting.append((target, self._resume(proof)))
             bites.append(
-                Bite(target, node, self._on(node), outstanding, pids=pids, held_at_address=self._exact, lasting=True)
+                Bite(
+                    target,
+                    node,
+                    self._on(node),
+                    outstanding,
+                    pids=proof.pids,
+                    held_at_address=self._exact,
+                    lasting=True,
+                )
             )
         return bites
 
-    def _resume(self, proof: StopProof) -> Heal:
+    def _resume(self, proof: Stop) -> Heal:
         def heal() -> Proof:
             self._processes.resume(proof)
-            return Proof(len(proof.processes) if proof.stopped else 0, "processes stopped")
+            return proof.proof
 
         return heal
 

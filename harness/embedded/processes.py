@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import secrets
-import shlex
 import subprocess
 import sys
 import threading
@@ -21,20 +20,19 @@ from types import TracebackType
 from typing import TypeVar
 
 from ..errors import DeadlinePassed, ProcessDied, StorageFailed, StreamproofError, Unsupported, UserMistake
+from ..recording.history import Proof
 from ..waiting import wait_until
 from . import reaping
 from .class_archive import archive_options
+from .layout import MASTER_CLASS, QUICK_JVM, WORKER_CLASS, Layout
 from .machine import find_java, find_spark, inherited_import_path
+from .nodes import ADDRESS, LOOPBACK
 from .reaping import LabelledProcess, Labels, ProcessId, end_all, labelled_processes, stop_all
 from .settings import LOG4J2, as_properties, profile_settings
 
 T = TypeVar("T")
 
 MASTER = "master"
-LOOPBACK = "127.0.0.1"
-
-# What starts fastest: no optimizing compiler, no collector threads, no files in /tmp/hsperfdata.
-QUICK_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xshare:auto")
 
 
 @dataclass(frozen=True)
@@ -66,6 +64,12 @@ class KillProof:
     when: int
     gone_at: int
     gone: bool
+    proof: Proof | None = None
+    """A process leaves nothing to be read."""
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        return tuple(process.pid for process in self.processes)
 
     @property
     def bit(self) -> bool:
@@ -81,6 +85,14 @@ class StopProof:
     processes: tuple[LabelledProcess, ...]
     stopped: bool
     """Whether no process of the node went on."""
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        return tuple(process.pid for process in self.processes)
+
+    @property
+    def proof(self) -> Proof:
+        return Proof(len(self.processes) if self.stopped else 0, "processes stopped")
 
 
 @dataclass(frozen=True)
@@ -153,9 +165,16 @@ class SparkProcesses:
         self.settings = profile_settings(self.options.profile, self.options.worker_memory_mb)
         self.logs_folder = self.folder / "logs"
         self.scratch = self.folder / "scratch"
-        self._java = find_java()
-        self._spark = find_spark()
-        self._jvm_options = (*QUICK_JVM, *archive_options(self._java, self._spark))
+        java, spark = find_java(), find_spark()
+        self._layout = Layout(
+            java.home,
+            spark,
+            spark.classpath,
+            sys.executable,
+            (*QUICK_JVM, *archive_options(java, spark)),
+            self.scratch,
+            self.scratch / "tmp",
+        )
         self._labels = Labels(run_id, reaping.this_process(), self.scratch)
         self._nodes: dict[str, _Node] = {}
         self._master_address: tuple[str, int] | None = None
@@ -207,6 +226,14 @@ class SparkProcesses:
         if ended.survivors:
             alive = ", ".join(f"{process.pid} ({process.kind})" for process in ended.survivors)
             raise DeadlinePassed("every process of the run to be gone", self.options.kill_seconds, f"alive: {alive}")
+
+    @property
+    def address(self) -> str:
+        return LOOPBACK
+
+    @property
+    def workers(self) -> int:
+        return self.options.workers
 
     @property
     def master_url(self) -> str:
@@ -267,7 +294,7 @@ class SparkProcesses:
             if node.running():
                 raise Unsupported(f"driver {name} is running: it cannot be started")
             properties = self.scratch / "conf" / f"{name}.properties"
-            _write(properties, as_properties({**self.settings, **self._private_settings(), **(settings or {})}))
+            _write(properties, as_properties({**self._settings, **(settings or {})}))
             work = self.scratch / name
             _make_folder(work)
             stream = self.logs_folder / f"{name}.{node.incarnation + 1}"
@@ -275,48 +302,29 @@ class SparkProcesses:
                 stream.with_name(stream.name + ".stdout.log"),
                 stream.with_name(stream.name + ".stderr.log"),
             )
-            submit = f"--master {self.master_url} --properties-file {shlex.quote(str(properties))} pyspark-shell"
             environment = {
                 **self._environment(node),
-                "PYSPARK_SUBMIT_ARGS": submit,
-                # What a driver prints must be in its log when it is killed.
-                "PYTHONUNBUFFERED": "1",
+                **self._layout.submit(self.master_url, properties),
                 **(env or {}),
             }
-            popen = self._launch(node, [sys.executable, "-m", module, *args], environment, stdout, stderr, work)
+            popen = self._launch(node, self._layout.driver(module, args), environment, stdout, stderr, work)
             return DriverProcess(name, popen, stdout, stderr)
 
     def _launch_master(self, node: _Node) -> None:
         # Port 0: Spark takes a free one and says which, so none can be lost to someone else in between. A master that
         # comes back must have the address that workers and drivers know.
         port = self._master_address[1] if self._master_address else 0
-        self._launch_jvm(node, ("org.apache.spark.deploy.master.Master", "--port", str(port)))
+        self._launch_jvm(node, MASTER_CLASS, "--port", str(port))
 
     def _launch_worker(self, node: _Node) -> None:
         memory = f"{self.options.worker_memory_mb}m"
         work = self.logs_folder / node.name  # Spark writes the executors' logs there.
         arguments = ("--port", "0", "--cores", "1", "--memory", memory, "--work-dir", str(work), self.master_url)
-        self._launch_jvm(node, ("org.apache.spark.deploy.worker.Worker", *arguments))
+        self._launch_jvm(node, WORKER_CLASS, *arguments)
 
-    def _launch_jvm(self, node: _Node, main: Sequence[str]) -> None:
-        command = [
-            str(self._java.executable),
-            "-Xmx256m",
-            *self._jvm_options,
-            f"-Dlog4j2.configurationFile={self._log4j2.as_uri()}",
-            f"-Djava.io.tmpdir={self.scratch / 'tmp'}",
-            "-cp",
-            self._spark.classpath,
-            main[0],
-            "--host",
-            LOOPBACK,
-            "--webui-port",
-            "0",
-            "--properties-file",
-            str(self._daemon_properties),
-            *main[1:],
-        ]
+    def _launch_jvm(self, node: _Node, main: str, *arguments: str) -> None:
         log = self.logs_folder / f"{node.name}.{node.incarnation + 1}.log"
+        command = self._layout.daemon(main, LOOPBACK, *arguments)
         self._launch(node, command, self._environment(node), log, log, self.scratch)
 
     def _launch(
@@ -446,60 +454,24 @@ class SparkProcesses:
     # -- what its processes are given -------------------------------------------------------------------------------
 
     def _prepare_folder(self) -> None:
-        self._daemon_properties = self.scratch / "conf" / "daemons.properties"
-        self._log4j2 = self.scratch / "conf" / "log4j2.properties"
-        self._secret = secrets.token_hex(32)
-        daemons_only = {
-            "spark.master.rest.enabled": "false",
-            "spark.ui.killEnabled": "false",
-            # A master that comes back must know its workers and applications, or their executors end themselves.
-            "spark.deploy.recoveryMode": "FILESYSTEM",
-            "spark.deploy.recoveryDirectory": str(self.scratch / "recovery"),
-        }
+        self._settings = {**self.settings, **self._layout.private_settings(secrets.token_hex(32))}
         for folder in (self.logs_folder, self.scratch / "conf", self.scratch / "tmp"):
             _make_folder(folder)
         try:
             reaping.mark_scratch(self.scratch, self.run_id, self._labels.owner)
         except OSError as problem:
             raise StorageFailed(f"{self.scratch} cannot be written to: {problem}") from problem
-        _write(self._log4j2, LOG4J2)
-        _write(self._daemon_properties, as_properties({**self.settings, **self._private_settings(), **daemons_only}))
-
-    def _private_settings(self) -> dict[str, str]:
-        """What depends on this run's folder and secret; not worth recording."""
-        options = " ".join(
-            [
-                *(shlex.quote(option) for option in self._jvm_options),
-                f"-Dlog4j2.configurationFile={self._log4j2.as_uri()}",
-                shlex.quote(f"-Djava.io.tmpdir={self.scratch / 'tmp'}"),
-            ]
-        )
-        return {
-            # Not extraJavaOptions: those are the user's, and a fault injector's.
-            "spark.driver.defaultJavaOptions": options,
-            "spark.executor.defaultJavaOptions": options,
-            "spark.sql.warehouse.dir": str(self.scratch / "warehouse"),
-            # Without it anyone with an account on this machine could run code through the master.
-            "spark.authenticate": "true",
-            "spark.authenticate.secret": self._secret,
-        }
+        _write(self._layout.log4j2, LOG4J2)
+        _write(self._layout.daemon_properties, self._layout.daemon_settings(self._settings))
 
     def _environment(self, node: _Node) -> dict[str, str]:
         # A Spark that the user has set up elsewhere must not leak in.
         foreign = ("SPARK_", "PYSPARK_", "STREAMPROOF_")
-        tmp = str(self.scratch / "tmp")
         return {
             **{name: value for name, value in os.environ.items() if not name.startswith(foreign)},
             **self._labels.environment(node.name, node.role),
-            "JAVA_HOME": str(self._java.home),
-            "SPARK_HOME": str(self._spark.home),
-            "SPARK_SCALA_VERSION": self._spark.scala,
-            "SPARK_LOCAL_IP": LOOPBACK,
-            "SPARK_LOCAL_DIRS": str(self.scratch / node.name),
-            "PYSPARK_PYTHON": sys.executable,
-            "PYSPARK_DRIVER_PYTHON": sys.executable,
-            "PYTHONPATH": inherited_import_path(),
-            "TMPDIR": tmp,
+            **self._layout.environment(LOOPBACK, self.scratch / node.name, inherited_import_path()),
+            ADDRESS: LOOPBACK,
         }
 
     # -- looking up -------------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from ..waiting import wait_until
 from ..wire import Greeting, decoded, frame, read_frame
 from .deployments import ended_by_itself, watched, write_plan, write_private
 from .machines import EmbeddedMachines
-from .processes import DriverProcess, SparkProcesses
+from .nodes import Driver, Nodes
 from .protocol import Arrived, Begun, Failed, Go
 from .query_driver import SOURCE, QueryPlan, QueryRun
 from .query_source import SourcePlan, write_events
@@ -47,7 +47,7 @@ _from_driver = msgspec.msgpack.Decoder(Record | Begun | Arrived | Failed)
 
 
 @contextmanager
-def deploy_query(run: Run, processes: SparkProcesses) -> Iterator[QueryDeployment]:
+def deploy_query(run: Run, processes: Nodes) -> Iterator[QueryDeployment]:
     """Serve one run on a cluster that is up."""
     deployment = QueryDeployment(run, processes)
     with deployment.server:
@@ -57,7 +57,7 @@ def deploy_query(run: Run, processes: SparkProcesses) -> Iterator[QueryDeploymen
 class QueryDeployment:
     """One run. Its methods are called from the harness's thread; everything else happens in the server's loop."""
 
-    def __init__(self, run: Run, processes: SparkProcesses) -> None:
+    def __init__(self, run: Run, processes: Nodes) -> None:
         subject = run.scenario.subject
         assert isinstance(subject, Query)
         assert run.folder is not None
@@ -90,6 +90,7 @@ class QueryDeployment:
             self._arm,
             self._noted,
             others={"driver": self._hear_driver},
+            address=processes.address,
         )
 
     # The life cycle
@@ -137,7 +138,7 @@ class QueryDeployment:
     def _has_ended(self) -> bool:
         return self._ended.get(DRIVER) == self._incarnation
 
-    def _watched(self, condition: Callable[[], bool], reference: DriverProcess | None = None) -> Callable[[], bool]:
+    def _watched(self, condition: Callable[[], bool], reference: Driver | None = None) -> Callable[[], bool]:
         def show() -> None:
             self._run.show(Live(self._offered, self._positions.get(SINK, 0), self.server.fault_in_force))
 
@@ -171,7 +172,7 @@ class QueryDeployment:
         except OSError as error:
             raise StorageFailed(f"cannot write {self._input}: {error.strerror or error}") from error
 
-    def _launch_references(self) -> DriverProcess:
+    def _launch_references(self) -> Driver:
         return self._start(REFERENCE_DRIVER, 1, tuple(self._plan_run(REFERENCE_DRIVER, r, r, 1) for r in REFERENCES))
 
     def _launch(self) -> None:
@@ -196,7 +197,7 @@ class QueryDeployment:
         checkpoint = (self._folder / "checkpoints" / actor).resolve()
         return QueryRun(actor, sink, checkpoint, path.resolve(), armed, waits=actor == DRIVER)
 
-    def _start(self, node: str, incarnation: int, runs: tuple[QueryRun, ...]) -> DriverProcess:
+    def _start(self, node: str, incarnation: int, runs: tuple[QueryRun, ...]) -> Driver:
         plan = QueryPlan(self.server.token, self.server.place, node, incarnation, self._query, self._events, runs)
         path = self._processes.scratch / f"{node}.{incarnation}.pickle"
         write_plan(path, plan, f"the query {self._query.name!r}")

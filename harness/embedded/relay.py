@@ -84,8 +84,8 @@ class Relay:
         self._cuts: list[Cut] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def listen(self) -> Place:
-        self._server = await asyncio.start_server(self._answer, "127.0.0.1", 0)
+    async def listen(self, address: str) -> Place:
+        self._server = await asyncio.start_server(self._answer, address, 0)
         host, port = self._server.sockets[0].getsockname()
         return host, port
 

@@ -31,6 +31,7 @@ from ..recording.records import Record
 from ..schedule import Fault
 from ..wire import Greeting, Place, accept, decoded, frame, read_frame
 from .machines import EmbeddedMachines, Heal
+from .nodes import LOOPBACK
 from .protocol import HEARTBEAT_LIMIT, Arrived, Begun, Failed, Go, Took, agent_to_harness
 
 T = TypeVar("T")
@@ -52,6 +53,7 @@ class RunServer:
         noted: Callable[[Record], None],
         begun: Callable[[str, Begun], None] = lambda node, message: None,
         others: Mapping[str, Speak] | None = None,
+        address: str = LOOPBACK,
     ) -> None:
         self.token = secrets.token_urlsafe(32)
         self.clock = MonotonicClock()
@@ -70,6 +72,7 @@ class RunServer:
         self._noted = noted
         self._begun = begun
         self._others = dict(others or {})
+        self._address = address
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="run server", daemon=True)
         self._connections: set[asyncio.Task[Any]] = set()
@@ -96,7 +99,7 @@ class RunServer:
         return future.result()
 
     async def _listen(self) -> Place:
-        self._server = await asyncio.start_server(self._answer, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._answer, self._address, 0)
         host, port = self._server.sockets[0].getsockname()
         return host, port
 

@@ -28,7 +28,7 @@ from .agent import NodeAgent
 from .deployments import ended_by_itself, watched, write_plan
 from .executor import AgentPlan
 from .machines import EmbeddedMachines, Heal
-from .processes import SparkProcesses
+from .nodes import Nodes
 from .protocol import Begun, InspectAll, NodeSeen, Route, StartSlice, Trusted, Withdrawn, driver_to_harness
 from .relay import Relay
 from .run_server import RunServer
@@ -40,7 +40,7 @@ KEPT_SECONDS = 20.0
 
 
 @contextmanager
-def deploy_scheme(run: Run, processes: SparkProcesses) -> Iterator[SchemeDeployment]:
+def deploy_scheme(run: Run, processes: Nodes) -> Iterator[SchemeDeployment]:
     """Serve one run on a cluster that is up."""
     deployment = SchemeDeployment(run, processes)
     with deployment.server:
@@ -53,7 +53,7 @@ def deploy_scheme(run: Run, processes: SparkProcesses) -> Iterator[SchemeDeploym
 class SchemeDeployment:
     """One run. Its methods are called from the harness's thread; everything else happens in the server's loop."""
 
-    def __init__(self, run: Run, processes: SparkProcesses) -> None:
+    def __init__(self, run: Run, processes: Nodes) -> None:
         subject = run.scenario.subject
         assert isinstance(subject, SchemeSubject)
         assert run.folder is not None
@@ -88,6 +88,7 @@ class SchemeDeployment:
             self._noted,
             self._begun,
             {"driver": self._hear_driver},
+            processes.address,
         )
         self._names: dict[tuple[str, int], str] = {}
         """(slice, incarnation) -> which replica that is."""
@@ -108,7 +109,7 @@ class SchemeDeployment:
 
     def prepare(self) -> None:
         """Raises DeadlinePassed or ProcessDied when the slices do not come up."""
-        relay = None if self._relay is None else self.server.call(self._relay.listen())
+        relay = None if self._relay is None else self.server.call(self._relay.listen(self._processes.address))
         self._agent.relay = relay
         plan = DriverPlan(
             AgentPlan(
@@ -120,12 +121,12 @@ class SchemeDeployment:
                 armed=self.server.armed,
                 relay=relay,
             ),
-            nodes=self._processes.options.workers,
+            nodes=self._processes.workers,
             replicas=self._replicas,
             speaking=self._speaking,
             seed=self._run.seed,
         )
-        self._links = self.server.call(self._agent.listen())
+        self._links = self.server.call(self._agent.listen(self._processes.address))
         path = write_plan(self._processes.scratch / "plan.pickle", plan, "the topology")
         self._driver = self._processes.start_driver("driver", "streamproof.harness.embedded.slices_driver", [str(path)])
         wait_until(
@@ -299,7 +300,7 @@ class _Machines(EmbeddedMachines):
 
     def __init__(
         self,
-        processes: SparkProcesses,
+        processes: Nodes,
         node_of: Mapping[str, str],
         outstanding: Callable[[], bool],
         exact: bool,

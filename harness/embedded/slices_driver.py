@@ -35,6 +35,7 @@ from ..model import Role
 from ..wire import VERSION, Greeting, accept, decoded, frame, read_frame
 from ..wire import Place as NetworkPlace
 from .executor import AgentPlan, run_node_agent
+from .nodes import own_address
 from .protocol import (
     HEARTBEAT,
     HEARTBEAT_LIMIT,
@@ -92,7 +93,7 @@ class ManagerHost:
         self._harness: asyncio.StreamWriter | None = None
 
     async def listen(self) -> NetworkPlace:
-        self._server = await asyncio.start_server(self._answer, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._answer, own_address(), 0)
         host, port = self._server.sockets[0].getsockname()
         return host, port
 

@@ -204,7 +204,7 @@ def left(run: str) -> str:
 def test_a_process_that_dies_at_its_start_is_reported_with_its_log(
     tmp_path: Path, run_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(processes, "_QUICK_JVM", ("-XX:+NoSuchOption",))
+    monkeypatch.setattr(processes, "QUICK_JVM", ("-XX:+NoSuchOption",))
     with pytest.raises(ProcessDied, match=r"master ended with status 1 at its start[\s\S]*NoSuchOption"):
         SparkProcesses(run_id, tmp_path).__enter__()
     assert labelled_processes(run_id) == []

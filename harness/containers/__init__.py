@@ -1,0 +1,1 @@
+"""Spark in containers: the cluster `docker`."""

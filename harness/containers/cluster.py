@@ -1,0 +1,70 @@
+"""The cluster of containers behind the contract of all clusters: a real Spark cluster on a network of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import asdict, replace
+
+import psutil
+
+from ..cluster import Run
+from ..embedded.scheme import deploy_scheme
+from ..embedded.settings import profile_settings
+from ..errors import MissingTool, Unsupported
+from ..scenario import Scenario
+from ..subject import Deployment, SchemeSubject
+from . import image
+from .engine import connect
+from .spark import ContainerOptions, SparkContainers
+
+_SCHEMES = "slices"
+_USED_MB = {"master": 300, "worker": 800, "driver": 600}
+"""What a container comes to use, by role. Measured, rounded up."""
+
+
+class DockerCluster:
+    """One master, some workers with one executor each, and drivers: a container each, on the engine of this machine."""
+
+    name = "docker"
+    virtual_time = False
+
+    def __init__(self, options: ContainerOptions | None = None) -> None:
+        self.options = options or ContainerOptions()
+        self.nodes = tuple(f"node-{i}" for i in range(self.options.workers))
+
+    def check(self, scenario: Scenario) -> None:
+        subject = scenario.subject
+        if not isinstance(subject, SchemeSubject):
+            raise Unsupported(f"{subject.name} is a {subject.kind}, which containers cannot run yet")
+        if subject.replicas > self.options.workers:
+            raise Unsupported(
+                f"{subject.name} has {subject.replicas} replicas of each slice, apart from one another: "
+                f"{self.options.workers} workers are too few"
+            )
+        with closing(connect()) as engine:
+            image.require(engine)
+        wanted = needed_memory(self.options.workers)
+        free = psutil.virtual_memory().available
+        if free < wanted:
+            raise MissingTool(
+                f"{free / 2**30:.1f} GiB of memory are free, and {self.options.workers} workers in containers with "
+                f"master and driver need {wanted / 2**30:.1f}"
+            )
+
+    def describe(self) -> Mapping[str, object]:
+        settings = {_SCHEMES: profile_settings(_SCHEMES, self.options.worker_memory_mb)}
+        options = {name: value for name, value in asdict(self.options).items() if name != "profile"}
+        return {"cluster": self.name, **options, "image": image.tag(), "settings": settings}
+
+    @contextmanager
+    def deploy(self, run: Run) -> Iterator[Deployment]:
+        assert run.folder is not None
+        options = replace(self.options, profile=_SCHEMES)
+        with SparkContainers(run.id, run.folder, options) as containers, deploy_scheme(run, containers) as deployment:
+            yield deployment
+
+
+def needed_memory(workers: int) -> int:
+    """In bytes."""
+    return (_USED_MB["master"] + workers * _USED_MB["worker"] + _USED_MB["driver"]) << 20

@@ -1,0 +1,528 @@
+"""A real Spark standalone cluster made of containers, each of which can be killed on its own.
+
+One master, some workers with one executor of one core each, and drivers; all on a network of the run's own that has no
+way out, all made from one image. A node is a container. The container of a node that has ended stays until the end of
+the run, with its exit status, and the next incarnation of the node is another container with the same address.
+
+Logs, checkpoints and what must outlive a node lie in the run's folder, which containers see under the same path. The
+code under test is what the harness itself can import: its folders are mounted, to be read only.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shlex
+import site
+import sysconfig
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from docker.errors import APIError, DockerException
+from docker.types import Mount
+from requests.exceptions import RequestException
+
+from ..embedded.layout import MASTER_CLASS, QUICK_JVM, WORKER_CLASS, Layout
+from ..embedded.machine import inherited_import_path
+from ..embedded.nodes import ADDRESS
+from ..embedded.reaping import NODE, RUN, mark_scratch, remove_scratch, this_process
+from ..embedded.settings import LOG4J2, as_properties, profile_settings
+from ..errors import DeadlinePassed, OwnFailure, ProcessDied, StorageFailed, StreamproofError, Unsupported, UserMistake
+from ..recording.history import Proof
+from ..waiting import wait_until
+from . import image
+from .engine import connect
+from .labels import RunLabels
+from .network import RunNetwork, make_network
+from .reaping import remove_all
+
+MASTER = "master"
+_MASTER_PORT = 7077
+_CODE = Path("/opt/streamproof")
+"""Where the code under test is mounted."""
+_TMP = Path("/tmp")
+_KILLED = 137
+"""The exit status of a container whose first process got a SIGKILL."""
+
+
+@dataclass(frozen=True)
+class ContainerOptions:
+    workers: int = 3
+    worker_memory_mb: int = 640
+    """Of an executor's JVM."""
+    restart_worker_after: float | None = 2.0
+    """Seconds after which a worker that ended is started again; None: never."""
+    profile: str = "tuned"
+    cpus: float = 2.0
+    """That a container may use at most."""
+    limits_mb: Mapping[str, int] = field(default_factory=lambda: {"master": 512, "worker": 2048, "driver": 2048})
+    """Memory that a container may use at most, by role."""
+    start_seconds: float = 60.0
+    """How long a node may take to come up."""
+    kill_seconds: float = 10.0
+    """How long a kill may take until the container is seen to have ended."""
+
+
+@dataclass(frozen=True)
+class ContainerKill:
+    """What the engine says of a container that was killed."""
+
+    node: str
+    container: str
+    pids: tuple[int, ...]
+    """Of its first process, on this machine; none where it had ended before."""
+    ended: bool
+    exit_code: int | None
+    finished: str
+    """When, as the engine has it."""
+
+    @property
+    def bit(self) -> bool:
+        return bool(self.pids) and self.ended and self.exit_code == _KILLED
+
+    @property
+    def proof(self) -> Proof | None:
+        if not self.ended or self.exit_code is None:
+            return None
+        return Proof(self.exit_code, f"exit status of container {self.container[:12]}, ended {self.finished}")
+
+
+@dataclass(frozen=True)
+class ContainerStop:
+    """What the engine says of a container that was paused."""
+
+    container: str
+    pids: tuple[int, ...]
+    paused: bool
+
+    @property
+    def proof(self) -> Proof:
+        return Proof(int(self.paused), "containers paused")
+
+
+@dataclass
+class _Node:
+    """One node and its present incarnation."""
+
+    name: str
+    role: str
+    number: int
+    """Its address."""
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    incarnation: int = 0
+    container: str = ""
+    """The engine's id of its newest incarnation."""
+    log: Path = Path()
+
+    def tail(self, lines: int = 15) -> str:
+        text = self.log.read_text(errors="replace") if self.log.is_file() else ""
+        return "\n".join(text.splitlines()[-lines:]) or "(its log is empty)"
+
+
+class ContainerDriver:
+    """One incarnation of a driver."""
+
+    def __init__(self, containers: SparkContainers, name: str, container: str, stdout: Path, stderr: Path) -> None:
+        self.name = name
+        self.container = container
+        self.stdout = stdout
+        self.stderr = stderr
+        self._containers = containers
+        self._status: int | None = None
+
+    def poll(self) -> int | None:
+        """Its exit status; None: it runs. The engine is asked once a container has ended, and else a thread waits."""
+        if self._status is None:
+            self._status = self._containers.exit_status(self.container)
+        return self._status
+
+    def wait(self, seconds: float) -> int:
+        wait_until(lambda: self.poll() is not None, seconds, f"driver {self.name} to end")
+        status = self.poll()
+        assert status is not None
+        return status
+
+
+class SparkContainers:
+    """Owns every container that it starts, and their network; on leaving the context none of them is left."""
+
+    def __init__(self, run_id: str, folder: Path, options: ContainerOptions | None = None) -> None:
+        self.run_id = run_id
+        self.folder = folder.resolve()
+        self.options = options or ContainerOptions()
+        if self.options.workers < 1:
+            raise UserMistake(f"a cluster needs at least one worker, not {self.options.workers}")
+        self.settings = profile_settings(self.options.profile, self.options.worker_memory_mb)
+        self.logs_folder = self.folder / "logs"
+        self._layout = Layout(
+            image.JAVA_HOME,
+            image.spark_in_image(),
+            image.classpath(),
+            "/usr/bin/python3",
+            (*QUICK_JVM, f"-XX:SharedArchiveFile={image.ARCHIVE}"),
+            self.folder / "scratch",
+            _TMP,
+        )
+        self._labels = RunLabels(run_id, this_process(), self.scratch)
+        self._nodes: dict[str, _Node] = {}
+        self._ended: dict[str, int] = {}
+        """Containers that have ended by themselves or were killed, and their exit status."""
+        self._closing = threading.Event()
+        self._launching = threading.Lock()  # Nothing is launched any more once the end has begun.
+        self._failed: list[Exception] = []
+
+    # -- its life ---------------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> SparkContainers:
+        self._engine = connect()
+        self._image = image.require(self._engine)
+        try:
+            self._prepare_folder()
+            self._network: RunNetwork = make_network(self._engine, self.run_id, self._labels.of())
+            self._add(MASTER, MASTER)
+            for number in range(self.options.workers):
+                self._add(f"node-{number}", f"worker-{number}")
+            master, workers = self._nodes[MASTER], self._workers()
+            self._start_master(master)
+            # Together, and only now: a worker that finds no master waits for 20 s before it tries again.
+            with ThreadPoolExecutor(max_workers=len(workers)) as pool:
+                list(pool.map(self._start_worker, workers))
+        except BaseException as problem:
+            self._stop()
+            if isinstance(problem, DockerException | RequestException):
+                raise OwnFailure(f"the Docker engine failed: {problem}") from problem
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop()
+        if problem is None and self._failed:
+            raise self._failed[0]
+
+    def _stop(self) -> None:
+        with self._launching:
+            self._closing.set()
+        try:
+            *_, survivors = remove_all(self._engine, self.run_id)
+        except (DockerException, RequestException) as problem:
+            raise OwnFailure(
+                f"the Docker engine failed while run {self.run_id} was ended ({problem}); `streamproof reap` once it "
+                "works again"
+            ) from problem
+        finally:
+            self._engine.close()
+            remove_scratch(self.scratch, self.run_id, self._labels.owner)
+        if survivors:
+            raise DeadlinePassed("every container of the run to be gone", 30.0, f"left: {', '.join(survivors)}")
+
+    @property
+    def address(self) -> str:
+        return self._network.gateway
+
+    @property
+    def scratch(self) -> Path:
+        return self._layout.scratch
+
+    @property
+    def workers(self) -> int:
+        return self.options.workers
+
+    @property
+    def master_url(self) -> str:
+        return f"spark://{self._address(self._nodes[MASTER])}:{_MASTER_PORT}"
+
+    def nodes(self) -> dict[str, _Node]:
+        return dict(self._nodes)
+
+    def exit_status(self, container: str) -> int | None:
+        """Of a container of this run; None while it runs."""
+        return self._ended.get(container)
+
+    # -- starting ---------------------------------------------------------------------------------------------------
+
+    def start_driver(
+        self,
+        name: str,
+        module: str,
+        args: Sequence[str] = (),
+        env: Mapping[str, str] | None = None,
+        settings: Mapping[str, str] | None = None,
+    ) -> ContainerDriver:
+        """`python -m module args` in a container, whose first SparkSession or SparkContext is a client of this cluster.
+
+        A name can be used again once that driver has ended. `settings` are Spark's, over the profile's.
+        """
+        node = self._nodes.get(name) or self._add(name, "driver")
+        if node.role != "driver":
+            raise UserMistake(f"{name!r} is the name of a node of the cluster: give the driver another one")
+        with node.lock:
+            if self._runs(node):
+                raise Unsupported(f"driver {name} is running: it cannot be started")
+            address = self._address(node)
+            own = {"spark.driver.host": address, "spark.driver.bindAddress": address}
+            properties = self.scratch / "conf" / f"{name}.properties"
+            _write(properties, as_properties({**self._settings, **own, **(settings or {})}))
+            stream = self.logs_folder / f"{name}.{node.incarnation + 1}"
+            stdout, stderr = (stream.with_name(f"{stream.name}.{end}.log") for end in ("stdout", "stderr"))
+            environment = {**self._layout.submit(self.master_url, properties), **(env or {})}
+            self._launch(node, self._layout.driver(module, args), stdout, stderr, environment)
+            return ContainerDriver(self, name, node.container, stdout, stderr)
+
+    def _start_master(self, node: _Node) -> None:
+        command = self._layout.daemon(MASTER_CLASS, self._address(node), "--port", str(_MASTER_PORT))
+        self._launch_daemon(node, command)
+        self._await_in_log(node, _MASTER_IS_UP)
+
+    def _start_worker(self, node: _Node) -> None:
+        work = self.logs_folder / node.name  # Spark writes the executors' logs there.
+        memory = f"{self.options.worker_memory_mb}m"
+        limits = ("--port", "0", "--cores", "1", "--memory", memory, "--work-dir", str(work))
+        command = self._layout.daemon(WORKER_CLASS, self._address(node), *limits, self.master_url)
+        self._launch_daemon(node, command)
+        self._await_in_log(node, _WORKER_IS_REGISTERED)
+
+    def _launch_daemon(self, node: _Node, command: Sequence[str]) -> None:
+        log = self.logs_folder / f"{node.name}.{node.incarnation + 1}.log"
+        self._launch(node, command, log, log, {})
+
+    def _launch(
+        self, node: _Node, command: Sequence[str], stdout: Path, stderr: Path, environment: Mapping[str, str]
+    ) -> None:
+        address = self._address(node)
+        role = node.role.partition("-")[0]
+        memory = f"{self.options.limits_mb[role]}m"
+        streams = f">>{shlex.quote(str(stdout))} 2>>{shlex.quote(str(stderr))}"
+        # Straight into the run's folder: there they are whatever becomes of the container, the engine or the harness.
+        shell = ["/bin/sh", "-c", f"exec {shlex.join(command)} {streams}"]
+        with self._launching:
+            if self._closing.is_set():
+                raise Unsupported(f"{node.name} cannot be started: the cluster is being stopped")
+            created = self._engine.api.create_container(
+                self._image,
+                shell,
+                name=f"streamproof-{self.run_id}-{node.name}-{node.incarnation + 1}",
+                hostname=node.name,
+                user=f"{os.geteuid()}:{os.getegid()}",
+                working_dir=str(_TMP),
+                labels=self._labels.of(node.name),
+                environment={
+                    **self._layout.environment(address, _TMP / "spark", self._import_path),
+                    RUN: self.run_id,
+                    NODE: node.name,
+                    ADDRESS: address,
+                    "HOME": str(_TMP),
+                    **environment,
+                },
+                host_config=self._engine.api.create_host_config(
+                    init=True,
+                    mounts=self._mounts,
+                    mem_limit=memory,
+                    memswap_limit=memory,
+                    nano_cpus=int(self.options.cpus * 1e9),
+                    pids_limit=4096,
+                    cap_drop=["ALL"],
+                    security_opt=["no-new-privileges"],
+                ),
+                networking_config=self._engine.api.create_networking_config(
+                    {
+                        str(self._network.network.name): self._engine.api.create_endpoint_config(
+                            ipv4_address=address, aliases=[node.name]
+                        )
+                    }
+                ),
+            )
+            container = str(created["Id"])
+            node.incarnation += 1
+            node.container, node.log = container, stderr
+            self._engine.api.start(container)
+        threading.Thread(target=self._watch, args=(node, container), name=f"watches {node.name}", daemon=True).start()
+
+    def _watch(self, node: _Node, container: str) -> None:
+        """Wait for a container's end, and let its worker have a successor."""
+        try:
+            # The connection of a wait is busy for as long as the container runs.
+            status = int(self._engine.api.wait(container, timeout=None)["StatusCode"])
+        except (DockerException, RequestException, OSError):
+            status = _KILLED if self._closing.is_set() else self._asked(container)
+        self._ended[container] = status
+        delay = self.options.restart_worker_after
+        if not node.role.startswith("worker-") or delay is None or self._closing.wait(delay):
+            return
+        try:
+            with node.lock:  # A kill that is under way must not hit the successor.
+                if not self._closing.is_set() and node.container == container:
+                    self._start_worker(node)
+        except (StreamproofError, DockerException, RequestException, OSError) as problem:
+            if not self._closing.is_set():
+                self._failed.append(problem)
+
+    def _asked(self, container: str) -> int:
+        try:
+            return int(self._state(container).get("ExitCode", _KILLED))
+        except (DockerException, RequestException):
+            return _KILLED
+
+    def _await_in_log(self, node: _Node, sign: re.Pattern[str]) -> None:
+        container = node.container
+
+        def look() -> bool:
+            if node.log.is_file() and sign.search(node.log.read_text(errors="replace")):
+                return True
+            status = self._ended.get(container)
+            if status is not None:
+                said = self._engine.api.logs(container, tail=15).decode(errors="replace").strip()
+                raise ProcessDied(
+                    f"{node.name} ended with status {status} at its start; its log ends:\n{node.tail()}\n{said}".strip()
+                )
+            return False
+
+        wait_until(look, self.options.start_seconds, f"{node.name} to come up", node.tail)
+
+    # -- killing ----------------------------------------------------------------------------------------------------
+
+    def kill_node(self, name: str) -> ContainerKill:
+        """`docker kill`: every process of the container at once. Returns when the engine has seen it end."""
+        node = self._node(name)
+        with node.lock:
+            container = node.container
+            pid = int(self._state(container)["Pid"])
+            try:
+                if pid:
+                    self._engine.api.kill(container, "SIGKILL")
+            except APIError as problem:
+                if problem.status_code not in (404, 409):  # Else it has ended by itself meanwhile.
+                    raise OwnFailure(f"{name} cannot be killed: {problem.explanation}") from problem
+            state = self._await_state(container, lambda state: not state["Running"], f"{name} to end")
+            return ContainerKill(
+                name, container, (pid,) if pid else (), not state["Running"], state["ExitCode"], state["FinishedAt"]
+            )
+
+    def stop_node(self, name: str) -> ContainerStop:
+        """`docker pause`. `resume` lets it go on."""
+        node = self._node(name)
+        with node.lock:
+            container = node.container
+            pid = int(self._state(container)["Pid"])
+            try:
+                if pid:
+                    self._engine.api.pause(container)
+            except APIError as problem:
+                if problem.status_code not in (404, 409):
+                    raise OwnFailure(f"{name} cannot be paused: {problem.explanation}") from problem
+            return ContainerStop(container, (pid,) if pid else (), bool(self._state(container)["Paused"]))
+
+    def resume(self, stopped: ContainerStop) -> None:
+        """A container that has ended meanwhile, or its successor, is not touched."""
+        try:
+            self._engine.api.unpause(stopped.container)
+        except APIError as problem:
+            if problem.status_code not in (404, 409, 500):
+                raise OwnFailure(f"a container cannot go on: {problem.explanation}") from problem
+        self._await_state(stopped.container, lambda state: not state["Paused"], "a container to go on")
+
+    def _await_state(self, container: str, wanted: Callable[[dict[str, Any]], bool], what: str) -> dict[str, Any]:
+        def look() -> dict[str, Any] | None:
+            state = self._state(container)
+            return state if wanted(state) else None
+
+        return wait_until(look, self.options.kill_seconds, what, every=0.005)
+
+    def _state(self, container: str) -> dict[str, Any]:
+        state: dict[str, Any] = self._engine.api.inspect_container(container)["State"]
+        return state
+
+    # -- what its containers are given ------------------------------------------------------------------------------
+
+    def _prepare_folder(self) -> None:
+        shared = (self.logs_folder, self.scratch, self.folder / "checkpoints")
+        try:
+            for folder in (*shared, self.scratch / "conf"):
+                folder.mkdir(parents=True, exist_ok=True)
+            mark_scratch(self.scratch, self.run_id, self._labels.owner)
+        except OSError as problem:
+            raise StorageFailed(f"{self.folder} cannot be written to: {problem}") from problem
+        self._settings = {**self.settings, **self._layout.private_settings(secrets.token_hex(32))}
+        _write(self._layout.log4j2, LOG4J2)
+        _write(self._layout.daemon_properties, self._layout.daemon_settings(self._settings))
+        # Java wants a name for the user, whoever that is.
+        passwd = self.scratch / "conf" / "passwd"
+        _write(passwd, f"streamproof:x:{os.geteuid()}:{os.getegid()}::{_TMP}:/bin/sh\n")
+        code = code_under_test()
+        self._import_path = code.import_path
+        self._mounts = [
+            *(Mount(str(folder), str(folder), type="bind") for folder in shared),
+            *(Mount(inside, str(outside), type="bind", read_only=True) for inside, outside in code.mounts.items()),
+            Mount("/etc/passwd", str(passwd), type="bind", read_only=True),
+        ]
+
+    # -- looking up -------------------------------------------------------------------------------------------------
+
+    def _add(self, name: str, role: str) -> _Node:
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name):
+            raise UserMistake(f"a node's name goes into file names: letters, digits, '_', '.', '-', not {name!r}")
+        node = self._nodes[name] = _Node(name, role, len(self._nodes))
+        return node
+
+    def _node(self, name: str) -> _Node:
+        node = self._nodes.get(name)
+        if node is None:
+            raise Unsupported(f"there is no node {name!r}; there are: {', '.join(self._nodes)}")
+        return node
+
+    def _workers(self) -> list[_Node]:
+        return [node for node in self._nodes.values() if node.role.startswith("worker-")]
+
+    def _address(self, node: _Node) -> str:
+        return self._network.address(node.number)
+
+    def _runs(self, node: _Node) -> bool:
+        return bool(node.container) and node.container not in self._ended
+
+
+_MASTER_IS_UP = re.compile(r"Starting Spark master at spark://[\s\S]*(?:New state: ALIVE|Recovery complete)")
+_WORKER_IS_REGISTERED = re.compile(r"Successfully registered with master")
+
+
+@dataclass(frozen=True)
+class Code:
+    """What containers import that is not in the image, and where they find it."""
+
+    mounts: Mapping[str, Path]
+    """Folder inside -> folder of this machine."""
+    import_path: str
+
+
+def code_under_test() -> Code:
+    """This package and the user's import path come before the image's packages, all else that is installed after them:
+    what the user's code needs, in versions that do not get in the way of Spark's."""
+    mounts = {f"{_CODE}/package/streamproof": Path(str(files("streamproof")))}
+    first, last = [f"{_CODE}/package"], [str(image.SITE)]
+    for number, entry in enumerate(filter(None, inherited_import_path().split(os.pathsep))):
+        inside = f"{_CODE}/path/{number}"
+        mounts[inside] = Path(entry)
+        first.append(inside)
+    installed = (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *site.getsitepackages())
+    for number, entry in enumerate(dict.fromkeys(os.path.realpath(folder) for folder in installed)):
+        if os.path.isdir(entry):
+            inside = f"{_CODE}/installed/{number}"
+            mounts[inside] = Path(entry)
+            last.append(inside)
+    return Code(mounts, os.pathsep.join((*first, *last)))
+
+
+def _write(path: Path, text: str) -> None:
+    """For this user alone: some of these files hold the run's secret."""
+    try:
+        path.touch(mode=0o600)
+        path.write_text(text)
+    except OSError as problem:
+        raise StorageFailed(f"{path} cannot be written: {problem}") from problem

@@ -1,0 +1,92 @@
+"""What a deployment asks of the cluster that it runs on: processes of this machine, or containers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from ..recording.history import Proof
+
+LOOPBACK = "127.0.0.1"
+ADDRESS = "STREAMPROOF_ADDRESS"
+"""In the environment of every process of a run: the address that its listeners bind to."""
+
+
+def own_address() -> str:
+    """Of this process, which a cluster has started."""
+    return os.environ.get(ADDRESS, LOOPBACK)
+
+
+class Driver(Protocol):
+    """One incarnation of a driver."""
+
+    @property
+    def stderr(self) -> Path: ...
+
+    def poll(self) -> int | None:
+        """Its exit status; None: it runs."""
+
+
+class Kill(Protocol):
+    """That a node was killed."""
+
+    @property
+    def bit(self) -> bool:
+        """Whether something was there to be killed, and all of it was seen to be gone."""
+
+    @property
+    def pids(self) -> tuple[int, ...]: ...
+
+    @property
+    def proof(self) -> Proof | None:
+        """What its end left to be read, where it leaves something."""
+
+
+class Stop(Protocol):
+    """That a node was stopped."""
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """What was stopped; nothing where there was nothing."""
+
+    @property
+    def proof(self) -> Proof: ...
+
+
+class Nodes(Protocol):
+    """A Spark cluster that is up. A node is what a fault hits: workers, the master and drivers are nodes."""
+
+    @property
+    def address(self) -> str:
+        """Where the harness's listeners bind, so that every node reaches them and nobody else does."""
+
+    @property
+    def scratch(self) -> Path:
+        """A folder that drivers see under the same path, and that goes when the cluster does."""
+
+    @property
+    def workers(self) -> int: ...
+
+    def start_driver(
+        self,
+        name: str,
+        module: str,
+        args: Sequence[str] = (),
+        env: Mapping[str, str] | None = None,
+        settings: Mapping[str, str] | None = None,
+    ) -> Driver:
+        """`python -m module args`, whose first SparkSession or SparkContext is a client of this cluster."""
+
+    def nodes(self) -> Mapping[str, Any]:
+        """By their names."""
+
+    def kill_node(self, name: str) -> Kill:
+        """End all that the node is, at once. Returns when it is gone."""
+
+    def stop_node(self, name: str) -> Stop:
+        """Freeze all that the node is."""
+
+    def resume(self, stopped: Any) -> None:
+        """Let go on what `stop_node` has stopped."""
