@@ -35,7 +35,7 @@ KIND = FaultKind(
     heals="by itself: the receiver connects again, and asks for what comes after the last that it has",
     proof="at least one message, or a part of one, was on its way, or sent before the channel was open again, and was "
     "taken from the network, with input still to be processed",
-    clusters=frozenset({"simulated", "embedded"}),
+    clusters=frozenset({"simulated", "embedded", "docker"}),
     inflict=_inflict,
     hits=Hits.LINK,
     draw=_draw,

@@ -39,7 +39,7 @@ KIND = FaultKind(
     heals="the link carries again after the duration, first what was sent meanwhile, in order",
     proof="at least one message, or a part of one, was on its way or was sent, and was held back, with input still to "
     "be processed",
-    clusters=frozenset({"simulated", "embedded"}),
+    clusters=frozenset({"simulated", "embedded", "docker"}),
     inflict=_inflict,
     hits=Hits.LINK,
     lasts=True,

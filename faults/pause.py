@@ -38,7 +38,7 @@ KIND = FaultKind(
     "of it then, forgets everything and joins again",
     proof="the node was alive, with input still to be processed, and had to put something off, or was given up for "
     "lost; of a node made of processes, all of them were seen to be stopped",
-    clusters=frozenset({"simulated", "embedded"}),
+    clusters=frozenset({"simulated", "embedded", "docker"}),
     inflict=_inflict,
     lasts=True,
     draw=_draw,

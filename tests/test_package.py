@@ -19,6 +19,7 @@ def shipped_sources() -> Iterator[Path]:
     """Every file, relative to the root, that a user of the package must get."""
     yield from (file.relative_to(CHECKOUT) for file in CHECKOUT.glob("*.py"))
     yield Path("py.typed")
+    yield from (file.relative_to(CHECKOUT) for file in (CHECKOUT / "images").glob("*.Dockerfile"))
     for room in ROOMS:
         for file in (CHECKOUT / room).rglob("*"):
             hidden = any(part.startswith(".") or part == "__pycache__" for part in file.relative_to(CHECKOUT).parts)

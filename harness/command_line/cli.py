@@ -100,7 +100,16 @@ def doctor(as_json: Json = False) -> ExitStatus:
 
     found = diagnose()
     if as_json:
-        _write_json({**asdict(found), "embedded": found.embedded, "simulated": True, "commands": found.commands})
+        _write_json(
+            {
+                **asdict(found),
+                "embedded": found.embedded,
+                "simulated": True,
+                "docker": found.docker,
+                "commands": found.commands,
+                "docker_commands": found.docker_commands,
+            }
+        )
     else:
         _show(diagnosis(found))
     return ExitStatus.HOLDS if found.embedded else ExitStatus.USER_MISTAKE
@@ -151,7 +160,7 @@ def run(
     cluster: Annotated[
         str | None,
         typer.Option(
-            help="embedded (the default: Spark processes on this machine) or simulated.",
+            help="embedded (the default: Spark processes on this machine), docker (Spark in containers) or simulated.",
             autocompletion=_complete_cluster,
         ),
     ] = None,
@@ -340,11 +349,11 @@ def replay(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(help="A counterexample that `explore` has saved.", show_default=False)],
     cluster: Annotated[
-        str, typer.Option(help="simulated (exactly), or embedded.", autocompletion=_complete_cluster)
+        str, typer.Option(help="simulated (exactly), embedded or docker.", autocompletion=_complete_cluster)
     ] = "simulated",
     folder: Annotated[
         Path | None,
-        typer.Option(help="Where a run on embedded Spark is recorded; by default in runs/.", show_default=False),
+        typer.Option(help="Where a run on Spark is recorded; by default in runs/.", show_default=False),
     ] = None,
     as_json: Json = False,
 ) -> ExitStatus:
@@ -401,9 +410,7 @@ def judge(
 @app.command()
 def reap(as_json: Json = False) -> ExitStatus:
     """End what runs have left behind that were killed themselves."""
-    from ..embedded.reaping import reap as reap_all
-
-    reaped = reap_all()
+    reaped = _reap_all()
     if as_json:
         _write_json({"reaped": [_reaped(one) for one in reaped]})
     elif reaped:
@@ -413,14 +420,29 @@ def reap(as_json: Json = False) -> ExitStatus:
     return ExitStatus.OWN_FAILURE if any(one.survivors for one in reaped) else ExitStatus.HOLDS
 
 
-def _reap_silently() -> None:
-    from ..embedded.reaping import reap as reap_all
+def _reap_all() -> list[Any]:
+    """What processes and containers of this machine were left."""
+    from ..embedded.reaping import reap as reap_processes
 
-    for one in reap_all():
+    reaped: list[Any] = list(reap_processes())
+    # An installation without the means to use containers has left none.
+    with contextlib.suppress(ImportError):
+        from ..containers.reaping import reap_containers
+
+        reaped += reap_containers()
+    return reaped
+
+
+def _reap_silently() -> None:
+    for one in _reap_all():
         _complain(_said(one))
 
 
 def _said(reaped: Any) -> str:
+    if hasattr(reaped, "containers"):
+        count = f"{len(reaped.containers)} containers, {len(reaped.networks)} networks"
+        text = f"ended what run {reaped.run} had left: {count}"
+        return text + (f"; still there: {', '.join(reaped.survivors)}" if reaped.survivors else "")
     kinds = ", ".join(sorted({process.kind for process in reaped.processes}))
     text = f"ended what run {reaped.run} had left: {len(reaped.processes)} processes ({kinds})"
     if reaped.survivors:
@@ -429,6 +451,8 @@ def _said(reaped: Any) -> str:
 
 
 def _reaped(reaped: Any) -> dict[str, Any]:
+    if hasattr(reaped, "containers"):
+        return asdict(reaped)
     return {
         "run": reaped.run,
         "ended": [{"pid": process.pid, "kind": process.kind} for process in reaped.processes],

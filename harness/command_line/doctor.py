@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import platform
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -15,9 +18,10 @@ from pathlib import Path
 import psutil
 
 from ..embedded.machine import OLDEST_JAVA, find_java, find_spark
-from ..errors import MissingTool
+from ..errors import MissingTool, StreamproofError
 
 GIB = 1 << 30
+SOCKET = "/var/run/docker.sock"
 WANTED_MEMORY = 4 * GIB
 """What embedded Spark with three nodes is at ease with."""
 
@@ -33,6 +37,8 @@ class Finding:
     """Whether embedded Spark cannot run without it."""
     add: str = ""
     """The command that adds it."""
+    containers: bool = False
+    """Whether Spark in containers cannot run without it, and nothing else needs it."""
 
 
 @dataclass(frozen=True)
@@ -45,14 +51,66 @@ class Diagnosis:
         return all(finding.good for finding in self.findings if finding.needed)
 
     @property
+    def docker(self) -> bool:
+        """Whether Spark in containers can run here; it needs no Java."""
+        needed = [finding for finding in self.findings if finding.containers]
+        pyspark = [finding for finding in self.findings if finding.what == "PySpark"]
+        return bool(needed) and all(finding.good for finding in (*needed, *pyspark))
+
+    @property
     def commands(self) -> tuple[str, ...]:
-        """What to run so that it can."""
-        return tuple(finding.add for finding in self.findings if finding.add)
+        """What to run so that embedded Spark can."""
+        return tuple(finding.add for finding in self.findings if finding.add and not finding.containers)
+
+    @property
+    def docker_commands(self) -> tuple[str, ...]:
+        """What to run so that Spark in containers can, in this order."""
+        return tuple(finding.add for finding in self.findings if finding.add and finding.containers)
 
 
 def diagnose() -> Diagnosis:
     """Look at this machine. Starts nothing but `java -version` and, without a Java, the package manager's search."""
-    return Diagnosis((_system(), _python(), _java(), _pyspark(), _cores(), _memory()))
+    return Diagnosis((_system(), _python(), _java(), _pyspark(), _cores(), _memory(), *_containers()))
+
+
+def _containers() -> Iterator[Finding]:
+    """The engine, and the image that fits this installation."""
+    try:
+        from ..containers import image
+        from ..containers.engine import connect
+    except ImportError as error:
+        yield Finding("engine", str(error), False, False, f"{sys.executable} -m pip install docker", containers=True)
+        return
+    build = f"{sys.executable} -m {image.BUILD_MODULE}"
+    try:
+        engine = connect(seconds=10)
+    except StreamproofError as error:
+        add = install_engine() if isinstance(error, MissingTool) else ""
+        yield Finding("engine", str(error), good=False, needed=False, add=add, containers=True)
+        yield Finding("image", "not known without an engine", good=False, needed=False, add=build, containers=True)
+        return
+    with closing(engine):
+        answer = engine.version()
+        yield Finding("engine", f"Docker {answer['Version']}", good=True, needed=False, containers=True)
+        try:
+            name = image.require(engine)
+            size = int(engine.images.get(name).attrs["Size"])
+        except StreamproofError as error:
+            # Of another Python there is none to be built.
+            add = build if isinstance(error, MissingTool) else ""
+            yield Finding("image", str(error), good=False, needed=False, add=add, containers=True)
+            return
+        yield Finding("image", f"{name}, {size / 1e9:.2f} GB", good=True, needed=False, containers=True)
+
+
+def install_engine() -> str:
+    """The command that makes this machine's engine answer this user."""
+    sudo = "" if os.geteuid() == 0 else "sudo "
+    if Path(SOCKET).exists() and not os.access(SOCKET, os.W_OK):
+        return f"{sudo}usermod -aG docker {getpass.getuser()}, and log in again"
+    if shutil.which("dockerd"):
+        return f"{sudo}systemctl start docker"
+    return f"{sudo}apt-get install -y docker.io" if shutil.which("apt-get") else "install and start Docker"
 
 
 def _system() -> Finding:

@@ -283,14 +283,26 @@ def diagnosis(found: Diagnosis) -> Iterator[Text]:
     """What `doctor` says."""
     for finding in found.findings:
         word, style = (
-            ("ok", "green") if finding.good else ("missing", "bold red") if finding.needed else ("low", "yellow")
+            ("ok", "green")
+            if finding.good
+            else ("missing", "bold red" if finding.needed else "yellow")
+            if finding.needed or finding.containers
+            else ("low", "yellow")
         )
         yield Text.assemble(f"  {finding.what:<{_LABEL}}", (f"{word:<9}", style), finding.found)
     yield Text()
     yield Text("  simulator        can run")
     if found.embedded:
         yield Text("  embedded Spark   can run")
-        return
-    yield Text("  embedded Spark   cannot run" + ("; this adds what is missing:" if found.commands else ""))
-    for command in found.commands:
+    else:
+        yield from _cannot_run("embedded Spark", found.commands)
+    if found.docker:
+        yield Text("  containers       can run")
+    else:
+        yield from _cannot_run("containers", found.docker_commands)
+
+
+def _cannot_run(cluster: str, commands: Sequence[str]) -> Iterator[Text]:
+    yield Text(f"  {cluster:<14}   cannot run" + ("; this adds what is missing:" if commands else ""))
+    for command in commands:
         yield Text(f"      {command}")

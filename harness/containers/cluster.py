@@ -9,16 +9,14 @@ from dataclasses import asdict, replace
 import psutil
 
 from ..cluster import Run
-from ..embedded.scheme import deploy_scheme
-from ..embedded.settings import profile_settings
-from ..errors import MissingTool, Unsupported
+from ..embedded.cluster import check_subject, deploy_subject, profile_of, settings_of_profiles
+from ..errors import MissingTool
 from ..scenario import Scenario
-from ..subject import Deployment, SchemeSubject
+from ..subject import Deployment
 from . import image
 from .engine import connect
 from .spark import ContainerOptions, SparkContainers
 
-_SCHEMES = "slices"
 _USED_MB = {"master": 300, "worker": 800, "driver": 600}
 """What a container comes to use, by role. Measured, rounded up."""
 
@@ -34,14 +32,7 @@ class DockerCluster:
         self.nodes = tuple(f"node-{i}" for i in range(self.options.workers))
 
     def check(self, scenario: Scenario) -> None:
-        subject = scenario.subject
-        if not isinstance(subject, SchemeSubject):
-            raise Unsupported(f"{subject.name} is a {subject.kind}, which containers cannot run yet")
-        if subject.replicas > self.options.workers:
-            raise Unsupported(
-                f"{subject.name} has {subject.replicas} replicas of each slice, apart from one another: "
-                f"{self.options.workers} workers are too few"
-            )
+        check_subject(scenario, self.options.workers)
         with closing(connect()) as engine:
             image.require(engine)
         wanted = needed_memory(self.options.workers)
@@ -53,15 +44,15 @@ class DockerCluster:
             )
 
     def describe(self) -> Mapping[str, object]:
-        settings = {_SCHEMES: profile_settings(_SCHEMES, self.options.worker_memory_mb)}
+        settings = settings_of_profiles(self.options.worker_memory_mb)
         options = {name: value for name, value in asdict(self.options).items() if name != "profile"}
         return {"cluster": self.name, **options, "image": image.tag(), "settings": settings}
 
     @contextmanager
     def deploy(self, run: Run) -> Iterator[Deployment]:
         assert run.folder is not None
-        options = replace(self.options, profile=_SCHEMES)
-        with SparkContainers(run.id, run.folder, options) as containers, deploy_scheme(run, containers) as deployment:
+        options = replace(self.options, profile=profile_of(run.scenario))
+        with SparkContainers(run.id, run.folder, options) as containers, deploy_subject(run, containers) as deployment:
             yield deployment
 
 

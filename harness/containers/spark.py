@@ -182,8 +182,8 @@ class SparkContainers:
 
     def __enter__(self) -> SparkContainers:
         self._engine = connect()
-        self._image = image.require(self._engine)
         try:
+            self._image = image.require(self._engine)
             self._prepare_folder()
             self._network: RunNetwork = make_network(self._engine, self.run_id, self._labels.of())
             self._add(MASTER, MASTER)
@@ -193,7 +193,9 @@ class SparkContainers:
             self._start_master(master)
             # Together, and only now: a worker that finds no master waits for 20 s before it tries again.
             with ThreadPoolExecutor(max_workers=len(workers)) as pool:
-                list(pool.map(self._start_worker, workers))
+                list(pool.map(self._launch_worker, workers))
+            for worker in workers:
+                self._await_in_log(worker, _WORKER_IS_REGISTERED)
         except BaseException as problem:
             self._stop()
             if isinstance(problem, DockerException | RequestException):
@@ -282,13 +284,12 @@ class SparkContainers:
         self._launch_daemon(node, command)
         self._await_in_log(node, _MASTER_IS_UP)
 
-    def _start_worker(self, node: _Node) -> None:
+    def _launch_worker(self, node: _Node) -> None:
         work = self.logs_folder / node.name  # Spark writes the executors' logs there.
         memory = f"{self.options.worker_memory_mb}m"
         limits = ("--port", "0", "--cores", "1", "--memory", memory, "--work-dir", str(work))
         command = self._layout.daemon(WORKER_CLASS, self._address(node), *limits, self.master_url)
         self._launch_daemon(node, command)
-        self._await_in_log(node, _WORKER_IS_REGISTERED)
 
     def _launch_daemon(self, node: _Node, command: Sequence[str]) -> None:
         log = self.logs_folder / f"{node.name}.{node.incarnation + 1}.log"
@@ -306,6 +307,9 @@ class SparkContainers:
         with self._launching:
             if self._closing.is_set():
                 raise Unsupported(f"{node.name} cannot be started: the cluster is being stopped")
+            endpoint = self._engine.api.create_endpoint_config(ipv4_address=address, aliases=[node.name])
+            names: Any = {str(self._network.network.name): endpoint}  # Which the stubs take for one endpoint.
+            networks = self._engine.api.create_networking_config(names)
             created = self._engine.api.create_container(
                 self._image,
                 shell,
@@ -332,13 +336,7 @@ class SparkContainers:
                     cap_drop=["ALL"],
                     security_opt=["no-new-privileges"],
                 ),
-                networking_config=self._engine.api.create_networking_config(
-                    {
-                        str(self._network.network.name): self._engine.api.create_endpoint_config(
-                            ipv4_address=address, aliases=[node.name]
-                        )
-                    }
-                ),
+                networking_config=networks,
             )
             container = str(created["Id"])
             node.incarnation += 1
@@ -360,7 +358,7 @@ class SparkContainers:
         try:
             with node.lock:  # A kill that is under way must not hit the successor.
                 if not self._closing.is_set() and node.container == container:
-                    self._start_worker(node)
+                    self._launch_worker(node)
         except (StreamproofError, DockerException, RequestException, OSError) as problem:
             if not self._closing.is_set():
                 self._failed.append(problem)
@@ -402,6 +400,7 @@ class SparkContainers:
                 if problem.status_code not in (404, 409):  # Else it has ended by itself meanwhile.
                     raise OwnFailure(f"{name} cannot be killed: {problem.explanation}") from problem
             state = self._await_state(container, lambda state: not state["Running"], f"{name} to end")
+            self._ended[container] = int(state["ExitCode"])
             return ContainerKill(
                 name, container, (pid,) if pid else (), not state["Running"], state["ExitCode"], state["FinishedAt"]
             )

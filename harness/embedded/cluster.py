@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, replace
 
@@ -12,6 +12,7 @@ from ..query import Query
 from ..scenario import Scenario
 from ..subject import Deployment, SchemeSubject
 from .machine import find_java, find_spark
+from .nodes import Nodes
 from .processes import EmbeddedOptions, SparkProcesses
 from .query import deploy_query
 from .scheme import deploy_scheme
@@ -34,29 +35,45 @@ class EmbeddedCluster:
     def check(self, scenario: Scenario) -> None:
         find_java()
         find_spark()
-        subject = scenario.subject
-        if not isinstance(subject, SchemeSubject | Query):
-            raise Unsupported(f"{subject.name} is a {subject.kind}, which embedded Spark cannot run")
-        if isinstance(subject, SchemeSubject) and subject.replicas > self.options.workers:
-            raise Unsupported(
-                f"{subject.name} has {subject.replicas} replicas of each slice, apart from one another: "
-                f"{self.options.workers} workers are too few"
-            )
-        if isinstance(subject, Query) and scenario.workload.rate is not None:
-            raise Unsupported(f"{subject.name} takes its batches as fast as it can: leave out the workload's rate")
+        check_subject(scenario, self.options.workers)
 
     def describe(self) -> Mapping[str, object]:
-        memory = self.options.worker_memory_mb
-        settings = {profile: profile_settings(profile, memory) for profile in (_SCHEMES, _QUERIES)}
+        settings = settings_of_profiles(self.options.worker_memory_mb)
         options = {name: value for name, value in asdict(self.options).items() if name != "profile"}
         return {"cluster": self.name, **options, "settings": settings}
 
     @contextmanager
     def deploy(self, run: Run) -> Iterator[Deployment]:
         assert run.folder is not None
-        query = isinstance(run.scenario.subject, Query)
-        options = replace(self.options, profile=_QUERIES if query else _SCHEMES)
-        deploy: Callable[[Run, SparkProcesses], AbstractContextManager[Deployment]]
-        deploy = deploy_query if query else deploy_scheme
-        with SparkProcesses(run.id, run.folder, options) as processes, deploy(run, processes) as deployment:
+        options = replace(self.options, profile=profile_of(run.scenario))
+        with SparkProcesses(run.id, run.folder, options) as processes, deploy_subject(run, processes) as deployment:
             yield deployment
+
+
+def check_subject(scenario: Scenario, workers: int) -> None:
+    """Refuse what no Spark cluster of so many workers can run."""
+    subject = scenario.subject
+    if not isinstance(subject, SchemeSubject | Query):
+        raise Unsupported(f"{subject.name} is a {subject.kind}, which Spark cannot run")
+    if isinstance(subject, SchemeSubject) and subject.replicas > workers:
+        raise Unsupported(
+            f"{subject.name} has {subject.replicas} replicas of each slice, apart from one another: "
+            f"{workers} workers are too few"
+        )
+    if isinstance(subject, Query) and scenario.workload.rate is not None:
+        raise Unsupported(f"{subject.name} takes its batches as fast as it can: leave out the workload's rate")
+
+
+def settings_of_profiles(worker_memory_mb: int) -> dict[str, dict[str, str]]:
+    """Spark's settings, by profile, for the record."""
+    return {profile: profile_settings(profile, worker_memory_mb) for profile in (_SCHEMES, _QUERIES)}
+
+
+def profile_of(scenario: Scenario) -> str:
+    """The profile of settings that its subject runs with."""
+    return _QUERIES if isinstance(scenario.subject, Query) else _SCHEMES
+
+
+def deploy_subject(run: Run, nodes: Nodes) -> AbstractContextManager[Deployment]:
+    """Serve one run on a cluster that is up."""
+    return deploy_query(run, nodes) if isinstance(run.scenario.subject, Query) else deploy_scheme(run, nodes)
