@@ -39,7 +39,27 @@ def why_no_java() -> str | None:
     return None
 
 
+@cache
+def why_no_containers() -> str | None:
+    """Why containers cannot be started here, or None if they can."""
+    from streamproof.harness.containers import image
+    from streamproof.harness.containers.engine import connect
+    from streamproof.harness.errors import StreamproofError
+
+    try:
+        client = connect()
+        try:
+            image.require(client)
+        finally:
+            client.close()
+    except StreamproofError as error:
+        return str(error)
+    return None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
+        if item.get_closest_marker("docker") and (reason := why_no_containers()):
+            item.add_marker(pytest.mark.skip(reason=reason))
         if item.get_closest_marker("spark") and (reason := why_no_java()):
             item.add_marker(pytest.mark.skip(reason=reason))

@@ -8,9 +8,10 @@ import platform
 import socket
 from collections.abc import Mapping
 
-import docker
 from docker.errors import DockerException
 from requests.exceptions import RequestException
+
+import docker
 
 from ..errors import MissingTool, StreamproofError, Unsupported
 
@@ -25,15 +26,14 @@ def connect(environment: Mapping[str, str] | None = None, seconds: int = 60) -> 
     """
     path = socket_path(environment)
     _knock(path)
-    client = docker.DockerClient(base_url=f"unix://{path}", version="auto", timeout=seconds)
+    client: docker.DockerClient | None = None
     try:
+        client = docker.DockerClient(base_url=f"unix://{path}", version="auto", timeout=seconds)
         kernel = client.info()["KernelVersion"]
-    except (DockerException, RequestException) as error:
-        client.close()
+    except (DockerException, RequestException, LookupError, TypeError) as error:
+        if client is not None:
+            client.close()
         raise MissingTool(f"the Docker engine at {path} does not answer as one: {error}") from error
-    except BaseException:
-        client.close()
-        raise
     if kernel != platform.release():
         client.close()
         raise Unsupported(
@@ -77,6 +77,6 @@ def _knock(path: str) -> None:
 def engine_or_none() -> docker.DockerClient | None:
     """For who only looks what is there to be removed: where no engine can be used, nothing can have been left."""
     try:
-        return connect()
+        return connect(seconds=30)
     except StreamproofError:
         return None

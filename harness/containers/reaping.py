@@ -9,12 +9,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import docker
-from docker.errors import APIError, NotFound
+from docker.errors import APIError, DockerException
 from docker.models.containers import Container
 from docker.models.networks import Network
+from requests.exceptions import RequestException
+
+import docker
 
 from ..embedded.reaping import ProcessId, remove_scratch
+from ..errors import OwnFailure
 from .engine import engine_or_none
 from .labels import OWNER, RUN, SCRATCH, owner_is_gone
 
@@ -34,21 +37,30 @@ class ReapedContainers:
 
 
 def reap_containers(client: docker.DockerClient | None = None) -> list[ReapedContainers]:
-    """Remove everything on this machine's engine of runs whose owner is gone; nothing where there is no engine."""
+    """Remove everything on this machine's engine of runs whose owner is gone; nothing where there is no engine.
+
+    Raises OwnFailure when the engine fails meanwhile.
+    """
     own = client is None
     client = client or engine_or_none()
     if client is None:
         return []
     try:
-        left = {
-            (labels[RUN], labels.get(OWNER, "")): labels
-            for labels in (*map(_labels, _containers(client, RUN)), *map(_labels, _networks(client, RUN)))
-            if owner_is_gone(labels)
-        }
-        return [_reap(client, labels) for _, labels in sorted(left.items())]
+        return _reap_on(client)
+    except (DockerException, RequestException) as error:
+        raise OwnFailure(f"what runs have left on the Docker engine cannot be removed: {error}") from error
     finally:
         if own:
             client.close()
+
+
+def _reap_on(client: docker.DockerClient) -> list[ReapedContainers]:
+    left = {
+        (labels[RUN], labels.get(OWNER, "")): labels
+        for labels in (*map(_labels, _containers(client, RUN)), *map(_labels, _networks(client, RUN)))
+        if owner_is_gone(labels)
+    }
+    return [_reap(client, labels) for _, labels in sorted(left.items())]
 
 
 def _reap(client: docker.DockerClient, labels: dict[str, str]) -> ReapedContainers:
@@ -97,7 +109,7 @@ def remove_all(
 
 def _remove(one: Container | Network) -> None:
     # Somebody else removes it too, or it is in use still: the next list shows it.
-    with suppress(NotFound, APIError):
+    with suppress(APIError):
         if isinstance(one, Container):
             one.remove(force=True, v=True)
         else:

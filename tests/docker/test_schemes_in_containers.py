@@ -1,0 +1,174 @@
+"""Schemes and queries in containers: crashes at exact addresses, judged, and nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import docker
+from crashed_on_spark import ADDRESSES, masked_word_count
+from streamproof.faults.crash import crash
+from streamproof.faults.pause import pause
+from streamproof.harness.addresses import Address, Moment
+from streamproof.harness.containers import labels
+from streamproof.harness.containers.cluster import DockerCluster
+from streamproof.harness.containers.engine import connect
+from streamproof.harness.containers.reaping import reap_containers
+from streamproof.harness.containers.spark import ContainerOptions, SparkContainers
+from streamproof.harness.quantities import events, seconds
+from streamproof.harness.registry import Named, Registry
+from streamproof.harness.running import Finished, run_named
+from streamproof.harness.scenario import Scenario
+from streamproof.harness.schedule import Fault
+from streamproof.harness.waiting import wait_until
+from streamproof.reference_impls.passive_replication import passive_replication
+from streamproof.scenarios.word_count import word_count
+from streamproof.scenarios.workloads import words
+
+pytestmark = pytest.mark.docker
+
+COMMAND = (
+    "import sys; from streamproof.harness.command_line.cli import main; sys.argv[0] = 'streamproof'; sys.exit(main())"
+)
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[docker.DockerClient]:
+    client = connect()
+    yield client
+    client.close()
+
+
+def _left(engine: docker.DockerClient, run: str | None = None) -> list[str]:
+    """The names of the run's containers and networks that are there, or of all runs'."""
+    label = {"label": labels.RUN if run is None else f"{labels.RUN}={run}"}
+    containers = engine.containers.list(all=True, filters=label, ignore_removed=True)
+    return [str(one.name) for one in (*containers, *engine.networks.list(filters=label))]
+
+
+def _run(scenario: Scenario, folder: Path) -> Finished:
+    registry = Registry()
+    return run_named(Named("test", "test", "", scenario), DockerCluster(), registry, seed=1, folder=folder)
+
+
+def _statuses(finished: Finished) -> dict[str, str]:
+    judgement = finished.judgement
+    return {v.guarantee.name: f"{v.status} {v.reason or v.summary}" for v in judgement.verdicts + judgement.broken}
+
+
+def test_a_crash_at_an_exact_address_is_masked_and_leaves_nothing_behind(
+    engine: docker.DockerClient, tmp_path: Path
+) -> None:
+    text = ADDRESSES[0]
+    address = Address.parse(text)
+    fault = Fault("crash", (address.actor,)).at(Moment.exactly(address))
+    finished = _run(replace(masked_word_count(), faults=[fault]), tmp_path / "run")
+
+    (struck,) = finished.history.struck()
+    assert (struck.address, struck.bite.bit) == (text, True), struck.bite.why_not
+    assert struck.bite.proof is not None
+    assert struck.bite.proof.count == 128 + signal.SIGKILL
+    assert "exit status of container" in struck.bite.proof.what
+    assert _statuses(finished) == {"precise-recovery": "HOLDS 600 inputs: outputs and state as without the failure"}
+    assert _left(engine, finished.description.run) == []
+    assert not (tmp_path / "run" / "scratch").exists()
+    # Of every node, the one that was killed and the executors included.
+    logs = {str(path.relative_to(tmp_path / "run" / "logs")) for path in (tmp_path / "run" / "logs").rglob("*")}
+    assert {"master.1.log", "node-0.1.log", "node-1.1.log", "node-2.1.log", "driver.1.stderr.log"} <= logs
+    assert sum(name.startswith(struck.bite.node or "") and name.endswith("/stderr") for name in logs) == 1
+
+
+def test_neighbours_that_crash_at_once_come_back_and_recover_precisely(tmp_path: Path) -> None:
+    """Two of three nodes go: only when the cluster has started them again is there one for each slice."""
+    subject = passive_replication(word_count(), checkpoint_every=events(60), sink_filter=True)
+    fault = crash("split-0", "count-1").after(seconds(0.3))
+    again = crash("split-0").after(seconds(9))
+    finished = _run(Scenario(subject, words(events=12_000, rate=1_000), [fault, again]), tmp_path / "run")
+
+    assert _statuses(finished) == {"precise-recovery": "HOLDS 12,000 inputs: outputs and state as without the failure"}
+    assert [struck.bite.bit for struck in finished.history.struck()] == [True, True, True]
+    assert len(list((tmp_path / "run" / "logs").glob("node-*.2.log"))) >= 2
+
+
+def test_a_pause_is_survived(tmp_path: Path) -> None:
+    subject = passive_replication(word_count(), checkpoint_every=events(60), sink_filter=True)
+    fault = pause("count-0").after(seconds(0.3)).lasting(seconds(4))
+    finished = _run(Scenario(subject, words(events=4_000, rate=1_000), [fault]), tmp_path / "run")
+
+    assert _statuses(finished) == {"precise-recovery": "HOLDS 4,000 inputs: outputs and state as without the failure"}
+    (struck,) = finished.history.struck()
+    assert (struck.bite.bit, str(struck.bite.proof)) == (True, "containers paused: 1")
+
+
+def test_a_query_whose_driver_is_killed_recovers_precisely(engine: docker.DockerClient, tmp_path: Path) -> None:
+    registry = Registry()
+    finished = run_named(
+        registry.scenario("query.word-count"), DockerCluster(), registry, seed=1, folder=tmp_path / "run"
+    )
+    assert {name: status.split()[0] for name, status in _statuses(finished).items()}["precise-recovery"] == "HOLDS"
+    assert [struck.bite.bit for struck in finished.history.struck()] == [True]
+    assert _left(engine, finished.description.run) == []
+
+
+def test_two_clusters_side_by_side_do_not_meet(engine: docker.DockerClient, tmp_path: Path) -> None:
+    options = ContainerOptions(workers=1)
+    with (
+        SparkContainers("side-a", tmp_path / "a", options) as first,
+        SparkContainers("side-b", tmp_path / "b", options) as second,
+    ):
+        assert first.address != second.address
+        assert first.master_url != second.master_url
+        (proof,) = (first.kill_node("node-0"),)
+        assert proof.bit
+        # What runs has an owner that lives.
+        assert reap_containers(engine) == []
+        assert second.exit_status(second.nodes()["node-0"].container) is None
+        assert not first.kill_node("node-0").bit
+    assert _left(engine, "side-a") == _left(engine, "side-b") == []
+
+
+def test_containers_have_limits_an_init_and_no_way_out(engine: docker.DockerClient, tmp_path: Path) -> None:
+    with SparkContainers("limits", tmp_path / "run", ContainerOptions(workers=1)) as cluster:
+        for node in cluster.nodes().values():
+            attributes = engine.containers.get(node.container).attrs
+            host = attributes["HostConfig"]
+            assert (host["Init"], host["Privileged"], host["CapDrop"], host["CapAdd"]) == (True, False, ["ALL"], None)
+            assert host["Memory"] == host["MemorySwap"] == cluster.options.limits_mb[node.role.partition("-")[0]] << 20
+            assert host["NanoCpus"] == cluster.options.cpus * 1e9
+            assert host["PortBindings"] in (None, {})
+        (network,) = engine.networks.list(filters={"label": f"{labels.RUN}=limits"}, greedy=True)
+        assert network.attrs["Internal"] is True
+
+
+def test_nothing_survives_kill_9_of_the_harness_once_it_is_reaped(engine: docker.DockerClient, tmp_path: Path) -> None:
+    folder = tmp_path / "killed"
+    before = set(_left(engine))
+    harness = subprocess.Popen(
+        [
+            *(sys.executable, "-c", COMMAND, "run", "word-count.passive-replication-masked"),
+            *("--cluster", "docker", "--folder", str(folder)),
+        ],
+        cwd=tmp_path,
+    )
+    wait_until(
+        lambda: (folder / "timeline.jsonl").exists() and "placed" in (folder / "timeline.jsonl").read_text(),
+        90,
+        "the slices to be placed",
+    )
+    os.kill(harness.pid, signal.SIGKILL)
+    harness.wait()
+    assert len(set(_left(engine)) - before) >= 5
+    assert (folder / "scratch").exists()
+
+    (reaped,) = reap_containers(engine)
+    assert (len(reaped.containers), len(reaped.networks), reaped.survivors) == (5, 1, ())
+    assert set(_left(engine)) == before
+    assert not (folder / "scratch").exists()
+    assert reap_containers(engine) == []

@@ -1,0 +1,182 @@
+"""What is said, and when, where containers cannot be used; and what runs of others leave alone. No engine is needed."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from streamproof.faults.crash import crash
+from streamproof.harness.command_line import doctor
+from streamproof.harness.containers import engine, image, labels, network
+from streamproof.harness.containers.cluster import DockerCluster
+from streamproof.harness.containers.labels import RunLabels, owner_is_gone
+from streamproof.harness.containers.reaping import reap_containers
+from streamproof.harness.containers.spark import ContainerKill, ContainerOptions, SparkContainers, code_under_test
+from streamproof.harness.embedded.reaping import ProcessId, this_process
+from streamproof.harness.errors import MissingTool, Unsupported, UserMistake
+from streamproof.harness.quantities import events
+from streamproof.harness.scenario import Scenario
+from streamproof.reference_impls.active_replication import active_replication
+from streamproof.reference_impls.gap import gap
+from streamproof.scenarios.word_count import word_count
+from streamproof.scenarios.workloads import words
+
+
+def scenario() -> Scenario:
+    return Scenario(
+        gap(word_count(), checkpoint_every=events(60)), words(events=100), [crash("count-0").after(events(9))]
+    )
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where this process looks for an engine."""
+    path = tmp_path / "docker.sock"
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{path}")
+    return path
+
+
+@contextmanager
+def answering(path: Path, body: bytes) -> Iterator[None]:
+    """Somebody behind the socket who says the same to everything."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+
+        def serve() -> None:
+            while True:
+                try:
+                    connection, _ = listener.accept()
+                except OSError:
+                    return
+                with connection:
+                    if not connection.recv(4096):
+                        continue
+                    head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+                    connection.sendall(f"{head}Connection: close\r\n\r\n".encode() + body)
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+def test_an_engine_on_another_machine_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    for host in ("tcp://10.0.0.1:2375", "ssh://me@there", "npipe:////./pipe/docker_engine"):
+        monkeypatch.setenv("DOCKER_HOST", host)
+        with pytest.raises(Unsupported, match=r"not on this machine.*unset DOCKER_HOST"):
+            DockerCluster().check(scenario())
+
+
+def test_a_tunnel_to_another_machine_is_refused(path: Path) -> None:
+    answer = b'{"ApiVersion": "1.41", "KernelVersion": "4.4.0-other"}'
+    with answering(path, answer), pytest.raises(Unsupported, match=r"another machine \(its kernel is 4.4.0-other"):
+        DockerCluster().check(scenario())
+
+
+def test_without_an_engine_the_way_to_one_is_named(path: Path) -> None:
+    with pytest.raises(MissingTool, match=r"no Docker engine: there is no .*apt-get install docker.io"):
+        DockerCluster().check(scenario())
+    assert reap_containers() == []
+
+
+def test_an_engine_that_does_not_run_is_not_taken_for_one_that_is_not_there(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(path))
+    with pytest.raises(MissingTool, match="no Docker engine runs behind"):
+        DockerCluster().check(scenario())
+
+
+def test_who_may_not_use_the_engine_is_told_how_to(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Guarded(socket.socket):
+        def connect(self, address: object) -> None:
+            raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(engine.socket, "socket", Guarded)
+    with pytest.raises(MissingTool, match=r"no permission to use the Docker engine.*usermod -aG docker"):
+        DockerCluster().check(scenario())
+
+
+def test_what_is_no_engine_is_not_used(path: Path) -> None:
+    with answering(path, b"good day"), pytest.raises(MissingTool, match="does not answer as one"):
+        engine.connect()
+
+
+def test_another_python_than_the_image_has_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(image, "PYTHON", (3, 4))
+    with pytest.raises(Unsupported, match=r"containers have Python 3\.4"):
+        image.tag()
+
+
+def test_the_images_name_says_what_goes_into_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(image, "PYTHON", __import__("sys").version_info[:2])
+    name = image.tag()
+    assert name.startswith("streamproof/spark-node:")
+    image._content.cache_clear()
+    assert image.tag() == name
+    monkeypatch.setattr(image, "BASE", "another:base")
+    image._content.cache_clear()
+    assert image.tag() != name
+    image._content.cache_clear()
+
+
+def test_more_replicas_than_nodes_are_refused() -> None:
+    with pytest.raises(Unsupported, match="2 workers are too few"):
+        DockerCluster(ContainerOptions(workers=2)).check(
+            Scenario(active_replication(word_count(), replicas=3), words(events=100))
+        )
+
+
+def test_a_cluster_without_workers_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserMistake, match="at least one worker"):
+        SparkContainers("none", tmp_path, ContainerOptions(workers=0))
+
+
+def test_the_doctor_knows_about_containers(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "install_engine", lambda: "get docker")
+    found = doctor.diagnose()
+    assert found.docker is False
+    assert found.docker_commands[0] == "get docker"
+    assert found.docker_commands[1].endswith("-m streamproof.harness.containers.build_image")
+    assert not set(found.docker_commands) & set(found.commands)
+
+
+def test_only_what_has_no_owner_is_reaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = RunLabels("run", this_process(), Path("/scratch")).of("node-0")
+    dead = {**mine, labels.OWNER: str(ProcessId(os.getpid(), 1))}
+    assert not owner_is_gone(mine)
+    assert owner_is_gone(dead)
+    boot, namespace, user = labels.home().split(" ")
+    assert owner_is_gone({**mine, labels.HOME: f"another-boot {namespace} {user}"})
+    assert not owner_is_gone({**dead, labels.HOME: f"{boot} pid:[1] {user}"})
+    assert not owner_is_gone({**dead, labels.HOME: f"another-boot {namespace} {int(user) + 1}"})
+    assert not owner_is_gone({labels.RUN: "somebody's"})
+
+
+def test_a_kill_bites_only_what_ran_and_was_ended_by_it() -> None:
+    kill = ContainerKill("node-0", "0123456789abcdef", (7,), True, 137, "2026-01-01T00:00:00Z")
+    assert kill.bit
+    assert str(kill.proof) == "exit status of container 0123456789ab, ended 2026-01-01T00:00:00Z: 137"
+    assert not ContainerKill("node-0", "0123456789ab", (), True, 137, "").bit
+    assert not ContainerKill("node-0", "0123456789ab", (7,), True, 0, "").bit
+    assert not ContainerKill("node-0", "0123456789ab", (7,), False, None, "").bit
+
+
+def test_networks_of_two_runs_begin_their_search_apart() -> None:
+    first, second = (next(network._candidates(run)) for run in ("a", "b"))
+    assert first != second
+    assert len(set(network._candidates("a"))) == 256
+
+
+def test_the_code_under_test_comes_first_and_what_else_is_installed_last() -> None:
+    code = code_under_test()
+    found = code.import_path.split(os.pathsep)
+    assert found[0] == "/opt/streamproof/package"
+    assert (Path(code.mounts["/opt/streamproof/package/streamproof"]) / "harness").is_dir()
+    assert all("/installed/" in entry for entry in found[found.index(str(image.SITE)) + 1 :])
+    assert all(folder.is_dir() for folder in code.mounts.values())
