@@ -8,10 +8,9 @@ import platform
 import socket
 from collections.abc import Mapping
 
+import docker
 from docker.errors import DockerException
 from requests.exceptions import RequestException
-
-import docker
 
 from ..errors import MissingTool, StreamproofError, Unsupported
 

@@ -9,12 +9,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import docker
 from docker.errors import APIError, DockerException
 from docker.models.containers import Container
 from docker.models.networks import Network
 from requests.exceptions import RequestException
-
-import docker
 
 from ..embedded.reaping import ProcessId, remove_scratch
 from ..errors import OwnFailure

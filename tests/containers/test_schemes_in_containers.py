@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import docker
 import pytest
 
-import docker
 from crashed_on_spark import ADDRESSES, masked_word_count
 from streamproof.faults.crash import crash
 from streamproof.faults.pause import pause
