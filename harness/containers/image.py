@@ -32,8 +32,8 @@ BASE = "debian:bookworm-slim"
 PYTHON = (3, 11)
 """Of the base's packages. The harness's own must be alike: both read what the other has pickled."""
 BUILD_MODULE = "streamproof.harness.containers.build_image"
-BUILD_TAKES = "about two minutes, 1.3 GB"
-"""Most of it for Debian's packages and the archive of classes."""
+BUILD_TAKES = "two to three minutes, 1.3 GB"
+"""Measured; most of it for Debian's packages and the archive of classes."""
 
 JAVA_HOME = Path("/opt/java")
 SITE = Path("/opt/site")

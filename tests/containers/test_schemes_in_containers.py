@@ -107,9 +107,7 @@ def test_a_pause_is_survived(tmp_path: Path) -> None:
     assert (struck.bite.bit, str(struck.bite.proof)) == (True, "containers paused: 1")
 
 
-def test_a_query_whose_driver_is_killed_takes_and_gives_everything_once(
-    engine: docker.DockerClient, tmp_path: Path
-) -> None:
+def test_a_query_whose_driver_is_killed_does_everything_once(engine: docker.DockerClient, tmp_path: Path) -> None:
     registry = Registry()
     finished = run_named(
         registry.scenario("query.word-count"), DockerCluster(), registry, seed=1, folder=tmp_path / "run"
