@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import platform
 import re
@@ -107,7 +106,7 @@ def install_engine() -> str:
     """The command that makes this machine's engine answer this user."""
     sudo = "" if os.geteuid() == 0 else "sudo "
     if Path(SOCKET).exists() and not os.access(SOCKET, os.W_OK):
-        return f"{sudo}usermod -aG docker {getpass.getuser()}, and log in again"
+        return f"{sudo}usermod -aG docker $USER  # and log in again"
     if shutil.which("dockerd"):
         return f"{sudo}systemctl start docker"
     return f"{sudo}apt-get install -y docker.io" if shutil.which("apt-get") else "install and start Docker"
