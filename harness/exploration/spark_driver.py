@@ -68,6 +68,9 @@ class Driver:
         except Exception as error:
             traceback.print_exc()
             self.tell(Failed("Unsupported", f"Spark does not start: {_reason(str(error))}"))
+            # The search reads the log before it goes away; not before that may the folder be removed.
+            while receive_frame(self._connection) is not None:
+                pass
             return
         self.tell(Ready(cores))
         pool = ThreadPoolExecutor(_AT_ONCE)
