@@ -9,14 +9,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..harness.judging.guarantees import precise_recovery, rollback_recovery
 from ..harness.judging.tolerance import Tolerance
 from ..harness.model import Role, Topology
 from ..harness.quantities import Duration, Events, events, seconds
-from ..harness.slices.components import Components, Numbering, Standby
+from ..harness.slices.components import Standby
 from ..harness.slices.merging import ByTime, Merge
 from ..harness.subject import Claim, SchemeSubject
-from .requirements import deterministic, promised
+from .active_replication import active_replication
+from .requirements import deterministic
 
 
 def active_standby(
@@ -36,23 +39,13 @@ def active_standby(
     Raises InvalidTopology for operators that are not deterministic.
     """
     deterministic(topology, "active standby")
-    quiet = promised(topology, merge, silence)
-    return SchemeSubject(
+    active = active_replication(topology, acknowledge_every=acknowledge_every, merge=merge, silence=silence)
+    operators = replace(active.components[Role.OPERATOR], standby=Standby.SILENT)
+    sinks = replace(active.components[Role.SINK], duplicate_filter=sink_filter)
+    return replace(
+        active,
         kind="active-standby",
-        topology=topology,
-        components={
-            Role.SOURCE: Components(output_log=True, numbering=Numbering.CONTINUED, silence=quiet),
-            Role.OPERATOR: Components(
-                output_log=True,
-                duplicate_filter=True,
-                numbering=Numbering.CONTINUED,
-                acknowledge_every=acknowledge_every,
-                merge=merge,
-                silence=quiet,
-                standby=Standby.SILENT,
-            ),
-            Role.SINK: Components(duplicate_filter=sink_filter, acknowledge_every=acknowledge_every),
-        },
+        components={**active.components, Role.OPERATOR: operators, Role.SINK: sinks},
         claims=(
             Claim(
                 precise_recovery() if sink_filter else rollback_recovery(),
@@ -60,5 +53,4 @@ def active_standby(
                 "deterministic operators and merges, replicas apart",
             ),
         ),
-        replicas=2,
     )
