@@ -10,14 +10,32 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .faults.bandwidth import bandwidth
+    from .faults.bridge import bridge
+    from .faults.cpu_throttle import cpu_throttle
     from .faults.crash import crash
+    from .faults.crash_loop import crash_loop
     from .faults.delay import delay
+    from .faults.disk_bandwidth import disk_bandwidth
+    from .faults.executor_crash import executor_crash
     from .faults.failed_write import failed_write
+    from .faults.flapping import flapping
+    from .faults.full_disk import full_disk
     from .faults.handed_over_loss import handed_over_loss
+    from .faults.isolate import isolate
     from .faults.loss import loss
+    from .faults.memory_limit import memory_limit
+    from .faults.out_of_memory import out_of_memory
+    from .faults.packet_loss import packet_loss
     from .faults.partition import partition
     from .faults.pause import pause
+    from .faults.python_crash import python_crash
+    from .faults.reset import reset
+    from .faults.ring import ring
+    from .faults.slow_close import slow_close
     from .faults.slow_disk import slow_disk
+    from .faults.stop import stop
+    from .faults.store_loss import store_loss
     from .harness.errors import StreamproofError
     from .harness.exploration.counterexample import assert_survives
     from .harness.exploration.simulating import Simulated, simulate
@@ -86,41 +104,59 @@ __all__ = [
     "assert_survives",
     "at_least_once",
     "at_most_once",
+    "bandwidth",
     "batch",
+    "bridge",
     "checkpoint",
+    "cpu_throttle",
     "crash",
+    "crash_loop",
     "delay",
     "deployed",
+    "disk_bandwidth",
     "equi_join",
     "events",
     "exactly_once",
     "exactly_once_output",
+    "executor_crash",
     "failed_write",
+    "flapping",
+    "full_disk",
     "gap",
     "gap_recovery",
     "handed_over_loss",
+    "isolate",
     "k_safe_grouping",
     "k_safety",
     "loss",
+    "memory_limit",
     "ms",
     "numbered",
     "order",
+    "out_of_memory",
+    "packet_loss",
     "partition",
     "passive_replication",
     "passive_standby",
     "pause",
     "precise_recovery",
+    "python_crash",
     "random_draws",
     "recovers_within",
     "recovery",
     "replicas_agree",
+    "reset",
+    "ring",
     "rollback_recovery",
     "seconds",
     "simulate",
     "single_words",
+    "slow_close",
     "slow_disk",
     "source_replay",
     "stateless",
+    "stop",
+    "store_loss",
     "text",
     "trace",
     "upstream_backup",
@@ -131,14 +167,32 @@ __all__ = [
 ]
 
 _NAMES = {
+    "faults.bandwidth": "bandwidth",
+    "faults.bridge": "bridge",
+    "faults.cpu_throttle": "cpu_throttle",
     "faults.crash": "crash",
+    "faults.crash_loop": "crash_loop",
     "faults.delay": "delay",
+    "faults.disk_bandwidth": "disk_bandwidth",
+    "faults.executor_crash": "executor_crash",
     "faults.failed_write": "failed_write",
+    "faults.flapping": "flapping",
+    "faults.full_disk": "full_disk",
     "faults.handed_over_loss": "handed_over_loss",
+    "faults.isolate": "isolate",
     "faults.loss": "loss",
+    "faults.memory_limit": "memory_limit",
+    "faults.out_of_memory": "out_of_memory",
+    "faults.packet_loss": "packet_loss",
     "faults.partition": "partition",
     "faults.pause": "pause",
+    "faults.python_crash": "python_crash",
+    "faults.reset": "reset",
+    "faults.ring": "ring",
+    "faults.slow_close": "slow_close",
     "faults.slow_disk": "slow_disk",
+    "faults.stop": "stop",
+    "faults.store_loss": "store_loss",
     "harness.errors": "StreamproofError",
     "harness.exploration.counterexample": "assert_survives",
     "harness.exploration.simulating": "Simulated simulate",

@@ -23,10 +23,10 @@ from .harness.addresses import Address, Moment, Point, Side
 from .harness.errors import InvalidScenario, MissingTool, UnknownName
 from .harness.exploration.bench import Bench
 from .harness.exploration.simulating import SEED, all_bit, installed
-from .harness.injection import Hits
+from .harness.injection import Hits, Parameter
 from .harness.quantities import Duration
 from .harness.scenario import Scenario
-from .harness.schedule import Fault, Schedule
+from .harness.schedule import Amount, Fault, Schedule
 from .harness.simulated.world import SimulationOptions
 from .harness.workload import Workload
 
@@ -78,7 +78,7 @@ def schedules(
         if isinstance(kind, str):
             if kind not in registry.faults:
                 raise UnknownName("kind of fault", kind, sorted(registry.faults))
-            registry.faults[kind].require(bench.cluster.name)
+            registry.faults[kind].require(bench.cluster.name, registry.faults[kind].drawn)
     return _schedules(bench, max_faults, tuple(kinds))
 
 
@@ -157,8 +157,16 @@ def _untimed(kind: Kind, bench: _Bench, passing: str | None = None) -> st.Search
         st.just(kind),
         targets,
         duration=span if known.lasts else st.none(),
-        by=span if known.slows else st.none(),
+        amounts=st.tuples(*(st.tuples(st.just(p.name), _amounts(p, span)) for p in known.takes if p.required)),
     )
+
+
+def _amounts(parameter: Parameter, span: st.SearchStrategy[Duration]) -> st.SearchStrategy[Amount]:
+    if parameter.type is Duration:
+        return span
+    if parameter.type is int:
+        return st.integers(1, 1_000_000)
+    return st.floats(0.01, parameter.below or 1.0, exclude_max=True)
 
 
 class _Listed:

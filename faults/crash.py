@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from random import Random
 
-from ..harness.injection import Aims, FaultKind, Machines
+from ..harness.injection import Aims, FaultKind, Machines, Reach
 from ..harness.recording.history import Bite
 from ..harness.schedule import Fault
-from .targets import some
+from .targets import made
 
 
 def crash(*targets: str) -> Fault:
@@ -15,7 +15,7 @@ def crash(*targets: str) -> Fault:
 
     Say when with `.at(moment)` or `.after(amount)`. Raises InvalidScenario without a target.
     """
-    return Fault("crash", some("crash", targets))
+    return made(KIND, *targets)
 
 
 def _inflict(machines: Machines, fault: Fault) -> list[Bite]:
@@ -32,7 +32,11 @@ KIND = FaultKind(
     heals="the manager restores its slices on another node; the cluster starts the node again where it is told to",
     proof="the node was held at the address, or alive when its time came; then every process of it was seen to be "
     "gone, with input still to be processed",
-    clusters=frozenset({"simulated", "embedded", "docker"}),
+    carriers={
+        ("simulated", Reach.NODES): "the simulated world",
+        ("embedded", Reach.NODES): "SIGKILL to every process of the node",
+        ("docker", Reach.NODES): "a kill of the node's container",
+    },
     inflict=_inflict,
     draw=_draw,
 )

@@ -5,26 +5,26 @@ from __future__ import annotations
 from random import Random
 
 from ..harness.addresses import Point
-from ..harness.injection import Aims, FaultKind, Hits, Machines
+from ..harness.injection import Aims, FaultKind, Hits, Link, Machines, Parameter, Reach
 from ..harness.quantities import Duration
 from ..harness.recording.history import Bite
 from ..harness.schedule import Fault
-from .targets import longer
+from .targets import made
 
 
-def delay(first: str, second: str, *, by: Duration) -> Fault:
-    """Let everything that is sent between two slices, either way, take so much longer; the order stays.
+def delay(first: str, second: str, *, by: Duration, jitter: Duration | None = None) -> Fault:
+    """Let everything that is sent between two slices, or two nodes, either way, take so much longer, give or take up to
+    `jitter`; the order stays.
 
     The ends are as of `partition`. Say when with `.at(moment)` or `.after(amount)`, and how long with
     `.lasting(duration)`; by default until the end of the run. Raises InvalidScenario for `by` without a unit.
     """
-    return Fault("delay", (first, second), by=longer("delay", by))
+    return made(KIND, first, second, by=by, jitter=jitter)
 
 
 def _inflict(machines: Machines, fault: Fault) -> list[Bite]:
-    assert fault.by is not None
-    first, second = fault.targets
-    return machines.slow_link(first, second, fault.by)
+    by, jitter = fault.amount("by", Duration), fault.amount_if_given("jitter", Duration)
+    return machines.slow_link(Link.of(fault), by, jitter)
 
 
 def _draw(random: Random, aims: Aims) -> Fault:
@@ -34,14 +34,28 @@ def _draw(random: Random, aims: Aims) -> Fault:
 
 KIND = FaultKind(
     name="delay",
-    breaks="the link between two slices: what is sent takes longer",
+    breaks="the link between two slices, or two nodes: what is sent takes longer",
     heals="what is sent after the duration takes its usual time, and overtakes nothing",
-    proof="at least one message was sent and delayed, with input still to be processed",
-    clusters=frozenset({"simulated"}),
+    proof="at least one message, or packet, was sent and delayed, with input still to be processed",
+    carriers={
+        ("simulated", Reach.SLICES): "the simulated network",
+        ("embedded", Reach.SLICES): "a toxiproxy behind the relay that the links of slices pass through",
+        ("docker", Reach.SLICES): "a toxiproxy behind the relay that the links of slices pass through",
+        ("docker", Reach.NODES): "a queue for packets in the receiving nodes' network namespaces",
+    },
+    takes=(
+        Parameter("by", Duration, "how much longer it takes"),
+        Parameter(
+            "jitter",
+            Duration,
+            "give or take up to how much",
+            required=False,
+            clusters=frozenset({"embedded", "docker"}),
+        ),
+    ),
     inflict=_inflict,
     hits=Hits.LINK,
     lasts=True,
-    slows=True,
     draw=_draw,
     bites_at=frozenset({Point.SEND_ISSUED}),
 )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from random import Random
 
 from ..harness.addresses import Point
-from ..harness.injection import Aims, FaultKind, Machines
+from ..harness.injection import Aims, FaultKind, Machines, Reach
 from ..harness.recording.history import Bite
 from ..harness.schedule import Fault
-from .targets import some
+from .targets import made
 
 
 def failed_write(*targets: str) -> Fault:
@@ -19,7 +19,7 @@ def failed_write(*targets: str) -> Fault:
     takes no more input. Say when with `.at(moment)` or `.after(amount)`, and how long with `.lasting(duration)`; by
     default until the end of the run. Raises InvalidScenario without a target.
     """
-    return Fault("failed-write", some("failed_write", targets))
+    return made(KIND, *targets)
 
 
 def _inflict(machines: Machines, fault: Fault) -> list[Bite]:
@@ -35,7 +35,10 @@ KIND = FaultKind(
     breaks="the disk under a node's checkpoints: it takes nothing",
     heals="the disk takes writes again after the duration, and the host writes what was refused",
     proof="at least one write was refused, with input still to be processed",
-    clusters=frozenset({"simulated"}),
+    carriers={
+        ("simulated", Reach.NODES): "the simulated disks",
+        ("docker", Reach.NODES): "permissions of the folder of the checkpoints",
+    },
     inflict=_inflict,
     lasts=True,
     draw=_draw,

@@ -8,10 +8,10 @@ from __future__ import annotations
 from random import Random
 
 from ..harness.addresses import Point
-from ..harness.injection import Aims, FaultKind, Machines
+from ..harness.injection import Aims, FaultKind, Machines, Reach
 from ..harness.recording.history import Bite
 from ..harness.schedule import Fault
-from .targets import some
+from .targets import made
 
 
 def handed_over_loss(*targets: str) -> Fault:
@@ -20,7 +20,7 @@ def handed_over_loss(*targets: str) -> Fault:
 
     Say when with `.at(moment)` or `.after(amount)`. Raises InvalidScenario without a target.
     """
-    return Fault("handed-over-loss", some("handed_over_loss", targets))
+    return made(KIND, *targets)
 
 
 def _inflict(machines: Machines, fault: Fault) -> list[Bite]:
@@ -36,7 +36,7 @@ KIND = FaultKind(
     breaks="a node, as a crash does, and with it every message that it has sent and that has not arrived",
     heals="as a crash",
     proof="as of a crash, and at least one message of the node was on its way and was taken from the network",
-    clusters=frozenset({"simulated"}),
+    carriers={("simulated", Reach.NODES): "the simulated world and its network"},
     inflict=_inflict,
     draw=_draw,
     bites_at=frozenset({Point.SEND_HANDED_OVER}),

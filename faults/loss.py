@@ -5,9 +5,10 @@ from __future__ import annotations
 from random import Random
 
 from ..harness.addresses import Point
-from ..harness.injection import Aims, FaultKind, Hits, Machines
+from ..harness.injection import Aims, FaultKind, Hits, Link, Machines, Reach
 from ..harness.recording.history import Bite
 from ..harness.schedule import Fault
+from .targets import made
 
 
 def loss(first: str, second: str) -> Fault:
@@ -17,12 +18,11 @@ def loss(first: str, second: str) -> Fault:
     The ends are as of `partition`. Both notice; the receiver connects again, and opens its channel anew. Until the
     sender hears that, what it sends is lost as well. Say when with `.at(moment)` or `.after(amount)`.
     """
-    return Fault("loss", (first, second))
+    return made(KIND, first, second)
 
 
 def _inflict(machines: Machines, fault: Fault) -> list[Bite]:
-    first, second = fault.targets
-    return machines.break_link(first, second)
+    return machines.break_link(Link.of(fault))
 
 
 def _draw(random: Random, aims: Aims) -> Fault:
@@ -35,7 +35,11 @@ KIND = FaultKind(
     heals="by itself: the receiver connects again, and asks for what comes after the last that it has",
     proof="at least one message, or a part of one, was on its way, or sent before the channel was open again, and was "
     "taken from the network, with input still to be processed",
-    clusters=frozenset({"simulated", "embedded", "docker"}),
+    carriers={
+        ("simulated", Reach.SLICES): "the simulated network",
+        ("embedded", Reach.SLICES): "the relay that the links of slices pass through",
+        ("docker", Reach.SLICES): "the relay that the links of slices pass through",
+    },
     inflict=_inflict,
     hits=Hits.LINK,
     draw=_draw,

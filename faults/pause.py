@@ -5,10 +5,10 @@ from __future__ import annotations
 from random import Random
 
 from ..harness.addresses import Point
-from ..harness.injection import Aims, FaultKind, Machines
+from ..harness.injection import Aims, FaultKind, Machines, Reach
 from ..harness.recording.history import Bite
 from ..harness.schedule import Fault
-from .targets import some
+from .targets import made
 
 
 def pause(*targets: str) -> Fault:
@@ -19,7 +19,7 @@ def pause(*targets: str) -> Fault:
     that. Say when with `.at(moment)` or `.after(amount)`, and how long with `.lasting(duration)`; by default until the
     end of the run. Raises InvalidScenario without a target.
     """
-    return Fault("pause", some("pause", targets))
+    return made(KIND, *targets)
 
 
 def _inflict(machines: Machines, fault: Fault) -> list[Bite]:
@@ -38,7 +38,11 @@ KIND = FaultKind(
     "of it then, forgets everything and joins again",
     proof="the node was alive, with input still to be processed, and had to put something off, or was given up for "
     "lost; of a node made of processes, all of them were seen to be stopped",
-    clusters=frozenset({"simulated", "embedded", "docker"}),
+    carriers={
+        ("simulated", Reach.NODES): "the simulated world",
+        ("embedded", Reach.NODES): "SIGSTOP to every process of the node",
+        ("docker", Reach.NODES): "a pause of the node's container",
+    },
     inflict=_inflict,
     lasts=True,
     draw=_draw,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from random import Random
 
 from ..harness.addresses import Point
-from ..harness.injection import Aims, FaultKind, Machines
+from ..harness.injection import Aims, FaultKind, Machines, Parameter, Reach
 from ..harness.quantities import Duration, ms
 from ..harness.recording.history import Bite
 from ..harness.schedule import Fault
-from .targets import longer, some
+from .targets import made
 
 
 def slow_disk(*targets: str, by: Duration = ms(50)) -> Fault:
@@ -18,12 +18,11 @@ def slow_disk(*targets: str, by: Duration = ms(50)) -> Fault:
     Say when with `.at(moment)` or `.after(amount)`, and how long with `.lasting(duration)`; by default until the end of
     the run. Raises InvalidScenario without a target, and for `by` without a unit.
     """
-    return Fault("slow-disk", some("slow_disk", targets), by=longer("slow_disk", by))
+    return made(KIND, *targets, by=by)
 
 
 def _inflict(machines: Machines, fault: Fault) -> list[Bite]:
-    assert fault.by is not None
-    return machines.slow_disk(fault.targets, fault.by)
+    return machines.slow_disk(fault.targets, fault.amount("by", Duration))
 
 
 def _draw(random: Random, aims: Aims) -> Fault:
@@ -35,10 +34,10 @@ KIND = FaultKind(
     breaks="the disk under a node's checkpoints: what is written becomes durable later",
     heals="writes that begin after the duration take their usual time",
     proof="at least one write was begun and delayed, with input still to be processed",
-    clusters=frozenset({"simulated"}),
+    carriers={("simulated", Reach.NODES): "the simulated disks"},
+    takes=(Parameter("by", Duration, "how much longer a write takes"),),
     inflict=_inflict,
     lasts=True,
-    slows=True,
     draw=_draw,
     bites_at=frozenset({Point.CHECKPOINT_ISSUED}),
 )

@@ -1,20 +1,23 @@
-"""What the functions that make faults share: targets that can be meant."""
+"""What the functions that make faults share: targets that can be meant, amounts with their unit."""
 
 from __future__ import annotations
 
 from ..harness.errors import InvalidScenario
-from ..harness.quantities import Duration
+from ..harness.injection import FaultKind
+from ..harness.schedule import Amount, Fault
 
 
-def some(kind: str, targets: tuple[str, ...]) -> tuple[str, ...]:
-    """Raises InvalidScenario without a target."""
+def made(kind: FaultKind, *targets: str, one_way: bool = False, **amounts: Amount | None) -> Fault:
+    """A fault without a trigger; what is None is left out.
+
+    Raises InvalidScenario without a target, and for an amount without its unit.
+    """
+    call = kind.name.replace("-", "_")
     if not targets:
-        raise InvalidScenario(f'{kind}() needs a target, as in {kind}("count-0")')
-    return targets
-
-
-def longer(kind: str, by: Duration) -> Duration:
-    """Raises InvalidScenario unless `by` is an amount of time."""
-    if not isinstance(by, Duration) or not by.micros:
-        raise InvalidScenario(f"{kind}(by={by!r}) needs an amount of time, as in ms(50)")
-    return by
+        raise InvalidScenario(f'{call}() needs a target, as in {call}("count-0")')
+    given = tuple((name, amount) for name, amount in amounts.items() if amount is not None)
+    for parameter in kind.takes:
+        for name, amount in given:
+            if name == parameter.name:
+                parameter.check(call, amount)
+    return Fault(kind.name, targets, one_way=one_way, amounts=given)

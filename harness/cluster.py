@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from .injection import FaultKind
+from .places import Places
 from .recording.recorder import Recorder
 from .scenario import Scenario
 from .subject import Deployment
@@ -46,8 +47,8 @@ class Cluster(Protocol):
         """`simulated`, `embedded` or `docker`."""
 
     @property
-    def nodes(self) -> tuple[str, ...]:
-        """The names of the nodes that faults can be aimed at."""
+    def places(self) -> Places:
+        """Its machines, by the names that faults can be aimed at."""
 
     @property
     def virtual_time(self) -> bool:

@@ -23,7 +23,7 @@ from .recording.folder import VERSION, Description, RunFolder, read_history, wri
 from .recording.history import Aborted, History
 from .recording.recorder import MemoryRecorder
 from .registry import Named, Registry
-from .scenario import Scenario, check
+from .scenario import Scenario, check, check_carriers
 
 _runs = count(1)
 """The runs of this process."""
@@ -41,10 +41,9 @@ class Finished:
 
 def check_scenario(scenario: Scenario, cluster: Cluster, registry: Registry) -> None:
     """Refuse, before anything starts, what this cluster cannot run or nobody can judge."""
-    check(scenario, cluster.nodes, registry.faults, registry.oracles)
+    check(scenario, cluster.places, registry.faults, registry.oracles)
     cluster.check(scenario)
-    for fault in scenario.faults:
-        registry.faults[fault.kind].require(cluster.name)
+    check_carriers(scenario, cluster.name, cluster.places, registry.faults)
 
 
 def run_named(

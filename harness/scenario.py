@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from .addresses import Moment
-from .errors import InvalidScenario, UnknownName
-from .injection import FaultKind, Hits
+from .errors import InvalidScenario, UnknownName, Unsupported
+from .injection import FaultKind, Hits, Reach
 from .judging.guarantees import Guarantee
 from .judging.oracle import Oracle
 from .model import operator_of, replica_of, slice_of
+from .places import Places
 from .quantities import Duration, seconds
 from .schedule import Fault
 from .subject import Subject
@@ -50,28 +51,25 @@ class Scenario:
 
 def check(
     scenario: Scenario,
-    nodes: Collection[str],
+    places: Places,
     kinds: Mapping[str, FaultKind],
     oracles: Mapping[str, Oracle],
 ) -> None:
     """Refuse what cannot be run or judged, before anything starts.
 
-    `nodes` are the names of the cluster's nodes. Raises UnknownName for a slice, node, kind of fault or guarantee
+    `places` are the names of the cluster's machines. Raises UnknownName for a slice, node, kind of fault or guarantee
     that does not exist, InvalidScenario for a trigger that cannot come and for a claim that lacks its bound.
     """
     subject = scenario.subject
     scenario.workload.check(subject.sources)
-    names = [*subject.actors, *nodes]
     for fault in scenario.faults:
         if fault.kind not in kinds:
             raise UnknownName("kind of fault", fault.kind, sorted(kinds))
         kind = kinds[fault.kind]
-        if kind.hits is Hits.LINK:
+        if reach_of(kind, fault, places) is Reach.SLICES:
             _check_link(subject, fault)
         else:
-            for target in fault.targets:
-                if target not in names:
-                    raise UnknownName("slice, driver or node", target, names)
+            _check_nodes(subject, kind, fault, places)
         _check_parameters(kind, fault)
         if fault.trigger is None:
             raise InvalidScenario(f"{fault.kind} {fault.whom}: say when, with .at(...) or .after(...)")
@@ -91,14 +89,57 @@ def check(
         raise InvalidScenario("the scenario claims nothing, so there is nothing to judge")
 
 
+def check_carriers(scenario: Scenario, cluster: str, places: Places, kinds: Mapping[str, FaultKind]) -> tuple[str, ...]:
+    """What carries each fault of a scenario that has been checked. Raises Unsupported where nothing on this cluster
+    can."""
+    found = []
+    for fault in scenario.faults:
+        kind = kinds[fault.kind]
+        found.append(kind.require(cluster, reach_of(kind, fault, places)))
+        given = dict(fault.amounts)
+        for parameter in kind.takes:
+            if parameter.name in given and parameter.clusters is not None and cluster not in parameter.clusters:
+                where = ", ".join(sorted(parameter.clusters))
+                raise Unsupported(f"no {parameter.name} of a {kind.name} on {cluster}; it can be had on: {where}")
+    return tuple(found)
+
+
+def reach_of(kind: FaultKind, fault: Fault, places: Places) -> Reach:
+    """Raises InvalidScenario for a link from a slice to a node: what would be cut is not clear."""
+    if kind.hits is Hits.NODES:
+        return Reach.NODES
+    nodes = [target for target in fault.targets if target in places.names]
+    if nodes and len(nodes) < len(fault.targets):
+        raise InvalidScenario(
+            f"{fault.kind} {fault.whom}: {', '.join(nodes)} is a node and the other end is not; name two slices, for "
+            "the link that the harness routes between them, or two nodes, for all that passes between those"
+        )
+    return Reach.NODES if nodes else Reach.SLICES
+
+
+def _check_nodes(subject: Subject, kind: FaultKind, fault: Fault, places: Places) -> None:
+    names = list(dict.fromkeys([*subject.actors, *places.names]))
+    for target in fault.targets:
+        if target not in names:
+            raise UnknownName("slice, driver or node", target, names)
+    if kind.hits is Hits.LINK:
+        _check_two_ends(fault)
+    elif kind.ends is not None and len(set(fault.targets)) != kind.ends:
+        raise InvalidScenario(f"{fault.kind} {fault.whom}: it needs {kind.ends} different targets")
+
+
+def _check_two_ends(fault: Fault) -> None:
+    if len(fault.targets) != 2 or fault.targets[0] == fault.targets[1]:
+        raise InvalidScenario(f"{fault.kind} {fault.whom}: a link has two different ends")
+
+
 def _check_link(subject: Subject, fault: Fault) -> None:
     ends = list(dict.fromkeys(end for link in subject.links for end in link))
     known = [*ends, *dict.fromkeys(operator_of(slice_of(end)) for end in ends)]
     for target in fault.targets:
         if target not in known:
             raise UnknownName("end of a link", target, known)
-    if len(fault.targets) != 2 or fault.targets[0] == fault.targets[1]:
-        raise InvalidScenario(f"{fault.kind} {fault.whom}: a link has two different ends")
+    _check_two_ends(fault)
     first, second = ({end for end in ends if target in (end, operator_of(slice_of(end)))} for target in fault.targets)
     if not any((up in first and down in second) or (up in second and down in first) for up, down in subject.links):
         near = [b if a in first else a for a, b in subject.links if a in first or b in first]
@@ -110,13 +151,20 @@ def _check_link(subject: Subject, fault: Fault) -> None:
 
 def _check_parameters(kind: FaultKind, fault: Fault) -> None:
     who = f"{fault.kind} {fault.whom}"
-    if fault.duration is not None and not kind.lasts:
-        raise InvalidScenario(f"{who}, for {fault.duration}: a {kind.name} has no duration; {kind.heals}")
-    for what, amount in (("lasts", fault.duration), ("gets slower", fault.by)):
-        if amount is not None and (not isinstance(amount, Duration) or amount.micros <= 0):
-            raise InvalidScenario(f"{who}: how much it {what}, {amount!r}, needs its unit, as in ms(50)")
-    if kind.slows and fault.by is None:
-        raise InvalidScenario(f"{who}: say how much slower, with by=...")
+    if fault.duration is not None:
+        if not kind.lasts:
+            raise InvalidScenario(f"{who}, for {fault.duration}: a {kind.name} has no duration; {kind.heals}")
+        if not isinstance(fault.duration, Duration) or fault.duration.micros <= 0:
+            raise InvalidScenario(f"{who}: how long it lasts, {fault.duration!r}, needs its unit, as in ms(50)")
+    given = dict(fault.amounts)
+    for parameter in kind.takes:
+        if parameter.name in given:
+            parameter.check(who, given.pop(parameter.name))
+        elif parameter.required:
+            raise InvalidScenario(f"{who}: say {parameter.meaning}, with {parameter.name}=...")
+    if given:
+        takes = ", ".join(parameter.name for parameter in kind.takes) or "nothing"
+        raise InvalidScenario(f"{who} does not take {', '.join(given)}; it takes: {takes}")
 
 
 def _check_moment(scenario: Scenario, fault: Fault, moment: Moment) -> None:

@@ -6,6 +6,7 @@ What a fault *is* stands here; the kinds stand in `streamproof.faults`, one file
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from .addresses import Moment, Point, Side
 from .errors import InvalidScenario
@@ -23,6 +24,9 @@ class AtTime:
 
 
 Trigger = Moment | AtTime
+Amount = Duration | float | int
+"""Of a share or a rate: a number, in the unit that the kind of fault names."""
+A = TypeVar("A", Duration, float, int)
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,7 @@ class Fault:
 
     Targets are names of the scenario (slices, nodes, drivers). Where a kind hits nodes, a slice stands for the node
     that runs it when the fault strikes, and all targets are hit at once; where it hits a link, the two targets are its
-    ends. What stands below the trigger matters only to the kinds that know it.
+    ends. What stands below the trigger matters only to the kinds that take it.
     """
 
     kind: str
@@ -41,8 +45,8 @@ class Fault:
     """From the strike until it heals; None, where it can heal: at the end of the run."""
     one_way: bool = False
     """Of a link: only what the first end sends to the second."""
-    by: Duration | None = None
-    """By how much what is hit gets slower."""
+    amounts: tuple[tuple[str, Amount], ...] = ()
+    """How much, by the names of the kind's parameters."""
 
     def at(self, moment: Moment) -> Fault:
         """Strike at a crash address; one that names no actor means the first target's."""
@@ -65,6 +69,19 @@ class Fault:
             raise InvalidScenario(f"{self.kind} {self.whom} lasting {duration} never happens")
         return replace(self, duration=duration)
 
+    def amount(self, name: str, kind: type[A]) -> A:
+        """Of a parameter that the kind of fault needs."""
+        found = self.amount_if_given(name, kind)
+        assert found is not None, f"{self.kind} without {name}"
+        return found
+
+    def amount_if_given(self, name: str, kind: type[A]) -> A | None:
+        found = dict(self.amounts).get(name)
+        if kind is float and isinstance(found, int):
+            return kind(found)
+        assert found is None or isinstance(found, kind), f"{self.kind} {name}={found!r}"
+        return found
+
     @property
     def whom(self) -> str:
         """Its targets, in words."""
@@ -73,7 +90,7 @@ class Fault:
     @property
     def what(self) -> str:
         """Without when, in words."""
-        return f"{self.kind} {self.whom}" + ("" if self.by is None else f" by {self.by}")
+        return " ".join((self.kind, self.whom, *(f"{name} {amount}" for name, amount in self.amounts)))
 
     @property
     def when(self) -> str:

@@ -19,6 +19,7 @@ from streamproof.harness.embedded.nodes import LOOPBACK
 from streamproof.harness.embedded.processes import Killed, KillProof
 from streamproof.harness.embedded.scheme import SchemeDeployment, deploy_scheme
 from streamproof.harness.embedded.slices_driver import DriverPlan, ManagerHost
+from streamproof.harness.places import numbered_workers
 from streamproof.harness.scenario import Scenario
 
 
@@ -140,7 +141,7 @@ class ThreadsCluster:
 
     def __init__(self, workers: int = 3, restart_after: float = 0.3) -> None:
         self._workers, self._restart_after = workers, restart_after
-        self.nodes = tuple(f"node-{i}" for i in range(workers))
+        self.places = numbered_workers(workers)
 
     def check(self, scenario: Scenario) -> None:
         pass

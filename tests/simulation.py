@@ -48,6 +48,8 @@ from streamproof.scenarios.word_stream import tagged_words, word_stream
 from streamproof.scenarios.workloads import numbered, single_words, text, words
 
 KINDS = {kind.name: kind for kind in FAULTS}
+SIMULATED = sorted(name for name, kind in KINDS.items() if "simulated" in kind.clusters)
+"""The kinds that the simulator carries out."""
 EVERY = events(8)
 """Small enough for several checkpoints in a small workload."""
 

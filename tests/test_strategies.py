@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 
+from simulation import SIMULATED
 from streamproof import (
     Scenario,
     crash,
@@ -21,7 +22,6 @@ from streamproof import (
     simulate,
     trace,
 )
-from streamproof.faults import FAULTS
 from streamproof.harness.addresses import Moment
 from streamproof.harness.errors import InvalidScenario, UnknownName, Unsupported
 from streamproof.harness.judging.verdicts import Status
@@ -154,7 +154,7 @@ def test_kinds_can_be_strategies() -> None:
         assert fault.targets == (wanted,)
 
 
-@pytest.mark.parametrize("kind", [kind.name for kind in FAULTS])
+@pytest.mark.parametrize("kind", SIMULATED)
 def test_every_kind_can_be_drawn_and_bites(kind: str) -> None:
     @given(schedules(SOUND, kinds=[kind], max_faults=2))
     @settings(quickly, max_examples=15, suppress_health_check=[HealthCheck.filter_too_much])

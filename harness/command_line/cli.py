@@ -183,7 +183,7 @@ def run(
     chosen = make_cluster(cluster)
     check_scenario(named.scenario, chosen, registry)
     if dry_run:
-        planning = plan(named, chosen, seed)
+        planning = plan(named, chosen, registry.faults, seed)
         if as_json:
             _write_json(asdict(planning))
         else:

@@ -96,7 +96,7 @@ def explore(
     for kind in kinds:
         if kind not in registry.faults:
             raise UnknownName("kind of fault", kind, sorted(registry.faults))
-        registry.faults[kind].require(bench.cluster.name)
+        registry.faults[kind].require(bench.cluster.name, registry.faults[kind].drawn)
     plans = _plans(budget, seed, pairs, kinds)
     findings = search(bench, plans, budget, jobs=jobs, master=master, origin=named.origin, show=line.show)
     kept: list[Kept] = []
@@ -278,7 +278,7 @@ def end_of_search(explored: Explored) -> Iterator[Text]:
     findings, scenario = explored.findings, explored.scenario
     yield Text.assemble(
         (f"{scenario.subject.name} under {scenario.subject.kind}", "bold"),
-        f"     simulator, {len(explored.bench.cluster.nodes)} nodes · {scenario.workload.events:,} events of "
+        f"     simulator, {len(explored.bench.cluster.places.workers)} nodes · {scenario.workload.events:,} events of "
         f"{scenario.workload.name} · seed {explored.bench.seed}",
     )
     yield Text()

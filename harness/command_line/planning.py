@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..cluster import Cluster
+from ..injection import FaultKind
 from ..manager import Manager, NodeJoined
 from ..registry import Named
+from ..scenario import check_carriers
 from ..schedule import Fault
 from ..subject import SchemeSubject
 
@@ -27,6 +30,8 @@ class PlannedFault:
     fault: str
     kind: str
     when: str
+    carrier: str
+    """What carries it out on this cluster."""
     hits: tuple[Hit, ...]
 
 
@@ -50,7 +55,7 @@ class Plan:
     breaks: tuple[str, ...]
 
 
-def plan(named: Named, cluster: Cluster, seed: int) -> Plan:
+def plan(named: Named, cluster: Cluster, kinds: Mapping[str, FaultKind], seed: int) -> Plan:
     """The plan of a scenario that has been checked."""
     scenario = named.scenario
     placement = _placement(named, cluster)
@@ -59,12 +64,17 @@ def plan(named: Named, cluster: Cluster, seed: int) -> Plan:
         subject=scenario.subject.name,
         kind=scenario.subject.kind,
         cluster=cluster.name,
-        nodes=tuple(cluster.nodes),
+        nodes=cluster.places.workers,
         seed=seed,
         events=scenario.workload.events,
         workload=scenario.workload.name,
         placement=placement,
-        faults=tuple(_planned(fault, placement) for fault in scenario.faults),
+        faults=tuple(
+            _planned(fault, carrier, placement)
+            for fault, carrier in zip(
+                scenario.faults, check_carriers(scenario, cluster.name, cluster.places, kinds), strict=True
+            )
+        ),
         claims=tuple(map(str, scenario.claimed)),
         breaks=tuple(map(str, scenario.breaks)),
     )
@@ -75,16 +85,16 @@ def _placement(named: Named, cluster: Cluster) -> dict[str, tuple[str, ...]]:
     subject = named.scenario.subject
     if not isinstance(subject, SchemeSubject):
         return {}
-    manager = Manager(subject.topology.operator_slices, len(cluster.nodes))
-    for node in cluster.nodes:
+    manager = Manager(subject.topology.operator_slices, len(cluster.places.workers))
+    for node in cluster.places.workers:
         manager.on(NodeJoined(node))
-    return {node: tuple(s for s, at in manager.node_of.items() if at == node) for node in cluster.nodes}
+    return {node: tuple(s for s, at in manager.node_of.items() if at == node) for node in cluster.places.workers}
 
 
-def _planned(fault: Fault, placement: dict[str, tuple[str, ...]]) -> PlannedFault:
+def _planned(fault: Fault, carrier: str, placement: dict[str, tuple[str, ...]]) -> PlannedFault:
     hits = []
     for target in fault.targets:
         node = target if target in placement else next((n for n, s in placement.items() if target in s), None)
         others = tuple(s for s in placement.get(node or "", ()) if s != target)
         hits.append(Hit(target, node, others))
-    return PlannedFault(str(fault), fault.kind, fault.when, tuple(hits))
+    return PlannedFault(str(fault), fault.kind, fault.when, carrier, tuple(hits))

@@ -252,6 +252,7 @@ def planned(plan: Plan) -> Iterator[Text]:
             where = f" on {hit.node}" if hit.node not in (None, hit.target) else ""
             moved = " (where it runs by then, if it was moved)" if several and number > 1 else ""
             yield _row("hits", f"{hit.target}{where}{others}{moved}")
+        yield _row("by", fault.carrier)
     if not plan.faults:
         yield _row("fault", "none")
     yield Text()

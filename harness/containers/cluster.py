@@ -10,7 +10,9 @@ import psutil
 
 from ..cluster import Run
 from ..embedded.cluster import check_subject, deploy_subject, profile_of, settings_of_profiles
+from ..embedded.nodes import OTHER_NODES
 from ..errors import MissingTool
+from ..places import numbered_workers
 from ..scenario import Scenario
 from ..subject import Deployment
 from . import image
@@ -29,7 +31,7 @@ class DockerCluster:
 
     def __init__(self, options: ContainerOptions | None = None) -> None:
         self.options = options or ContainerOptions()
-        self.nodes = tuple(f"node-{i}" for i in range(self.options.workers))
+        self.places = numbered_workers(self.options.workers, OTHER_NODES)
 
     def check(self, scenario: Scenario) -> None:
         check_subject(scenario, self.options.workers)

@@ -29,6 +29,7 @@ from docker.errors import APIError, DockerException
 from docker.types import Mount
 from requests.exceptions import RequestException
 
+from ..embedded.disturbances import Disturbance, InForce
 from ..embedded.layout import MASTER_CLASS, QUICK_JVM, WORKER_CLASS, Layout
 from ..embedded.machine import inherited_import_path
 from ..embedded.nodes import ADDRESS
@@ -427,6 +428,9 @@ class SparkContainers:
             if problem.status_code not in (404, 409, 500):
                 raise OwnFailure(f"a container cannot go on: {problem.explanation}") from problem
         self._await_state(stopped.container, lambda state: not state["Paused"], "a container to go on")
+
+    def disturb(self, disturbance: Disturbance) -> InForce:
+        raise Unsupported(f"{self.run_id} runs in containers, which cannot do this: {disturbance}")
 
     def _await_state(self, container: str, wanted: Callable[[dict[str, Any]], bool], what: str) -> dict[str, Any]:
         def look() -> dict[str, Any] | None:

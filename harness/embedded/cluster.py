@@ -8,11 +8,12 @@ from dataclasses import asdict, replace
 
 from ..cluster import Run
 from ..errors import Unsupported
+from ..places import numbered_workers
 from ..query import Query
 from ..scenario import Scenario
 from ..subject import Deployment, SchemeSubject
 from .machine import find_java, find_spark
-from .nodes import Nodes
+from .nodes import OTHER_NODES, Nodes
 from .processes import EmbeddedOptions, SparkProcesses
 from .query import deploy_query
 from .scheme import deploy_scheme
@@ -30,7 +31,7 @@ class EmbeddedCluster:
 
     def __init__(self, options: EmbeddedOptions | None = None) -> None:
         self.options = options or EmbeddedOptions(restart_worker_after=2.0)
-        self.nodes = tuple(f"node-{i}" for i in range(self.options.workers))
+        self.places = numbered_workers(self.options.workers, OTHER_NODES)
 
     def check(self, scenario: Scenario) -> None:
         find_java()

@@ -1,32 +1,75 @@
-"""What a fault can do to the nodes of a cluster of processes or containers."""
+"""What a fault can do to the nodes of a real cluster, of processes or of containers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from dataclasses import dataclass
+from itertools import product
+from random import Random
+from typing import Protocol, TypeVar
 
-from ..injection import Machines
+from ..injection import Link, Machines
+from ..places import numbered_workers
+from ..quantities import Duration
 from ..recording.history import Bite, Proof
-from .nodes import Nodes, Stop
+from .disturbances import (
+    CutPackets,
+    DelayPackets,
+    Disturbance,
+    DropPackets,
+    ExhaustMemory,
+    FailStore,
+    FillStore,
+    InForce,
+    LimitMemory,
+    LoseStore,
+    NarrowDisk,
+    NarrowPackets,
+    Pairs,
+    ResetPackets,
+    ThrottleCpu,
+)
+from .nodes import OTHER_NODES, Nodes, Stop
 
 T = TypeVar("T")
 Heal = Callable[[], Proof]
 
 
-class EmbeddedMachines(Machines):
+class Later(Protocol):
+    """Calls something in the loop that strikes, so many seconds from now."""
+
+    def __call__(self, seconds: float, call: Callable[[], None], /) -> object: ...
+
+
+@dataclass(frozen=True)
+class Striking:
+    """One fault, as it strikes."""
+
+    exact: bool
+    """Whether the host of its point vouches for it."""
+    heal: Callable[[], None]
+    """Ends it before its time."""
+    later: Later
+    random: Random
+    """Its own, from the run's seed."""
+
+
+class ClusterMachines(Machines):
     """The cluster, as one fault sees it, while its point is held."""
 
     def __init__(
-        self, processes: Nodes, node_of: Mapping[str, str], outstanding: Callable[[], bool], exact: bool
+        self, nodes: Nodes, node_of: Mapping[str, str], outstanding: Callable[[], bool], striking: Striking
     ) -> None:
-        """`node_of` says which actor runs where; `exact`, whether the host of the point vouches for it."""
+        """`node_of` says which actor runs where."""
         self.lasting: list[tuple[str, Heal]] = []
         """Targets, and what ends what is done to them."""
-        self._processes = processes
+        self._cluster = nodes
         self._node_of = node_of
         self._outstanding = outstanding
-        self._exact = exact
+        self._striking = striking
+
+    # Nodes
 
     def crash(self, targets: Sequence[str], *, lose_handed_over: bool = False) -> list[Bite]:
         """Kill every process of the nodes, all at once."""
@@ -34,11 +77,11 @@ class EmbeddedMachines(Machines):
             return super().crash(targets, lose_handed_over=True)
         outstanding = self._outstanding()
         hit, nowhere = self._nodes(targets)
-        proofs = _at_once(self._processes.kill_node, hit)
+        proofs = _at_once(self._cluster.kill_node, hit)
         bites = [Bite(target, None, (), outstanding, gone=False) for target in nowhere]
         for node, target in hit.items():
             proof = proofs[node]
-            on, held = self._on(node), self._exact
+            on, held = self._on(node), self._striking.exact
             bites.append(
                 Bite(target, node, on, outstanding, proof.bit, proof.pids, held_at_address=held, proof=proof.proof)
             )
@@ -48,7 +91,7 @@ class EmbeddedMachines(Machines):
         """Stop every process of the nodes; letting them go on heals."""
         outstanding = self._outstanding()
         hit, nowhere = self._nodes(targets)
-        proofs = _at_once(self._processes.stop_node, hit)
+        proofs = _at_once(self._cluster.stop_node, hit)
         bites = [Bite(target, None, (), outstanding) for target in nowhere]
         for node, target in hit.items():
             proof = proofs[node]
@@ -56,43 +99,184 @@ class EmbeddedMachines(Machines):
                 bites.append(Bite(target, None, (), outstanding))
                 continue
             self.lasting.append((target, self._resume(proof)))
-            bites.append(
-                Bite(
-                    target,
-                    node,
-                    self._on(node),
-                    outstanding,
-                    pids=proof.pids,
-                    held_at_address=self._exact,
-                    lasting=True,
-                )
-            )
+            bites.append(self._lasting_bite(target, node, self._on(node), proof.pids))
         return bites
 
     def _resume(self, proof: Stop) -> Heal:
         def heal() -> Proof:
-            self._processes.resume(proof)
+            self._cluster.resume(proof)
             return proof.proof
 
         return heal
 
+    def throttle_cpu(self, targets: Sequence[str], cores: float) -> list[Bite]:
+        return self._on_each(targets, lambda node: ThrottleCpu(node, cores))
+
+    def limit_memory(self, targets: Sequence[str], size: int) -> list[Bite]:
+        return self._on_each(targets, lambda node: LimitMemory(node, size))
+
+    def exhaust_memory(self, targets: Sequence[str]) -> list[Bite]:
+        return self._on_each(targets, ExhaustMemory)
+
+    def narrow_disk(self, targets: Sequence[str], rate: int) -> list[Bite]:
+        return self._on_each(targets, lambda node: NarrowDisk(node, rate))
+
+    def _on_each(self, targets: Sequence[str], disturbance: Callable[[str], Disturbance]) -> list[Bite]:
+        outstanding = self._outstanding()
+        hit, nowhere = self._nodes(targets)
+        begun = _at_once(lambda node: self._cluster.disturb(disturbance(node)), hit)
+        bites = [Bite(target, None, (), outstanding) for target in nowhere]
+        for node, target in hit.items():
+            self.lasting.append((target, begun[node].heal))
+            bites.append(self._lasting_bite(target, node, self._on(node)))
+        return bites
+
+    # The store of the checkpoints, which the nodes share
+
+    def fail_writes(self, targets: Sequence[str]) -> list[Bite]:
+        return self._on_store(targets, self._cluster.disturb(FailStore()))
+
+    def fill_disk(self, targets: Sequence[str]) -> list[Bite]:
+        return self._on_store(targets, self._cluster.disturb(FillStore()))
+
+    def lose_store(self, targets: Sequence[str]) -> list[Bite]:
+        hit, _ = self._nodes(targets)
+        actors = {actor for node in hit for actor in self._on(node)}
+        return self._on_store(targets, self._cluster.disturb(LoseStore(tuple(sorted(actors)))))
+
+    def _on_store(self, targets: Sequence[str], begun: InForce) -> list[Bite]:
+        hit, _ = self._nodes(targets)
+        name = ", ".join(targets)
+        actors = tuple(actor for node in hit for actor in self._on(node))
+        self.lasting.append((name, begun.heal))
+        return [self._lasting_bite(name, "checkpoints", actors)]
+
+    # What passes between nodes
+
+    def isolate(self, targets: Sequence[str]) -> list[Bite]:
+        inside, _ = self._nodes(targets)
+        outside = [node for node in self._cluster.nodes() if node not in inside]
+        there = tuple(product(inside, outside))
+        return self._between(", ".join(targets), CutPackets((*there, *_back(there))))
+
+    def cut(self, links: Sequence[Link]) -> list[Bite]:
+        return self._between(_named(links), CutPackets(self._pairs(*links)))
+
+    def flap(self, link: Link, every: Duration) -> list[Bite]:
+        pairs = self._pairs(link)
+        return self._flapping(str(link), every, self._cut_packets(pairs), _ends_of(pairs))
+
+    def _cut_packets(self, pairs: Pairs) -> Callable[[], Heal]:
+        return lambda: self._cluster.disturb(CutPackets(pairs)).heal
+
+    def _flapping(self, name: str, every: Duration, cut: Callable[[], Heal], ends: Iterable[str]) -> list[Bite]:
+        """Cut and mend by turns, until it heals."""
+        mend: Heal | None = cut()
+        times = count = 0
+        what = ""
+        over = False
+
+        def mended() -> None:
+            nonlocal mend, times, count, what
+            assert mend is not None
+            proof = mend()
+            mend, times, count, what = None, times + 1, count + proof.count, proof.what
+
+        def turn() -> None:
+            nonlocal mend
+            if over:
+                return
+            if mend is None:
+                mend = cut()
+            else:
+                mended()
+            self._striking.later(every.seconds, turn)
+
+        def heal() -> Proof:
+            nonlocal over
+            over = True
+            if mend is not None:
+                mended()
+            return Proof(count if times > 1 else 0, f"{what}, in {times} cuts")
+
+        self._striking.later(every.seconds, turn)
+        self.lasting.append((name, heal))
+        return [self._lasting_bite(name, name, self._actors(ends))]
+
+    def slow_link(self, link: Link, by: Duration, jitter: Duration | None) -> list[Bite]:
+        seed = self._striking.random.getrandbits(32)
+        return self._between(str(link), DelayPackets(self._pairs(link), by, jitter, seed))
+
+    def reset(self, link: Link) -> list[Bite]:
+        return self._between(str(link), ResetPackets(self._pairs(link)))
+
+    def drop(self, link: Link, share: float) -> list[Bite]:
+        return self._between(str(link), DropPackets(self._pairs(link), share))
+
+    def narrow(self, link: Link, rate: int) -> list[Bite]:
+        return self._between(str(link), NarrowPackets(self._pairs(link), rate))
+
+    def _between(
+        self, name: str, disturbance: CutPackets | ResetPackets | DropPackets | DelayPackets | NarrowPackets
+    ) -> list[Bite]:
+        if not disturbance.pairs:
+            return [Bite(name, None, (), self._outstanding())]
+        self.lasting.append((name, self._cluster.disturb(disturbance).heal))
+        return [self._lasting_bite(name, name, self._actors(_ends_of(disturbance.pairs)))]
+
+    def _pairs(self, *links: Link) -> Pairs:
+        """The nodes at both ends, each with each that is another."""
+        pairs: list[tuple[str, str]] = []
+        for link in links:
+            firsts, _ = self._nodes([link.first])
+            seconds, _ = self._nodes([link.second])
+            there = tuple((one, other) for one, other in product(firsts, seconds) if one != other)
+            pairs += there if link.one_way else (*there, *_back(there))
+        return tuple(dict.fromkeys(pairs))
+
+    # Names
+
     def _nodes(self, targets: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-        """The nodes that the targets stand for, each with the first that does; and the targets that stand for none."""
-        known = self._processes.nodes()
+        """The nodes that the targets stand for, each under the name of the first that does; and the targets that stand
+        for none."""
+        known = self._cluster.nodes()
+        places = numbered_workers(self._cluster.workers, OTHER_NODES)
         hit: dict[str, str] = {}
         nowhere: list[str] = []
         for target in targets:
-            node = self._node_of.get(target, target)
-            if node in known:
-                hit.setdefault(node, target)
-            else:
+            runs_on = self._node_of.get(target)
+            meant = places.stands_for(target, self._striking.random) if runs_on is None else (runs_on,)
+            there = [node for node in meant if node in known]
+            for node in there:
+                hit.setdefault(node, target if len(meant) == 1 else f"{node} of {target}")
+            if not there:
                 nowhere.append(target)
         return hit, nowhere
 
     def _on(self, node: str) -> tuple[str, ...]:
         return tuple(actor for actor, runs_on in self._node_of.items() if runs_on == node)
 
+    def _actors(self, nodes: Iterable[str]) -> tuple[str, ...]:
+        return tuple(actor for node in nodes for actor in self._on(node))
+
+    def _lasting_bite(self, target: str, node: str, actors: tuple[str, ...], pids: tuple[int, ...] = ()) -> Bite:
+        """Of a fault whose proof comes when it heals."""
+        held = self._striking.exact
+        return Bite(target, node, actors, self._outstanding(), pids=pids, held_at_address=held, lasting=True)
+
 
 def _at_once(do: Callable[[str], T], nodes: Mapping[str, str]) -> dict[str, T]:
     with ThreadPoolExecutor(max_workers=max(1, len(nodes))) as pool:
         return dict(zip(nodes, pool.map(do, nodes), strict=True))
+
+
+def _back(pairs: Pairs) -> Pairs:
+    return tuple((other, one) for one, other in pairs)
+
+
+def _ends_of(pairs: Pairs) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(node for pair in pairs for node in pair))
+
+
+def _named(links: Sequence[Link]) -> str:
+    return ", ".join(map(str, links))

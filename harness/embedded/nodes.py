@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..recording.history import Proof
+from .disturbances import Disturbance, InForce
 
 LOOPBACK = "127.0.0.1"
+OTHER_NODES = ("master", "driver")
+"""The nodes of a Spark cluster that are no workers."""
 ADDRESS = "STREAMPROOF_ADDRESS"
 """In the environment of every process of a run: the address that its listeners bind to."""
 
@@ -90,3 +93,6 @@ class Nodes(Protocol):
 
     def resume(self, stopped: Any) -> None:
         """Let go on what `stop_node` has stopped."""
+
+    def disturb(self, disturbance: Disturbance) -> InForce:
+        """Raises Unsupported for what this cluster cannot do."""

@@ -24,6 +24,7 @@ from ..recording.history import Proof
 from ..waiting import wait_until
 from . import reaping
 from .class_archive import archive_options
+from .disturbances import Disturbance, InForce
 from .layout import MASTER_CLASS, QUICK_JVM, WORKER_CLASS, Layout
 from .machine import find_java, find_spark, inherited_import_path
 from .nodes import ADDRESS, LOOPBACK
@@ -428,6 +429,9 @@ class SparkProcesses:
             stopped = stop_all(lambda: self._processes_of(node), self.options.kill_seconds)
             now = {process.process for process in self._processes_of(node)}
             return StopProof(name, stopped, now <= {process.process for process in stopped})
+
+    def disturb(self, disturbance: Disturbance) -> InForce:
+        raise Unsupported(f"{self.run_id} runs as processes of this machine, which cannot do this: {disturbance}")
 
     def resume(self, proof: StopProof) -> None:
         """SIGCONT what was stopped. A process that has ended meanwhile, or its successor, is not touched."""

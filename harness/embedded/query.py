@@ -25,7 +25,7 @@ from ..recording.records import Delivered, Ended, Offered, Record, Refused
 from ..waiting import wait_until
 from ..wire import Greeting, decoded, frame, read_frame
 from .deployments import ended_by_itself, watched, write_plan, write_private
-from .machines import EmbeddedMachines
+from .machines import ClusterMachines, Striking
 from .nodes import Driver, Nodes
 from .protocol import Arrived, Begun, Failed, Go
 from .query_driver import SOURCE, QueryPlan, QueryRun
@@ -87,6 +87,7 @@ class QueryDeployment:
             run.recorder,
             tuple(run.scenario.faults),
             run.kinds,
+            run.seed,
             self._arm,
             self._noted,
             others={"driver": self._hear_driver},
@@ -266,8 +267,8 @@ class QueryDeployment:
 
     # Faults
 
-    def _arm(self, exact: bool, heal: Callable[[], None]) -> EmbeddedMachines:
-        return _Machines(self, self._processes, {DRIVER: DRIVER}, lambda: not self._has_ended(), exact)
+    def _arm(self, striking: Striking) -> ClusterMachines:
+        return _Machines(self, self._processes, {DRIVER: DRIVER}, lambda: not self._has_ended(), striking)
 
     def doom(self) -> None:
         self._doomed = True
@@ -276,7 +277,7 @@ class QueryDeployment:
         self._down = True
 
 
-class _Machines(EmbeddedMachines):
+class _Machines(ClusterMachines):
     def __init__(self, deployment: QueryDeployment, *given: Any) -> None:
         super().__init__(*given)
         self._deployment = deployment

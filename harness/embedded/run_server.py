@@ -14,6 +14,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
+from random import Random
 from typing import Any, TypeVar
 
 import msgspec
@@ -30,13 +31,13 @@ from ..recording.recorder import MonotonicClock, Recorder
 from ..recording.records import Record
 from ..schedule import Fault
 from ..wire import Greeting, Place, accept, decoded, frame, read_frame
-from .machines import EmbeddedMachines, Heal
+from .machines import ClusterMachines, Heal, Striking
 from .nodes import LOOPBACK
 from .protocol import HEARTBEAT_LIMIT, Arrived, Begun, Failed, Go, Took, agent_to_harness
 
 T = TypeVar("T")
-Arm = Callable[[bool, Callable[[], None]], EmbeddedMachines]
-"""The cluster for one fault. The flag says whether the host of its point vouches for it; what is called heals it."""
+Arm = Callable[[Striking], ClusterMachines]
+"""The cluster for one fault."""
 Speak = Callable[[Greeting, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
@@ -49,6 +50,7 @@ class RunServer:
         recorder: Recorder,
         schedule: tuple[Fault, ...],
         kinds: Mapping[str, FaultKind],
+        seed: int,
         arm: Arm,
         noted: Callable[[Record], None],
         begun: Callable[[str, Begun], None] = lambda node, message: None,
@@ -66,6 +68,7 @@ class RunServer:
         self._recorder = recorder
         self._controller = Controller(schedule)
         self._kinds = kinds
+        self._seed = seed
         self._arm = arm
         self._in_force: dict[int, tuple[Fault, list[tuple[str, Heal]]]] = {}
         """Number -> a fault that lasts, its targets, and what ends what is done to them."""
@@ -198,7 +201,8 @@ class RunServer:
         address = None if strike.address is None else str(strike.address)
         struck = self.clock.stamp()
         number, fault = strike.number, strike.fault
-        machines = self._arm(exact, lambda: self.heal(number))
+        random = Random(f"{self._seed}/{number}")
+        machines = self._arm(Striking(exact, lambda: self.heal(number), self._later, random))
         try:
             bites = self._kinds[fault.kind].inflict(machines, fault)
         except StreamproofError as error:
@@ -215,6 +219,13 @@ class RunServer:
             self._in_force[number] = fault, machines.lasting
             if fault.duration is not None:
                 self._loop.call_later(fault.duration.seconds, self.heal, number)
+
+    def _later(self, seconds: float, call: Callable[[], None]) -> None:
+        def due() -> None:
+            with self._failing("a fault that goes on"):
+                call()
+
+        self._loop.call_later(seconds, due)
 
     def heal(self, number: int) -> None:
         """End a fault, if it is in force."""

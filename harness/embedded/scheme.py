@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from ..addresses import Address
 from ..cluster import Live, Run
 from ..errors import DeadlinePassed
-from ..injection import Hits
+from ..injection import Link, Reach
 from ..model import Role, operator_of, replica_name, slice_of
+from ..places import numbered_workers
 from ..progress import Progress
 from ..quantities import Duration
 from ..recording.history import Bite, Drained, Proof
 from ..recording.records import InStep, Kept, Record
+from ..scenario import reach_of
 from ..slices.components import Standby
 from ..slices.machine import Slice, wrapped
 from ..slices.sink import SinkSlice
@@ -27,10 +30,10 @@ from ..wire import Greeting, decoded, frame, read_frame
 from .agent import NodeAgent
 from .deployments import ended_by_itself, watched, write_plan
 from .executor import AgentPlan
-from .machines import EmbeddedMachines, Heal
-from .nodes import Nodes
+from .machines import ClusterMachines, Heal, Striking
+from .nodes import OTHER_NODES, Nodes
 from .protocol import Begun, InspectAll, NodeSeen, Route, StartSlice, Trusted, Withdrawn, driver_to_harness
-from .relay import Relay
+from .relay import Between, Relay
 from .run_server import RunServer
 from .slices_driver import DriverPlan
 
@@ -84,6 +87,7 @@ class SchemeDeployment:
             run.recorder,
             tuple(run.scenario.faults),
             run.kinds,
+            run.seed,
             self._arm,
             self._noted,
             self._begun,
@@ -92,7 +96,9 @@ class SchemeDeployment:
         )
         self._names: dict[tuple[str, int], str] = {}
         """(slice, incarnation) -> which replica that is."""
-        disturbed = any(run.kinds[fault.kind].hits is Hits.LINK for fault in run.scenario.faults)
+        places = numbered_workers(processes.workers, OTHER_NODES)
+        reaches = [reach_of(run.kinds[fault.kind], fault, places) for fault in run.scenario.faults]
+        disturbed = Reach.SLICES in reaches
         self._relay = Relay(self.server.token, self._name_of, self.server.fail) if disturbed else None
         self._agent = NodeAgent(
             HARNESS,
@@ -277,9 +283,15 @@ class SchemeDeployment:
 
     # Faults
 
-    def _arm(self, exact: bool, heal: Callable[[], None]) -> EmbeddedMachines:
+    def _arm(self, striking: Striking) -> ClusterMachines:
         return _Machines(
-            self._processes, self._node_of, lambda: not self._has_drained(), exact, self._relay, heal, self._bury_all
+            self._processes,
+            self._node_of,
+            lambda: not self._has_drained(),
+            striking,
+            self._relay,
+            self._specs,
+            self._bury_all,
         )
 
     def _bury_all(self, replicas: Iterable[str]) -> None:
@@ -295,22 +307,22 @@ class SchemeDeployment:
             self._relay.forget(slice_id, incarnation)
 
 
-class _Machines(EmbeddedMachines):
+class _Machines(ClusterMachines):
     """The links between slices too, where a relay carries them."""
 
     def __init__(
         self,
-        processes: Nodes,
+        nodes: Nodes,
         node_of: Mapping[str, str],
         outstanding: Callable[[], bool],
-        exact: bool,
+        striking: Striking,
         relay: Relay | None,
-        heal: Callable[[], None],
+        slices: Collection[str],
         bury: Callable[[Iterable[str]], None],
     ) -> None:
-        super().__init__(processes, node_of, outstanding, exact)
+        super().__init__(nodes, node_of, outstanding, striking)
         self._relay = relay
-        self._heal = heal
+        self._slices = slices
         self._bury = bury
 
     def crash(self, targets: Sequence[str], *, lose_handed_over: bool = False) -> list[Bite]:
@@ -319,35 +331,55 @@ class _Machines(EmbeddedMachines):
             self._bury(bite.actors)
         return bites
 
-    def cut(self, first: str, second: str, *, one_way: bool) -> list[Bite]:
+    def cut(self, links: Sequence[Link]) -> list[Bite]:
+        if not self._are_routed(*links):
+            return super().cut(links)
+        (link,) = links
+        return self._on_link(link, self._cut(link)())
+
+    def flap(self, link: Link, every: Duration) -> list[Bite]:
+        if not self._are_routed(link):
+            return super().flap(link, every)
+        return self._flapping(str(link), every, self._cut(link), (link.first, link.second))
+
+    def _cut(self, link: Link) -> Callable[[], Heal]:
         relay = self._relay
-        if relay is None:
-            return super().cut(first, second, one_way=one_way)
+        assert relay is not None
 
-        def between(sender: str, receiver: str) -> bool:
-            there = is_end(sender, first) and is_end(receiver, second)
-            return there or (not one_way and is_end(sender, second) and is_end(receiver, first))
+        def begin() -> Heal:
+            cut = relay.cut(_either_way(link))
 
-        cut = relay.cut(between)
+            def heal() -> Proof:
+                relay.mend(cut)
+                return Proof(cut.held, "bytes held back")
 
-        def heal() -> Proof:
-            relay.mend(cut)
-            return Proof(cut.held, "bytes held back")
+            return heal
 
-        return self._on_link(first, second, heal)
+        return begin
 
-    def break_link(self, first: str, second: str) -> list[Bite]:
-        relay = self._relay
-        if relay is None:
-            return super().break_link(first, second)
-        broken = relay.break_links(lambda one, other: is_end(one, first) and is_end(other, second), self._heal)
-        return self._on_link(first, second, lambda: Proof(broken.lost, "bytes lost"))
+    def break_link(self, link: Link) -> list[Bite]:
+        if not self._are_routed(link):
+            return super().break_link(link)
+        assert self._relay is not None
+        broken = self._relay.break_links(_either_way(replace(link, one_way=True)), self._striking.heal)
+        return self._on_link(link, lambda: Proof(broken.lost, "bytes lost"))
 
-    def _on_link(self, first: str, second: str, heal: Heal) -> list[Bite]:
-        link = f"{first} and {second}"
-        self.lasting.append((link, heal))
-        held = self._exact
-        return [Bite(link, link, (first, second), self._outstanding(), held_at_address=held, lasting=True)]
+    def _are_routed(self, *links: Link) -> bool:
+        """Whether they are between slices, and not between nodes."""
+        return all(any(is_end(slice_id, link.first) for slice_id in self._slices) for link in links)
+
+    def _on_link(self, link: Link, heal: Heal) -> list[Bite]:
+        name = f"{link.first} and {link.second}"
+        self.lasting.append((name, heal))
+        return [self._lasting_bite(name, name, (link.first, link.second))]
+
+
+def _either_way(link: Link) -> Between:
+    def between(sender: str, receiver: str) -> bool:
+        there = is_end(sender, link.first) and is_end(receiver, link.second)
+        return there or (not link.one_way and is_end(sender, link.second) and is_end(receiver, link.first))
+
+    return between
 
 
 def is_end(name: str, target: str) -> bool:

@@ -80,7 +80,7 @@ class Bench:
         self.claims: tuple[Guarantee, ...] = tuple(g for g in scenario.claimed if g not in timed)
         if not self.claims:
             raise InvalidScenario(f"{scenario.subject.name} claims nothing that the simulator can judge")
-        check(self.scenario, self.cluster.nodes, registry.faults, registry.oracles)
+        check(self.scenario, self.cluster.places, registry.faults, registry.oracles)
 
     @property
     def actors(self) -> tuple[str, ...]:
@@ -97,7 +97,9 @@ class Bench:
         workload, options = self.scenario.workload, self.cluster.options
         offering = -(-workload.events // workload.batch) * options.offer_interval
         span = offering + options.detection + options.redeployment
-        return Aims(self.actors, self.scenario.subject.links, Duration(offering), Duration(span))
+        return Aims(
+            self.actors, self.scenario.subject.links, self.cluster.places.nodes, Duration(offering), Duration(span)
+        )
 
     @cached_property
     def calm(self) -> tuple[Reached, ...]:

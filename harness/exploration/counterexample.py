@@ -33,7 +33,7 @@ from ..recording.history import History
 from ..registry import Named, Registry
 from ..running import check_scenario, run_in_memory, run_named
 from ..scenario import Scenario
-from ..schedule import AtTime, Fault, Trigger
+from ..schedule import Amount, AtTime, Fault, Trigger
 from ..simulated.cluster import SimulatedCluster
 from ..simulated.world import SimulationOptions
 from ..subject import SchemeSubject
@@ -42,7 +42,7 @@ from .bench import Kind, resized
 from .search import Violation
 from .shrinking import Shrunk
 
-VERSION: Final = 2
+VERSION: Final = 3
 
 
 class SavedFault(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -57,8 +57,7 @@ class SavedFault(msgspec.Struct, frozen=True, omit_defaults=True):
     lasting: int | None = None
     """Microseconds until it heals."""
     one_way: bool = False
-    by: int | None = None
-    """Microseconds by which something gets slower."""
+    amounts: dict[str, Amount] = {}
 
     @classmethod
     def of(cls, fault: Fault) -> SavedFault:
@@ -73,7 +72,7 @@ class SavedFault(msgspec.Struct, frozen=True, omit_defaults=True):
             moment=trigger if isinstance(trigger, Moment) and address is None else None,
             lasting=None if fault.duration is None else fault.duration.micros,
             one_way=fault.one_way,
-            by=None if fault.by is None else fault.by.micros,
+            amounts=dict(fault.amounts),
         )
 
     def fault(self) -> Fault:
@@ -93,7 +92,7 @@ class SavedFault(msgspec.Struct, frozen=True, omit_defaults=True):
             trigger,
             None if self.lasting is None else Duration(self.lasting),
             self.one_way,
-            None if self.by is None else Duration(self.by),
+            tuple(self.amounts.items()),
         )
 
 
@@ -182,7 +181,7 @@ def counterexample(named: Named, violation: Violation, shrunk: Shrunk, found_wit
         workload={"name": workload.name, "seed": workload.seed, "events": workload.events, "batch": workload.batch},
         seed=shrunk.trial.seed,
         world=asdict(bench.cluster.options),
-        placement=_placement(scenario, bench.cluster.nodes),
+        placement=_placement(scenario, bench.cluster.places.workers),
         faults=tuple(SavedFault.of(fault) for fault in shrunk.trial.schedule),
         guarantee=shrunk.kind.guarantee,
         anomaly=shrunk.kind.anomaly,
@@ -314,10 +313,10 @@ def replay(
         check_scenario(planned, world, registry)
         history, judgement = run_in_memory(planned, world, registry.faults, registry.oracles, seed=found.seed)
         return Replayed(found, planned, world.name, judgement, history, None)
-    if _placement(planned, cluster.nodes) != found.placement:
+    if _placement(planned, cluster.places.workers) != found.placement:
         raise Unsupported(
             f"{path} was found with the slices on nodes so: {_placed(found.placement)}; {cluster.name} with "
-            f"{len(cluster.nodes)} nodes places them otherwise"
+            f"{len(cluster.places.workers)} nodes places them otherwise"
         )
     planned = replace(planned, workload=_paced(planned.workload, simulated(found).options.offer_interval))
     named = Named(found.scenario, found.origin or "", "", planned)

@@ -11,7 +11,7 @@ from ..judging.guarantees import Guarantee
 from ..judging.verdicts import Status, Verdict
 from ..recording.history import FaultMissed, History
 from ..registry import Registry
-from ..scenario import Scenario, check
+from ..scenario import Scenario, check, check_carriers
 from ..schedule import Fault, Schedule
 from ..simulated.world import SimulationOptions
 from .bench import Bench
@@ -91,8 +91,8 @@ def simulate(
     registry = installed()
     bench = Bench(scenario, registry, seed=seed, options=options)
     faults: Schedule = tuple(scenario.faults if schedule is None else schedule)
-    check(replace(bench.scenario, faults=faults), bench.cluster.nodes, registry.faults, registry.oracles)
-    for fault in faults:
-        registry.faults[fault.kind].require(bench.cluster.name)
+    planned = replace(bench.scenario, faults=faults)
+    check(planned, bench.cluster.places, registry.faults, registry.oracles)
+    check_carriers(planned, bench.cluster.name, bench.cluster.places, registry.faults)
     history = bench.run(faults, seed)
     return Simulated(faults, seed, bench.judge(history), bench.not_judged, history)

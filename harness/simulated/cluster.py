@@ -10,6 +10,7 @@ from ..cluster import Live, Run
 from ..controller import Controller
 from ..errors import Unsupported
 from ..model import Role
+from ..places import numbered_workers
 from ..quantities import Duration
 from ..scenario import Scenario
 from ..subject import Deployment, SchemeSubject
@@ -24,7 +25,7 @@ class SimulatedCluster:
 
     def __init__(self, options: SimulationOptions | None = None) -> None:
         self.options = options or SimulationOptions()
-        self.nodes = tuple(f"node-{i}" for i in range(self.options.nodes))
+        self.places = numbered_workers(self.options.nodes)
 
     def check(self, scenario: Scenario) -> None:
         if not isinstance(scenario.subject, SchemeSubject):

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product
+from random import Random
 from typing import Protocol
 
 from ..controller import Strike
-from ..injection import FaultKind, Machines
+from ..injection import FaultKind, Link, Machines
+from ..places import Places
 from ..quantities import Duration
 from ..recording.history import Bite, FaultHealed, FaultStruck, Proof, Stamp, TimelineEntry
 from .agenda import Agenda
 from .disk import Disks, FailingDisk, SlowDisk
-from .network import Link, Network, Path
+from .network import Link as Connection
+from .network import Network, Path
 
 
 class Node(Protocol):
@@ -56,7 +59,7 @@ class Victims(Protocol):
     def let_go(self, node: Node) -> None:
         """One who has frozen it does so no more."""
 
-    def reconnect(self, link: Link) -> None:
+    def reconnect(self, link: Connection) -> None:
         """Let the sender on a broken link notice that it is."""
 
 
@@ -73,8 +76,12 @@ class Injector:
         agenda: Agenda,
         log: Callable[[TimelineEntry], None],
         stamp: Callable[[], Stamp],
+        places: Places,
+        seed: int,
     ) -> None:
         self._world = world
+        self._places = places
+        self._seed = seed
         self._kinds = kinds
         self._agenda = agenda
         self._log = log
@@ -83,7 +90,8 @@ class Injector:
 
     def strike(self, strike: Strike) -> None:
         number, fault = strike.number, strike.fault
-        machines = _Machines(self._world, lambda: self.heal(number))
+        random = Random(f"{self._seed}/{number}")
+        machines = _Machines(self._world, self._places, random, lambda: self.heal(number))
         address = None if strike.address is None else str(strike.address)
         for bite in self._kinds[fault.kind].inflict(machines, fault):
             self._log(FaultStruck(self._stamp(), number, str(fault), address, bite))
@@ -111,10 +119,12 @@ class Injector:
 class _Machines(Machines):
     """The simulated cluster, for one fault."""
 
-    def __init__(self, world: Victims, heal: Callable[[], None]) -> None:
+    def __init__(self, world: Victims, places: Places, random: Random, heal: Callable[[], None]) -> None:
         self.lasting: list[tuple[str, _Heal]] = []
         """Targets, and what ends what is done to them."""
         self._world = world
+        self._places = places
+        self._random = random
         self._heal = heal
 
     def crash(self, targets: Sequence[str], *, lose_handed_over: bool = False) -> list[Bite]:
@@ -152,38 +162,39 @@ class _Machines(Machines):
 
         return heal
 
-    def cut(self, first: str, second: str, *, one_way: bool) -> list[Bite]:
+    def cut(self, links: Sequence[Link]) -> list[Bite]:
+        (link,) = links
         network = self._world.network
-        cut = network.cut(self._paths(first, second, one_way))
+        cut = network.cut(self._paths(link))
 
         def heal() -> Proof:
             network.mend_cut(cut)
             return Proof(cut.count, "messages held back")
 
-        return self._on_link(first, second, heal)
+        return self._on_link(link, heal)
 
-    def slow_link(self, first: str, second: str, by: Duration) -> list[Bite]:
+    def slow_link(self, link: Link, by: Duration, jitter: Duration | None) -> list[Bite]:
         network = self._world.network
-        slower = network.slow(self._paths(first, second), by.micros)
+        slower = network.slow(self._paths(link), by.micros)
 
         def heal() -> Proof:
             network.mend_slow(slower)
             return Proof(slower.count, "messages delayed")
 
-        return self._on_link(first, second, heal)
+        return self._on_link(link, heal)
 
-    def break_link(self, first: str, second: str) -> list[Bite]:
+    def break_link(self, link: Link) -> list[Bite]:
         world = self._world
-        paths = self._paths(first, second)
+        paths = self._paths(link)
         broken = world.network.break_connections(paths, self._heal)
-        for link in broken.links:
-            world.reconnect(link)
+        for connection in broken.links:
+            world.reconnect(connection)
 
         def heal() -> Proof:
             world.network.mend_broken(broken)
             return Proof(broken.count, "messages lost")
 
-        return self._on_link(first, second, heal)
+        return self._on_link(link, heal)
 
     def slow_disk(self, targets: Sequence[str], by: Duration) -> list[Bite]:
         return self._on_disks(targets, lambda node: self._world.disks.slow(node, by.micros), "writes delayed")
@@ -215,11 +226,14 @@ class _Machines(Machines):
         hit: list[tuple[str, Node]] = []
         nowhere: list[str] = []
         for target in targets:
-            node = self._world.node_of(target)
-            if node is None or not node.alive:
-                nowhere.append(target)
-            elif all(node is not other for _, other in hit):
-                hit.append((target, node))
+            meant = self._places.stands_for(target, self._random) or (target,)
+            for name in meant:
+                node = self._world.node_of(name)
+                label = target if len(meant) == 1 else f"{name} of {target}"
+                if node is None or not node.alive:
+                    nowhere.append(label)
+                elif all(node is not other for _, other in hit):
+                    hit.append((label, node))
         return hit, nowhere
 
     def _lasting_bites(self, hit: Sequence[tuple[str, Node]], nowhere: Sequence[str]) -> list[Bite]:
@@ -229,12 +243,12 @@ class _Machines(Machines):
             *(Bite(target, node.name, node.actors, outstanding, lasting=True) for target, node in hit),
         ]
 
-    def _paths(self, first: str, second: str, one_way: bool = False) -> tuple[Path, ...]:
-        there = tuple(product(self._world.ends_of(first), self._world.ends_of(second)))
-        return there if one_way else (*there, *((b, a) for a, b in there))
+    def _paths(self, link: Link) -> tuple[Path, ...]:
+        there = tuple(product(self._world.ends_of(link.first), self._world.ends_of(link.second)))
+        return there if link.one_way else (*there, *((b, a) for a, b in there))
 
-    def _on_link(self, first: str, second: str, heal: _Heal) -> list[Bite]:
-        link = f"{first} and {second}"
-        self.lasting.append((link, heal))
-        ends = (*self._world.ends_of(first), *self._world.ends_of(second))
-        return [Bite(link, link, ends, self._world.outstanding(), lasting=True)]
+    def _on_link(self, link: Link, heal: _Heal) -> list[Bite]:
+        name = f"{link.first} and {link.second}"
+        self.lasting.append((name, heal))
+        ends = (*self._world.ends_of(link.first), *self._world.ends_of(link.second))
+        return [Bite(name, name, ends, self._world.outstanding(), lasting=True)]

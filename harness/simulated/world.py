@@ -32,6 +32,7 @@ from ..manager import (
     Withdraw,
 )
 from ..model import Event, Role, operator_of, replica_name, slice_of
+from ..places import numbered_workers
 from ..progress import Progress
 from ..quantities import Duration
 from ..recording.history import Drained, FaultMissed, NodeGone, NodeUp, Placed, Stamp
@@ -198,7 +199,8 @@ class SimulatedWorld:
         ]
         self._manager = Manager(operator_slices, options.nodes, replicas, speaking)
         self.progress = Progress(specs)
-        self._injector = Injector(self, kinds, self._agenda, recorder.log, self._stamp)
+        places = numbered_workers(options.nodes)
+        self._injector = Injector(self, kinds, self._agenda, recorder.log, self._stamp, places, seed)
 
     # Running
 

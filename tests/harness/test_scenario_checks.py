@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from simulation import KINDS, WORLDS, scenario_of
-from streamproof import delay, failed_write, loss, partition, pause, slow_disk
+from streamproof import bridge, cpu_throttle, delay, failed_write, loss, packet_loss, partition, pause, ring, slow_disk
 from streamproof.faults.crash import crash
 from streamproof.harness.addresses import Moment, Point
-from streamproof.harness.errors import ExitStatus, InvalidScenario, UnknownName, UserMistake
+from streamproof.harness.errors import ExitStatus, InvalidScenario, UnknownName, Unsupported, UserMistake
 from streamproof.harness.judging.guarantees import (
     Guarantee,
     amnesia,
@@ -16,8 +16,9 @@ from streamproof.harness.judging.guarantees import (
     precise_recovery,
     recovers_within,
 )
+from streamproof.harness.places import numbered_workers
 from streamproof.harness.quantities import events, ms, seconds
-from streamproof.harness.scenario import Scenario, check
+from streamproof.harness.scenario import Scenario, check, check_carriers
 from streamproof.harness.schedule import Fault, batch, checkpoint, recovery
 from streamproof.harness.simulated.cluster import SimulatedCluster
 from streamproof.reference_impls.active_replication import active_replication
@@ -32,7 +33,7 @@ AMNESIA = scenario_of("amnesia/word-count-words")
 
 
 def checked(scenario: Scenario) -> None:
-    check(scenario, SimulatedCluster(WORLDS["usual"]).nodes, KINDS, JUDGES)
+    check(scenario, SimulatedCluster(WORLDS["usual"]).places, KINDS, JUDGES)
 
 
 def with_faults(*faults: Fault, base: Scenario = CASE) -> Scenario:
@@ -62,6 +63,10 @@ GOOD = {
         slow_disk("count-0", by=ms(3)).after(events(5)),
         failed_write("node-0").after(ms(5)).lasting(seconds(1)),
     ),
+    "faults of a rack, and of any node": with_faults(crash("rack-0", "any-worker").after(seconds(1))),
+    "faults between nodes": with_faults(
+        partition("node-0", "rack-1").after(seconds(1)), packet_loss("node-0", "node-1", share=0.1).after(seconds(1))
+    ),
     "claims of its own": claiming(exactly_once(), recovers_within(seconds(1)), breaks=(precise_recovery(),)),
 }
 WRONG: dict[str, tuple[Scenario, str]] = {
@@ -70,7 +75,10 @@ WRONG: dict[str, tuple[Scenario, str]] = {
         "'count-7'.*split-0, count-0, count-1, node-0",
     ),
     "a source": (with_faults(crash("source-0").after(events(5))), "'source-0'"),
-    "an unknown kind": (with_faults(Fault("flood", ("count-0",))), "kind of fault 'flood'; there are: crash, delay, "),
+    "an unknown kind": (
+        with_faults(Fault("flood", ("count-0",))),
+        "kind of fault 'flood'; there are: bandwidth, bridge, ",
+    ),
     "a link of one end": (
         with_faults(partition("count-0", "count-0").after(seconds(1))),
         "a link has two different ends",
@@ -83,10 +91,29 @@ WRONG: dict[str, tuple[Scenario, str]] = {
         with_faults(loss("count-0", "split-7").after(seconds(1))),
         "no end of a link 'split-7'; there are: source-0, split-0, count-0, count-1, sink-0, source, split",
     ),
-    "a link to a node": (with_faults(loss("count-0", "node-1").after(seconds(1))), "no end of a link 'node-1'"),
+    "a link to a node": (
+        with_faults(loss("count-0", "node-1").after(seconds(1))),
+        "node-1 is a node and the other end is not",
+    ),
     "a link that does not exist": (
         with_faults(partition("count-0", "count-1").after(seconds(1))),
         "nothing passes between these two; count-0 has links to: split-0, sink-0",
+    ),
+    "a link of a node with itself": (
+        with_faults(partition("node-1", "node-1").after(seconds(1))),
+        "a link has two different ends",
+    ),
+    "a bridge of two": (
+        with_faults(bridge("node-0", "node-1", "node-0").after(seconds(1))),
+        "bridge node-0 and node-1 and node-0: it needs 3 different targets",
+    ),
+    "an amount that the kind does not take": (
+        with_faults(replace(pause("count-0").after(seconds(1)), amounts=(("by", ms(1)),))),
+        "does not take by; it takes: nothing",
+    ),
+    "a share above 1": (
+        with_faults(replace(packet_loss("node-0", "node-1", share=0.5).after(seconds(1)), amounts=(("share", 1.5),))),
+        "which share of the packets is lost, a number above 0 and below 1",
     ),
     "a crash that lasts": (
         with_faults(crash("count-0").after(events(5)).lasting(ms(5))),
@@ -98,11 +125,11 @@ WRONG: dict[str, tuple[Scenario, str]] = {
     ),
     "a delay of nothing": (
         with_faults(Fault("delay", ("count-0", "sink-0")).after(events(5))),
-        "say how much slower",
+        "say how much longer it takes, with by=...",
     ),
     "a duration without a unit": (
         with_faults(replace(pause("count-0").after(events(5)), duration=3)),  # type: ignore[arg-type]
-        "how much it lasts, 3, needs its unit",
+        "how long it lasts, 3, needs its unit",
     ),
     "no trigger": (with_faults(crash("count-0")), "say when"),
     "a moment of an unknown slice": (
@@ -164,6 +191,9 @@ def test_the_first_life_of_a_second_replica_is_no_recovery() -> None:
         (lambda: crash(), "needs a target"),
         (lambda: pause(), r"pause\(\) needs a target"),
         (lambda: slow_disk(by=ms(5)), "needs a target"),
+        (lambda: ring("node-0", "node-1", "node-2"), "it takes four nodes at least"),
+        (lambda: packet_loss("node-0", "node-1", share=1), "a number above 0 and below 1"),
+        (lambda: cpu_throttle("node-0", cores=0), "a number above 0"),
         (lambda: slow_disk("count-0", by=5), "needs an amount of time"),  # type: ignore[arg-type]
         (lambda: delay("a-0", "b-0", by=ms(0)), "needs an amount of time"),
         (lambda: pause("count-0").lasting(5), r"lasting\(5\) needs its unit"),  # type: ignore[arg-type]
@@ -186,3 +216,16 @@ def test_an_amount_or_name_that_means_nothing_is_refused_where_it_is_written(mak
     assert callable(make)
     with pytest.raises(UserMistake, match=reason):
         make()
+
+
+def test_what_no_mechanism_of_a_cluster_carries_is_refused() -> None:
+    places = numbered_workers(3)
+    nodes = with_faults(partition("node-0", "node-1").after(seconds(1)))
+    slices = with_faults(partition("count-0", "sink").after(seconds(1)))
+    assert check_carriers(slices, "simulated", places, KINDS) == ("the simulated network",)
+    assert "packet rules" in check_carriers(nodes, "docker", places, KINDS)[0]
+    with pytest.raises(Unsupported, match="no partition of nodes on embedded; it can be had of: nodes on docker"):
+        check_carriers(nodes, "embedded", places, KINDS)
+    jittery = with_faults(delay("count-0", "sink", by=ms(5), jitter=ms(1)).after(seconds(1)))
+    with pytest.raises(Unsupported, match="no jitter of a delay on simulated; it can be had on: docker, embedded"):
+        check_carriers(jittery, "simulated", places, KINDS)

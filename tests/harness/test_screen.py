@@ -76,7 +76,7 @@ def shown(
 
 def test_a_query_is_under_no_scheme() -> None:
     named = Registry().scenario("query.word-count")
-    lines = [line.plain for line in planned(plan(named, SimulatedCluster(), 7))]
+    lines = [line.plain for line in planned(plan(named, SimulatedCluster(), Registry().faults, 7))]
     assert lines[0].startswith("query-word-count, a Structured Streaming query     simulator, 3 nodes")
     assert "  hits       driver" in lines
 

@@ -1,0 +1,45 @@
+"""Bandwidth: a link carries little at a time."""
+
+from __future__ import annotations
+
+from random import Random
+
+from ..harness.injection import Aims, FaultKind, Hits, Link, Machines, Parameter, Reach
+from ..harness.recording.history import Bite
+from ..harness.schedule import Fault
+from .targets import made
+
+
+def bandwidth(first: str, second: str, *, rate: int) -> Fault:
+    """Let the link between two slices, or two nodes, carry at most `rate` bytes/s, each way.
+
+    Say when with `.at(moment)` or `.after(amount)`, and how long with `.lasting(duration)`; by default until the end of
+    the run. Raises InvalidScenario without a rate.
+    """
+    return made(KIND, first, second, rate=rate)
+
+
+def _inflict(machines: Machines, fault: Fault) -> list[Bite]:
+    return machines.narrow(Link.of(fault), fault.amount("rate", int))
+
+
+def _draw(random: Random, aims: Aims) -> Fault:
+    return bandwidth(*random.choice(aims.links), rate=int(10 ** random.uniform(3, 6))).lasting(aims.duration(random))
+
+
+KIND = FaultKind(
+    name="bandwidth",
+    breaks="the link between two slices, or two nodes: little passes at a time, and senders are held back",
+    heals="the link carries what it did",
+    proof="something was sent, and held back for what was before it, with input still to be processed",
+    carriers={
+        ("embedded", Reach.SLICES): "a toxiproxy behind the relay that the links of slices pass through",
+        ("docker", Reach.SLICES): "a toxiproxy behind the relay that the links of slices pass through",
+        ("docker", Reach.NODES): "a shaped queue in the sending nodes' network namespaces",
+    },
+    inflict=_inflict,
+    hits=Hits.LINK,
+    lasts=True,
+    takes=(Parameter("rate", int, "how much passes, in bytes/s"),),
+    draw=_draw,
+)

@@ -1,0 +1,39 @@
+"""Store loss: the checkpoints are gone."""
+
+from __future__ import annotations
+
+from random import Random
+
+from ..harness.injection import Aims, FaultKind, Machines, Reach
+from ..harness.recording.history import Bite
+from ..harness.schedule import Fault
+from .targets import made
+
+
+def store_loss(*targets: str) -> Fault:
+    """Remove the checkpoints of these slices or drivers, or of what runs on the nodes of these names, for good.
+
+    Say when with `.at(moment)` or `.after(amount)`. Raises InvalidScenario without a target.
+    """
+    return made(KIND, *targets)
+
+
+def _inflict(machines: Machines, fault: Fault) -> list[Bite]:
+    return machines.lose_store(fault.targets)
+
+
+def _draw(random: Random, aims: Aims) -> Fault:
+    return store_loss(random.choice(aims.actors))
+
+
+KIND = FaultKind(
+    name="store-loss",
+    breaks="the store of the checkpoints: everything in it is gone",
+    heals="by itself, as new checkpoints are written",
+    proof="at least one file of a checkpoint was there and was removed, with input still to be processed",
+    carriers={
+        ("docker", Reach.NODES): "removal of the checkpoints' files",
+    },
+    inflict=_inflict,
+    draw=_draw,
+)
