@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+from ..harness.carriers import PACKET_SHAPER, TOXIPROXY
 from ..harness.injection import Aims, FaultKind, Hits, Link, Machines, Parameter, Reach
 from ..harness.recording.history import Bite
 from ..harness.schedule import Fault
@@ -33,9 +34,9 @@ KIND = FaultKind(
     heals="the link carries what it did",
     proof="something was sent, and held back for what was before it, with input still to be processed",
     carriers={
-        ("embedded", Reach.SLICES): "a toxiproxy behind the relay that the links of slices pass through",
-        ("docker", Reach.SLICES): "a toxiproxy behind the relay that the links of slices pass through",
-        ("docker", Reach.NODES): "a shaped queue in the sending nodes' network namespaces",
+        ("embedded", Reach.SLICES): TOXIPROXY,
+        ("docker", Reach.SLICES): TOXIPROXY,
+        ("docker", Reach.NODES): PACKET_SHAPER,
     },
     inflict=_inflict,
     hits=Hits.LINK,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+from ..harness.carriers import PACKET_RULES
 from ..harness.injection import Aims, FaultKind, Link, Machines, Reach
 from ..harness.recording.history import Bite
 from ..harness.schedule import Fault
@@ -33,7 +34,7 @@ KIND = FaultKind(
     heals="the link carries again",
     proof="at least one packet between the two sides was dropped, with input still to be processed",
     carriers={
-        ("docker", Reach.NODES): "packet rules in the receiving nodes' network namespaces",
+        ("docker", Reach.NODES): PACKET_RULES,
     },
     inflict=_inflict,
     lasts=True,

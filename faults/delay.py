@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from ..harness.addresses import Point
+from ..harness.carriers import PACKET_QUEUE, TOXIPROXY
 from ..harness.injection import Aims, FaultKind, Hits, Link, Machines, Parameter, Reach
 from ..harness.quantities import Duration
 from ..harness.recording.history import Bite
@@ -39,9 +40,9 @@ KIND = FaultKind(
     proof="at least one message, or packet, was sent and delayed, with input still to be processed",
     carriers={
         ("simulated", Reach.SLICES): "the simulated network",
-        ("embedded", Reach.SLICES): "a toxiproxy behind the relay that the links of slices pass through",
-        ("docker", Reach.SLICES): "a toxiproxy behind the relay that the links of slices pass through",
-        ("docker", Reach.NODES): "a queue for packets in the receiving nodes' network namespaces",
+        ("embedded", Reach.SLICES): TOXIPROXY,
+        ("docker", Reach.SLICES): TOXIPROXY,
+        ("docker", Reach.NODES): PACKET_QUEUE,
     },
     takes=(
         Parameter("by", Duration, "how much longer it takes"),

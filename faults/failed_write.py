@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from ..harness.addresses import Point
+from ..harness.carriers import STORE_FOLDER
 from ..harness.injection import Aims, FaultKind, Machines, Reach
 from ..harness.recording.history import Bite
 from ..harness.schedule import Fault
@@ -37,7 +38,7 @@ KIND = FaultKind(
     proof="at least one write was refused, with input still to be processed",
     carriers={
         ("simulated", Reach.NODES): "the simulated disks",
-        ("docker", Reach.NODES): "permissions of the folder of the checkpoints",
+        ("docker", Reach.NODES): STORE_FOLDER,
     },
     inflict=_inflict,
     lasts=True,

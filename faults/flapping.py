@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+from ..harness.carriers import PACKET_RULES, RELAY
 from ..harness.injection import Aims, FaultKind, Hits, Link, Machines, Parameter, Reach
 from ..harness.quantities import Duration
 from ..harness.recording.history import Bite
@@ -34,9 +35,9 @@ KIND = FaultKind(
     heals="the link carries, and goes on to",
     proof="the link was cut at least twice, and something was held back or dropped, with input still to be processed",
     carriers={
-        ("embedded", Reach.SLICES): "the relay that the links of slices pass through, on and off",
-        ("docker", Reach.SLICES): "the relay that the links of slices pass through, on and off",
-        ("docker", Reach.NODES): "packet rules in the receiving nodes' network namespaces, on and off",
+        ("embedded", Reach.SLICES): RELAY,
+        ("docker", Reach.SLICES): RELAY,
+        ("docker", Reach.NODES): PACKET_RULES,
     },
     inflict=_inflict,
     hits=Hits.LINK,

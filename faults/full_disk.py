@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+from ..harness.carriers import STORE_VOLUME
 from ..harness.injection import Aims, FaultKind, Machines, Reach
 from ..harness.recording.history import Bite
 from ..harness.schedule import Fault
@@ -34,7 +35,7 @@ KIND = FaultKind(
     heals="the room is given back, and what was refused is written again",
     proof="the disk was seen to say that it is full, and to take nothing, with input still to be processed",
     carriers={
-        ("docker", Reach.NODES): "a file that fills the volume of the checkpoints",
+        ("docker", Reach.NODES): STORE_VOLUME,
     },
     inflict=_inflict,
     lasts=True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+from ..harness.carriers import PACKET_RULES
 from ..harness.injection import Aims, FaultKind, Machines, Reach
 from ..harness.recording.history import Bite
 from ..harness.schedule import Fault
@@ -34,7 +35,7 @@ KIND = FaultKind(
     heals="the links carry again; a node that was given up for lost hears of it then, and joins again",
     proof="at least one packet from or to them was dropped, with input still to be processed",
     carriers={
-        ("docker", Reach.NODES): "packet rules in the receiving nodes' network namespaces",
+        ("docker", Reach.NODES): PACKET_RULES,
     },
     inflict=_inflict,
     lasts=True,

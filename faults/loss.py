@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from ..harness.addresses import Point
+from ..harness.carriers import RELAY
 from ..harness.injection import Aims, FaultKind, Hits, Link, Machines, Reach
 from ..harness.recording.history import Bite
 from ..harness.schedule import Fault
@@ -37,8 +38,8 @@ KIND = FaultKind(
     "taken from the network, with input still to be processed",
     carriers={
         ("simulated", Reach.SLICES): "the simulated network",
-        ("embedded", Reach.SLICES): "the relay that the links of slices pass through",
-        ("docker", Reach.SLICES): "the relay that the links of slices pass through",
+        ("embedded", Reach.SLICES): RELAY,
+        ("docker", Reach.SLICES): RELAY,
     },
     inflict=_inflict,
     hits=Hits.LINK,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+from ..harness.carriers import PACKET_RULES
 from ..harness.injection import Aims, FaultKind, Hits, Link, Machines, Parameter, Reach
 from ..harness.recording.history import Bite
 from ..harness.schedule import Fault
@@ -33,7 +34,7 @@ KIND = FaultKind(
     heals="every packet passes again",
     proof="at least one packet was dropped, with input still to be processed",
     carriers={
-        ("docker", Reach.NODES): "packet rules that drop by chance, in the receiving nodes' network namespaces",
+        ("docker", Reach.NODES): PACKET_RULES,
     },
     inflict=_inflict,
     hits=Hits.LINK,

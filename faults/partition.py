@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from ..harness.addresses import Point
+from ..harness.carriers import PACKET_RULES, RELAY
 from ..harness.injection import Aims, FaultKind, Hits, Link, Machines, Reach
 from ..harness.recording.history import Bite
 from ..harness.schedule import Fault
@@ -43,9 +44,9 @@ KIND = FaultKind(
     "one packet was dropped; with input still to be processed",
     carriers={
         ("simulated", Reach.SLICES): "the simulated network",
-        ("embedded", Reach.SLICES): "the relay that the links of slices pass through",
-        ("docker", Reach.SLICES): "the relay that the links of slices pass through",
-        ("docker", Reach.NODES): "packet rules in the receiving nodes' network namespaces",
+        ("embedded", Reach.SLICES): RELAY,
+        ("docker", Reach.SLICES): RELAY,
+        ("docker", Reach.NODES): PACKET_RULES,
     },
     inflict=_inflict,
     hits=Hits.LINK,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+from ..harness.carriers import PACKET_RULES
 from ..harness.injection import Aims, FaultKind, Hits, Link, Machines, Reach
 from ..harness.recording.history import Bite
 from ..harness.schedule import Fault
@@ -33,7 +34,7 @@ KIND = FaultKind(
     heals="new connections come about; who lost one dials again",
     proof="at least one packet was answered with a reset, with input still to be processed",
     carriers={
-        ("docker", Reach.NODES): "packet rules that answer with resets, in the nodes' network namespaces",
+        ("docker", Reach.NODES): PACKET_RULES,
     },
     inflict=_inflict,
     hits=Hits.LINK,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 from random import Random
 
+from ..harness.carriers import PACKET_RULES
 from ..harness.errors import InvalidScenario
 from ..harness.injection import Aims, FaultKind, Link, Machines, Reach
 from ..harness.recording.history import Bite
@@ -45,7 +46,7 @@ KIND = FaultKind(
     heals="the links carry again",
     proof="at least one packet between nodes that are not neighbours was dropped, with input still to be processed",
     carriers={
-        ("docker", Reach.NODES): "packet rules in the receiving nodes' network namespaces",
+        ("docker", Reach.NODES): PACKET_RULES,
     },
     inflict=_inflict,
     lasts=True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+from ..harness.carriers import TOXIPROXY
 from ..harness.injection import Aims, FaultKind, Hits, Link, Machines, Parameter, Reach
 from ..harness.quantities import Duration
 from ..harness.recording.history import Bite
@@ -34,8 +35,8 @@ KIND = FaultKind(
     heals="connections close at once again",
     proof="at least one connection was closed and the other end was told late, with input still to be processed",
     carriers={
-        ("embedded", Reach.SLICES): "a toxiproxy behind the relay that the links of slices pass through",
-        ("docker", Reach.SLICES): "a toxiproxy behind the relay that the links of slices pass through",
+        ("embedded", Reach.SLICES): TOXIPROXY,
+        ("docker", Reach.SLICES): TOXIPROXY,
     },
     inflict=_inflict,
     hits=Hits.LINK,

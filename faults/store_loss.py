@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+from ..harness.carriers import STORE_FOLDER
 from ..harness.injection import Aims, FaultKind, Machines, Reach
 from ..harness.recording.history import Bite
 from ..harness.schedule import Fault
@@ -32,7 +33,7 @@ KIND = FaultKind(
     heals="by itself, as new checkpoints are written",
     proof="at least one file of a checkpoint was there and was removed, with input still to be processed",
     carriers={
-        ("docker", Reach.NODES): "removal of the checkpoints' files",
+        ("docker", Reach.NODES): STORE_FOLDER,
     },
     inflict=_inflict,
     draw=_draw,

@@ -39,6 +39,8 @@ class Run:
     """Where logs and checkpoints go, absolute, for nodes run in folders of their own; None only where nothing is
     written, in the simulator."""
     show: Callable[[Live], None] = lambda live: None
+    carriers: frozenset[str] = frozenset()
+    """What carries the scenario's faults out, to be made ready before it begins; some have a name in `carriers`."""
 
 
 class Cluster(Protocol):

@@ -39,11 +39,12 @@ class Finished:
     judgement: Judgement
 
 
-def check_scenario(scenario: Scenario, cluster: Cluster, registry: Registry) -> None:
-    """Refuse, before anything starts, what this cluster cannot run or nobody can judge."""
+def check_scenario(scenario: Scenario, cluster: Cluster, registry: Registry) -> tuple[str, ...]:
+    """Refuse, before anything starts, what this cluster cannot run or nobody can judge. Returns what carries each fault
+    out."""
     check(scenario, cluster.places, registry.faults, registry.oracles)
     cluster.check(scenario)
-    check_carriers(scenario, cluster.name, cluster.places, registry.faults)
+    return check_carriers(scenario, cluster.name, cluster.places, registry.faults)
 
 
 def run_named(
@@ -60,11 +61,11 @@ def run_named(
 
     Raises a UserMistake before anything has started; what goes wrong later is written to the timeline and raised.
     """
-    check_scenario(named.scenario, cluster, registry)
+    carriers = frozenset(check_scenario(named.scenario, cluster, registry))
     description = describe(named, cluster, seed, run_id or new_run_id(named.name))
     path = folder or Path("runs") / description.run
     with RunFolder(path, description) as recorder:
-        run = Run(description.run, named.scenario, seed, recorder, registry.faults, path.resolve(), show)
+        run = Run(description.run, named.scenario, seed, recorder, registry.faults, path.resolve(), show, carriers)
         _carry_out(run, cluster)
         recorder.seal()
     history = read_history(path)

@@ -9,16 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..addresses import Address
+from ..carriers import RELAY, TOXIPROXY
 from ..cluster import Live, Run
 from ..errors import DeadlinePassed
-from ..injection import Link, Reach
+from ..injection import Link
 from ..model import Role, operator_of, replica_name, slice_of
-from ..places import numbered_workers
 from ..progress import Progress
 from ..quantities import Duration
 from ..recording.history import Bite, Drained, Proof
 from ..recording.records import InStep, Kept, Record
-from ..scenario import reach_of
 from ..slices.components import Standby
 from ..slices.machine import Slice, wrapped
 from ..slices.sink import SinkSlice
@@ -31,7 +30,7 @@ from .agent import NodeAgent
 from .deployments import ended_by_itself, watched, write_plan
 from .executor import AgentPlan
 from .machines import ClusterMachines, Heal, Striking
-from .nodes import OTHER_NODES, Nodes
+from .nodes import Nodes
 from .protocol import Begun, InspectAll, NodeSeen, Route, StartSlice, Trusted, Withdrawn, driver_to_harness
 from .relay import Between, Relay
 from .run_server import RunServer
@@ -96,9 +95,7 @@ class SchemeDeployment:
         )
         self._names: dict[tuple[str, int], str] = {}
         """(slice, incarnation) -> which replica that is."""
-        places = numbered_workers(processes.workers, OTHER_NODES)
-        reaches = [reach_of(run.kinds[fault.kind], fault, places) for fault in run.scenario.faults]
-        disturbed = Reach.SLICES in reaches
+        disturbed = not run.carriers.isdisjoint({RELAY, TOXIPROXY})
         self._relay = Relay(self.server.token, self._name_of, self.server.fail) if disturbed else None
         self._agent = NodeAgent(
             HARNESS,

@@ -1,0 +1,14 @@
+"""What carries faults out, where it has to be made ready before the run: the words that kinds of fault, clusters and
+the screen share."""
+
+from __future__ import annotations
+
+from typing import Final
+
+RELAY: Final = "the relay that the links of slices pass through"
+TOXIPROXY: Final = "a toxiproxy behind the relay that the links of slices pass through"
+PACKET_RULES: Final = "packet rules in the receiving nodes' network namespaces"
+PACKET_QUEUE: Final = "a queue for packets in the receiving nodes' network namespaces"
+PACKET_SHAPER: Final = "a shaped queue in the sending nodes' network namespaces"
+STORE_VOLUME: Final = "the volume of the checkpoints, of a fixed size"
+STORE_FOLDER: Final = "the folder of the checkpoints"
