@@ -35,8 +35,6 @@ from .run_server import RunServer, from_afar
 REFERENCE_DRIVER = "reference"
 READY_SECONDS = 90.0
 _SETTINGS = {
-    # One executor for each of the state's partitions. Where there are more workers, one that is lost has a substitute.
-    "spark.cores.max": "2",
     # The state's partitions; each costs every batch a task.
     "spark.sql.shuffle.partitions": "2",
     # Batch n of the source is to be Spark's batch n.
@@ -203,7 +201,9 @@ class QueryDeployment:
         path = self._processes.scratch / f"{node}.{incarnation}.pickle"
         write_plan(path, plan, f"the query {self._query.name!r}")
         module = "streamproof.harness.embedded.query_driver"
-        return self._processes.start_driver(node, module, [str(path.resolve())], settings=_SETTINGS)
+        # An executor on every worker, so that every one can be hit.
+        settings = {**_SETTINGS, "spark.cores.max": str(self._processes.workers)}
+        return self._processes.start_driver(node, module, [str(path.resolve())], settings=settings)
 
     # In the server's loop
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...harness.library import Entry
-from . import logged, lossy, queries, replicated, standing_by
+from . import disturbed_recoveries, logged, lossy, queries, replicated, standing_by, under_faults
 
 SCENARIOS: tuple[Entry, ...] = (
     *logged.SCENARIOS,
@@ -11,4 +11,6 @@ SCENARIOS: tuple[Entry, ...] = (
     *replicated.SCENARIOS,
     *lossy.SCENARIOS,
     *queries.SCENARIOS,
+    *disturbed_recoveries.SCENARIOS,
+    *under_faults.SCENARIOS,
 )

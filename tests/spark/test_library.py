@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from library_on import library_on
 from streamproof.harness.embedded.cluster import EmbeddedCluster
 from streamproof.harness.embedded.reaping import labelled_processes
 from streamproof.harness.errors import ExitStatus
@@ -23,7 +24,7 @@ IN_EVERY_RUN = ("stateless.source-replay-twice", "two-splitters.k-safe-grouping"
     "name",
     [
         pytest.param(name, marks=[] if name in IN_EVERY_RUN else [pytest.mark.long])
-        for name in sorted(REGISTRY.scenarios)
+        for name in library_on(EmbeddedCluster())
     ],
 )
 def test_a_scenario_comes_out_as_it_says(name: str, tmp_path: Path) -> None:
