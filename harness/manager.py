@@ -1,14 +1,16 @@
 """Decides what runs where: placement of replicas, promotion of standbys, and redeployment after a node was lost.
 Sans-I/O, so that one recovery runs in both worlds.
 
-It numbers the incarnations. Whoever hosts it detects lost nodes and carries out what it says.
+It numbers the incarnations. Whoever hosts it detects lost nodes, makes the numbers durable, and carries out what it
+says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 
 from .model import replica_name
 
@@ -30,6 +32,11 @@ class NodeJoined:
 @dataclass(frozen=True)
 class NodeLost:
     node: str
+
+
+@dataclass(frozen=True)
+class WaitedEnough:
+    """Nodes that have not joined yet may be gone for good: those that are there must do."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +103,7 @@ class Trust:
     incarnation: int
 
 
-ManagerInput = NodeJoined | NodeLost | SliceUp | SliceReady
+ManagerInput = NodeJoined | NodeLost | WaitedEnough | SliceUp | SliceReady
 ManagerEffect = Place | PromoteSlice | Announce | Withdraw | Trust
 
 
@@ -123,8 +130,14 @@ class Manager:
     """
 
     def __init__(
-        self, slices: Sequence[str], nodes_wanted: int, replicas: int = 1, speaking: Speaking = Speaking.ONE
+        self,
+        slices: Sequence[str],
+        nodes_wanted: int,
+        replicas: int = 1,
+        speaking: Speaking = Speaking.ONE,
+        newest: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
+        """`newest` is what the manager before this one has given out last. All that it placed is taken for lost."""
         self._slices = tuple(slices)
         self._nodes_wanted = nodes_wanted
         self._speaking = speaking
@@ -132,7 +145,7 @@ class Manager:
         self._homeless = [(slice_id, replica) for replica in range(replicas) for slice_id in slices]
         self._members: dict[str, list[_Member]] = {slice_id: [] for slice_id in slices}
         """In the order of their incarnations."""
-        self._newest = dict.fromkeys(slices, 0)
+        self._newest = {slice_id: newest.get(slice_id, 0) for slice_id in slices}
         self._placed = False
 
     @property
@@ -144,6 +157,12 @@ class Manager:
             for member in members
         }
 
+    @property
+    def newest(self) -> dict[str, int]:
+        """Slice -> the highest incarnation that was given out. To be made durable before a placement is carried out, so
+        that no number is ever given out again."""
+        return dict(self._newest)
+
     def on(self, given: ManagerInput) -> list[ManagerEffect]:
         match given:
             case NodeJoined(node=node):
@@ -154,6 +173,10 @@ class Manager:
                 return [*effects, *self._house()]
             case NodeLost(node=node):
                 return [*self._evict(node), *self._house()]
+            case WaitedEnough():
+                self._nodes_wanted = 1
+                self._placed = self._placed or bool(self._load)
+                return self._house()
             case SliceUp(slice_id=slice_id, incarnation=incarnation):
                 member = self._member(slice_id, incarnation)
                 if member is None:

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from streamproof.harness.embedded.processes import Killed, KillProof
 from streamproof.harness.embedded.scheme import SchemeDeployment, deploy_scheme
 from streamproof.harness.embedded.slices_driver import DriverPlan, ManagerHost
 from streamproof.harness.places import numbered_workers
+from streamproof.harness.recording.history import Proof
 from streamproof.harness.scenario import Scenario
 
 
@@ -40,6 +41,9 @@ class _Loop:
             self._loop.run_until_complete(self._task)
         self._loop.run_until_complete(self._loop.shutdown_asyncgens())
 
+    def call(self, work: Callable[[], object]) -> None:
+        self._loop.call_soon_threadsafe(work)
+
     def end(self) -> None:
         self._loop.call_soon_threadsafe(self._task.cancel)
         self._thread.join(5)
@@ -47,10 +51,52 @@ class _Loop:
 
 
 class _Driver:
+    """A manager in a thread. Its agents hear it end, as they do when Spark loses a driver."""
+
     stderr = Path("/dev/null")
 
+    def __init__(self, plan: DriverPlan) -> None:
+        host = ManagerHost(plan)
+        places: list[Any] = []
+        listening = threading.Event()
+
+        async def manage() -> None:
+            places.append(await host.listen())
+            listening.set()
+            try:
+                await host.serve(plan.agents.harness)
+            finally:
+                # As the end of its process would; nothing is decided any more.
+                host._server.close()
+                agents, host._agents = host._agents, {}
+                for writer in (host._harness, *(agent.writer for agent in agents.values())):
+                    if writer is not None:
+                        writer.transport.abort()
+
+        self._loop = _Loop(manage)
+        self._status: int | None = None
+        assert listening.wait(5)
+        self.agents: AgentPlan = replace(plan.agents, manager=places[0])
+
     def poll(self) -> int | None:
-        return None
+        return self._status
+
+    def end(self) -> None:
+        self._loop.end()
+        self._status = -9
+
+    def stop(self) -> threading.Event:
+        """It does nothing until the event is set."""
+        goes_on = threading.Event()
+        self._loop.call(goes_on.wait)
+        return goes_on
+
+
+@dataclass(frozen=True)
+class _Stop:
+    goes_on: threading.Event
+    pids = (0,)
+    proof = Proof(1, "threads stopped")
 
 
 class _Node:
@@ -85,52 +131,64 @@ class ThreadsForProcesses:
         self._restart_after = restart_after
         self._names = [f"node-{i}" for i in range(workers)]
         self._nodes: dict[str, _Node] = {}
-        self._manager: _Loop | None = None
+        self._down: set[str] = set()
+        """Those that were killed, and have not been started again."""
+        self._starting = threading.Lock()
+        self._driver: _Driver | None = None
         self._closing = threading.Event()
 
     def start_driver(self, name: str, module: str, args: Sequence[str]) -> _Driver:
-        plan: DriverPlan = pickle.loads(Path(args[0]).read_bytes())
-        host = ManagerHost(plan)
-        places: list[Any] = []
-        listening = threading.Event()
+        with self._starting:
+            for node in self._nodes.values():
+                if node.alive:
+                    node.end()
+            self._driver = _Driver(pickle.loads(Path(args[0]).read_bytes()))
+            for worker in set(self._names) - self._down:
+                self._nodes[worker] = _Node(worker, self._driver.agents)
+            return self._driver
 
-        async def manage() -> None:
-            places.append(await host.listen())
-            listening.set()
-            await host.serve(plan.agents.harness)
-
-        self._manager = _Loop(manage)
-        assert listening.wait(5)
-        self._plan: AgentPlan = replace(plan.agents, manager=places[0])
-        for node in self._names:
-            self._start(node)
-        return _Driver()
-
-    def _start(self, name: str) -> None:
-        self._nodes[name] = _Node(name, self._plan)
-
-    def nodes(self) -> Mapping[str, _Node]:
-        return self._nodes
+    def nodes(self) -> Mapping[str, object]:
+        return {**self._nodes, "driver": self._driver}
 
     def kill_node(self, name: str) -> KillProof:
-        node, when = self._nodes[name], time.monotonic_ns()
+        when = time.monotonic_ns()
+        proof = KillProof(name, (Killed(0, "thread", name),), when, when, gone=True)
+        if name == "driver":
+            assert self._driver is not None
+            self._driver.end()
+            return proof
+        node = self._nodes[name]
         if not node.alive:
-            return KillProof(name, (), when, when, gone=True)
+            return replace(proof, processes=())
         node.end()
+        self._down.add(name)
         threading.Thread(target=self._restart, args=(name,), daemon=True).start()
-        return KillProof(name, (Killed(0, "thread", name),), when, time.monotonic_ns(), gone=True)
+        return replace(proof, gone_at=time.monotonic_ns())
+
+    def stop_node(self, name: str) -> _Stop:
+        """The driver alone."""
+        assert name == "driver"
+        assert self._driver is not None
+        return _Stop(self._driver.stop())
+
+    def resume(self, stopped: _Stop) -> None:
+        stopped.goes_on.set()
 
     def _restart(self, name: str) -> None:
-        if not self._closing.wait(self._restart_after):
-            self._start(name)
+        if self._closing.wait(self._restart_after):
+            return
+        with self._starting:
+            assert self._driver is not None
+            self._down.discard(name)
+            self._nodes[name] = _Node(name, self._driver.agents)
 
     def close(self) -> None:
         self._closing.set()
         for node in self._nodes.values():
             if node.alive:
                 node.end()
-        if self._manager is not None:
-            self._manager.end()
+        if self._driver is not None and self._driver.poll() is None:
+            self._driver.end()
 
 
 class ThreadsCluster:
@@ -141,7 +199,7 @@ class ThreadsCluster:
 
     def __init__(self, workers: int = 3, restart_after: float = 0.3) -> None:
         self._workers, self._restart_after = workers, restart_after
-        self.places = numbered_workers(workers)
+        self.places = numbered_workers(workers, ("driver",))
 
     def check(self, scenario: Scenario) -> None:
         pass

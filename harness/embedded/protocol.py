@@ -145,7 +145,7 @@ class Trusted(msgspec.Struct, frozen=True, tag="trusted", array_like=True):
     """Monotonic clock of the machine, ns."""
 
 
-DriverToHarness = Route | Withdrawn | NodeSeen | Trusted
+DriverToHarness = Route | Withdrawn | NodeSeen | Trusted | Failed
 HarnessToDriver = Route | InspectAll
 AgentToHarness = Took | Begun | Arrived | Failed
 

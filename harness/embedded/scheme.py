@@ -1,12 +1,19 @@
-"""A scheme on embedded Spark: node agents in the executors, the manager in the driver, sources and sinks in here."""
+"""A scheme on embedded Spark: node agents in the executors, the manager in the driver, sources and sinks in here.
+
+The harness starts the driver again whenever a fault has taken it. Its executors end with it: that is a crash of all
+slices at once.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+
+import msgspec
 
 from ..addresses import Address
 from ..carriers import RELAY, TOXIPROXY
@@ -29,14 +36,27 @@ from ..wire import Greeting, decoded, frame, read_frame
 from .agent import NodeAgent
 from .deployments import ended_by_itself, watched, write_plan
 from .executor import AgentPlan
+from .incarnations import Incarnations
 from .machines import ClusterMachines, Heal, Striking
 from .nodes import Nodes
-from .protocol import Begun, InspectAll, NodeSeen, Route, StartSlice, Trusted, Withdrawn, driver_to_harness
+from .protocol import (
+    Begun,
+    DriverToHarness,
+    Failed,
+    InspectAll,
+    NodeSeen,
+    Route,
+    StartSlice,
+    Trusted,
+    Withdrawn,
+    driver_to_harness,
+)
 from .relay import Between, Relay
-from .run_server import RunServer
+from .run_server import RunServer, from_afar
 from .slices_driver import DriverPlan
 
 HARNESS = "harness"
+DRIVER = "driver"
 READY_SECONDS = 60.0
 KEPT_SECONDS = 20.0
 
@@ -81,7 +101,19 @@ class SchemeDeployment:
         self._node_of: dict[str, str] = {}
         """Replica -> where its newest incarnation was started."""
         self._kept: set[tuple[str, int]] = set()
+        self._withdrawn: set[tuple[str, int]] = set()
+        """(slice, incarnation) of those that nobody is to listen to any more."""
+        self._end_routes: list[Route] = []
+        """Of the sources and sinks that have been started."""
         self._driver_link: asyncio.StreamWriter | None = None
+        self._drivers = 0
+        """How many have been started."""
+        self._conversations = 0
+        """Connections of theirs that have not been heard to their end."""
+        self._doomed = False
+        """A fault is killing the driver, or has killed it."""
+        self._down = False
+        """It has been killed, and the timeline says so."""
         self.server = RunServer(
             run.recorder,
             tuple(run.scenario.faults),
@@ -90,7 +122,7 @@ class SchemeDeployment:
             self._arm,
             self._noted,
             self._begun,
-            {"driver": self._hear_driver},
+            {DRIVER: self._hear_driver},
             processes.address,
         )
         self._names: dict[tuple[str, int], str] = {}
@@ -114,7 +146,7 @@ class SchemeDeployment:
         """Raises DeadlinePassed or ProcessDied when the slices do not come up."""
         relay = None if self._relay is None else self.server.call(self._relay.listen(self._processes.address))
         self._agent.relay = relay
-        plan = DriverPlan(
+        self._plan = DriverPlan(
             AgentPlan(
                 token=self.server.token,
                 manager=("", 0),
@@ -128,10 +160,10 @@ class SchemeDeployment:
             replicas=self._replicas,
             speaking=self._speaking,
             seed=self._run.seed,
+            durable=self._processes.scratch,
         )
         self._links = self.server.call(self._agent.listen(self._processes.address))
-        path = write_plan(self._processes.scratch / "plan.pickle", plan, "the topology")
-        self._driver = self._processes.start_driver("driver", "streamproof.harness.embedded.slices_driver", [str(path)])
+        self._launch()
         wait_until(
             self._watched(lambda: all(self._alive(s) >= self._replicas for s in self._operators)),
             READY_SECONDS,
@@ -201,18 +233,41 @@ class SchemeDeployment:
         def show() -> None:
             self._run.show(Live(self._progress.offered, self._progress.delivered, self.server.fault_in_force))
 
-        def tend() -> None:
-            if self._driver.poll() is not None:
-                raise ended_by_itself(self._driver, self.server)
+        return watched(condition, self.server, show, self._tend)
 
-        return watched(condition, self.server, show, tend)
+    # Drivers
+
+    def _launch(self) -> None:
+        """Start the driver, as its next incarnation."""
+        self._drivers += 1
+        path = write_plan(self._processes.scratch / f"{DRIVER}.{self._drivers}.pickle", self._plan, "the topology")
+        self._driver = self._processes.start_driver(DRIVER, "streamproof.harness.embedded.slices_driver", [str(path)])
+
+    def _tend(self) -> None:
+        """Start the driver again when a fault has taken it and everything that it said has been heard."""
+        if self._driver.poll() is None:
+            return
+        if not self._doomed:
+            raise ended_by_itself(self._driver, self.server)
+        if self._down and not self._conversations:
+            self.server.call(self._lose_driver(Incarnations(self._plan.durable).read()))
+            self._launch()
 
     # In the server's loop
+
+    async def _lose_driver(self, newest: Mapping[str, int]) -> None:
+        """No executor outlives it: whatever it has placed is gone, also what nobody has heard of yet."""
+        self._doomed = self._down = False
+        self.server.node_seen(DRIVER, False, time.monotonic_ns())
+        for slice_id, last in newest.items():
+            for incarnation in range(1, last + 1):
+                self._withdraw(slice_id, incarnation)
 
     async def _start_ends(self) -> None:
         for slice_id in self._ends:
             self._agent.start(StartSlice(slice_id, replica=0, incarnation=1, founder=True, seed=0))
             route = Route(slice_id, 0, 1, HARNESS, self._links, speaks=True)
+            self._end_routes.append(route)
             self._hear_route(route)
             if self._driver_link is not None:
                 self._driver_link.write(frame(route))
@@ -225,22 +280,32 @@ class SchemeDeployment:
         self, greeting: Greeting, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         self._driver_link = writer
-        while (body := await read_frame(reader)) is not None:
-            message = decoded(driver_to_harness, body)
-            match message:
-                case Route():
-                    self._hear_route(message)
-                    if all(self._current.get(s) for s in self._operators):
-                        self.server.fault_in_force = ""
-                case Trusted(slice=slice_id, incarnation=incarnation, when=when):
-                    self.server.note(InStep(slice_id, incarnation), when)
-                case Withdrawn(slice=slice_id, incarnation=incarnation):
-                    self._bury(slice_id, incarnation)
-                    self._agent.withdraw(slice_id, incarnation)
-                case NodeSeen(node=node, up=up, when=when):
-                    self.server.node_seen(node, up, when)
-                    if not up:
-                        self._bury_all([name for name, runs_on in self._node_of.items() if runs_on == node])
+        self._conversations += 1
+        self.server.node_seen(DRIVER, True, time.monotonic_ns())
+        for route in self._end_routes:
+            writer.write(frame(route))
+        try:
+            while (body := await read_frame(reader)) is not None:
+                self._heard(decoded(driver_to_harness, body))
+        finally:
+            self._conversations -= 1
+
+    def _heard(self, message: DriverToHarness) -> None:
+        match message:
+            case Route():
+                self._hear_route(message)
+                if all(self._current.get(s) for s in self._operators):
+                    self.server.fault_in_force = ""
+            case Trusted(slice=slice_id, incarnation=incarnation, when=when):
+                self.server.note(InStep(slice_id, incarnation), when)
+            case Withdrawn(slice=slice_id, incarnation=incarnation):
+                self._withdraw(slice_id, incarnation)
+            case NodeSeen(node=node, up=up, when=when):
+                self.server.node_seen(node, up, when)
+                if not up:
+                    self._bury_all([name for name, runs_on in self._node_of.items() if runs_on == node])
+            case Failed():
+                self.server.fail(from_afar(message))
 
     def _hear_route(self, route: Route) -> None:
         slice_id, incarnation = route.slice, route.incarnation
@@ -288,12 +353,29 @@ class SchemeDeployment:
             striking,
             self._relay,
             self._specs,
+            self._doom,
             self._bury_all,
         )
 
     def _bury_all(self, replicas: Iterable[str]) -> None:
         for name in replicas:
             self._bury(*self._lives[name])
+
+    def _withdraw(self, slice_id: str, incarnation: int) -> None:
+        """Tell the sources and sinks to listen to it no more."""
+        if (slice_id, incarnation) not in self._withdrawn:
+            self._withdrawn.add((slice_id, incarnation))
+            self._bury(slice_id, incarnation)
+            self._agent.withdraw(slice_id, incarnation)
+
+    def _doom(self) -> None:
+        """A fault is about to kill the driver."""
+        self._doomed = True
+        # Once the timeline has the fault.
+        asyncio.get_running_loop().call_soon(self._mark_down)
+
+    def _mark_down(self) -> None:
+        self._down = True
 
     def _bury(self, slice_id: str, incarnation: int) -> None:
         """It is gone, or nobody listens to it any more."""
@@ -315,15 +397,21 @@ class _Machines(ClusterMachines):
         striking: Striking,
         relay: Relay | None,
         slices: Collection[str],
+        doom: Callable[[], None],
         bury: Callable[[Iterable[str]], None],
     ) -> None:
         super().__init__(nodes, node_of, outstanding, striking)
         self._relay = relay
         self._slices = slices
+        self._doom = doom
         self._bury = bury
 
     def crash(self, targets: Sequence[str], *, lose_handed_over: bool = False) -> list[Bite]:
+        if DRIVER in targets:
+            self._doom()
         bites = super().crash(targets, lose_handed_over=lose_handed_over)
+        every = tuple(self._node_of)
+        bites = [msgspec.structs.replace(bite, actors=every) if bite.node == DRIVER else bite for bite in bites]
         for bite in bites:
             self._bury(bite.actors)
         return bites

@@ -1,5 +1,7 @@
 """The driver of a scheme on embedded Spark: it hosts the manager, and runs one job whose tasks are the node agents.
 
+All slices go with it. The harness starts it again, and its manager goes on where the numbers of the one before it end.
+
 Run as `python -m streamproof.harness.embedded.slices_driver PLAN`; PLAN is a file that the harness wrote.
 """
 
@@ -12,11 +14,12 @@ import sys
 import threading
 import time
 import traceback
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyspark import SparkConf, SparkContext
 
+from ..errors import StreamproofError
 from ..manager import (
     Announce,
     Manager,
@@ -28,6 +31,7 @@ from ..manager import (
     SliceUp,
     Speaking,
     Trust,
+    WaitedEnough,
     Withdraw,
 )
 from ..manager import PromoteSlice as Promotion
@@ -35,10 +39,12 @@ from ..model import Role
 from ..wire import VERSION, Greeting, accept, decoded, frame, read_frame
 from ..wire import Place as NetworkPlace
 from .executor import AgentPlan, run_node_agent
+from .incarnations import Incarnations
 from .nodes import own_address
 from .protocol import (
     HEARTBEAT,
     HEARTBEAT_LIMIT,
+    Failed,
     Heartbeat,
     InspectAll,
     Join,
@@ -53,6 +59,10 @@ from .protocol import (
     harness_to_driver,
     to_manager,
 )
+from .silence import Silence
+
+_PATIENCE = 5.0
+"""Seconds for which the manager of a driver that was started again waits for all nodes, once the first has joined."""
 
 
 @dataclass(frozen=True)
@@ -65,15 +75,16 @@ class DriverPlan:
     speaking: Speaking
     seed: int
     """Of the run."""
+    durable: Path
+    """The folder for what the manager must still know when it comes back."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Agent:
     """A node agent, as the manager's host sees it."""
 
     writer: asyncio.StreamWriter
     links: NetworkPlace
-    heard: float = field(default_factory=time.monotonic)
 
 
 class ManagerHost:
@@ -83,9 +94,14 @@ class ManagerHost:
         self._token = plan.agents.token
         self._specs = {spec.slice_id: spec for spec in plan.agents.specs}
         slices = [slice_id for slice_id, spec in self._specs.items() if spec.role is Role.OPERATOR]
-        self._manager = Manager(slices, plan.nodes, plan.replicas, plan.speaking)
+        self._incarnations = Incarnations(plan.durable)
+        newest = self._incarnations.read()
+        self._comes_back = bool(newest)
+        """Whether another manager has placed slices before."""
+        self._manager = Manager(slices, plan.nodes, plan.replicas, plan.speaking, newest)
         self._seed = plan.seed
         self._agents: dict[str, _Agent] = {}
+        self._silence = Silence(HEARTBEAT_LIMIT, HEARTBEAT, time.monotonic())
         self._replica: dict[tuple[str, int], int] = {}
         """(slice, incarnation) -> which replica that is."""
         self._routes: dict[tuple[str, int], Route] = {}
@@ -126,13 +142,18 @@ class ManagerHost:
                     if node in self._agents:
                         self._lose(node, self._agents[node])
                     agent = self._agents[node] = _Agent(writer, links)
+                    self._silence.heard(node, time.monotonic())
                     self._tell_harness(NodeSeen(node, up=True, when=time.monotonic_ns()))
                     for known in (*self._withdrawn, *self._routes.values()):
                         writer.write(frame(known))
                     self._decide(NodeJoined(node))
+                    if self._comes_back:
+                        # Nodes may have gone for good while nobody looked; the first manager needs them all.
+                        asyncio.get_running_loop().call_later(_PATIENCE, self._decide, WaitedEnough())
+                        self._comes_back = False
                 case Heartbeat():
-                    if agent is not None:
-                        agent.heard = time.monotonic()
+                    if agent is not None and self._agents.get(node) is agent:
+                        self._silence.heard(node, time.monotonic())
                 case Up(slice=slice_id, incarnation=incarnation):
                     self._decide(SliceUp(slice_id, incarnation))
                 case Ready(slice=slice_id, incarnation=incarnation):
@@ -144,21 +165,28 @@ class ManagerHost:
         """Silence is a loss too."""
         while True:
             await asyncio.sleep(HEARTBEAT)
-            for node, agent in list(self._agents.items()):
-                if time.monotonic() - agent.heard > HEARTBEAT_LIMIT:
-                    self._lose(node, agent)
+            for node in self._silence.look(time.monotonic()):
+                self._lose(node, self._agents[node])
 
     def _lose(self, node: str, agent: _Agent) -> None:
         if self._agents.get(node) is not agent:
             return
         del self._agents[node]
+        self._silence.forget(node)
         # Not `close`, which would first deliver what is buffered: the node may be stopped.
         agent.writer.transport.abort()
         self._tell_harness(NodeSeen(node, up=False, when=time.monotonic_ns()))
         self._decide(NodeLost(node))
 
     def _decide(self, given: ManagerInput) -> None:
-        for effect in self._manager.on(given):
+        effects = self._manager.on(given)
+        if any(isinstance(effect, Place) for effect in effects):
+            try:
+                self._incarnations.write(self._manager.newest)
+            except StreamproofError as error:
+                self._tell_harness(Failed(type(error).__name__, str(error)))
+                return
+        for effect in effects:
             slice_id, incarnation = effect.slice_id, effect.incarnation
             match effect:
                 case Place(replica=replica, node=node, founder=founder):
@@ -191,7 +219,7 @@ class ManagerHost:
         for agent in self._agents.values():
             agent.writer.write(frame(message))
 
-    def _tell_harness(self, message: Route | Withdrawn | NodeSeen | Trusted) -> None:
+    def _tell_harness(self, message: Route | Withdrawn | NodeSeen | Trusted | Failed) -> None:
         if self._harness is not None:
             self._harness.write(frame(message))
 

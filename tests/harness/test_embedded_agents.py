@@ -12,22 +12,34 @@ from agents_in_process import ThreadsCluster
 from streamproof.faults.crash import crash
 from streamproof.faults.loss import loss
 from streamproof.faults.partition import partition
+from streamproof.faults.pause import pause
 from streamproof.harness.addresses import Address, Moment, Point, Side
+from streamproof.harness.embedded.protocol import HEARTBEAT_LIMIT
 from streamproof.harness.judging.verdicts import Status
 from streamproof.harness.quantities import events, seconds
-from streamproof.harness.recording.history import FaultHealed, NodeGone
-from streamproof.harness.recording.records import CheckpointDurable, Opened
+from streamproof.harness.recording.history import FaultHealed, NodeGone, NodeUp, Placed
+from streamproof.harness.recording.records import CheckpointDurable, Opened, Started
 from streamproof.harness.registry import Named, Registry
 from streamproof.harness.running import Finished, run_named
 from streamproof.harness.scenario import Scenario
 from streamproof.harness.schedule import Fault
+from streamproof.harness.subject import SchemeSubject
 from streamproof.harness.wire import VERSION, Greeting, accept, frame
+from streamproof.harness.workload import Workload
 from streamproof.reference_impls.active_replication import active_replication
+from streamproof.reference_impls.active_standby import active_standby
+from streamproof.reference_impls.amnesia import amnesia
+from streamproof.reference_impls.deployed import deployed
+from streamproof.reference_impls.gap import gap
+from streamproof.reference_impls.k_safe_grouping import k_safe_grouping
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.reference_impls.passive_standby import passive_standby
+from streamproof.reference_impls.source_replay import source_replay
+from streamproof.reference_impls.upstream_backup import upstream_backup
 from streamproof.scenarios.stateless import stateless
 from streamproof.scenarios.word_count import word_count
-from streamproof.scenarios.workloads import numbered, words
+from streamproof.scenarios.word_stream import word_stream
+from streamproof.scenarios.workloads import numbered, single_words, words
 
 SCENARIOS = (
     "word-count.passive-replication-shows",
@@ -77,10 +89,15 @@ MASKED = {
 }
 
 
+def _run(
+    subject: SchemeSubject, workload: Workload, faults: list[Fault], folder: Path, restart_after: float = 0.3
+) -> Finished:
+    named = Named("test", "test", "", Scenario(subject, workload, faults, deadline=seconds(30)))
+    return run_named(named, ThreadsCluster(restart_after=restart_after), Registry(), seed=1, folder=folder)
+
+
 def _disturbed(scheme: str, faults: list[Fault], folder: Path) -> Finished:
-    workload = words(events=1_500, rate=2_000)
-    scenario = Scenario(MASKED[scheme](), workload, faults, deadline=seconds(30))
-    return run_named(Named("test", "test", "", scenario), ThreadsCluster(), Registry(), seed=1, folder=folder)
+    return _run(MASKED[scheme](), words(events=1_500, rate=2_000), faults, folder)
 
 
 def _holds(finished: Finished) -> bool:
@@ -157,4 +174,66 @@ def test_what_a_dead_node_had_sent_into_a_cut_link_is_lost(tmp_path: Path) -> No
     ]
     finished = _disturbed("passive-replication", faults, tmp_path / "run")
     assert [struck.bite.bit for struck in finished.history.struck()] == [True, True]
+    assert _holds(finished), finished.judgement.verdicts
+
+
+WORDS, NUMBERS = words(events=1_500, rate=2_000), numbered(events=1_500, rate=2_000)
+ALL_AT_ONCE = {
+    "amnesia": (amnesia(word_count()), WORDS, "HOLDS"),
+    "gap": (gap(word_count(), checkpoint_every=events(60)), WORDS, "HOLDS"),
+    "passive-replication": (MASKED["passive-replication"](), WORDS, "HOLDS"),
+    "deployed": (deployed(word_count(), checkpoint_every=events(60)), WORDS, "HOLDS"),
+    "upstream-backup": (upstream_backup(stateless(), acknowledge_every=events(50)), NUMBERS, "HOLDS"),
+    "source-replay": (source_replay(stateless(), timeout=seconds(0.5)), NUMBERS, "HOLDS"),
+    "passive-standby": (MASKED["passive-standby"](), WORDS, "UNKNOWN"),
+    "active-standby": (active_standby(word_count(), acknowledge_every=events(60)), WORDS, "UNKNOWN"),
+    "active-replication": (MASKED["active-replication"](), WORDS, "UNKNOWN"),
+    "k-safe-grouping": (k_safe_grouping(word_stream()), single_words(events=1_500, rate=2_000), "UNKNOWN"),
+}
+"""Scheme -> a subject, its input, and the verdict when all of its slices are lost at once."""
+
+
+@pytest.mark.parametrize("scheme", ALL_AT_ONCE)
+def test_the_death_of_the_driver_is_that_of_all_slices(scheme: str, tmp_path: Path) -> None:
+    subject, workload, expected = ALL_AT_ONCE[scheme]
+    finished = _run(subject, workload, [crash("driver").after(seconds(0.3))], tmp_path / "run")
+
+    (struck,) = finished.history.struck()
+    assert struck.bite.bit, struck.bite.why_not
+    assert set(struck.bite.actors) == set(subject.actors)
+    assert {str(v.status): v.reason for v in finished.judgement.verdicts}.keys() == {expected}
+    for verdict in finished.judgement.verdicts:
+        assert verdict.status is not Status.UNKNOWN or verdict.reason.startswith("this goes beyond what is claimed")
+
+    timeline = finished.history.timeline
+    after = [entry for entry in timeline[timeline.index(struck) + 1 :] if isinstance(entry, NodeGone | NodeUp | Placed)]
+    assert [(type(entry), entry.node) for entry in after[:2] if not isinstance(entry, Placed)] == [
+        (NodeGone, "driver"),
+        (NodeUp, "driver"),
+    ]
+    assert {entry.actor for entry in after if isinstance(entry, Placed)} == set(subject.actors)
+    started = [s.record for s in finished.history.records if isinstance(s.record, Started)]
+    lives = [(one.slice, one.incarnation) for one in started]
+    assert len(set(lives)) == len(lives), "no number is given out twice"
+
+
+def test_a_driver_that_was_paused_takes_nobody_for_lost_for_its_own_silence(tmp_path: Path) -> None:
+    fault = pause("driver").after(seconds(0.2)).lasting(seconds(HEARTBEAT_LIMIT + 0.5))
+    finished = _run(MASKED["passive-replication"](), words(events=3_500, rate=1_000), [fault], tmp_path / "run")
+    (struck,) = finished.history.struck()
+    assert struck.bite.bit, struck.bite.why_not
+    assert not any(isinstance(entry, NodeGone) for entry in finished.history.timeline)
+    assert _holds(finished), finished.judgement.verdicts
+
+
+def test_a_driver_that_comes_back_makes_do_with_the_nodes_that_are_left(tmp_path: Path) -> None:
+    faults = [crash("count-0").after(seconds(0.2)), crash("driver").after(seconds(0.3))]
+    subject, workload = MASKED["passive-replication"](), words(events=1_500, rate=2_000)
+    finished = _run(subject, workload, faults, tmp_path / "run", restart_after=60)
+    first, second = finished.history.struck()
+    assert (first.bite.bit, second.bite.bit) == (True, True)
+    timeline = finished.history.timeline
+    later = [entry.node for entry in timeline[timeline.index(second) :] if isinstance(entry, NodeUp)]
+    assert len(later) == 3, "the driver, and two of three nodes"
+    assert first.bite.node not in later
     assert _holds(finished), finished.judgement.verdicts

@@ -18,6 +18,7 @@ from streamproof.harness.manager import (
     SliceUp,
     Speaking,
     Trust,
+    WaitedEnough,
     Withdraw,
 )
 
@@ -42,6 +43,8 @@ class Observer:
         self.replicas, self.speaking = replicas, speaking
         self.live: set[str] = set()
         self.begun = False
+        self.earlier: list[Place] = []
+        """What another manager has placed."""
         self.placed: list[Place] = []
         self.members: dict[str, dict[int, Place]] = {name: {} for name in SLICES}
         self.up: set[Place] = set()
@@ -90,7 +93,7 @@ class Observer:
                 assert effect.node not in {p.node for p in members.values()}, "replicas stand apart"
                 assert effect.replica not in {p.replica for p in members.values()}
                 assert 0 <= effect.replica < self.replicas
-                earlier = [p.incarnation for p in self.placed if p.slice_id == effect.slice_id]
+                earlier = [p.incarnation for p in (*self.earlier, *self.placed) if p.slice_id == effect.slice_id]
                 assert effect.incarnation == max(earlier, default=0) + 1
                 assert effect.founder == (not members), "nobody founds what somebody else holds"
                 self.placed.append(effect)
@@ -183,3 +186,39 @@ def test_where_all_speak_a_replica_that_returns_does_so_when_it_is_in_step() -> 
         Announce("count-0", 2, "node-1", speaks=True),
     ]
     assert manager.on(NodeLost("node-0")) == [Withdraw("count-0", 1)]
+
+
+@given(happenings, happenings, st.integers(1, 3), st.sampled_from(Speaking))
+def test_a_manager_that_comes_back_gives_out_no_number_again(
+    before: list[tuple[str, int]], after: list[tuple[str, int]], replicas: int, speaking: Speaking
+) -> None:
+    observer = Observer(replicas, speaking)
+    for step, number in before:
+        observer.happen(step, number)
+    given_out = {(place.slice_id, place.incarnation) for place in observer.placed}
+
+    successor = Observer(replicas, speaking)
+    successor.manager = Manager(SLICES, WANTED, replicas, speaking, observer.manager.newest)
+    # All that has been placed is gone, and nobody has joined.
+    successor.earlier = list(observer.placed)
+    for step, number in after:
+        successor.happen(step, number)
+    again = {(place.slice_id, place.incarnation) for place in successor.placed}
+    assert not given_out & again
+
+
+def test_a_manager_that_comes_back_makes_do_with_the_nodes_that_are_left() -> None:
+    manager = Manager(SLICES, 3, newest={"split-0": 4, "count-0": 1})
+    assert manager.on(NodeJoined("node-0")) == []
+    assert manager.on(WaitedEnough()) == [
+        Place("split-0", 0, 5, "node-0", founder=True),
+        Place("count-0", 0, 2, "node-0", founder=True),
+        Place("count-1", 0, 1, "node-0", founder=True),
+    ]
+    assert manager.on(WaitedEnough()) == []
+
+
+def test_where_nobody_has_joined_the_first_that_does_is_enough_once_it_was_waited_for_long_enough() -> None:
+    manager = Manager(("count-0",), 3)
+    assert manager.on(WaitedEnough()) == []
+    assert places(manager.on(NodeJoined("node-0"))) == [("count-0", "node-0")]
