@@ -1,4 +1,5 @@
-# A node of a Spark cluster in containers: a trimmed Java, Python, and Spark with an archive of its classes.
+# A node of a Spark cluster in containers: a trimmed Java, Python, and Spark with an archive of its classes. And what
+# disturbs nodes, in containers of its own: toxiproxy, iptables and tc.
 #
 # `python -m streamproof.harness.containers.build_image` builds it and fills the context: `site` holds the Python
 # packages of the installation that builds it, so that a container has the very Spark that the harness has.
@@ -19,14 +20,24 @@ RUN java=$(dirname "$(dirname "$(readlink -f /usr/bin/jlink)")") \
     # jlink leaves the archive of Java's own classes out.
     && /opt/java/bin/java -Xshare:dump -Xlog:disable
 
+FROM ${BASE} AS toxiproxy
+LABEL streamproof.stage=toxiproxy
+RUN apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends golang-go
+# Those that the machine which builds trusts: what is between it and the world may have one of its own.
+COPY certificates.pem /etc/ssl/certs/ca-certificates.crt
+ARG GOPROXY
+ARG TOXIPROXY=2.5.0
+RUN CGO_ENABLED=0 GOBIN=/opt/toxiproxy go install -ldflags="-s -X github.com/Shopify/toxiproxy/v2.Version=$TOXIPROXY" \
+        "github.com/Shopify/toxiproxy/v2/cmd/server@v$TOXIPROXY"
+
 FROM ${BASE} AS node
 LABEL streamproof.stage=node
 RUN apt-get update \
-    && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends python3 zlib1g \
+    && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends iproute2 iptables python3 zlib1g \
     && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /usr/share/doc/* /usr/share/man/* /var/log/*
 COPY --from=java /opt/java /opt/java
 COPY site /opt/site
-ENV JAVA_HOME=/opt/java PATH=/opt/java/bin:/usr/local/bin:/usr/bin:/bin PYTHONPATH=/opt/site LANG=C.UTF-8
+ENV JAVA_HOME=/opt/java PATH=/opt/java/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin PYTHONPATH=/opt/site LANG=C.UTF-8
 
 FROM node AS classes
 LABEL streamproof.stage=classes
@@ -39,3 +50,4 @@ FROM node
 ARG CONTENT
 LABEL streamproof.stage=final streamproof.content=${CONTENT}
 COPY --from=classes /opt/spark.jsa /opt/spark.jsa
+COPY --from=toxiproxy /opt/toxiproxy/server /usr/local/bin/toxiproxy-server

@@ -36,7 +36,7 @@ class DockerCluster:
     def check(self, scenario: Scenario) -> None:
         check_subject(scenario, self.options.workers)
         with closing(connect()) as engine:
-            image.require(engine)
+            image.require(engine, self.options.image)
         wanted = needed_memory(self.options.workers)
         free = psutil.virtual_memory().available
         if free < wanted:
@@ -48,7 +48,7 @@ class DockerCluster:
     def describe(self) -> Mapping[str, object]:
         settings = settings_of_profiles(self.options.worker_memory_mb)
         options = {name: value for name, value in asdict(self.options).items() if name != "profile"}
-        return {"cluster": self.name, **options, "image": image.tag(), "settings": settings}
+        return {"cluster": self.name, **options, "image": self.options.image or image.tag(), "settings": settings}
 
     @contextmanager
     def deploy(self, run: Run) -> Iterator[Deployment]:

@@ -23,6 +23,7 @@ from pathlib import Path
 
 import docker
 from docker.errors import BuildError, DockerException, ImageNotFound
+from requests.utils import DEFAULT_CA_BUNDLE_PATH
 
 from ..embedded.machine import Spark, find_spark
 from ..errors import MissingTool, ProcessDied, StorageFailed, Unsupported
@@ -32,8 +33,11 @@ BASE = "debian:bookworm-slim"
 PYTHON = (3, 11)
 """Of the base's packages. The harness's own must be alike: both read what the other has pickled."""
 BUILD_MODULE = "streamproof.harness.containers.build_image"
-BUILD_TAKES = "two to three minutes, 1.3 GB"
-"""Measured; most of it for Debian's packages and the archive of classes."""
+BUILD_TAKES = "three to four minutes, 1.3 GB"
+"""Measured; most of it for Debian's packages, the archive of classes, and toxiproxy."""
+
+CONTENT = "streamproof.content"
+"""The label that says what is in an image, which those that are made from it inherit."""
 
 JAVA_HOME = Path("/opt/java")
 SITE = Path("/opt/site")
@@ -70,16 +74,23 @@ def tag() -> str:
     return f"{REPOSITORY}:{_content()}"
 
 
-def require(client: docker.DockerClient) -> str:
-    """The image's name, once the engine has it. Raises MissingTool with the command that builds it."""
-    name = tag()
+def require(client: docker.DockerClient, own: str | None = None) -> str:
+    """The image's name, once the engine has it; `own` is one of the user's, made from it.
+
+    Raises MissingTool with the command that builds it, Unsupported for an own one that is made from something else.
+    """
+    name = own or tag()
     try:
-        client.images.get(name)
+        found = client.images.get(name)
     except ImageNotFound:
+        if own is not None:
+            raise MissingTool(f"the engine has no image {own}: build it, FROM {tag()}") from None
         raise MissingTool(
             f"the engine has no image {name}, which containers of this installation are made from. "
             f"Build it ({BUILD_TAKES}): {sys.executable} -m {BUILD_MODULE}"
         ) from None
+    if found.labels.get(CONTENT) != _content():
+        raise Unsupported(f"the image {name} does not hold what this installation needs: build it again, FROM {tag()}")
     return name
 
 
@@ -104,7 +115,7 @@ def build(client: docker.DockerClient, say: Callable[[str], None] = lambda line:
         except OSError as error:
             raise StorageFailed(f"the image's context cannot be written to {folder}: {error}") from error
         said: list[str] = []
-        arguments = {"BASE": BASE, "CONTENT": _content()}
+        arguments = {"BASE": BASE, "CONTENT": _content(), "GOPROXY": os.environ.get("GOPROXY", "")}
         try:
             for part in client.api.build(
                 path=folder, tag=name, rm=True, forcerm=True, decode=True, buildargs=arguments
@@ -124,6 +135,7 @@ def build(client: docker.DockerClient, say: Callable[[str], None] = lambda line:
 
 def _fill(context: Path) -> None:
     shutil.copyfile(_dockerfile(), context / "Dockerfile")
+    shutil.copyfile(_certificates(), context / "certificates.pem")
     for source, target in _site():
         _place(source, context / "site" / target)
     package = Path(str(files(_TRAINING)))
@@ -141,6 +153,13 @@ def _place(source: Path, target: Path) -> None:
 
 def _dockerfile() -> Path:
     return Path(str(files(_TRAINING))) / "images" / "spark-node.Dockerfile"
+
+
+def _certificates() -> Path:
+    """The authorities that this machine trusts: its user's choice, its system's, or else those of the web."""
+    chosen = os.environ.get("SSL_CERT_FILE") or os.environ.get("REQUESTS_CA_BUNDLE")
+    system = Path("/etc/ssl/certs/ca-certificates.crt")
+    return Path(chosen) if chosen else system if system.is_file() else Path(DEFAULT_CA_BUNDLE_PATH)
 
 
 def _site() -> Iterator[tuple[Path, str]]:
@@ -181,7 +200,8 @@ def _canonical(name: str) -> str:
 
 @functools.cache
 def _content() -> str:
-    """A hash of what goes in: the Dockerfile, the packages' versions, what is left out, what trains the archive."""
+    """A hash of what goes in: the Dockerfile, which names toxiproxy's version, the packages' versions, what is left out,
+    what trains the archive."""
     sha = hashlib.sha256()
     training = Path(str(files(_TRAINING))) / "harness" / "embedded"
     for file in (_dockerfile(), training / "training.py", training / "build_class_archive.py"):

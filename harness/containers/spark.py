@@ -65,6 +65,8 @@ class ContainerOptions:
     """That a container may use at most."""
     limits_mb: Mapping[str, int] = field(default_factory=lambda: {"master": 512, "worker": 2048, "driver": 2048})
     """Memory that a container may use at most, by role."""
+    image: str | None = None
+    """An own image, made FROM the one that `build_image` makes; None: that one."""
     start_seconds: float = 60.0
     """How long a node may take to come up."""
     kill_seconds: float = 10.0
@@ -184,7 +186,7 @@ class SparkContainers:
     def __enter__(self) -> SparkContainers:
         self._engine = connect()
         try:
-            self._image = image.require(self._engine)
+            self._image = image.require(self._engine, self.options.image)
             self._prepare_folder()
             self._network: RunNetwork = make_network(self._engine, self.run_id, self._labels.of())
             self._add(MASTER, MASTER)

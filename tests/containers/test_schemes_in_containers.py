@@ -7,21 +7,25 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 
 import docker
 import pytest
+from docker.errors import ImageNotFound
 
 from crashed_on_spark import ADDRESSES, masked_word_count
 from streamproof.faults.crash import crash
 from streamproof.faults.pause import pause
 from streamproof.harness.addresses import Address, Moment
-from streamproof.harness.containers import labels
+from streamproof.harness.containers import image, labels
 from streamproof.harness.containers.cluster import DockerCluster
 from streamproof.harness.containers.engine import connect
 from streamproof.harness.containers.reaping import reap_containers
 from streamproof.harness.containers.spark import ContainerOptions, SparkContainers
+from streamproof.harness.errors import MissingTool, Unsupported
 from streamproof.harness.quantities import events, seconds
 from streamproof.harness.registry import Named, Registry
 from streamproof.harness.running import Finished, run_named
@@ -174,3 +178,22 @@ def test_nothing_survives_kill_9_of_the_harness_once_it_is_reaped(engine: docker
     assert set(_left(engine)) == before
     assert not (folder / "scratch").exists()
     assert reap_containers(engine) == []
+
+
+def test_an_image_of_the_users_own_must_be_made_from_ours(engine: docker.DockerClient) -> None:
+    def build(base: str, tag: str) -> None:
+        engine.images.build(fileobj=BytesIO(f"FROM {base}\nRUN echo mine > /mine".encode()), tag=tag, rm=True)
+
+    mine, other = "streamproof-test/mine:1", "streamproof-test/other:1"
+    try:
+        build(image.tag(), mine)
+        build(image.BASE, other)
+        assert image.require(engine, mine) == mine
+        with pytest.raises(Unsupported, match=r"other:1 does not hold what.*FROM streamproof/spark-node"):
+            image.require(engine, other)
+    finally:
+        for name in (mine, other):
+            with suppress(ImageNotFound):
+                engine.images.remove(name)
+    with pytest.raises(MissingTool, match="the engine has no image streamproof-test/mine:1"):
+        image.require(engine, mine)
