@@ -5,23 +5,28 @@ from __future__ import annotations
 import asyncio
 import pickle
 import socket
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from streamproof.harness.cluster import Run
 from streamproof.harness.embedded.executor import AgentPlan, HarnessLink, _reach, _work
+from streamproof.harness.embedded.machine import find_toxiproxy
 from streamproof.harness.embedded.nodes import LOOPBACK
 from streamproof.harness.embedded.processes import Killed, KillProof
 from streamproof.harness.embedded.scheme import SchemeDeployment, deploy_scheme
 from streamproof.harness.embedded.slices_driver import DriverPlan, ManagerHost
+from streamproof.harness.embedded.toxics import listening_port, server_command
 from streamproof.harness.places import numbered_workers
 from streamproof.harness.recording.history import Proof
 from streamproof.harness.scenario import Scenario
+from streamproof.harness.waiting import wait_until
+from streamproof.harness.wire import Place
 
 
 class _Loop:
@@ -121,6 +126,18 @@ class _Node:
         self._loop.end()
 
 
+@contextmanager
+def toxiproxy(seed: int) -> Iterator[Place]:
+    """The toxiproxy of PATH, on loopback."""
+    command = server_command(str(find_toxiproxy()), LOOPBACK, 0, seed)
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    try:
+        yield LOOPBACK, wait_until(lambda: listening_port(server.pid), 10, "toxiproxy to come up")
+    finally:
+        server.kill()
+        server.wait()
+
+
 class ThreadsForProcesses:
     """What `SchemeDeployment` asks of `SparkProcesses`."""
 
@@ -135,6 +152,7 @@ class ThreadsForProcesses:
         """Those that were killed, and have not been started again."""
         self._starting = threading.Lock()
         self._driver: _Driver | None = None
+        self._helpers = ExitStack()
         self._closing = threading.Event()
 
     def start_driver(self, name: str, module: str, args: Sequence[str]) -> _Driver:
@@ -146,6 +164,9 @@ class ThreadsForProcesses:
             for worker in set(self._names) - self._down:
                 self._nodes[worker] = _Node(worker, self._driver.agents)
             return self._driver
+
+    def start_toxiproxy(self, seed: int) -> Place:
+        return self._helpers.enter_context(toxiproxy(seed))
 
     def nodes(self) -> Mapping[str, object]:
         return {**self._nodes, "driver": self._driver}
@@ -189,6 +210,7 @@ class ThreadsForProcesses:
                 node.end()
         if self._driver is not None and self._driver.poll() is None:
             self._driver.end()
+        self._helpers.close()
 
 
 class ThreadsCluster:

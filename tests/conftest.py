@@ -1,11 +1,13 @@
 """What all tests share: Spark needs Java, keeps to loopback, and runs its Python workers on this interpreter."""
 
+import io
 import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 from functools import cache
 from pathlib import Path
 
@@ -55,6 +57,32 @@ def why_no_containers() -> str | None:
     except StreamproofError as error:
         return str(error)
     return None
+
+
+@pytest.fixture(scope="session")
+def toxiproxy_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the image's own toxiproxy-server; for tests that carry `docker`."""
+    from streamproof.harness.containers import image
+    from streamproof.harness.containers.engine import connect
+
+    folder = tmp_path_factory.mktemp("toxiproxy")
+    client = connect()
+    try:
+        container = client.containers.create(image.require(client), "toxiproxy-server")
+        try:
+            chunks, _ = container.get_archive("/usr/local/bin/toxiproxy-server")
+            with tarfile.open(fileobj=io.BytesIO(b"".join(chunks))) as archive:
+                archive.extractall(folder, filter="data")
+        finally:
+            container.remove()
+    finally:
+        client.close()
+    return folder
+
+
+@pytest.fixture
+def toxiproxy_on_path(toxiproxy_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{toxiproxy_folder}{os.pathsep}{os.environ['PATH']}")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

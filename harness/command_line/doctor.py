@@ -16,7 +16,7 @@ from pathlib import Path
 
 import psutil
 
-from ..embedded.machine import OLDEST_JAVA, find_java, find_spark
+from ..embedded.machine import OLDEST_JAVA, find_java, find_spark, find_toxiproxy
 from ..errors import MissingTool, StreamproofError
 
 GIB = 1 << 30
@@ -59,7 +59,7 @@ class Diagnosis:
     @property
     def commands(self) -> tuple[str, ...]:
         """What to run so that embedded Spark can."""
-        return tuple(finding.add for finding in self.findings if finding.add and not finding.containers)
+        return tuple(finding.add for finding in self.findings if finding.add and finding.needed)
 
     @property
     def docker_commands(self) -> tuple[str, ...]:
@@ -69,7 +69,7 @@ class Diagnosis:
 
 def diagnose() -> Diagnosis:
     """Look at this machine. Starts nothing but `java -version` and, without a Java, the package manager's search."""
-    return Diagnosis((_system(), _python(), _java(), _pyspark(), _cores(), _memory(), *_containers()))
+    return Diagnosis((_system(), _python(), _java(), _pyspark(), _cores(), _memory(), _toxiproxy(), *_containers()))
 
 
 def _containers() -> Iterator[Finding]:
@@ -135,6 +135,13 @@ def _pyspark() -> Finding:
     except (MissingTool, PackageNotFoundError) as error:
         command = f"{sys.executable} -m pip install 'pyspark>=4.3,<4.4'"
         return Finding("PySpark", str(error), good=False, needed=True, add=command)
+
+
+def _toxiproxy() -> Finding:
+    try:
+        return Finding("toxiproxy", str(find_toxiproxy()), good=True, needed=False)
+    except MissingTool as error:
+        return Finding("toxiproxy", str(error), good=False, needed=False)
 
 
 def _cores() -> Finding:

@@ -200,7 +200,7 @@ def _canonical(name: str) -> str:
 
 @functools.cache
 def _content() -> str:
-    """A hash of what goes in: the Dockerfile, which names toxiproxy's version, the packages' versions, what is left out,
+    """A hash of what goes in: the Dockerfile (and in it toxiproxy's version), the packages' versions, what is left out,
     what trains the archive."""
     sha = hashlib.sha256()
     training = Path(str(files(_TRAINING))) / "harness" / "embedded"

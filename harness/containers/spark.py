@@ -35,9 +35,11 @@ from ..embedded.machine import inherited_import_path
 from ..embedded.nodes import ADDRESS
 from ..embedded.reaping import NODE, RUN, mark_scratch, remove_scratch, this_process
 from ..embedded.settings import LOG4J2, as_properties, profile_settings
+from ..embedded.toxics import PORT, answers, server_command
 from ..errors import DeadlinePassed, OwnFailure, ProcessDied, StorageFailed, StreamproofError, Unsupported, UserMistake
 from ..recording.history import Proof
 from ..waiting import wait_until
+from ..wire import Place
 from . import image
 from .engine import connect
 from .labels import RunLabels
@@ -46,6 +48,10 @@ from .reaping import remove_all
 
 MASTER = "master"
 _MASTER_PORT = 7077
+_TOXIPROXY = 240
+"""The number of the address that toxiproxy has; nodes count from 0."""
+_HELPER_MB = 256
+"""What a container may use that is no node."""
 _CODE = Path("/opt/streamproof")
 """Where the code under test is mounted."""
 _TMP = Path("/tmp")
@@ -282,6 +288,15 @@ class SparkContainers:
             self._launch(node, self._layout.driver(module, args), stdout, stderr, environment)
             return ContainerDriver(self, name, node.container, stdout, stderr)
 
+    def start_toxiproxy(self, seed: int) -> Place:
+        """A server of the run's own, which is no node: no fault hits it."""
+        node = _Node("toxiproxy", "toxiproxy", _TOXIPROXY)
+        place = self._address(node), PORT
+        log = self.logs_folder / "toxiproxy.log"
+        self._launch(node, server_command("toxiproxy-server", *place, seed), log, log, {"LOG_LEVEL": "info"})
+        wait_until(lambda: answers(place), self.options.start_seconds, "toxiproxy to come up", node.tail)
+        return place
+
     def _start_master(self, node: _Node) -> None:
         command = self._layout.daemon(MASTER_CLASS, self._address(node), "--port", str(_MASTER_PORT))
         self._launch_daemon(node, command)
@@ -303,7 +318,7 @@ class SparkContainers:
     ) -> None:
         address = self._address(node)
         role = node.role.partition("-")[0]
-        memory = f"{self.options.limits_mb[role]}m"
+        memory = f"{self.options.limits_mb.get(role, _HELPER_MB)}m"
         streams = f">>{shlex.quote(str(stdout))} 2>>{shlex.quote(str(stderr))}"
         # Straight into the run's folder: there they are whatever becomes of the container, the engine or the harness.
         shell = ["/bin/sh", "-c", f"exec {shlex.join(command)} {streams}"]

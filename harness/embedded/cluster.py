@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, replace
 
+from ..carriers import TOXIPROXY
 from ..cluster import Run
 from ..errors import Unsupported
 from ..places import numbered_workers
 from ..query import Query
 from ..scenario import Scenario
 from ..subject import Deployment, SchemeSubject
-from .machine import find_java, find_spark
+from .machine import find_java, find_spark, find_toxiproxy
 from .nodes import OTHER_NODES, Nodes
 from .processes import EmbeddedOptions, SparkProcesses
 from .query import deploy_query
@@ -46,6 +47,8 @@ class EmbeddedCluster:
     @contextmanager
     def deploy(self, run: Run) -> Iterator[Deployment]:
         assert run.folder is not None
+        if TOXIPROXY in run.carriers:
+            find_toxiproxy()
         options = replace(self.options, profile=profile_of(run.scenario))
         with SparkProcesses(run.id, run.folder, options) as processes, deploy_subject(run, processes) as deployment:
             yield deployment

@@ -1,4 +1,4 @@
-"""What this machine offers an embedded cluster: a Java, a Spark, and what a child process may import.
+"""What this machine offers an embedded cluster: a Java, a Spark, a toxiproxy, and what a child process may import.
 
 The Spark is the one inside the pyspark package, found without importing it: the harness's process holds no JVM and no
 pyspark.
@@ -22,6 +22,8 @@ from pathlib import Path
 from ..errors import MissingTool
 
 OLDEST_JAVA = 17
+TOXIPROXY = "2.5.0"
+"""The version that the project is tested with; the containers' image has the same."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,20 @@ def find_spark() -> Spark:
     for jar in (home / "jars").glob("spark-core_*.jar"):
         return Spark(home, jar.name.split("_")[1].split("-")[0])
     raise MissingTool(f"{home} holds no Spark (pyspark-client only?): pip install 'pyspark>=4'")
+
+
+def find_toxiproxy(environment: Mapping[str, str] | None = None) -> Path:
+    """The `toxiproxy-server` on PATH, else the one in streamproof's cache folder. MissingTool when there is none."""
+    env = os.environ if environment is None else environment
+    cache = Path(env.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "streamproof" / "toxiproxy"
+    on_path = shutil.which("toxiproxy-server", path=env.get("PATH"))
+    found = Path(on_path) if on_path else cache / "server"
+    if not os.access(found, os.X_OK):
+        raise MissingTool(
+            "no toxiproxy-server on PATH, which delays, narrows and slowly closes links between slices: install one "
+            f"(with Go: GOBIN={cache} go install github.com/Shopify/toxiproxy/v2/cmd/server@v{TOXIPROXY})"
+        )
+    return found
 
 
 def inherited_import_path(path: Iterable[str] | None = None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import product
@@ -34,6 +34,8 @@ from .nodes import OTHER_NODES, Nodes, Stop
 
 T = TypeVar("T")
 Heal = Callable[[], Proof]
+SlowHeal = Callable[[], Awaitable[Proof]]
+"""One that the loop must not be held for."""
 
 
 class Later(Protocol):
@@ -62,7 +64,7 @@ class ClusterMachines(Machines):
         self, nodes: Nodes, node_of: Mapping[str, str], outstanding: Callable[[], bool], striking: Striking
     ) -> None:
         """`node_of` says which actor runs where."""
-        self.lasting: list[tuple[str, Heal]] = []
+        self.lasting: list[tuple[str, Heal | SlowHeal]] = []
         """Targets, and what ends what is done to them."""
         self._cluster = nodes
         self._node_of = node_of

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..recording.history import Proof
+from ..wire import Place
 from .disturbances import Disturbance, InForce
 
 LOOPBACK = "127.0.0.1"
@@ -96,3 +97,6 @@ class Nodes(Protocol):
 
     def disturb(self, disturbance: Disturbance) -> InForce:
         """Raises Unsupported for what this cluster cannot do."""
+
+    def start_toxiproxy(self, seed: int) -> Place:
+        """A server of the run's own, that draws from the seed. Raises MissingTool where there is none to be started."""

@@ -22,14 +22,16 @@ from typing import TypeVar
 from ..errors import DeadlinePassed, ProcessDied, StorageFailed, StreamproofError, Unsupported, UserMistake
 from ..recording.history import Proof
 from ..waiting import wait_until
+from ..wire import Place
 from . import reaping
 from .class_archive import archive_options
 from .disturbances import Disturbance, InForce
 from .layout import MASTER_CLASS, QUICK_JVM, WORKER_CLASS, Layout
-from .machine import find_java, find_spark, inherited_import_path
+from .machine import find_java, find_spark, find_toxiproxy, inherited_import_path
 from .nodes import ADDRESS, LOOPBACK
 from .reaping import LabelledProcess, Labels, ProcessId, end_all, labelled_processes, stop_all
 from .settings import LOG4J2, as_properties, profile_settings
+from .toxics import listening_port, server_command
 
 T = TypeVar("T")
 
@@ -180,6 +182,7 @@ class SparkProcesses:
         self._nodes: dict[str, _Node] = {}
         self._master_address: tuple[str, int] | None = None
         self._watchdog: subprocess.Popen[bytes] | None = None
+        self._toxiproxy: subprocess.Popen[bytes] | None = None
         self._closing = threading.Event()
         self._launching = threading.Lock()  # Nothing is launched any more once the end has begun.
         self._supervision_failed: list[Exception] = []
@@ -220,7 +223,7 @@ class SparkProcesses:
         with self._launching:
             self._closing.set()
         ended = end_all(lambda: labelled_processes(self.run_id, self._sessions()), self.options.kill_seconds)
-        for popen in (self._watchdog, *(node.popen for node in self._nodes.values())):
+        for popen in (self._watchdog, self._toxiproxy, *(node.popen for node in self._nodes.values())):
             if popen is not None and not ended.survivors:
                 popen.wait()
         reaping.remove_scratch(self.scratch, self.run_id, self._labels.owner)
@@ -310,6 +313,21 @@ class SparkProcesses:
             }
             popen = self._launch(node, self._layout.driver(module, args), environment, stdout, stderr, work)
             return DriverProcess(name, popen, stdout, stderr)
+
+    def start_toxiproxy(self, seed: int) -> Place:
+        """A server of the run's own, which is no node: no fault hits it."""
+        node = _Node("toxiproxy", "toxiproxy")
+        command = server_command(str(find_toxiproxy()), LOOPBACK, 0, seed)
+        log = self.logs_folder / "toxiproxy.log"
+        environment = {**self._environment(node), "LOG_LEVEL": "info"}
+        popen = self._toxiproxy = self._launch(node, command, environment, log, log, self.scratch)
+
+        def look() -> int | None:
+            if popen.poll() is not None:
+                raise ProcessDied(f"toxiproxy ended with status {popen.returncode}; its log ends:\n{node.log_tail()}")
+            return listening_port(popen.pid)
+
+        return LOOPBACK, wait_until(look, self.options.start_seconds, "toxiproxy to come up", node.log_tail)
 
     def _launch_master(self, node: _Node) -> None:
         # Port 0: Spark takes a free one and says which, so none can be lost to someone else in between. A master that

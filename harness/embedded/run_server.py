@@ -31,7 +31,7 @@ from ..recording.recorder import MonotonicClock, Recorder
 from ..recording.records import Record
 from ..schedule import Fault
 from ..wire import Greeting, Place, accept, decoded, frame, read_frame
-from .machines import ClusterMachines, Heal, Striking
+from .machines import ClusterMachines, Heal, SlowHeal, Striking
 from .nodes import LOOPBACK
 from .protocol import HEARTBEAT_LIMIT, Arrived, Begun, Failed, Go, Took, agent_to_harness
 
@@ -70,8 +70,9 @@ class RunServer:
         self._kinds = kinds
         self._seed = seed
         self._arm = arm
-        self._in_force: dict[int, tuple[Fault, list[tuple[str, Heal]]]] = {}
+        self._in_force: dict[int, tuple[Fault, list[tuple[str, Heal | SlowHeal]]]] = {}
         """Number -> a fault that lasts, its targets, and what ends what is done to them."""
+        self._healing: set[asyncio.Task[None]] = set()
         self._noted = noted
         self._begun = begun
         self._others = dict(others or {})
@@ -140,7 +141,7 @@ class RunServer:
         async def ask() -> bool:
             self.finished = self.finished or drained()
             if self.finished:
-                self._heal_all()
+                await self._heal_all()
             return self.finished
 
         return drained() and self.call(ask())
@@ -148,10 +149,7 @@ class RunServer:
     def missed(self) -> None:
         """Heal the faults that are in force, and log those whose trigger has not come."""
 
-        async def heal() -> None:
-            self._heal_all()
-
-        self.call(heal())
+        self.call(self._heal_all())
         for number, fault in self._controller.pending():
             self._recorder.log(FaultMissed(self.clock.stamp(), number, str(fault)))
 
@@ -228,19 +226,28 @@ class RunServer:
         self._loop.call_later(seconds, due)
 
     def heal(self, number: int) -> None:
-        """End a fault, if it is in force."""
+        """Begin to end a fault, if it is in force."""
+        task = self._loop.create_task(self._heal(number))
+        self._healing.add(task)
+        task.add_done_callback(self._healing.discard)
+
+    async def _heal(self, number: int) -> None:
         with self._failing("the end of a fault"):
             fault, lasting = self._in_force.pop(number, (None, []))
             for target, heal in lasting:
                 healed = self.clock.stamp()
-                self._recorder.log(FaultHealed(healed, number, str(fault), target, heal()))
+                proof = heal()
+                if isinstance(proof, Awaitable):
+                    proof = await proof
+                self._recorder.log(FaultHealed(healed, number, str(fault), target, proof))
             if lasting and not self._in_force:
                 self.fault_in_force = ""
 
-    def _heal_all(self) -> None:
-        """The end of the run has come for all that is in force."""
+    async def _heal_all(self) -> None:
+        """The end of the run has come for all that is in force. Returns when it has ended."""
         for number in list(self._in_force):
             self.heal(number)
+        await asyncio.gather(*self._healing)
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()

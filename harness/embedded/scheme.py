@@ -37,7 +37,7 @@ from .agent import NodeAgent
 from .deployments import ended_by_itself, watched, write_plan
 from .executor import AgentPlan
 from .incarnations import Incarnations
-from .machines import ClusterMachines, Heal, Striking
+from .machines import ClusterMachines, Heal, SlowHeal, Striking
 from .nodes import Nodes
 from .protocol import (
     Begun,
@@ -51,9 +51,11 @@ from .protocol import (
     Withdrawn,
     driver_to_harness,
 )
-from .relay import Between, Relay
+from .relay import Relay
 from .run_server import RunServer, from_afar
 from .slices_driver import DriverPlan
+from .slowing import Between, ProxiedLinks
+from .toxics import Toxic, Toxiproxy, bandwidth, latency, slow_close
 
 HARNESS = "harness"
 DRIVER = "driver"
@@ -146,6 +148,9 @@ class SchemeDeployment:
         """Raises DeadlinePassed or ProcessDied when the slices do not come up."""
         relay = None if self._relay is None else self.server.call(self._relay.listen(self._processes.address))
         self._agent.relay = relay
+        if self._relay is not None and relay is not None and TOXIPROXY in self._run.carriers:
+            server = Toxiproxy(self._processes.start_toxiproxy(self._run.seed))
+            self._relay.pass_through(ProxiedLinks(server, relay, self._is_slowed()))
         self._plan = DriverPlan(
             AgentPlan(
                 token=self.server.token,
@@ -345,6 +350,13 @@ class SchemeDeployment:
 
     # Faults
 
+    def _is_slowed(self) -> Between:
+        """Whether a fault may slow what the first named sends to the second."""
+        kinds = self._run.kinds
+        faults = [fault for fault in self._run.scenario.faults if TOXIPROXY in kinds[fault.kind].carriers.values()]
+        meant = [_either_way(Link.of(fault)) for fault in faults]
+        return lambda sender, receiver: any(between(sender, receiver) for between in meant)
+
     def _arm(self, striking: Striking) -> ClusterMachines:
         return _Machines(
             self._processes,
@@ -449,11 +461,32 @@ class _Machines(ClusterMachines):
         broken = self._relay.break_links(_either_way(replace(link, one_way=True)), self._striking.heal)
         return self._on_link(link, lambda: Proof(broken.lost, "bytes lost"))
 
+    def slow_link(self, link: Link, by: Duration, jitter: Duration | None) -> list[Bite]:
+        if not self._are_routed(link):
+            return super().slow_link(link, by, jitter)
+        return self._slow(link, latency(by, jitter))
+
+    def narrow(self, link: Link, rate: int) -> list[Bite]:
+        if not self._are_routed(link):
+            return super().narrow(link, rate)
+        return self._slow(link, bandwidth(rate))
+
+    def close_slowly(self, link: Link, by: Duration) -> list[Bite]:
+        if not self._are_routed(link):
+            return super().close_slowly(link, by)
+        return self._slow(link, slow_close(by))
+
+    def _slow(self, link: Link, toxic: Toxic) -> list[Bite]:
+        relay = self._relay
+        assert relay is not None
+        slowing = relay.slow(_either_way(link), toxic)
+        return self._on_link(link, lambda: relay.hasten(slowing))
+
     def _are_routed(self, *links: Link) -> bool:
         """Whether they are between slices, and not between nodes."""
         return all(any(is_end(slice_id, link.first) for slice_id in self._slices) for link in links)
 
-    def _on_link(self, link: Link, heal: Heal) -> list[Bite]:
+    def _on_link(self, link: Link, heal: Heal | SlowHeal) -> list[Bite]:
         name = f"{link.first} and {link.second}"
         self.lasting.append((name, heal))
         return [self._lasting_bite(name, name, (link.first, link.second))]
