@@ -65,7 +65,9 @@ class ContainerOptions:
     worker_memory_mb: int = 640
     """Of an executor's JVM."""
     restart_worker_after: float | None = 2.0
-    """Seconds after which a worker that ended is started again; None: never."""
+    """Seconds after which a worker that ended is started again, once there is a master; None: never."""
+    restart_master_after: float | None = 2.0
+    """Seconds after which a master that ended is started again; None: never."""
     profile: str = "tuned"
     cpus: float = 2.0
     """That a container may use at most."""
@@ -130,9 +132,11 @@ class _Node:
     """The engine's id of its newest incarnation."""
     log: Path = Path()
 
+    def log_text(self) -> str:
+        return self.log.read_text(errors="replace") if self.log.is_file() else ""
+
     def tail(self, lines: int = 15) -> str:
-        text = self.log.read_text(errors="replace") if self.log.is_file() else ""
-        return "\n".join(text.splitlines()[-lines:]) or "(its log is empty)"
+        return "\n".join(self.log_text().splitlines()[-lines:]) or "(its log is empty)"
 
 
 class ContainerDriver:
@@ -199,7 +203,8 @@ class SparkContainers:
             for number in range(self.options.workers):
                 self._add(f"node-{number}", f"worker-{number}")
             master, workers = self._nodes[MASTER], self._workers()
-            self._start_master(master)
+            self._launch_master(master)
+            self._await_in_log(master, _MASTER_IS_UP)
             # Together, and only now: a worker that finds no master waits for 20 s before it tries again.
             with ThreadPoolExecutor(max_workers=len(workers)) as pool:
                 list(pool.map(self._launch_worker, workers))
@@ -297,10 +302,9 @@ class SparkContainers:
         wait_until(lambda: answers(place), self.options.start_seconds, "toxiproxy to come up", node.tail)
         return place
 
-    def _start_master(self, node: _Node) -> None:
+    def _launch_master(self, node: _Node) -> None:
         command = self._layout.daemon(MASTER_CLASS, self._address(node), "--port", str(_MASTER_PORT))
         self._launch_daemon(node, command)
-        self._await_in_log(node, _MASTER_IS_UP)
 
     def _launch_worker(self, node: _Node) -> None:
         work = self.logs_folder / node.name  # Spark writes the executors' logs there.
@@ -363,23 +367,39 @@ class SparkContainers:
         threading.Thread(target=self._watch, args=(node, container), name=f"watches {node.name}", daemon=True).start()
 
     def _watch(self, node: _Node, container: str) -> None:
-        """Wait for a container's end, and let its worker have a successor."""
+        """Wait for a container's end, and let a worker or the master have a successor."""
         try:
             # The connection of a wait is busy for as long as the container runs.
             status = int(self._engine.api.wait(container, timeout=None)["StatusCode"])
         except (DockerException, RequestException, OSError):
             status = _KILLED if self._closing.is_set() else self._asked(container)
         self._ended[container] = status
-        delay = self.options.restart_worker_after
-        if not node.role.startswith("worker-") or delay is None or self._closing.wait(delay):
+        delay = self._restart_after(node)
+        if delay is None or self._closing.wait(delay) or (node.role != MASTER and not self._master_comes()):
             return
         try:
             with node.lock:  # A kill that is under way must not hit the successor.
                 if not self._closing.is_set() and node.container == container:
-                    self._launch_worker(node)
+                    (self._launch_master if node.role == MASTER else self._launch_worker)(node)
         except (StreamproofError, DockerException, RequestException, OSError) as problem:
             if not self._closing.is_set():
                 self._failed.append(problem)
+
+    def _restart_after(self, node: _Node) -> float | None:
+        if node.role == MASTER:
+            return self.options.restart_master_after
+        return self.options.restart_worker_after if node.role.startswith("worker-") else None
+
+    def _master_comes(self) -> bool:
+        """Return when there is a master, or none will come: a worker that finds none waits for 20 s before it tries
+        again. False: the cluster is being stopped."""
+        master = self._nodes[MASTER]
+        while not (self._runs(master) and _MASTER_IS_UP.search(master.log_text())):
+            if self.options.restart_master_after is None:
+                return True
+            if self._closing.wait(0.05):
+                return False
+        return True
 
     def _asked(self, container: str) -> int:
         try:
@@ -391,7 +411,7 @@ class SparkContainers:
         container = node.container
 
         def look() -> bool:
-            if node.log.is_file() and sign.search(node.log.read_text(errors="replace")):
+            if sign.search(node.log_text()):
                 return True
             status = self._ended.get(container)
             if status is not None:

@@ -31,7 +31,7 @@ class EmbeddedCluster:
     virtual_time = False
 
     def __init__(self, options: EmbeddedOptions | None = None) -> None:
-        self.options = options or EmbeddedOptions(restart_worker_after=2.0)
+        self.options = options or EmbeddedOptions(restart_worker_after=2.0, restart_master_after=2.0)
         self.places = numbered_workers(self.options.workers, OTHER_NODES)
 
     def check(self, scenario: Scenario) -> None:

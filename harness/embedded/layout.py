@@ -89,6 +89,8 @@ class Layout:
             # A master that comes back must know its workers and applications, or their executors end themselves.
             "spark.deploy.recoveryMode": "FILESYSTEM",
             "spark.deploy.recoveryDirectory": str(self.scratch / "recovery"),
+            # The others know it by its port: where that is taken for the moment, it must end, and be started once more.
+            "spark.port.maxRetries": "0",
         }
         return as_properties({**settings, **daemons_only})
 

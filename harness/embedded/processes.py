@@ -13,7 +13,7 @@ import secrets
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -43,7 +43,9 @@ class EmbeddedOptions:
     workers: int = 3
     worker_memory_mb: int = 640
     restart_worker_after: float | None = None
-    """Seconds after which a worker that ended is started again; None: never."""
+    """Seconds after which a worker that ended is started again, once there is a master; None: never."""
+    restart_master_after: float | None = None
+    """Seconds after which a master that ended is started again, with the address that it had; None: never."""
     profile: str = "tuned"
     start_seconds: float = 60.0
     """How long a process may take to come up."""
@@ -205,11 +207,8 @@ class SparkProcesses:
         except BaseException:
             self._stop()
             raise
-        if self.options.restart_worker_after is not None:
-            for node in self._workers():
-                threading.Thread(
-                    target=self._supervise, args=(node,), name=f"restarts {node.name}", daemon=True
-                ).start()
+        self._restart_whenever_ended([self._nodes[MASTER]], self.options.restart_master_after, self._launch_master)
+        self._restart_whenever_ended(self._workers(), self.options.restart_worker_after, self._launch_worker)
         return self
 
     def __exit__(
@@ -391,22 +390,41 @@ class SparkProcesses:
         log = self.logs_folder / "watchdog.log"
         self._watchdog = self._launch(node, command, self._environment(node), log, log, self.folder)
 
-    def _supervise(self, node: _Node) -> None:
-        """Start the worker again whenever it has ended, whoever ended it."""
-        delay = self.options.restart_worker_after
+    def _restart_whenever_ended(
+        self, nodes: Iterable[_Node], delay: float | None, launch: Callable[[_Node], None]
+    ) -> None:
+        if delay is not None:
+            for node in nodes:
+                threading.Thread(
+                    target=self._supervise, args=(node, delay, launch), name=f"restarts {node.name}", daemon=True
+                ).start()
+
+    def _supervise(self, node: _Node, delay: float, launch: Callable[[_Node], None]) -> None:
+        """Start a node again whenever it has ended, whoever ended it."""
         try:
             while node.process is not None and not self._closing.is_set():
                 node.process.wait_gone()
-                if self._closing.wait(delay):
+                if self._closing.wait(delay) or (node.name != MASTER and not self._master_comes()):
                     return
                 with node.lock:  # A kill that is under way must not hit the successor.
                     if self._closing.is_set():
                         return
                     if not node.running():
-                        self._launch_worker(node)
+                        launch(node)
         except StreamproofError as problem:
             if not self._closing.is_set():
                 self._supervision_failed.append(problem)
+
+    def _master_comes(self) -> bool:
+        """Return when there is a master, or none will come: a worker that finds none waits for 20 s before it tries
+        again. False: the cluster is being stopped."""
+        master = self._nodes[MASTER]
+        while not (master.running() and _MASTER_IS_UP.search(master.log_text())):
+            if self.options.restart_master_after is None:
+                return True
+            if self._closing.wait(0.05):
+                return False
+        return True
 
     # -- killing ----------------------------------------------------------------------------------------------------
 

@@ -39,9 +39,13 @@ _SLICES: Final = {
     # A node agent is one task that is meant to be killed often and must start with a blank interpreter each time.
     "spark.task.maxFailures": "10000",
     "spark.python.worker.reuse": "false",
-    # The manager decides which nodes are lost; a node that was paused for long must find its executor alive.
+    # The manager decides which nodes are lost; a node that was paused for long must find its executor alive, and an
+    # executor gives a driver up that leaves 60 heartbeats unanswered.
+    "spark.executor.heartbeatInterval": "10s",
     "spark.network.timeout": "600s",
     "spark.worker.timeout": "600",
+    # For which a master that comes back would wait for a worker that is gone, and let nobody start meanwhile.
+    "spark.deploy.recoveryTimeout": "8",
 }
 
 PROFILES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
