@@ -1,4 +1,5 @@
-"""Ends what runs that were killed themselves have left on the engine: containers, networks, and scratch folders."""
+"""Ends what runs that were killed themselves have left on the engine, containers, networks and volumes, and their
+scratch folders."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ import docker
 from docker.errors import APIError, DockerException
 from docker.models.containers import Container
 from docker.models.networks import Network
+from docker.models.volumes import Volume
 from requests.exceptions import RequestException
 
 from ..embedded.reaping import ProcessId, remove_scratch
@@ -24,6 +26,8 @@ _SECONDS = 30.0
 _PAUSE = 0.05
 """Between two lists: what the engine was just making, or removing, shows in a later one."""
 
+_Left = Container | Network | Volume
+
 
 @dataclass(frozen=True)
 class ReapedContainers:
@@ -32,6 +36,7 @@ class ReapedContainers:
     run: str
     containers: tuple[str, ...]
     networks: tuple[str, ...]
+    volumes: tuple[str, ...]
     survivors: tuple[str, ...]
 
 
@@ -56,7 +61,7 @@ def reap_containers(client: docker.DockerClient | None = None) -> list[ReapedCon
 def _reap_on(client: docker.DockerClient) -> list[ReapedContainers]:
     left = {
         (labels[RUN], labels.get(OWNER, "")): labels
-        for labels in (*map(_labels, _containers(client, RUN)), *map(_labels, _networks(client, RUN)))
+        for labels in map(_labels, _all(client, RUN))
         if owner_is_gone(labels)
     }
     return [_reap(client, labels) for _, labels in sorted(left.items())]
@@ -65,7 +70,7 @@ def _reap_on(client: docker.DockerClient) -> list[ReapedContainers]:
 def _reap(client: docker.DockerClient, labels: dict[str, str]) -> ReapedContainers:
     run, owner = labels[RUN], labels.get(OWNER, "")
 
-    def same(one: Container | Network) -> bool:
+    def same(one: _Left) -> bool:
         return _labels(one).get(OWNER, "") == owner
 
     removed = remove_all(client, run, same)
@@ -75,15 +80,16 @@ def _reap(client: docker.DockerClient, labels: dict[str, str]) -> ReapedContaine
 
 
 def remove_all(
-    client: docker.DockerClient, run: str, wanted: Callable[[Container | Network], bool] = lambda one: True
-) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """Remove the run's containers, running or not, then its networks, until two lists in a row are empty.
+    client: docker.DockerClient, run: str, wanted: Callable[[_Left], bool] = lambda one: True
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Remove the run's containers, running or not, then its networks and volumes, until two lists in a row are empty.
 
     Returns their names, and those of what is there nevertheless.
     """
     label = f"{RUN}={run}"
     containers: dict[str, str] = {}
     networks: dict[str, str] = {}
+    volumes: dict[str, str] = {}
     empty = 0
     deadline = time.monotonic() + _SECONDS
     while True:
@@ -93,26 +99,36 @@ def remove_all(
             list(pool.map(_remove, nodes))
         nets = [one for one in _networks(client, label) if wanted(one)]
         networks.update((str(one.id), str(one.name)) for one in nets)
+        disks = [one for one in _volumes(client, label) if wanted(one)]
+        volumes.update((str(one.id), str(one.name)) for one in disks)
         for net in nets:
             _remove(net)
-        empty = 0 if nodes or nets else empty + 1
+        for disk in disks:
+            _remove(disk)
+        empty = 0 if nodes or nets or disks else empty + 1
         if empty == 2 or time.monotonic() > deadline:
             break
         time.sleep(_PAUSE)
-    left: list[Container | Network] = []
-    if empty < 2:
-        left = [*_containers(client, label), *_networks(client, label)]
+    left = _all(client, label) if empty < 2 else []
     survivors = tuple(str(one.name) for one in left if wanted(one))
-    return tuple(sorted(containers.values())), tuple(sorted(networks.values())), survivors
+    return _sorted(containers), _sorted(networks), _sorted(volumes), survivors
 
 
-def _remove(one: Container | Network) -> None:
+def _sorted(names: dict[str, str]) -> tuple[str, ...]:
+    return tuple(sorted(names.values()))
+
+
+def _remove(one: _Left) -> None:
     # Somebody else removes it too, or it is in use still: the next list shows it.
     with suppress(APIError):
         if isinstance(one, Container):
             one.remove(force=True, v=True)
         else:
             one.remove()
+
+
+def _all(client: docker.DockerClient, label: str) -> list[_Left]:
+    return [*_containers(client, label), *_networks(client, label), *_volumes(client, label)]
 
 
 def _containers(client: docker.DockerClient, label: str) -> list[Container]:
@@ -124,5 +140,9 @@ def _networks(client: docker.DockerClient, label: str) -> list[Network]:
     return client.networks.list(filters={"label": label})
 
 
-def _labels(one: Container | Network) -> dict[str, str]:
+def _volumes(client: docker.DockerClient, label: str) -> list[Volume]:
+    return client.volumes.list(filters={"label": label})
+
+
+def _labels(one: _Left) -> dict[str, str]:
     return dict(one.attrs.get("Labels") or {})

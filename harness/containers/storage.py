@@ -1,0 +1,351 @@
+"""Storage faults of containers: a checkpoint store that is full, read-only, slow, or lost.
+
+The checkpoint store of a run is a folder that all of its containers see under the same path. A keeper, a container of
+the harness's own, is there for the runs that disturb it, and for no others; what needs privileges is done by it, and
+the containers under test have none.
+
+full       The store is a tmpfs of a limited size, a volume of the engine's, and the keeper fills it: every node gets
+           ENOSPC. What lies in it is gone after the run.
+read-only  The mount of one container is made read-only: that node gets EROFS, uid 0 too.
+slow       The kernel's blkio throttle (io.max with cgroups of version 2) on the disk under the folder, for one
+           container. It bites on direct writes and on fsync, which is how checkpoints are written; a write that is only
+           buffered is as fast as ever.
+lost       Everything in the store is removed while the run goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import docker
+from docker.errors import APIError, DockerException
+from docker.types import Mount
+from requests.exceptions import RequestException
+
+from ..errors import OwnFailure, Unsupported
+from ..quantities import Duration
+from ..recording.history import Proof
+from ..waiting import wait_until
+from .executing import Background, run_inside
+
+SIZE = 64 << 20
+"""Bytes of a store that can be filled."""
+OPERATIONS_OF_A_WRITE = 5
+"""That the kernel does for one small file that is written and synchronized, data and journal; measured on ext4."""
+_CGROUPS = "/machine/cgroup"
+"""Where the keeper sees the machine's cgroups."""
+_PROBE_PAUSE = 0.1
+_FULL_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class StorePlan:
+    """What the schedule of a run plans to do to its checkpoint store."""
+
+    fill: bool = False
+    fail: bool = False
+    slow: bool = False
+    lose: bool = False
+
+    @property
+    def anything(self) -> bool:
+        return self.fill or self.fail or self.slow or self.lose
+
+
+class Store:
+    """The checkpoint store of one run. Its containers mount `mount`; who removes what carries the run's labels removes
+    what this starts."""
+
+    def __init__(
+        self,
+        client: docker.DockerClient,
+        image: str,
+        name: str,
+        labels: Mapping[str, str],
+        folder: Path,
+        plan: StorePlan,
+        container_of: Callable[[str], str],
+    ) -> None:
+        """`name` is what is made is called; `container_of` gives the present container of a node."""
+        self._client = client
+        self._image = image
+        self._name = name
+        self._labels = dict(labels)
+        self._folder = folder
+        self._plan = plan
+        self._container_of = container_of
+        self._keeper = ""
+        self._device = ""
+        self._usual = 0.0
+        """Seconds that a write takes when nothing is wrong."""
+        self._throttles: dict[str, list[_Throttle]] = {}
+        """Node -> what is in force."""
+        self._lock = threading.RLock()
+        self.mount = Mount(str(folder), name if plan.fill else str(folder), type="volume" if plan.fill else "bind")
+
+    def prepare(self) -> None:
+        """Make what the planned disturbances need, before any container of the run is there.
+
+        Raises Unsupported where they cannot be had, OwnFailure when the engine fails.
+        """
+        if not self._plan.anything:
+            return
+        if self._plan.slow:
+            if self._plan.fill:
+                raise Unsupported("a checkpoint store that is filled lies in memory, where nothing can be slowed")
+            self._device = disk_of(self._folder)
+        try:
+            if self._plan.fill:
+                options = f"size={SIZE},uid={os.geteuid()},gid={os.getegid()},mode=0755"
+                self._client.api.create_volume(
+                    self._name, "local", {"type": "tmpfs", "device": "tmpfs", "o": options}, self._labels
+                )
+            self._start_keeper()
+        except (DockerException, RequestException) as problem:
+            raise OwnFailure(f"the keeper of the checkpoint store cannot be started: {problem}") from problem
+        self._usual = self._written(self._keeper)["seconds"]
+
+    def _start_keeper(self) -> None:
+        mounts = [self.mount]
+        if self._plan.slow:
+            mounts.append(Mount(_CGROUPS, "/sys/fs/cgroup", type="bind"))
+        # To enter a node's mounts, and to find its cgroup, takes the machine's processes and privileges over them.
+        reaches_out = self._plan.fail or self._plan.slow
+        api = self._client.api
+        created = api.create_container(
+            self._image,
+            ["sleep", "infinity"],
+            name=self._name,
+            user="0:0",
+            labels=self._labels,
+            host_config=api.create_host_config(
+                init=True,
+                mounts=mounts,
+                network_mode="none",
+                pid_mode="host" if reaches_out else None,
+                cap_drop=["ALL"],
+                cap_add=["DAC_OVERRIDE", "FOWNER", *(["SYS_ADMIN", "SYS_CHROOT", "SYS_PTRACE"] if reaches_out else [])],
+                security_opt=["apparmor=unconfined"] if reaches_out else ["no-new-privileges"],
+            ),
+        )
+        self._keeper = created["Id"]
+        api.start(self._keeper)
+
+    # -- what disturbs it ---------------------------------------------------------------------------------------------
+
+    def fill(self) -> FullStore:
+        """For all nodes. The proof: how often ENOSPC was seen."""
+        filler = Background(self._client, self._keeper, "fill", str(self._folder))
+        wait_until(lambda: filler.said or filler.ended, _FULL_SECONDS, "the store to be full", lambda: filler.problem)
+        if not filler.said:
+            raise OwnFailure(f"the store could not be filled: {filler.problem}")
+        return FullStore(self, filler)
+
+    def fail(self, node: str) -> FailingStore:
+        """For one node. The proof: how many writes of a probe in it were refused."""
+        return FailingStore(self, node)
+
+    def slow(self, node: str, by: Duration) -> SlowStore:
+        """For one node: a checkpoint takes about so much longer. The proof: how much longer a probe's write took.
+
+        Raises Unsupported for more than the kernel's throttle can do.
+        """
+        operations = round(OPERATIONS_OF_A_WRITE / by.seconds)
+        if operations < 1:
+            raise Unsupported(
+                f"a write can be slowed by at most about {OPERATIONS_OF_A_WRITE} s (the disk then does one operation a "
+                f"second), not by {by}"
+            )
+        return SlowStore(self, node, _Throttle(operations=operations))
+
+    def narrow(self, node: str, rate: int) -> SlowStore:
+        """For one node: so many bytes a second. The proof: how much longer a probe's write took."""
+        return SlowStore(self, node, _Throttle(bytes=rate))
+
+    def lose(self) -> LostStore:
+        """For all nodes, and for good. The proof: how many files were lost."""
+        return LostStore(Proof(int(self._kept("empty", str(self._folder))["lost"]), "files lost"))
+
+    # -- how ----------------------------------------------------------------------------------------------------------
+
+    def container_of(self, node: str) -> str:
+        return self._container_of(node)
+
+    def keep_writing(self, container: str) -> Background:
+        return Background(self._client, container, "keep_writing", str(self._folder), str(_PROBE_PAUSE))
+
+    def write_once(self, container: str) -> Background:
+        return Background(self._client, container, "write", str(self._folder))
+
+    def let_write(self, container: str, writable: bool) -> bool:
+        """Whether the container runs, and sees its store so now."""
+        pid = self._pid(container)
+        if not pid:
+            return False
+        how = "rw" if writable else "ro"
+        seen = self._kept("remount", str(pid), str(self._folder), how)
+        if seen["readonly"] is writable:
+            raise OwnFailure(f"the store of a container is not {how} though its kernel said so")
+        return True
+
+    def throttle(self, node: str, more: _Throttle | None = None, less: _Throttle | None = None) -> None:
+        """Let the node's present container have the throttles that are in force for it."""
+        with self._lock:
+            throttles = self._throttles.setdefault(node, [])
+            if more is not None:
+                throttles.append(more)
+            if less is not None:
+                throttles.remove(less)
+            pid = self._pid(self._container_of(node))
+            if not pid:
+                return
+            wanted = {
+                "operations": str(min((t.operations for t in throttles if t.operations), default=0)),
+                "bytes": str(min((t.bytes for t in throttles if t.bytes), default=0)),
+            }
+            limits = (f"{name}={value}" for name, value in wanted.items())
+            found = self._kept("throttle", str(pid), _CGROUPS, self._device, *limits)
+            if found != wanted:
+                raise OwnFailure(f"the kernel has {found} as the limits of {node}'s disk, and not {wanted}")
+
+    def free(self) -> None:
+        """Remove what fills it."""
+        self._kept("free", str(self._folder))
+
+    def require_writable(self, container: str | None = None) -> None:
+        """Raises OwnFailure when a container that runs, or else the keeper, cannot write to it."""
+        self._written(container or self._keeper)
+
+    def longer_than_usual(self, seconds: float) -> int:
+        """In milliseconds."""
+        return max(0, round((seconds - self._usual) * 1000))
+
+    def _written(self, container: str) -> dict[str, Any]:
+        answer = run_inside(self._client, container, "write", str(self._folder)) or {"seconds": 0.0}
+        if "refused" in answer:
+            raise OwnFailure(f"the checkpoint store cannot be written to, though nothing disturbs it: {answer}")
+        return answer
+
+    def _kept(self, operation: str, *arguments: str) -> dict[str, Any]:
+        answer = run_inside(self._client, self._keeper, operation, *arguments)
+        if answer is None:
+            raise OwnFailure(f"the keeper of the checkpoint store is gone: it cannot {operation}")
+        return answer
+
+    def _pid(self, container: str) -> int:
+        """Of its first process, as this machine sees it; 0: it does not run."""
+        try:
+            return int(self._client.api.inspect_container(container)["State"]["Pid"])
+        except APIError as problem:
+            raise OwnFailure(f"a container cannot be looked at: {problem.explanation}") from problem
+
+
+@dataclass(eq=False)
+class _Throttle:
+    """What one disturbance asks for, a second; 0: nothing."""
+
+    operations: int = 0
+    bytes: int = 0
+
+
+class FullStore:
+    def __init__(self, store: Store, filler: Background) -> None:
+        self._store = store
+        self._filler = filler
+
+    def node_started(self, node: str) -> None:
+        """It finds the store full, as all do."""
+
+    def heal(self) -> Proof:
+        self._store.free()
+        self._filler.wait()
+        self._store.require_writable()
+        seen = max((line["full"] for line in self._filler.said), default=0)
+        return Proof(seen, "times that the store was full (ENOSPC)")
+
+
+class FailingStore:
+    def __init__(self, store: Store, node: str) -> None:
+        self._store = store
+        self._node = node
+        self._container = ""
+        self._probes: list[Background] = []
+        self._fail()
+
+    def _fail(self) -> None:
+        container = self._store.container_of(self._node)
+        if self._store.let_write(container, False):
+            self._container = container
+            self._probes.append(self._store.keep_writing(container))
+
+    def node_started(self, node: str) -> None:
+        if node == self._node:
+            self._fail()
+
+    def heal(self) -> Proof:
+        if self._container and self._store.let_write(self._container, True):
+            self._store.require_writable(self._container)
+        for probe in self._probes:
+            probe.end()
+        refused = sum("refused" in line for probe in self._probes for line in probe.said)
+        return Proof(refused, "writes of a probe refused")
+
+
+class SlowStore:
+    def __init__(self, store: Store, node: str, throttle: _Throttle) -> None:
+        self._store = store
+        self._node = node
+        self._throttle = throttle
+        store.throttle(node, more=throttle)
+        self._began = time.monotonic()
+        self._probe = store.write_once(store.container_of(node))
+
+    def node_started(self, node: str) -> None:
+        if node == self._node:
+            self._store.throttle(node)
+
+    def heal(self) -> Proof:
+        took = time.monotonic() - self._began
+        finished = next((line["seconds"] for line in self._probe.said if "seconds" in line), None)
+        self._store.throttle(self._node, less=self._throttle)
+        self._probe.wait()
+        if finished is None and not self._probe.said:
+            took = 0.0  # Its node was gone before it could write.
+        longer = self._store.longer_than_usual(took if finished is None else finished)
+        return Proof(longer, "ms that a synchronized write took longer")
+
+
+@dataclass(frozen=True)
+class LostStore:
+    """There is nothing to heal."""
+
+    proof: Proof
+
+    def node_started(self, node: str) -> None:
+        """It finds nothing."""
+
+    def heal(self) -> Proof:
+        return self.proof
+
+
+def disk_of(folder: Path, blocks: Path = Path("/sys/dev/block")) -> str:
+    """`major:minor` of the whole disk that a folder lies on: the kernel throttles no partitions.
+
+    Raises Unsupported where that is no disk.
+    """
+    number = os.stat(folder).st_dev
+    device = blocks / f"{os.major(number)}:{os.minor(number)}"
+    if not device.exists():
+        raise Unsupported(
+            f"{folder} lies on no disk of its own (device {device.name}), so it cannot be slowed: "
+            "use a run folder on a disk"
+        )
+    resolved = device.resolve()
+    whole = resolved.parent if (resolved / "partition").exists() else resolved
+    return (whole / "dev").read_text().strip()

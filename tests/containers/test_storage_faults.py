@@ -1,0 +1,166 @@
+"""The checkpoint store of containers: full, read-only, slow and lost; what proves it, and that it heals."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plain_containers import PlainNodes, plain_nodes
+from streamproof.harness.containers import labels
+from streamproof.harness.containers.executing import run_inside
+from streamproof.harness.containers.reaping import remove_all
+from streamproof.harness.containers.storage import Store, StorePlan, disk_of
+from streamproof.harness.errors import Unsupported
+from streamproof.harness.quantities import seconds
+
+pytestmark = pytest.mark.docker
+
+REST = ["sleep", "600"]
+MakeStore = Callable[[StorePlan], Store]
+
+
+@pytest.fixture
+def nodes(tmp_path: Path) -> Iterator[PlainNodes]:
+    with plain_nodes(tmp_path) as started:
+        yield started
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "checkpoints"
+    made.mkdir()
+    return made
+
+
+@pytest.fixture
+def make(nodes: PlainNodes, folder: Path) -> MakeStore:
+    """A store that is prepared, with two nodes that have it."""
+
+    def started(plan: StorePlan) -> Store:
+        name = f"streamproof-{nodes.run}-store"
+        store = Store(nodes.client, nodes.image, name, nodes.labels.of(), folder, plan, nodes.of)
+        store.prepare()
+        for node in ("node-0", "node-1"):
+            nodes.start(node, REST, store.mount)
+        return store
+
+    return started
+
+
+@pytest.fixture
+def write(nodes: PlainNodes, folder: Path) -> Callable[[str], dict[str, Any]]:
+    """Write as a node does."""
+
+    def written(node: str) -> dict[str, Any]:
+        answer = run_inside(nodes.client, nodes.of(node), "write", str(folder))
+        assert answer is not None
+        return answer
+
+    return written
+
+
+Write = Callable[[str], dict[str, Any]]
+
+
+def test_a_full_store_refuses_every_node_until_it_heals(make: MakeStore, write: Write, nodes: PlainNodes) -> None:
+    store = make(StorePlan(fill=True))
+    full = store.fill()
+    assert write("node-0") == write("node-1") == {"refused": "ENOSPC"}
+    # What gets free is filled as well.
+    nodes.kill("node-0")
+    nodes.start("node-0", REST, store.mount)
+    full.node_started("node-0")
+    assert write("node-0") == {"refused": "ENOSPC"}
+
+    proof = full.heal()
+    assert proof.count > 1
+    assert proof.what == "times that the store was full (ENOSPC)"
+    assert write("node-0").keys() == write("node-1").keys() == {"seconds"}
+
+
+def test_a_failing_store_refuses_one_node_and_no_other(make: MakeStore, write: Write, nodes: PlainNodes) -> None:
+    store = make(StorePlan(fail=True))
+    failing = store.fail("node-0")
+    assert write("node-0") == {"refused": "EROFS"}
+    assert write("node-1").keys() == {"seconds"}
+    nodes.kill("node-0")
+    nodes.start("node-0", REST, store.mount)
+    failing.node_started("node-0")
+    assert write("node-0") == {"refused": "EROFS"}
+
+    proof = failing.heal()
+    assert proof.count > 0
+    assert proof.what == "writes of a probe refused"
+    assert write("node-0").keys() == {"seconds"}
+
+
+def test_a_slow_store_takes_its_time_for_one_node(make: MakeStore, write: Write) -> None:
+    store = make(StorePlan(slow=True))
+    slow = store.slow("node-0", by=seconds(0.5))
+    took = write("node-0")["seconds"]
+    assert took > 0.2
+    assert write("node-1")["seconds"] < took
+
+    proof = slow.heal()
+    assert 100 < proof.count < 5_000
+    assert proof.what == "ms that a synchronized write took longer"
+    began = time.monotonic()
+    assert write("node-0")["seconds"] < 0.2
+    assert time.monotonic() - began < 2
+
+
+def test_a_slow_store_heals_at_once_in_the_middle_of_a_write(make: MakeStore, write: Write) -> None:
+    store = make(StorePlan(slow=True))
+    slow = store.slow("node-0", by=seconds(5))
+    time.sleep(1)
+    began = time.monotonic()
+    assert 500 < slow.heal().count < 2_000, "as long as it has been waiting"
+    assert time.monotonic() - began < 2
+    assert write("node-0")["seconds"] < 0.2
+
+
+def test_a_narrow_disk_takes_so_many_bytes_a_second(make: MakeStore, write: Write) -> None:
+    store = make(StorePlan(slow=True))
+    narrow = store.narrow("node-0", rate=10_000)
+    assert write("node-0")["seconds"] > 0.3, "4 KiB, and the journal"
+    assert narrow.heal().count > 100
+    assert write("node-0")["seconds"] < 0.2
+
+
+def test_a_lost_store_is_empty_and_goes_on(make: MakeStore, write: Write, folder: Path) -> None:
+    store = make(StorePlan(lose=True))
+    (folder / "count-0" / "1").mkdir(parents=True)
+    (folder / "count-0" / "1" / "newest").write_text("state")
+    (folder / "other").write_text("state")
+    proof = store.lose().heal()
+    assert (proof.count, proof.what) == (2, "files lost")
+    assert list(folder.iterdir()) == []
+    assert write("node-0").keys() == {"seconds"}
+
+
+def test_an_undisturbed_store_has_no_keeper(make: MakeStore, nodes: PlainNodes, folder: Path) -> None:
+    store = make(StorePlan())
+    found = nodes.client.containers.list(all=True, filters={"label": f"{labels.RUN}={nodes.run}"})
+    assert {container.labels.get(labels.NODE) for container in found} == {"node-0", "node-1"}
+    assert (store.mount["Type"], store.mount["Source"]) == ("bind", str(folder))
+
+
+def test_the_volume_goes_with_the_run(make: MakeStore, nodes: PlainNodes) -> None:
+    make(StorePlan(fill=True)).fill()
+    label = {"label": f"{labels.RUN}={nodes.run}"}
+    assert len(nodes.client.volumes.list(filters=label)) == 1
+    remove_all(nodes.client, nodes.run)
+    assert nodes.client.volumes.list(filters=label) == []
+
+
+def test_what_cannot_be_slowed_is_refused(make: MakeStore) -> None:
+    with pytest.raises(Unsupported, match="lies in memory"):
+        make(StorePlan(fill=True, slow=True))
+    with pytest.raises(Unsupported, match="lies on no disk"):
+        disk_of(Path("/proc"))
+    with pytest.raises(Unsupported, match="at most about 5 s"):
+        make(StorePlan(slow=True)).slow("node-0", by=seconds(30))
