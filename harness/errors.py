@@ -116,5 +116,9 @@ class StorageFailed(OwnFailure):
     """A record or checkpoint could not be written (disk full, no permission)."""
 
 
+class StorageRefused(StorageFailed):
+    """A disk that is full, read-only or failing has refused a checkpoint; it may take it later."""
+
+
 class ProtocolBroken(OwnFailure):
     """A peer sent something that the wire format does not allow, or spoke with a wrong token or version."""

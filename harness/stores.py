@@ -6,6 +6,7 @@ refuses writers that have been replaced.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
@@ -14,7 +15,7 @@ from typing import Protocol
 
 import msgspec
 
-from .errors import DamagedHistory, StorageFailed
+from .errors import DamagedHistory, StorageFailed, StorageRefused
 from .slices.messages import Checkpoint
 
 
@@ -41,11 +42,14 @@ class CheckpointStore(DurableStore, Protocol):
     def fence(self, slice_id: str, incarnation: int) -> Checkpoint | None:
         """From now on only `incarnation` or a later one may write for the slice. Returns its newest checkpoint.
 
-        Raises FencedOff when a later one has said so before.
+        Raises FencedOff when a later one has said so before, StorageRefused when the disk does not take it.
         """
 
     def write(self, checkpoint: Checkpoint) -> bool:
-        """Make a checkpoint durable, in one step, in place of the one before. False: the writer has been fenced off."""
+        """Make a checkpoint durable, in one step, in place of the one before. False: the writer has been fenced off.
+
+        Raises StorageRefused when the disk does not take it: the one before is still there.
+        """
 
 
 class MemoryStore:
@@ -137,7 +141,7 @@ class FileStore:
                         return None
                     raise FencedOff(f"{slice_id}#{incarnation}") from None
         except OSError as error:
-            raise StorageFailed(f"cannot fence {slice_id}, or read {path}: {error.strerror}") from error
+            raise _failed(f"cannot fence {slice_id}, or read {path}", error) from error
         except msgspec.MsgspecError as error:
             raise DamagedHistory(f"checkpoint {path} cannot be read: {error}") from error
 
@@ -145,24 +149,29 @@ class FileStore:
         slice_id, incarnation = checkpoint.slice, checkpoint.id.incarnation
         draft = self._folder / f".{slice_id}.{incarnation}.draft"
         try:
-            with draft.open("wb") as file:
-                file.write(self._encoder.encode(checkpoint))
-                file.flush()
-                os.fsync(file.fileno())
+            self._draft(draft, checkpoint)
             while True:
                 fenced = self._fenced(slice_id)
                 if fenced > incarnation:
-                    draft.unlink()
+                    draft.unlink(missing_ok=True)
                     return False
                 try:
                     draft.replace(self._folder / slice_id / str(fenced) / _CHECKPOINT)
                 except FileNotFoundError:
-                    continue  # It has been fenced meanwhile.
+                    # It has been fenced meanwhile, or all that was in the store is lost, the draft too.
+                    if not draft.exists():
+                        self._draft(draft, checkpoint)
+                    continue
                 return True
         except OSError as error:
-            raise StorageFailed(
-                f"cannot write checkpoint {checkpoint.id.number} of {slice_id} to {self._folder}: {error.strerror}"
-            ) from error
+            what = f"cannot write checkpoint {checkpoint.id.number} of {slice_id} to {self._folder}"
+            raise _failed(what, error) from error
+
+    def _draft(self, draft: Path, checkpoint: Checkpoint) -> None:
+        with draft.open("wb") as file:
+            file.write(self._encoder.encode(checkpoint))
+            file.flush()
+            os.fsync(file.fileno())
 
     def _fenced(self, slice_id: str) -> int:
         """The oldest incarnation that may write for the slice."""
@@ -180,13 +189,21 @@ class FileStore:
     def _make(self, folder: Path) -> None:
         """The folder of a slice, fenced by nobody. Only one of several who try succeeds."""
         draft = Path(tempfile.mkdtemp(dir=self._folder, prefix="."))
-        (draft / "0").mkdir()
         try:
+            (draft / "0").mkdir()
             draft.rename(folder)
         except OSError:
-            shutil.rmtree(draft)
+            shutil.rmtree(draft, ignore_errors=True)
             if not folder.exists():
                 raise
+
+
+_REFUSALS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO})
+
+
+def _failed(what: str, error: OSError) -> StorageFailed:
+    kind = StorageRefused if error.errno in _REFUSALS else StorageFailed
+    return kind(f"{what}: {error.strerror}")
 
 
 _CHECKPOINT = "newest"

@@ -444,7 +444,7 @@ def _reap_silently() -> None:
 
 def _said(reaped: Any) -> str:
     if hasattr(reaped, "containers"):
-        count = f"{len(reaped.containers)} containers, {len(reaped.networks)} networks, {len(reaped.volumes)} volumes"
+        count = f"{len(reaped.containers)} containers, {len(reaped.networks)} networks"
         text = f"ended what run {reaped.run} had left: {count}"
         return text + (f"; still there: {', '.join(reaped.survivors)}" if reaped.survivors else "")
     kinds = ", ".join(sorted({process.kind for process in reaped.processes}))

@@ -1,10 +1,9 @@
-"""Ends what runs that were killed themselves have left on the engine, containers, networks and volumes, and their
-scratch folders."""
+"""Ends what runs that were killed themselves have left: containers, networks, volumes, and scratch folders."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,18 +25,24 @@ _SECONDS = 30.0
 _PAUSE = 0.05
 """Between two lists: what the engine was just making, or removing, shows in a later one."""
 
-_Left = Container | Network | Volume
+Resource = Container | Network | Volume
 
 
 @dataclass(frozen=True)
-class ReapedContainers:
-    """What a run has left on the engine, and is removed now."""
+class Removed:
+    """Names of what was on the engine and is removed, and of what is there nevertheless."""
 
-    run: str
     containers: tuple[str, ...]
     networks: tuple[str, ...]
     volumes: tuple[str, ...]
     survivors: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ReapedContainers(Removed):
+    """What a run has left on the engine, and is removed now."""
+
+    run: str
 
 
 def reap_containers(client: docker.DockerClient | None = None) -> list[ReapedContainers]:
@@ -61,7 +66,7 @@ def reap_containers(client: docker.DockerClient | None = None) -> list[ReapedCon
 def _reap_on(client: docker.DockerClient) -> list[ReapedContainers]:
     left = {
         (labels[RUN], labels.get(OWNER, "")): labels
-        for labels in map(_labels, _all(client, RUN))
+        for labels in map(_labels, _list(client, RUN))
         if owner_is_gone(labels)
     }
     return [_reap(client, labels) for _, labels in sorted(left.items())]
@@ -69,56 +74,48 @@ def _reap_on(client: docker.DockerClient) -> list[ReapedContainers]:
 
 def _reap(client: docker.DockerClient, labels: dict[str, str]) -> ReapedContainers:
     run, owner = labels[RUN], labels.get(OWNER, "")
-
-    def same(one: _Left) -> bool:
-        return _labels(one).get(OWNER, "") == owner
-
-    removed = remove_all(client, run, same)
+    removed = remove_all(client, run, lambda one: _labels(one).get(OWNER, "") == owner)
     if SCRATCH in labels:
         remove_scratch(Path(labels[SCRATCH]), run, ProcessId.parse(owner))
-    return ReapedContainers(run, *removed)
+    return ReapedContainers(**vars(removed), run=run)
 
 
-def remove_all(
-    client: docker.DockerClient, run: str, wanted: Callable[[_Left], bool] = lambda one: True
-) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """Remove the run's containers, running or not, then its networks and volumes, until two lists in a row are empty.
-
-    Returns their names, and those of what is there nevertheless.
-    """
+def remove_all(client: docker.DockerClient, run: str, wanted: Callable[[Resource], bool] = lambda one: True) -> Removed:
+    """Remove the run's containers, then what they use, until two lists in a row are empty."""
     label = f"{RUN}={run}"
-    containers: dict[str, str] = {}
-    networks: dict[str, str] = {}
-    volumes: dict[str, str] = {}
+    removed: dict[type[Resource], set[str]] = {Container: set(), Network: set(), Volume: set()}
     empty = 0
     deadline = time.monotonic() + _SECONDS
     while True:
-        nodes = [one for one in _containers(client, label) if wanted(one)]
-        containers.update((str(one.id), str(one.name)) for one in nodes)
-        with ThreadPoolExecutor(max_workers=max(1, len(nodes))) as pool:
-            list(pool.map(_remove, nodes))
-        nets = [one for one in _networks(client, label) if wanted(one)]
-        networks.update((str(one.id), str(one.name)) for one in nets)
-        disks = [one for one in _volumes(client, label) if wanted(one)]
-        volumes.update((str(one.id), str(one.name)) for one in disks)
-        for net in nets:
-            _remove(net)
-        for disk in disks:
-            _remove(disk)
-        empty = 0 if nodes or nets or disks else empty + 1
+        left = [one for one in _list(client, label) if wanted(one)]
+        for one in left:
+            removed[type(one)].add(str(one.name))
+        # What containers use can only go after them.
+        remove_containers([one for one in left if isinstance(one, Container)])
+        for one in left:
+            if not isinstance(one, Container):
+                _remove(one)
+        empty = 0 if left else empty + 1
         if empty == 2 or time.monotonic() > deadline:
             break
         time.sleep(_PAUSE)
-    left = _all(client, label) if empty < 2 else []
-    survivors = tuple(str(one.name) for one in left if wanted(one))
-    return _sorted(containers), _sorted(networks), _sorted(volumes), survivors
+    survivors = [] if empty == 2 else [str(one.name) for one in _list(client, label) if wanted(one)]
+    containers, networks, volumes = (tuple(sorted(removed[kind])) for kind in (Container, Network, Volume))
+    return Removed(containers, networks, volumes, tuple(survivors))
 
 
-def _sorted(names: dict[str, str]) -> tuple[str, ...]:
-    return tuple(sorted(names.values()))
+def containers_of(client: docker.DockerClient, run: str) -> list[Container]:
+    """Every container of a run, also those that have ended."""
+    return _containers(client, f"{RUN}={run}")
 
 
-def _remove(one: _Left) -> None:
+def remove_containers(containers: Sequence[Container]) -> None:
+    """Whatever they do; one that is gone, or that somebody else removes too, is no failure."""
+    with ThreadPoolExecutor(max_workers=max(1, len(containers))) as pool:
+        list(pool.map(_remove, containers))
+
+
+def _remove(one: Resource) -> None:
     # Somebody else removes it too, or it is in use still: the next list shows it.
     with suppress(APIError):
         if isinstance(one, Container):
@@ -127,8 +124,9 @@ def _remove(one: _Left) -> None:
             one.remove()
 
 
-def _all(client: docker.DockerClient, label: str) -> list[_Left]:
-    return [*_containers(client, label), *_networks(client, label), *_volumes(client, label)]
+def _list(client: docker.DockerClient, label: str) -> list[Resource]:
+    filters = {"label": label}
+    return [*_containers(client, label), *client.networks.list(filters=filters), *client.volumes.list(filters=filters)]
 
 
 def _containers(client: docker.DockerClient, label: str) -> list[Container]:
@@ -136,13 +134,5 @@ def _containers(client: docker.DockerClient, label: str) -> list[Container]:
     return client.containers.list(all=True, filters={"label": label}, sparse=True)
 
 
-def _networks(client: docker.DockerClient, label: str) -> list[Network]:
-    return client.networks.list(filters={"label": label})
-
-
-def _volumes(client: docker.DockerClient, label: str) -> list[Volume]:
-    return client.volumes.list(filters={"label": label})
-
-
-def _labels(one: _Left) -> dict[str, str]:
+def _labels(one: Resource) -> dict[str, str]:
     return dict(one.attrs.get("Labels") or {})

@@ -228,7 +228,7 @@ class SparkContainers:
         with self._launching:
             self._closing.set()
         try:
-            *_, survivors = remove_all(self._engine, self.run_id)
+            survivors = remove_all(self._engine, self.run_id).survivors
         except (DockerException, RequestException) as problem:
             raise OwnFailure(
                 f"the Docker engine failed while run {self.run_id} was ended ({problem}); `streamproof reap` once it "

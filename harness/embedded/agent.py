@@ -13,12 +13,12 @@ import fcntl
 import struct
 import time
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, Protocol, get_args
+from typing import Any, Protocol, TypeVar, get_args
 
 import msgspec
 
 from ..addresses import Address, Moment, Point, Side
-from ..errors import ProtocolBroken, StreamproofError
+from ..errors import ProtocolBroken, StorageRefused, StreamproofError
 from ..host import Host
 from ..model import Role
 from ..recording.records import Record, Refused
@@ -41,12 +41,17 @@ from ..stores import CheckpointStore, FencedOff
 from ..wire import VERSION, Greeting, Place, accept, decoded, frame, read_frame
 from .protocol import Route, StartSlice, Welcome
 
+T = TypeVar("T")
+
 _messages = msgspec.msgpack.Decoder(Message)
 _CONGESTED = 4 << 20
 """Bytes waiting to be sent on one link from which on its slice reads no more input."""
 
 _REDIAL_SECONDS = (0.01, 0.5)
 """The first pause before a link that broke is dialled again, and the longest: each is twice the one before."""
+
+_REWRITE_SECONDS = (0.05, 1.0)
+"""The first pause before the store is tried again that has refused a write, and the longest."""
 
 _DELIVERY_SECONDS = 1.0
 """How long a host waits, at a crash point that asks for it, until the other side's kernel has all that was sent."""
@@ -74,6 +79,10 @@ class Surroundings(Protocol):
         """Announce a point. Returns when the controller says go. `exact` is False where the point cannot be vouched
         for."""
 
+    def refused(self, slice_id: str, incarnation: int, refusal: StorageRefused, began: int) -> None:
+        """The store has refused a write that began then, ns; it is tried again. Whether that is a fault of the run's or
+        a disk that is really full is for the harness to say: it knows what is in force."""
+
     def failed(self, error: StreamproofError) -> None: ...
 
 
@@ -89,11 +98,13 @@ class NodeAgent:
         store: CheckpointStore,
         armed: tuple[Moment, ...],
         surroundings: Surroundings,
+        up: Callable[[str, int], None],
         ready: Callable[[str, int], None],
     ) -> None:
-        """`ready` tells the manager that a slice is in step."""
+        """`up` tells the manager that a slice runs, `ready` that it is in step."""
         self.node = node
         self.ready = ready
+        self._up = up
         self.relay: Place | None = None
         """Where links are dialled instead of at their peers."""
         self._token = token
@@ -149,34 +160,67 @@ class NodeAgent:
 
     # What the manager says
 
-    def start(self, start: StartSlice) -> bool:
-        """Run an incarnation here: a founder from its slice's newest durable checkpoint. Returns whether it runs; it
-        does not where a later one has been started. Raises what the store or the user's code raises."""
+    def start(self, start: StartSlice) -> None:
+        """Run an incarnation here, unless a later one has been started: a founder from its slice's newest durable
+        checkpoint, as soon as the store gives it. Raises what the store or the user's code raises."""
         self._around.begun(start)
+        if start.founder:
+            self._fence(start.slice, start.incarnation, lambda checkpoint: self._begin(start, checkpoint))
+        else:
+            self._begin(start, None)
+
+    def _begin(self, start: StartSlice, checkpoint: Checkpoint | None) -> None:
         slice_id, incarnation = start.slice, start.incarnation
-        try:
-            checkpoint = self._store.fence(slice_id, incarnation) if start.founder else None
-        except FencedOff:
-            return False
         given = Start(incarnation, checkpoint, start.replica, start.founder, start.seed)
         self._host.start(self._make(slice_id), given)
         for routes in list(self._routes.values()):
             for route in routes.values():
                 self._reach(slice_id, incarnation, route)
-        return True
+        self._up(slice_id, incarnation)
 
     def promote(self, slice_id: str, incarnation: int) -> None:
         """Let an incarnation that runs here speak for its slice."""
         if not self._runs(slice_id, incarnation):
             return
-        checkpoint = None
         if self._specs[slice_id].components.standby is Standby.LOADED:
-            try:
-                checkpoint = self._store.fence(slice_id, incarnation)
-            except FencedOff:
+            self._fence(slice_id, incarnation, lambda checkpoint: self._promoted(slice_id, incarnation, checkpoint))
+        else:
+            self._host.feed(slice_id, Promote(None))
+
+    def _promoted(self, slice_id: str, incarnation: int, checkpoint: Checkpoint | None) -> None:
+        if self._runs(slice_id, incarnation):
+            self._host.feed(slice_id, Promote(checkpoint))
+
+    def _fence(self, slice_id: str, incarnation: int, go_on: Callable[[Checkpoint | None], None]) -> None:
+        """Fence the slice, and go on with its newest checkpoint: at once, or when the disk takes the fence. One that
+        has been fenced off itself does not go on."""
+        began = time.monotonic_ns()
+        try:
+            checkpoint = self._store.fence(slice_id, incarnation)
+        except FencedOff:
+            if self._runs(slice_id, incarnation):
                 self._drop(slice_id)
-                return
-        self._host.feed(slice_id, Promote(checkpoint))
+            return
+        except StorageRefused as refusal:
+            self._around.refused(slice_id, incarnation, refusal, began)
+            self._spawn(self._fence_later(slice_id, incarnation, go_on))
+            return
+        go_on(checkpoint)
+
+    async def _fence_later(self, slice_id: str, incarnation: int, go_on: Callable[[Checkpoint | None], None]) -> None:
+        def wanted() -> bool:
+            return (slice_id, incarnation) not in self._withdrawn
+
+        try:
+            checkpoint = await self._insist(
+                slice_id, incarnation, wanted, lambda: self._store.fence(slice_id, incarnation)
+            )
+        except FencedOff:
+            if self._runs(slice_id, incarnation):
+                self._drop(slice_id)
+            return
+        if wanted():
+            go_on(checkpoint)
 
     def route(self, route: Route) -> None:
         """An incarnation is there, or speaks now; those here that deal with it dial it."""
@@ -417,7 +461,12 @@ class NodeAgent:
 
     async def _write(self, checkpoint: Checkpoint) -> None:
         slice_id, id_ = checkpoint.slice, checkpoint.id
-        durable = await asyncio.get_running_loop().run_in_executor(None, self._store.write, checkpoint)
+        durable = await self._insist(
+            slice_id,
+            id_.incarnation,
+            lambda: self._runs(slice_id, id_.incarnation),
+            lambda: self._store.write(checkpoint),
+        )
         if not self._runs(slice_id, id_.incarnation):
             return
         if not durable:
@@ -425,6 +474,21 @@ class NodeAgent:
             return
         self._passes(slice_id, id_, Side.AFTER)
         self._host.durable(slice_id, id_)
+
+    async def _insist(
+        self, slice_id: str, incarnation: int, wanted: Callable[[], bool], work: Callable[[], T]
+    ) -> T | None:
+        """What the store answers once the disk takes it; None where that is not wanted any more."""
+        pause, longest = _REWRITE_SECONDS
+        while wanted():
+            began = time.monotonic_ns()
+            try:
+                return await asyncio.get_running_loop().run_in_executor(None, work)
+            except StorageRefused as refusal:
+                self._around.refused(slice_id, incarnation, refusal, began)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, longest)
+        return None
 
     def _passes(self, slice_id: str, checkpoint: CheckpointId, side: Side) -> None:
         machine = self._host.slices[slice_id]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..addresses import Address, Moment
-from ..errors import OwnFailure, StreamproofError
+from ..errors import OwnFailure, StorageRefused, StreamproofError
 from ..recording.records import Record
 from ..slices.machine import Slice, SliceSpec, wrapped
 from ..slices.operator import OperatorSlice
@@ -33,6 +33,7 @@ from .protocol import (
     Took,
     Up,
     Withdrawn,
+    WriteRefused,
     from_manager,
 )
 
@@ -70,6 +71,9 @@ class HarnessLink:
         if self._connection.receive() is None:
             raise OwnFailure("the controller went away while a point was held")
 
+    def refused(self, slice_id: str, incarnation: int, refusal: StorageRefused, began: int) -> None:
+        self._connection.send(WriteRefused(slice_id, incarnation, str(refusal), began, time.monotonic_ns()))
+
     def failed(self, error: StreamproofError) -> None:
         self._connection.send(Failed(type(error).__name__, str(error)))
 
@@ -105,10 +109,13 @@ async def _work(
     def make(slice_id: str) -> Slice:
         return wrapped(OperatorSlice(specs[slice_id]))
 
+    def up(slice_id: str, incarnation: int) -> None:
+        writer.write(frame(Up(slice_id, incarnation)))
+
     def ready(slice_id: str, incarnation: int) -> None:
         writer.write(frame(Ready(slice_id, incarnation)))
 
-    agent = NodeAgent(node, plan.token, make, specs, FileStore(plan.checkpoints), plan.armed, harness, ready)
+    agent = NodeAgent(node, plan.token, make, specs, FileStore(plan.checkpoints), plan.armed, harness, up, ready)
     agent.relay = plan.relay
     place = await agent.listen(own_address())
     writer.write(frame(Greeting(VERSION, plan.token, "manager", node)) + frame(Join(place)))
@@ -118,9 +125,8 @@ async def _work(
             message = decoded(from_manager, body)
             try:
                 match message:
-                    case StartSlice(slice=slice_id, incarnation=incarnation):
-                        if agent.start(message):
-                            writer.write(frame(Up(slice_id, incarnation)))
+                    case StartSlice():
+                        agent.start(message)
                     case PromoteSlice(slice=slice_id, incarnation=incarnation):
                         agent.promote(slice_id, incarnation)
                     case Route():

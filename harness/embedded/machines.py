@@ -55,6 +55,8 @@ class Striking:
     later: Later
     random: Random
     """Its own, from the run's seed."""
+    refused: Callable[[], int] = lambda: 0
+    """How many checkpoints the nodes have said to be refused while it was in force."""
 
 
 class ClusterMachines(Machines):
@@ -66,6 +68,8 @@ class ClusterMachines(Machines):
         """`node_of` says which actor runs where."""
         self.lasting: list[tuple[str, Heal | SlowHeal]] = []
         """Targets, and what ends what is done to them."""
+        self.refusing: set[str] = set()
+        """The nodes whose checkpoints the disk may refuse while it is in force."""
         self._cluster = nodes
         self._node_of = node_of
         self._outstanding = outstanding

@@ -121,6 +121,17 @@ class Arrived(msgspec.Struct, frozen=True, tag="arrived", array_like=True):
     """Monotonic clock of the machine, ns; None from a driver, which nobody takes for lost while it is held."""
 
 
+class WriteRefused(msgspec.Struct, frozen=True, tag="write-refused", array_like=True):
+    """Agent to harness: the disk has refused a checkpoint, or the fence before one. It is tried again."""
+
+    slice: str
+    incarnation: int
+    why: str
+    began: int
+    """When it was tried; monotonic clock of the machine, ns."""
+    ended: int
+
+
 class Failed(msgspec.Struct, frozen=True, tag="failed", array_like=True):
     """Anyone to harness: this error of the taxonomy ends the run."""
 
@@ -147,7 +158,7 @@ class Trusted(msgspec.Struct, frozen=True, tag="trusted", array_like=True):
 
 DriverToHarness = Route | Withdrawn | NodeSeen | Trusted | Failed
 HarnessToDriver = Route | InspectAll
-AgentToHarness = Took | Begun | Arrived | Failed
+AgentToHarness = Took | Begun | Arrived | WriteRefused | Failed
 
 to_manager = msgspec.msgpack.Decoder(ToManager)
 from_manager = msgspec.msgpack.Decoder(FromManager)

@@ -1,26 +1,34 @@
 """A query on embedded Spark: two reference runs in a driver of their own, then the judged run in a driver under fault.
 
 The harness starts the driver again whenever a fault has taken it, as its next incarnation on the same checkpoint.
+A fault can also make the query fail: what it needs is out of reach, or refused. The references have shown by then that
+the query can do this input without failures, and so the rule is
+- a query that fails, or whose driver ends, in a life that a fault has touched, was made to fail by the fault: it is
+  started again, after a pause that grows while it keeps failing;
+- one that fails in a life that no fault has touched, after an earlier one that a fault has, does not recover: the run
+  comes to rest without having come to its end, and says so;
+- one that fails before any fault has struck is wrong itself (InvalidOperator), or was ended by what the harness is
+  answerable for (OwnFailure).
+A fault touches a life if it was in force at any moment of it, from the launch of the driver on.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from ..addresses import Moment, Point
 from ..cluster import Live, Run
-from ..errors import DeadlinePassed, StorageFailed
+from ..errors import DeadlinePassed, InvalidOperator, StorageFailed, StreamproofError
 from ..judging.references import DRIVER, REFERENCES, SINK
 from ..quantities import Duration
 from ..query import Query
-from ..recording.history import Bite, Drained
+from ..recording.history import Drained
 from ..recording.records import Delivered, Ended, Offered, Record, Refused
 from ..waiting import wait_until
 from ..wire import Greeting, decoded, frame, read_frame
@@ -34,6 +42,8 @@ from .run_server import RunServer, from_afar
 
 REFERENCE_DRIVER = "reference"
 READY_SECONDS = 90.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 8.0
+"""Seconds before a query that a fault has made to fail is started again."""
 _SETTINGS = {
     # The state's partitions; each costs every batch a task.
     "spark.sql.shuffle.partitions": "2",
@@ -70,10 +80,18 @@ class QueryDeployment:
         """Of the judged driver: the newest that was started."""
         self._conversations = 0
         """Connections of its that have not been heard to their end."""
-        self._doomed = False
-        """A fault is killing it, or has killed it."""
+        self._launched = 0
+        """When that was, on the machine's monotonic clock, ns."""
         self._down = False
-        """It has been killed, and the timeline says so."""
+        """Its driver has ended, and the timeline says so."""
+        self._not_before = 0.0
+        """When the next may be started, on the monotonic clock."""
+        self._failed_now = False
+        """The query has failed in it."""
+        self._failures: list[str] = []
+        """Why the query has failed, under faults, without having delivered anything in between."""
+        self._given_up = ""
+        """Why the query does not recover."""
         self._ready = False
         """The first judged driver has a session, and waits for the start."""
         self._go = asyncio.Event()
@@ -117,9 +135,11 @@ class QueryDeployment:
     def drained(self, deadline: Duration) -> bool:
         """Raises what ended the run early: InvalidOperator, ProcessDied."""
         try:
-            ended = self._watched(lambda: self.server.finish(self._has_ended))
+            ended = self._watched(lambda: bool(self._given_up) or self.server.finish(self._has_ended))
             wait_until(ended, deadline.seconds, "the end of the input to pass through")
         except DeadlinePassed:
+            return False
+        if self._given_up:
             return False
         self._run.recorder.log(Drained(self.server.clock.stamp()))
         return True
@@ -128,7 +148,12 @@ class QueryDeployment:
         if self._has_ended():
             return "nothing"
         rows = self._positions.get(SINK, 0)
-        return f"{DRIVER}#{self._incarnation} has not come to the end of its input; {rows:,} rows were delivered"
+        text = f"{DRIVER}#{self._incarnation} has not come to the end of its input; {rows:,} rows were delivered"
+        if self._given_up:
+            return f"{text}; the query failed again when no fault disturbed it any more: {self._given_up}"
+        if self._failures:
+            return f"{text}; under faults the query failed {len(self._failures)} times, last: {self._failures[-1]}"
+        return text
 
     def stop(self) -> None:
         """What the query keeps is what it has delivered; there is nothing to collect."""
@@ -151,16 +176,23 @@ class QueryDeployment:
 
     def _tend(self) -> None:
         """Start the driver again when a fault has taken it and everything that it said has been heard."""
-        if self._driver.poll() is None or self._has_ended():
+        if self._driver.poll() is None or self._has_ended() or self._conversations or self._given_up:
             return
-        if not self._doomed:
-            raise ended_by_itself(self._driver, self.server)
-        if self._down and not self._conversations:
-            self.server.call(self._lost())
+        if not self._down:
+            if not self.server.call(self._lost()):
+                raise ended_by_itself(self._driver, self.server)
+            self._down = True
+            pause = min(_FIRST_PAUSE * 2 ** (len(self._failures) - 1), _LONGEST_PAUSE) if self._failed_now else 0.0
+            self._not_before = time.monotonic() + pause
+        if time.monotonic() >= self._not_before:
             self._launch()
 
-    async def _lost(self) -> None:
-        self.server.node_seen(DRIVER, False, time.monotonic_ns())
+    async def _lost(self) -> bool:
+        """Whether a fault has touched the life that is over."""
+        touched = self.server.disturbed_since(self._launched)
+        if touched:
+            self.server.node_seen(DRIVER, False, time.monotonic_ns())
+        return touched
 
     # Drivers
 
@@ -176,8 +208,9 @@ class QueryDeployment:
 
     def _launch(self) -> None:
         """Start the judged driver, as its next incarnation."""
-        self._doomed = self._down = False
+        self._down = self._failed_now = False
         self._incarnation += 1
+        self._launched = time.monotonic_ns()
         run = self._plan_run(DRIVER, DRIVER, SINK, self._incarnation, self.server.armed)
         self._driver = self._start(DRIVER, self._incarnation, (run,))
 
@@ -242,16 +275,25 @@ class QueryDeployment:
                 self.server.arrived(address, taken, exact)
                 writer.write(frame(Go()))
             case Failed():
-                # A driver whose JVM is killed an instant before it blames the query.
-                if greeting.node != DRIVER or not self._doomed:
-                    self.server.fail(from_afar(message))
+                self._hear_failure(greeting.node, from_afar(message))
                 writer.write(frame(Go()))
             case Delivered(sink=sink, rows=rows):
                 position = self._positions.get(sink, 0)
                 self._positions[sink] = position + len(rows)
+                if sink == SINK:
+                    self._failures.clear()
                 self.server.note(msgspec.structs.replace(message, position=position))
             case _:
                 self.server.note(message)
+
+    def _hear_failure(self, node: str, error: StreamproofError) -> None:
+        if node == DRIVER and self.server.disturbed_since(self._launched):
+            self._failed_now = True
+            self._failures.append(str(error))
+        elif node == DRIVER and self.server.disturbed_since(0) and isinstance(error, InvalidOperator):
+            self._given_up = str(error)
+        else:
+            self.server.fail(error)
 
     def _refuse(self, greeting: Greeting, message: object) -> None:
         """Fencing: a replaced driver cannot speak for its successor."""
@@ -268,25 +310,4 @@ class QueryDeployment:
     # Faults
 
     def _arm(self, striking: Striking) -> ClusterMachines:
-        return _Machines(self, self._processes, {DRIVER: DRIVER}, lambda: not self._has_ended(), striking)
-
-    def doom(self) -> None:
-        self._doomed = True
-
-    def mark_down(self) -> None:
-        self._down = True
-
-
-class _Machines(ClusterMachines):
-    def __init__(self, deployment: QueryDeployment, *given: Any) -> None:
-        super().__init__(*given)
-        self._deployment = deployment
-
-    def crash(self, targets: Sequence[str], *, lose_handed_over: bool = False) -> list[Bite]:
-        if DRIVER in targets:
-            self._deployment.doom()
-        bites = super().crash(targets, lose_handed_over=lose_handed_over)
-        if DRIVER in targets:
-            # Once the timeline has the fault.
-            asyncio.get_running_loop().call_soon(self._deployment.mark_down)
-        return bites
+        return ClusterMachines(self._processes, {DRIVER: DRIVER}, lambda: not self._has_ended(), striking)

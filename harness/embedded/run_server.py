@@ -14,6 +14,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
+from dataclasses import dataclass
 from random import Random
 from typing import Any, TypeVar
 
@@ -22,7 +23,7 @@ import msgspec
 from .. import errors
 from ..addresses import Address, Moment
 from ..controller import Controller, Strike
-from ..errors import OwnFailure, StreamproofError
+from ..errors import OwnFailure, StorageRefused, StreamproofError
 from ..injection import FaultKind
 from ..model import replica_name
 from ..quantities import Duration
@@ -33,12 +34,25 @@ from ..schedule import Fault
 from ..wire import Greeting, Place, accept, decoded, frame, read_frame
 from .machines import ClusterMachines, Heal, SlowHeal, Striking
 from .nodes import LOOPBACK
-from .protocol import HEARTBEAT_LIMIT, Arrived, Begun, Failed, Go, Took, agent_to_harness
+from .protocol import HEARTBEAT_LIMIT, Arrived, Begun, Failed, Go, Took, WriteRefused, agent_to_harness
 
 T = TypeVar("T")
 Arm = Callable[[Striking], ClusterMachines]
 """The cluster for one fault."""
 Speak = Callable[[Greeting, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+@dataclass
+class _Span:
+    """When a fault was in force, on the machine's monotonic clock, ns."""
+
+    began: int
+    ended: int | None = None
+    """None: it is in force."""
+    refusing: frozenset[str] = frozenset()
+    """The nodes whose checkpoints it lets the disk refuse."""
+    refused: int = 0
+    """How often that was seen."""
 
 
 class RunServer:
@@ -73,6 +87,8 @@ class RunServer:
         self._in_force: dict[int, tuple[Fault, list[tuple[str, Heal | SlowHeal]]]] = {}
         """Number -> a fault that lasts, its targets, and what ends what is done to them."""
         self._healing: set[asyncio.Task[None]] = set()
+        self._spans: dict[int, _Span] = {}
+        """Number -> of every fault that has struck."""
         self._noted = noted
         self._begun = begun
         self._others = dict(others or {})
@@ -176,6 +192,22 @@ class RunServer:
         for strike in () if self.finished else self._controller.arrived(address, taken):
             self._strike(strike, exact, self.clock.stamp(when).at)
 
+    def refused(self, node: str, message: WriteRefused) -> None:
+        """A disk takes no checkpoint. Where no fault explains it, it is the run's own, and ends it."""
+        explained = False
+        for span in self._spans.values():
+            over = span.ended is not None and span.ended < message.began
+            if node in span.refusing and span.began <= message.ended and not over:
+                span.refused += 1
+                explained = True
+        if not explained:
+            self.fail(StorageRefused(f"{message.why}, and no fault of the schedule was doing that to {node}"))
+
+    def disturbed_since(self, when: int) -> bool:
+        """Whether any fault was in force at that time of the machine's monotonic clock, ns, or after it. Asked in the
+        loop: there, a fault that strikes has struck."""
+        return any(span.ended is None or span.ended >= when for span in self._spans.values())
+
     def fail(self, error: StreamproofError) -> None:
         """End the run with this error; the first one counts."""
         if self.failure is None:
@@ -200,12 +232,14 @@ class RunServer:
         struck = self.clock.stamp()
         number, fault = strike.number, strike.fault
         random = Random(f"{self._seed}/{number}")
-        machines = self._arm(Striking(exact, lambda: self.heal(number), self._later, random))
+        span = self._spans[number] = _Span(time.monotonic_ns())
+        machines = self._arm(Striking(exact, lambda: self.heal(number), self._later, random, lambda: span.refused))
         try:
             bites = self._kinds[fault.kind].inflict(machines, fault)
         except StreamproofError as error:
             self.fail(error)
             return
+        span.refusing = frozenset(machines.refusing)
         late = self.clock() - since >= HEARTBEAT_LIMIT * 1e6
         for bite in bites:
             if bite.node is not None and bite.gone:
@@ -217,6 +251,8 @@ class RunServer:
             self._in_force[number] = fault, machines.lasting
             if fault.duration is not None:
                 self._loop.call_later(fault.duration.seconds, self.heal, number)
+        else:
+            span.ended = time.monotonic_ns()
 
     def _later(self, seconds: float, call: Callable[[], None]) -> None:
         def due() -> None:
@@ -240,6 +276,8 @@ class RunServer:
                 if isinstance(proof, Awaitable):
                     proof = await proof
                 self._recorder.log(FaultHealed(healed, number, str(fault), target, proof))
+            if lasting:
+                self._spans[number].ended = time.monotonic_ns()
             if lasting and not self._in_force:
                 self.fault_in_force = ""
 
@@ -282,6 +320,8 @@ class RunServer:
                 case Arrived(address=address, taken=taken, exact=exact, when=when):
                     self.arrived(address, taken, exact, when)
                     writer.write(frame(Go()))
+                case WriteRefused():
+                    self.refused(greeting.node, message)
                 case Failed():
                     self.fail(from_afar(message))
 

@@ -18,7 +18,7 @@ import msgspec
 from ..addresses import Address
 from ..carriers import RELAY, TOXIPROXY
 from ..cluster import Live, Run
-from ..errors import DeadlinePassed
+from ..errors import DeadlinePassed, StorageRefused
 from ..injection import Link
 from ..model import Role, operator_of, replica_name, slice_of
 from ..progress import Progress
@@ -139,6 +139,7 @@ class SchemeDeployment:
             MemoryStore(),
             self.server.armed,
             _Here(self.server),
+            up=lambda slice_id, incarnation: None,
             ready=lambda slice_id, incarnation: None,
         )
 
@@ -515,6 +516,9 @@ class _Here:
 
     def begun(self, start: StartSlice) -> None:
         """The ends are never redeployed."""
+
+    def refused(self, slice_id: str, incarnation: int, refusal: StorageRefused, began: int) -> None:
+        """They keep nothing on a disk."""
 
     def arrive(self, address: Address, taken: int, exact: bool) -> None:
         self._server.arrived(address, taken, exact)

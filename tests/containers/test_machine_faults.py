@@ -132,9 +132,7 @@ def test_a_node_out_of_memory_loses_a_process_to_the_kernel(nodes: PlainNodes, l
     nodes.start("node-0", holding(60))
     await_use(nodes, "node-0", 60)
     exhausted = limits.exhaust_memory("node-0")
-    wait_until(
-        lambda: not holds(nodes, "node-0"), 10, "the large process to be ended"
-    )
+    wait_until(lambda: not holds(nodes, "node-0"), 10, "the large process to be ended")
     proof = exhausted.heal()
     assert (proof.count, proof.what) == (1, "processes ended for want of memory")
     assert granted(nodes, "node-0") == (200_000, 256 * MIB)
