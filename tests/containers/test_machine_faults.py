@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from plain_containers import PlainNodes, plain_nodes
+from bare_nodes import BareNodes, bare_nodes
 from streamproof.harness.containers.executing import run_inside
 from streamproof.harness.containers.limits import Limits
 from streamproof.harness.errors import Unsupported
@@ -21,13 +21,13 @@ MIB = 1 << 20
 
 
 @pytest.fixture
-def nodes(tmp_path: Path) -> Iterator[PlainNodes]:
-    with plain_nodes(tmp_path) as started:
+def nodes(tmp_path: Path) -> Iterator[BareNodes]:
+    with bare_nodes(tmp_path) as started:
         yield started
 
 
 @pytest.fixture
-def limits(nodes: PlainNodes) -> Limits:
+def limits(nodes: BareNodes) -> Limits:
     return Limits(nodes.client, nodes.of)
 
 
@@ -37,7 +37,7 @@ def holding(mebibytes: int) -> list[str]:
     return ["sh", "-c", f"{hold} & sleep 600"]
 
 
-def await_use(nodes: PlainNodes, node: str, mebibytes: int) -> None:
+def await_use(nodes: BareNodes, node: str, mebibytes: int) -> None:
     def enough() -> bool:
         found = run_inside(nodes.client, nodes.of(node), "count")
         return found is not None and found["in_use"] > mebibytes * MIB
@@ -45,28 +45,28 @@ def await_use(nodes: PlainNodes, node: str, mebibytes: int) -> None:
     wait_until(enough, 10, f"{node} to hold {mebibytes} MiB")
 
 
-def holds(nodes: PlainNodes, node: str) -> bool:
+def holds(nodes: BareNodes, node: str) -> bool:
     """Whether the process that holds memory is there."""
     return any(command.startswith("python3 -c import time; held") for command in nodes.commands(node))
 
 
-def granted(nodes: PlainNodes, node: str) -> tuple[int, int]:
+def granted(nodes: BareNodes, node: str) -> tuple[int, int]:
     host = nodes.client.api.inspect_container(nodes.of(node))["HostConfig"]
     return host["CpuQuota"], host["Memory"]
 
 
-def cpu_seconds(nodes: PlainNodes, node: str) -> float:
+def cpu_seconds(nodes: BareNodes, node: str) -> float:
     stats = nodes.client.api.stats(nodes.of(node), stream=False, one_shot=True)
     return float(stats["cpu_stats"]["cpu_usage"]["total_usage"]) / 1e9
 
 
-def cores_used(nodes: PlainNodes, node: str, seconds: float = 1.5) -> float:
+def cores_used(nodes: BareNodes, node: str, seconds: float = 1.5) -> float:
     before, began = cpu_seconds(nodes, node), time.monotonic()
     time.sleep(seconds)
     return (cpu_seconds(nodes, node) - before) / (time.monotonic() - began)
 
 
-def test_a_throttled_node_gets_no_more_than_its_share_until_it_heals(nodes: PlainNodes, limits: Limits) -> None:
+def test_a_throttled_node_gets_no_more_than_its_share_until_it_heals(nodes: BareNodes, limits: Limits) -> None:
     nodes.start("node-0", SPIN)
     throttled = limits.throttle_cpu("node-0", cores=0.1)
     assert cores_used(nodes, "node-0") < 0.2
@@ -78,12 +78,12 @@ def test_a_throttled_node_gets_no_more_than_its_share_until_it_heals(nodes: Plai
     assert cores_used(nodes, "node-0") > 0.3
 
 
-def test_a_throttle_that_nobody_felt_is_no_proof(nodes: PlainNodes, limits: Limits) -> None:
+def test_a_throttle_that_nobody_felt_is_no_proof(nodes: BareNodes, limits: Limits) -> None:
     nodes.start("node-0", ["sleep", "600"])
     assert limits.throttle_cpu("node-0", cores=1.0).heal().count == 0
 
 
-def test_a_node_that_comes_back_is_throttled_too(nodes: PlainNodes, limits: Limits) -> None:
+def test_a_node_that_comes_back_is_throttled_too(nodes: BareNodes, limits: Limits) -> None:
     nodes.start("node-0", SPIN)
     throttled = limits.throttle_cpu("node-0", cores=0.1)
     nodes.kill("node-0")
@@ -95,7 +95,7 @@ def test_a_node_that_comes_back_is_throttled_too(nodes: PlainNodes, limits: Limi
     assert granted(nodes, "node-0") == (200_000, 256 * MIB)
 
 
-def test_of_two_throttles_the_tighter_one_counts_whichever_heals_first(nodes: PlainNodes, limits: Limits) -> None:
+def test_of_two_throttles_the_tighter_one_counts_whichever_heals_first(nodes: BareNodes, limits: Limits) -> None:
     nodes.start("node-0", SPIN)
     wide, tight = limits.throttle_cpu("node-0", cores=1), limits.throttle_cpu("node-0", cores=0.2)
     assert granted(nodes, "node-0")[0] == 20_000
@@ -105,7 +105,7 @@ def test_of_two_throttles_the_tighter_one_counts_whichever_heals_first(nodes: Pl
     assert granted(nodes, "node-0")[0] == 200_000
 
 
-def test_a_memory_limit_makes_the_kernel_take_memory_back(nodes: PlainNodes, limits: Limits) -> None:
+def test_a_memory_limit_makes_the_kernel_take_memory_back(nodes: BareNodes, limits: Limits) -> None:
     nodes.start("node-0", holding(40))
     await_use(nodes, "node-0", 40)
     limited = limits.limit_memory("node-0", 80 * MIB)
@@ -120,7 +120,7 @@ def test_a_memory_limit_makes_the_kernel_take_memory_back(nodes: PlainNodes, lim
     assert holds(nodes, "node-0"), "nothing was ended"
 
 
-def test_a_memory_limit_below_what_is_in_use_is_refused(nodes: PlainNodes, limits: Limits) -> None:
+def test_a_memory_limit_below_what_is_in_use_is_refused(nodes: BareNodes, limits: Limits) -> None:
     nodes.start("node-0", holding(60))
     await_use(nodes, "node-0", 60)
     with pytest.raises(Unsupported, match=r"uses \d+ MiB of memory: a limit of 20 MiB would end a process"):
@@ -128,7 +128,7 @@ def test_a_memory_limit_below_what_is_in_use_is_refused(nodes: PlainNodes, limit
     assert granted(nodes, "node-0") == (200_000, 256 * MIB)
 
 
-def test_a_node_out_of_memory_loses_a_process_to_the_kernel(nodes: PlainNodes, limits: Limits) -> None:
+def test_a_node_out_of_memory_loses_a_process_to_the_kernel(nodes: BareNodes, limits: Limits) -> None:
     nodes.start("node-0", holding(60))
     await_use(nodes, "node-0", 60)
     exhausted = limits.exhaust_memory("node-0")
@@ -139,7 +139,7 @@ def test_a_node_out_of_memory_loses_a_process_to_the_kernel(nodes: PlainNodes, l
     wait_until(lambda: not any("hog" in command for command in nodes.commands("node-0")), 10, "our process to be gone")
 
 
-def test_a_node_that_dies_of_it_altogether_is_proof_too(nodes: PlainNodes, limits: Limits) -> None:
+def test_a_node_that_dies_of_it_altogether_is_proof_too(nodes: BareNodes, limits: Limits) -> None:
     hold = "import time; held = b'1' * (60 << 20); time.sleep(600)"
     nodes.start("node-0", ["python3", "-c", hold])
     await_use(nodes, "node-0", 60)
@@ -148,7 +148,7 @@ def test_a_node_that_dies_of_it_altogether_is_proof_too(nodes: PlainNodes, limit
     assert exhausted.heal().count == 1
 
 
-def test_what_does_not_run_cannot_be_hit(nodes: PlainNodes, limits: Limits) -> None:
+def test_what_does_not_run_cannot_be_hit(nodes: BareNodes, limits: Limits) -> None:
     nodes.start("node-0", SPIN)
     nodes.kill("node-0")
     for in_force in (limits.throttle_cpu("node-0", 0.1), limits.exhaust_memory("node-0")):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from plain_containers import PlainNodes, plain_nodes
+from bare_nodes import BareNodes, bare_nodes
 from streamproof.harness.containers import labels
 from streamproof.harness.containers.executing import run_inside
 from streamproof.harness.containers.reaping import remove_all
@@ -24,8 +24,8 @@ MakeStore = Callable[[StorePlan], Store]
 
 
 @pytest.fixture
-def nodes(tmp_path: Path) -> Iterator[PlainNodes]:
-    with plain_nodes(tmp_path) as started:
+def nodes(tmp_path: Path) -> Iterator[BareNodes]:
+    with bare_nodes(tmp_path) as started:
         yield started
 
 
@@ -37,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def make(nodes: PlainNodes, folder: Path) -> MakeStore:
+def make(nodes: BareNodes, folder: Path) -> MakeStore:
     """A store that is prepared, with two nodes that have it."""
 
     def started(plan: StorePlan) -> Store:
@@ -52,7 +52,7 @@ def make(nodes: PlainNodes, folder: Path) -> MakeStore:
 
 
 @pytest.fixture
-def write(nodes: PlainNodes, folder: Path) -> Callable[[str], dict[str, Any]]:
+def write(nodes: BareNodes, folder: Path) -> Callable[[str], dict[str, Any]]:
     """Write as a node does."""
 
     def written(node: str) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def write(nodes: PlainNodes, folder: Path) -> Callable[[str], dict[str, Any]]:
 Write = Callable[[str], dict[str, Any]]
 
 
-def test_a_full_store_refuses_every_node_until_it_heals(make: MakeStore, write: Write, nodes: PlainNodes) -> None:
+def test_a_full_store_refuses_every_node_until_it_heals(make: MakeStore, write: Write, nodes: BareNodes) -> None:
     store = make(StorePlan(fill=True))
     full = store.fill()
     assert write("node-0") == write("node-1") == {"refused": "ENOSPC"}
@@ -82,7 +82,7 @@ def test_a_full_store_refuses_every_node_until_it_heals(make: MakeStore, write: 
     assert write("node-0").keys() == write("node-1").keys() == {"seconds"}
 
 
-def test_a_failing_store_refuses_one_node_and_no_other(make: MakeStore, write: Write, nodes: PlainNodes) -> None:
+def test_a_failing_store_refuses_one_node_and_no_other(make: MakeStore, write: Write, nodes: BareNodes) -> None:
     store = make(StorePlan(fail=True))
     failing = store.fail("node-0")
     assert write("node-0") == {"refused": "EROFS"}
@@ -142,14 +142,14 @@ def test_a_lost_store_is_empty_and_goes_on(make: MakeStore, write: Write, folder
     assert write("node-0").keys() == {"seconds"}
 
 
-def test_an_undisturbed_store_has_no_keeper(make: MakeStore, nodes: PlainNodes, folder: Path) -> None:
+def test_an_undisturbed_store_has_no_keeper(make: MakeStore, nodes: BareNodes, folder: Path) -> None:
     store = make(StorePlan())
     found = nodes.client.containers.list(all=True, filters={"label": f"{labels.RUN}={nodes.run}"})
     assert {container.labels.get(labels.NODE) for container in found} == {"node-0", "node-1"}
     assert (store.mount["Type"], store.mount["Source"]) == ("bind", str(folder))
 
 
-def test_the_volume_goes_with_the_run(make: MakeStore, nodes: PlainNodes) -> None:
+def test_the_volume_goes_with_the_run(make: MakeStore, nodes: BareNodes) -> None:
     make(StorePlan(fill=True)).fill()
     label = {"label": f"{labels.RUN}={nodes.run}"}
     assert len(nodes.client.volumes.list(filters=label)) == 1

@@ -18,7 +18,7 @@ from streamproof.harness.containers.reaping import remove_all
 from streamproof.harness.embedded.reaping import this_process
 
 
-class PlainNodes:
+class BareNodes:
     """Nodes that run one command each. A node that is started again is another container."""
 
     def __init__(self, client: docker.DockerClient, folder: Path) -> None:
@@ -67,9 +67,9 @@ class PlainNodes:
 
 
 @contextmanager
-def plain_nodes(folder: Path) -> Iterator[PlainNodes]:
+def bare_nodes(folder: Path) -> Iterator[BareNodes]:
     client = connect()
-    nodes = PlainNodes(client, folder)
+    nodes = BareNodes(client, folder)
     try:
         yield nodes
     finally:
