@@ -1,0 +1,40 @@
+"""Who carries out which disturbance of the nodes of a cluster in containers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from ..embedded.disturbances import InForce
+from ..errors import Unsupported
+
+
+class Carrier(Protocol):
+    """Carries out disturbances of some types."""
+
+    @property
+    def carries(self) -> Sequence[type]: ...
+
+    def disturb(self, disturbance: Any) -> InForce:
+        """Returns once it is in force. Raises Unsupported for what cannot be, OwnFailure where that went wrong."""
+
+    def node_started(self, node: str, container: str) -> None:
+        """The node has a new container, which runs, but nothing in it yet: what is in force is so for it too."""
+
+
+class Carriers:
+    """Those of one cluster."""
+
+    def __init__(self, carriers: Sequence[Carrier]) -> None:
+        self._carriers = tuple(carriers)
+
+    def disturb(self, disturbance: object) -> InForce:
+        """Raises Unsupported where nobody carries it."""
+        for carrier in self._carriers:
+            if isinstance(disturbance, tuple(carrier.carries)):
+                return carrier.disturb(disturbance)
+        raise Unsupported(f"containers cannot carry out {type(disturbance).__name__} in this run: nothing is prepared")
+
+    def node_started(self, node: str, container: str) -> None:
+        for carrier in self._carriers:
+            carrier.node_started(node, container)

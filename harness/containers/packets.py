@@ -1,0 +1,144 @@
+"""Disturbs packets between nodes: puts obstacles up in the namespaces of their containers, and takes them down."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from ..embedded.disturbances import CutPackets, DropPackets, ResetPackets
+from ..errors import OwnFailure, Unsupported
+from ..recording.history import Proof
+from . import rules
+from .obstacles import Address, Obstacle, by_sender
+from .sidecars import SCRIPTS, Sidecars
+
+T = TypeVar("T")
+Disturbance = CutPackets | ResetPackets | DropPackets
+_PROBE_SECONDS = 3.0
+"""Long enough for a first segment that was lost to be sent again, after 1 s."""
+
+
+@dataclass
+class _Place:
+    """The network of a node's present container, and what stands in it."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    container: str = ""
+    sidecar: str = ""
+    standing: dict[int, _PacketsInForce] = field(default_factory=dict)
+
+
+class PacketCarrier:
+    """Every node has a sidecar from its start on, so that a disturbance takes no longer than a command there."""
+
+    carries = (CutPackets, ResetPackets, DropPackets)
+
+    def __init__(self, sidecars: Sidecars, address: Address) -> None:
+        self._sidecars = sidecars
+        self._address = address
+        self._places: dict[str, _Place] = {}
+        self._numbers = itertools.count(1)
+
+    def disturb(self, disturbance: Disturbance) -> _PacketsInForce:
+        number = next(self._numbers)
+        made = self._obstacle(disturbance, number)
+        missing = sorted({node for pair in disturbance.pairs for node in pair} - self._places.keys())
+        if missing:
+            raise Unsupported(
+                f"packets from and to {', '.join(missing)} cannot be disturbed: no such node has been started"
+            )
+        in_force = _PacketsInForce(self, disturbance, number, made)
+        _at_once(lambda node: self._put_up(node, in_force), made.put_up)
+        return in_force
+
+    def node_started(self, node: str, container: str) -> None:
+        """What stands in the network of the container before is taken down there, for what it has counted."""
+        place = self._places.setdefault(node, _Place())
+        with place.lock:
+            before, place.container = place.sidecar, container
+            place.sidecar = self._sidecars.start(container)
+            for in_force in place.standing.values():
+                in_force.said.append(self._sidecars.run(before, in_force.obstacle.take_down[node]))
+                self._sidecars.run(place.sidecar, in_force.obstacle.put_up[node])
+            if before:
+                self._sidecars.remove(before)
+
+    def _obstacle(self, disturbance: Disturbance, number: int) -> Obstacle:
+        match disturbance:
+            case CutPackets() | ResetPackets() | DropPackets():
+                return rules.obstacle(disturbance, number, self._address)
+
+    def _put_up(self, node: str, in_force: _PacketsInForce) -> None:
+        place = self._places[node]
+        with place.lock:
+            place.standing[in_force.number] = in_force
+            self._sidecars.run(place.sidecar, in_force.obstacle.put_up[node])
+
+    def _take_down(self, node: str, in_force: _PacketsInForce) -> None:
+        place = self._places[node]
+        with place.lock:
+            del place.standing[in_force.number]
+            in_force.said.append(self._sidecars.run(place.sidecar, in_force.obstacle.take_down[node]))
+
+    def take_down(self, in_force: _PacketsInForce) -> None:
+        """Raises OwnFailure where something is left, or where packets do not get through."""
+        _at_once(lambda node: self._take_down(node, in_force), in_force.obstacle.take_down)
+        self._probe(in_force.disturbance)
+
+    def _probe(self, disturbance: Disturbance) -> None:
+        """Between running nodes that nothing else disturbs."""
+        disturbed = {
+            frozenset(pair)
+            for place in self._places.values()
+            for other in list(place.standing.values())
+            for pair in other.disturbance.pairs
+        }
+        pairs = [pair for pair in dict.fromkeys(disturbance.pairs) if frozenset(pair) not in disturbed]
+        containers = {node: self._places[node].container for pair in pairs for node in pair}
+        up = {
+            node
+            for node, runs in _at_once(lambda node: self._sidecars.runs(containers[node]), containers).items()
+            if runs
+        }
+        receivers = by_sender(pair for pair in pairs if up.issuperset(pair))
+        _at_once(lambda sender: self._probe_from(sender, receivers[sender], containers), receivers)
+
+    def _probe_from(self, sender: str, receivers: Sequence[str], containers: Mapping[str, str]) -> None:
+        names = {self._address(receiver): receiver for receiver in receivers}
+        command = f"python3 -I -S {SCRIPTS}/probe.py {_PROBE_SECONDS:g} {' '.join(names)}"
+        reached = self._sidecars.run(self._places[sender].sidecar, command).split()
+        for address in names.keys() - reached:
+            # A node that has ended meanwhile answers nobody.
+            if all(self._still(node, containers[node]) for node in (sender, names[address])):
+                raise OwnFailure(
+                    f"packets from {sender} to {names[address]} ({address}) do not get through, {_PROBE_SECONDS:g} s "
+                    "after all that disturbed them was removed"
+                )
+
+    def _still(self, node: str, container: str) -> bool:
+        return self._places[node].container == container and self._sidecars.runs(container)
+
+
+@dataclass
+class _PacketsInForce:
+    carrier: PacketCarrier
+    disturbance: Disturbance
+    number: int
+    obstacle: Obstacle
+    said: list[str] = field(default_factory=list)
+    """By what was taken down."""
+
+    def heal(self) -> Proof:
+        self.carrier.take_down(self)
+        return self.obstacle.proof(self.said)
+
+
+def _at_once(do: Callable[[str], T], nodes: Iterable[str]) -> Mapping[str, T]:
+    """All of them, also where one fails; then its error."""
+    nodes = list(nodes)
+    with ThreadPoolExecutor(max_workers=max(1, len(nodes))) as pool:
+        return dict(zip(nodes, pool.map(do, nodes), strict=True))
