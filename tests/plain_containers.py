@@ -124,6 +124,31 @@ class PlainContainers:
             "    print('open')\nexcept OSError as error:\n    print(type(error).__name__)",
         )
 
+    def round_trips(self, sender: str, receiver: str, count: int = 10) -> list[float]:
+        """Milliseconds that it takes until what was sent comes back, over one connection."""
+        times: list[float] = json.loads(
+            self.python(
+                sender,
+                f"times = []\nwith socket.create_connection(({self.address(receiver)!r}, {_PORT}), 5) as peer:\n"
+                f"    for _ in range({count}):\n"
+                "        began = time.perf_counter()\n        peer.sendall(b'x')\n        peer.recv(1)\n"
+                "        times.append((time.perf_counter() - began) * 1e3)\nprint(times)",
+            )
+        )
+        return times
+
+    def transfer(self, sender: str, receiver: str, size: int) -> float:
+        """Seconds that it takes until so many bytes, sent at once, have all come back."""
+        return float(
+            self.python(
+                sender,
+                "began = time.perf_counter()\nback = 0\n"
+                f"with socket.create_connection(({self.address(receiver)!r}, {_PORT}), 5) as peer:\n"
+                f"    peer.sendall(bytes({size}))\n    while back < {size}:\n        back += len(peer.recv(65536))\n"
+                "print(time.perf_counter() - began)",
+            )
+        )
+
     def send_all(self, datagrams: int) -> dict[tuple[str, str], int]:
         """From every node to every other: how many of so many datagrams arrive."""
         return self._send({node: [other for other in self._nodes if other != node] for node in self._nodes}, datagrams)
@@ -131,6 +156,10 @@ class PlainContainers:
     def send(self, sender: str, receiver: str, datagrams: int = 50) -> int:
         """How many of so many datagrams arrive."""
         return self._send({sender: [receiver]}, datagrams)[sender, receiver]
+
+    def arrived(self, sender: str, receiver: str) -> int:
+        """Datagrams, since both were started."""
+        return self._arrived(receiver).get(self.address(sender), 0)
 
     def _send(self, receivers: Mapping[str, Sequence[str]], datagrams: int) -> dict[tuple[str, str], int]:
         pairs = [(sender, receiver) for sender, sent in receivers.items() for receiver in sent]

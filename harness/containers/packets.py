@@ -9,15 +9,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from ..embedded.disturbances import CutPackets, DropPackets, ResetPackets
+from ..embedded.disturbances import CutPackets, DelayPackets, DropPackets, NarrowPackets, ResetPackets
 from ..errors import OwnFailure, Unsupported
 from ..recording.history import Proof
-from . import rules
+from . import delaying, rules, shaping
 from .obstacles import Address, Obstacle, by_sender
 from .sidecars import SCRIPTS, Sidecars
 
 T = TypeVar("T")
-Disturbance = CutPackets | ResetPackets | DropPackets
+Disturbance = CutPackets | ResetPackets | DropPackets | DelayPackets | NarrowPackets
 _PROBE_SECONDS = 3.0
 """Long enough for a first segment that was lost to be sent again, after 1 s."""
 
@@ -35,7 +35,7 @@ class _Place:
 class PacketCarrier:
     """Every node has a sidecar from its start on, so that a disturbance takes no longer than a command there."""
 
-    carries = (CutPackets, ResetPackets, DropPackets)
+    carries = (CutPackets, ResetPackets, DropPackets, DelayPackets, NarrowPackets)
 
     def __init__(self, sidecars: Sidecars, address: Address) -> None:
         self._sidecars = sidecars
@@ -51,6 +51,8 @@ class PacketCarrier:
             raise Unsupported(
                 f"packets from and to {', '.join(missing)} cannot be disturbed: no such node has been started"
             )
+        if isinstance(disturbance, DelayPackets | NarrowPackets):
+            self._refuse_twice(disturbance)
         in_force = _PacketsInForce(self, disturbance, number, made)
         _at_once(lambda node: self._put_up(node, in_force), made.put_up)
         return in_force
@@ -71,6 +73,22 @@ class PacketCarrier:
         match disturbance:
             case CutPackets() | ResetPackets() | DropPackets():
                 return rules.obstacle(disturbance, number, self._address)
+            case DelayPackets():
+                return delaying.obstacle(disturbance, number, self._address)
+            case NarrowPackets():
+                return shaping.obstacle(disturbance, number, self._address)
+
+    def _refuse_twice(self, disturbance: DelayPackets | NarrowPackets) -> None:
+        """A packet is held once only, and belongs to one class."""
+        taken = {pair for other in self._standing() if type(other) is type(disturbance) for pair in other.pairs}
+        twice = sorted(taken.intersection(disturbance.pairs))
+        if twice:
+            what = "delayed" if isinstance(disturbance, DelayPackets) else "made narrow"
+            sender, receiver = twice[0]
+            raise Unsupported(f"packets from {sender} to {receiver} are {what} already: let one heal before the other")
+
+    def _standing(self) -> list[Disturbance]:
+        return [one.disturbance for place in list(self._places.values()) for one in list(place.standing.values())]
 
     def _put_up(self, node: str, in_force: _PacketsInForce) -> None:
         place = self._places[node]
@@ -91,12 +109,7 @@ class PacketCarrier:
 
     def _probe(self, disturbance: Disturbance) -> None:
         """Between running nodes that nothing else disturbs."""
-        disturbed = {
-            frozenset(pair)
-            for place in self._places.values()
-            for other in list(place.standing.values())
-            for pair in other.disturbance.pairs
-        }
+        disturbed = {frozenset(pair) for other in self._standing() for pair in other.pairs}
         pairs = [pair for pair in dict.fromkeys(disturbance.pairs) if frozenset(pair) not in disturbed]
         containers = {node: self._places[node].container for pair in pairs for node in pair}
         up = {

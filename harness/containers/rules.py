@@ -48,7 +48,13 @@ def add_chain(table: str, chain: str, rules: Iterable[str]) -> str:
 def remove_chain(table: str, chain: str) -> str:
     """Commands that list a chain with its counters, remove it, and fail if it is still there."""
     removal = _restore(table, f"-D INPUT -j {chain}", f"-F {chain}", f"-X {chain}")
-    return f"iptables -t {table} -nvxL {chain}\n{removal}\n! iptables-save -t {table} | grep -wF -e {chain} >&2"
+    return "\n".join(
+        (
+            f"iptables -t {table} -nvxL {chain}",
+            removal,
+            f"if iptables-save -t {table} | grep -wF -e {chain} >&2; then exit 1; fi",
+        )
+    )
 
 
 def _restore(table: str, *lines: str) -> str:

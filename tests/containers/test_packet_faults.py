@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from statistics import median
 
 import pytest
 
 from plain_containers import PlainContainers, plain_containers
 from streamproof.harness.containers import labels
-from streamproof.harness.embedded.disturbances import CutPackets, DropPackets, Pairs, ResetPackets
+from streamproof.harness.embedded.disturbances import (
+    CutPackets,
+    DelayPackets,
+    DropPackets,
+    NarrowPackets,
+    Pairs,
+    ResetPackets,
+)
 from streamproof.harness.errors import Unsupported
+from streamproof.harness.quantities import ms, seconds
 
 pytestmark = pytest.mark.docker
 
@@ -24,12 +35,19 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlainContainers]
         yield nodes
 
 
+@pytest.fixture(autouse=True)
+def nothing_left(nodes: PlainContainers) -> Iterator[None]:
+    """Of no disturbance, once it has healed: neither rules nor programs nor classes, nor a sidecar without a node."""
+    yield
+    for node in NODES:
+        assert "STREAMPROOF" not in nodes.in_sidecar(node, "iptables-save")
+        assert nodes.in_sidecar(node, "tc qdisc show dev eth0").startswith("qdisc noqueue")
+        assert "packet_delays" not in nodes.in_sidecar(node, "sh -c 'cat /proc/[0-9]*/cmdline'")
+    assert len(nodes.sidecars()) == len(NODES)
+
+
 def both_ways(*links: tuple[str, str]) -> Pairs:
     return tuple(pair for a, b in links for pair in ((a, b), (b, a)))
-
-
-def rules(nodes: PlainContainers, node: str) -> str:
-    return nodes.in_sidecar(node, "iptables-save")
 
 
 @pytest.mark.parametrize(
@@ -50,7 +68,6 @@ def test_a_cut_stops_the_packets_of_its_pairs_and_no_others(nodes: PlainContaine
     assert arrived == {pair: 0 if pair in pairs else 10 for pair in ALL}
     assert str(proof) == f"packets cut off: {10 * len(pairs)}"
     assert nodes.send_all(10) == dict.fromkeys(ALL, 10)
-    assert not any("STREAMPROOF" in rules(nodes, node) for node in NODES)
 
 
 def test_a_cut_that_got_in_the_way_of_nothing_has_no_proof(nodes: PlainContainers) -> None:
@@ -104,12 +121,10 @@ def test_a_node_that_comes_back_is_still_disturbed_and_what_it_had_counted_is_ke
     cut = nodes.packets.disturb(CutPackets((("a", "b"),)))
     assert nodes.send("a", "b") == 0
     nodes.kill("b")
-    before = nodes.sidecars()
     nodes.start("b")
     assert nodes.send("a", "b", 20) == 0
     assert cut.heal().count == 50 + 20
     assert nodes.send("a", "b") == 50
-    assert len(nodes.sidecars()) == len(before)
 
 
 def test_a_disturbance_of_a_node_that_is_down_waits_for_it(nodes: PlainContainers) -> None:
@@ -127,6 +142,99 @@ def test_healing_does_not_wait_for_a_node_that_is_down(nodes: PlainContainers) -
     assert cut.heal().count == 50
     nodes.start("b")
     assert nodes.send("a", "b") == nodes.send("b", "a") == 50
+
+
+def test_packets_of_one_direction_are_delayed(nodes: PlainContainers) -> None:
+    quick = nodes.round_trips("a", "b")
+    delay = nodes.packets.disturb(DelayPackets((("a", "b"),), ms(50), None, 1))
+    slow, bystander = nodes.round_trips("a", "b"), nodes.round_trips("a", "c")
+    back = nodes.round_trips("b", "a")
+    proof = delay.heal()
+
+    assert max(quick) < 25
+    assert min(slow) >= 50
+    assert median(slow) < 75
+    assert median(bystander) < 25
+    assert min(back) >= 50  # Its answers, which a sends.
+    assert proof.count >= len(slow) + len(back)
+    each = re.fullmatch(r"packets delayed, each by (\d+\.\d) ms", proof.what)
+    assert each is not None
+    assert 50 <= float(each[1]) < 75
+    assert max(nodes.round_trips("a", "b")) < 25
+
+
+def test_jitter_spreads_a_delay(nodes: PlainContainers) -> None:
+    delay = nodes.packets.disturb(DelayPackets((("a", "b"),), ms(60), ms(40), 7))
+    trips = nodes.round_trips("a", "b", 40)
+    assert delay.heal().count >= 40
+    assert 20 <= min(trips) < 45
+    assert max(trips) > 75
+    assert 45 < median(trips) < 85
+
+
+def test_what_is_held_when_a_delay_heals_arrives(nodes: PlainContainers) -> None:
+    delay = nodes.packets.disturb(DelayPackets((("a", "b"),), seconds(60), None, 1))
+    before = nodes.arrived("a", "b")
+    assert nodes.send("a", "b") == 0
+    assert delay.heal().count == 50
+    assert nodes.arrived("a", "b") - before == 50
+
+
+def test_what_is_delayed_can_be_cut(nodes: PlainContainers) -> None:
+    delay = nodes.packets.disturb(DelayPackets((("a", "b"),), ms(1), None, 1))
+    cut = nodes.packets.disturb(CutPackets((("a", "b"),)))
+    assert nodes.send("a", "b") == 0
+    assert cut.heal().count == delay.heal().count == 50
+
+
+def test_a_link_that_is_narrow_takes_its_time_and_loses_nothing(nodes: PlainContainers) -> None:
+    quick = nodes.transfer("a", "b", 60_000)
+    narrow = nodes.packets.disturb(NarrowPackets((("a", "b"), ("a", "c")), 60_000))
+    with ThreadPoolExecutor() as pool:
+        links = [("a", "b"), ("a", "c"), ("b", "c"), ("a", "d")]
+        slow, other, bystander, elsewhere = pool.map(lambda link: nodes.transfer(*link, 60_000), links)
+    proof = narrow.heal()
+
+    assert quick < 0.5
+    assert 0.9 < slow < 2
+    assert 0.9 < other < 2  # Each link has its own rate.
+    assert max(bystander, elsewhere) < 0.5
+    assert proof.count > 20
+    assert proof.what == "times that packets had to wait"
+    assert nodes.transfer("a", "b", 60_000) < 0.5
+
+
+def test_a_narrow_link_that_is_not_used_has_no_proof(nodes: PlainContainers) -> None:
+    narrow = nodes.packets.disturb(NarrowPackets((("a", "b"),), 60_000))
+    nodes.transfer("a", "c", 60_000)
+    assert narrow.heal().count == 0
+
+
+@pytest.mark.parametrize("again", [DelayPackets((("a", "b"),), ms(1), None, 1), NarrowPackets((("a", "b"),), 1_000)])
+def test_a_link_is_not_delayed_or_narrow_twice_at_once(
+    nodes: PlainContainers, again: DelayPackets | NarrowPackets
+) -> None:
+    first = nodes.packets.disturb(again)
+    with pytest.raises(Unsupported, match=r"from a to b are .* already"):
+        nodes.packets.disturb(again)
+    first.heal()
+    nodes.packets.disturb(again).heal()
+
+
+LINK = both_ways(("a", "b"))
+
+
+@pytest.mark.parametrize("kind", [DelayPackets(LINK, ms(80), None, 1), NarrowPackets(LINK, 60_000)])
+def test_a_link_of_nodes_that_come_back_is_still_slow(
+    nodes: PlainContainers, kind: DelayPackets | NarrowPackets
+) -> None:
+    slow = nodes.packets.disturb(kind)
+    for node in ("a", "b"):
+        nodes.kill(node)
+        nodes.start(node)
+    assert nodes.transfer("a", "b", 60_000) > 0.15
+    assert slow.heal().count > 0
+    assert nodes.transfer("a", "b", 60_000) < 0.15
 
 
 def test_who_was_not_started_cannot_be_disturbed(nodes: PlainContainers) -> None:

@@ -42,7 +42,7 @@ def test_a_chain_is_listed_then_removed_then_looked_for() -> None:
     lines = rules.obstacle(CutPackets(PAIRS), 3, address).take_down["c"].splitlines()
     assert lines[0] == "iptables -t filter -nvxL STREAMPROOF-3"
     assert lines[3:6] == ["-D INPUT -j STREAMPROOF-3", "-F STREAMPROOF-3", "-X STREAMPROOF-3"]
-    assert lines[-1] == "! iptables-save -t filter | grep -wF -e STREAMPROOF-3 >&2"
+    assert lines[-1] == "if iptables-save -t filter | grep -wF -e STREAMPROOF-3 >&2; then exit 1; fi"
 
 
 def test_what_rules_have_counted_proves_them() -> None:
