@@ -54,7 +54,10 @@ class DockerCluster:
     def deploy(self, run: Run) -> Iterator[Deployment]:
         assert run.folder is not None
         options = replace(self.options, profile=profile_of(run.scenario))
-        with SparkContainers(run.id, run.folder, options) as containers, deploy_subject(run, containers) as deployment:
+        with (
+            SparkContainers(run.id, run.folder, options, run.carriers) as containers,
+            deploy_subject(run, containers) as deployment,
+        ):
             yield deployment
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from ..embedded.disturbances import InForce
+from ..embedded.disturbances import Disturbance, InForce
 from ..errors import Unsupported
 
 
@@ -28,12 +28,15 @@ class Carriers:
     def __init__(self, carriers: Sequence[Carrier]) -> None:
         self._carriers = tuple(carriers)
 
-    def disturb(self, disturbance: object) -> InForce:
+    def __bool__(self) -> bool:
+        return bool(self._carriers)
+
+    def disturb(self, disturbance: Disturbance) -> InForce:
         """Raises Unsupported where nobody carries it."""
         for carrier in self._carriers:
             if isinstance(disturbance, tuple(carrier.carries)):
                 return carrier.disturb(disturbance)
-        raise Unsupported(f"containers cannot carry out {type(disturbance).__name__} in this run: nothing is prepared")
+        raise Unsupported(f"nothing in this run of containers was made ready to carry this out: {disturbance}")
 
     def node_started(self, node: str, container: str) -> None:
         for carrier in self._carriers:

@@ -17,7 +17,7 @@ from .obstacles import Address, Obstacle, by_sender
 from .sidecars import SCRIPTS, Sidecars
 
 T = TypeVar("T")
-Disturbance = CutPackets | ResetPackets | DropPackets | DelayPackets | NarrowPackets
+OfPackets = CutPackets | ResetPackets | DropPackets | DelayPackets | NarrowPackets
 _PROBE_SECONDS = 3.0
 """Long enough for a first segment that was lost to be sent again, after 1 s."""
 
@@ -43,14 +43,9 @@ class PacketCarrier:
         self._places: dict[str, _Place] = {}
         self._numbers = itertools.count(1)
 
-    def disturb(self, disturbance: Disturbance) -> _PacketsInForce:
+    def disturb(self, disturbance: OfPackets) -> _PacketsInForce:
         number = next(self._numbers)
         made = self._obstacle(disturbance, number)
-        missing = sorted({node for pair in disturbance.pairs for node in pair} - self._places.keys())
-        if missing:
-            raise Unsupported(
-                f"packets from and to {', '.join(missing)} cannot be disturbed: no such node has been started"
-            )
         if isinstance(disturbance, DelayPackets | NarrowPackets):
             self._refuse_twice(disturbance)
         in_force = _PacketsInForce(self, disturbance, number, made)
@@ -59,17 +54,18 @@ class PacketCarrier:
 
     def node_started(self, node: str, container: str) -> None:
         """What stands in the network of the container before is taken down there, for what it has counted."""
-        place = self._places.setdefault(node, _Place())
+        place = self._place(node)
         with place.lock:
             before, place.container = place.sidecar, container
             place.sidecar = self._sidecars.start(container)
             for in_force in place.standing.values():
-                in_force.said.append(self._sidecars.run(before, in_force.obstacle.take_down[node]))
+                if before:
+                    in_force.said.append(self._sidecars.run(before, in_force.obstacle.take_down[node]))
                 self._sidecars.run(place.sidecar, in_force.obstacle.put_up[node])
             if before:
                 self._sidecars.remove(before)
 
-    def _obstacle(self, disturbance: Disturbance, number: int) -> Obstacle:
+    def _obstacle(self, disturbance: OfPackets, number: int) -> Obstacle:
         match disturbance:
             case CutPackets() | ResetPackets() | DropPackets():
                 return rules.obstacle(disturbance, number, self._address)
@@ -87,37 +83,39 @@ class PacketCarrier:
             sender, receiver = twice[0]
             raise Unsupported(f"packets from {sender} to {receiver} are {what} already: let one heal before the other")
 
-    def _standing(self) -> list[Disturbance]:
+    def _standing(self) -> list[OfPackets]:
         return [one.disturbance for place in list(self._places.values()) for one in list(place.standing.values())]
 
     def _put_up(self, node: str, in_force: _PacketsInForce) -> None:
-        place = self._places[node]
+        """Where the node was never started, as soon as it is."""
+        place = self._place(node)
         with place.lock:
             place.standing[in_force.number] = in_force
-            self._sidecars.run(place.sidecar, in_force.obstacle.put_up[node])
+            if place.sidecar:
+                self._sidecars.run(place.sidecar, in_force.obstacle.put_up[node])
 
     def _take_down(self, node: str, in_force: _PacketsInForce) -> None:
-        place = self._places[node]
+        place = self._place(node)
         with place.lock:
             del place.standing[in_force.number]
-            in_force.said.append(self._sidecars.run(place.sidecar, in_force.obstacle.take_down[node]))
+            if place.sidecar:
+                in_force.said.append(self._sidecars.run(place.sidecar, in_force.obstacle.take_down[node]))
+
+    def _place(self, node: str) -> _Place:
+        return self._places.setdefault(node, _Place())
 
     def take_down(self, in_force: _PacketsInForce) -> None:
         """Raises OwnFailure where something is left, or where packets do not get through."""
         _at_once(lambda node: self._take_down(node, in_force), in_force.obstacle.take_down)
         self._probe(in_force.disturbance)
 
-    def _probe(self, disturbance: Disturbance) -> None:
+    def _probe(self, disturbance: OfPackets) -> None:
         """Between running nodes that nothing else disturbs."""
         disturbed = {frozenset(pair) for other in self._standing() for pair in other.pairs}
         pairs = [pair for pair in dict.fromkeys(disturbance.pairs) if frozenset(pair) not in disturbed]
-        containers = {node: self._places[node].container for pair in pairs for node in pair}
-        up = {
-            node
-            for node, runs in _at_once(lambda node: self._sidecars.runs(containers[node]), containers).items()
-            if runs
-        }
-        receivers = by_sender(pair for pair in pairs if up.issuperset(pair))
+        containers = {node: self._place(node).container for pair in pairs for node in pair}
+        up = _at_once(self._sidecars.runs, filter(None, containers.values()))
+        receivers = by_sender(pair for pair in pairs if all(up.get(containers[node]) for node in pair))
         _at_once(lambda sender: self._probe_from(sender, receivers[sender], containers), receivers)
 
     def _probe_from(self, sender: str, receivers: Sequence[str], containers: Mapping[str, str]) -> None:
@@ -139,7 +137,7 @@ class PacketCarrier:
 @dataclass
 class _PacketsInForce:
     carrier: PacketCarrier
-    disturbance: Disturbance
+    disturbance: OfPackets
     number: int
     obstacle: Obstacle
     said: list[str] = field(default_factory=list)
@@ -150,8 +148,8 @@ class _PacketsInForce:
         return self.obstacle.proof(self.said)
 
 
-def _at_once(do: Callable[[str], T], nodes: Iterable[str]) -> Mapping[str, T]:
+def _at_once(do: Callable[[str], T], names: Iterable[str]) -> Mapping[str, T]:
     """All of them, also where one fails; then its error."""
-    nodes = list(nodes)
-    with ThreadPoolExecutor(max_workers=max(1, len(nodes))) as pool:
-        return dict(zip(nodes, pool.map(do, nodes), strict=True))
+    names = list(names)
+    with ThreadPoolExecutor(max_workers=max(1, len(names))) as pool:
+        return dict(zip(names, pool.map(do, names), strict=True))

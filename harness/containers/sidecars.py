@@ -37,7 +37,7 @@ class Sidecars:
         try:
             created = self._engine.api.create_container(
                 self._image,
-                ["sleep", "infinity"],
+                entrypoint=["sleep", "infinity"],
                 name=f"streamproof-{self._labels.run}-sidecar-{container[:12]}",
                 user="0:0",
                 labels=self._labels.of(),

@@ -29,6 +29,7 @@ from docker.errors import APIError, DockerException
 from docker.types import Mount
 from requests.exceptions import RequestException
 
+from ..carriers import PACKET_QUEUE, PACKET_RULES, PACKET_SHAPER
 from ..embedded.disturbances import Disturbance, InForce
 from ..embedded.layout import MASTER_CLASS, QUICK_JVM, WORKER_CLASS, Layout
 from ..embedded.machine import inherited_import_path
@@ -41,10 +42,13 @@ from ..recording.history import Proof
 from ..waiting import wait_until
 from ..wire import Place
 from . import image
+from .disturbing import Carrier, Carriers
 from .engine import connect
 from .labels import RunLabels
 from .network import RunNetwork, make_network
+from .packets import PacketCarrier
 from .reaping import remove_all
+from .sidecars import Sidecars
 
 MASTER = "master"
 _MASTER_PORT = 7077
@@ -52,6 +56,8 @@ _TOXIPROXY = 240
 """The number of the address that toxiproxy has; nodes count from 0."""
 _HELPER_MB = 256
 """What a container may use that is no node."""
+_GATES = "gates"
+"""The folder of files that nodes wait for before they begin."""
 _CODE = Path("/opt/streamproof")
 """Where the code under test is mounted."""
 _TMP = Path("/tmp")
@@ -166,7 +172,14 @@ class ContainerDriver:
 class SparkContainers:
     """Owns every container that it starts, and their network; on leaving the context none of them is left."""
 
-    def __init__(self, run_id: str, folder: Path, options: ContainerOptions | None = None) -> None:
+    def __init__(
+        self,
+        run_id: str,
+        folder: Path,
+        options: ContainerOptions | None = None,
+        carriers: frozenset[str] = frozenset(),
+    ) -> None:
+        """`carriers` are those of the faults to come, by name: what they need is made ready."""
         self.run_id = run_id
         self.folder = folder.resolve()
         self.options = options or ContainerOptions()
@@ -184,6 +197,7 @@ class SparkContainers:
             _TMP,
         )
         self._labels = RunLabels(run_id, this_process(), self.scratch)
+        self._planned = carriers
         self._nodes: dict[str, _Node] = {}
         self._ended: dict[str, int] = {}
         """Containers that have ended by themselves or were killed, and their exit status."""
@@ -199,6 +213,7 @@ class SparkContainers:
             self._image = image.require(self._engine, self.options.image)
             self._prepare_folder()
             self._network: RunNetwork = make_network(self._engine, self.run_id, self._labels.of())
+            self._carriers = Carriers(self._prepare_carriers())
             self._add(MASTER, MASTER)
             for number in range(self.options.workers):
                 self._add(f"node-{number}", f"worker-{number}")
@@ -325,7 +340,9 @@ class SparkContainers:
         memory = f"{self.options.limits_mb.get(role, _HELPER_MB)}m"
         streams = f">>{shlex.quote(str(stdout))} 2>>{shlex.quote(str(stderr))}"
         # Straight into the run's folder: there they are whatever becomes of the container, the engine or the harness.
-        shell = ["/bin/sh", "-c", f"exec {shlex.join(command)} {streams}"]
+        name = f"streamproof-{self.run_id}-{node.name}-{node.incarnation + 1}"
+        wait, ready = self._gate(name) if node.name in self._nodes and self._carriers else ("", None)
+        shell = ["/bin/sh", "-c", f"{wait}exec {shlex.join(command)} {streams}"]
         with self._launching:
             if self._closing.is_set():
                 raise Unsupported(f"{node.name} cannot be started: the cluster is being stopped")
@@ -335,7 +352,7 @@ class SparkContainers:
             created = self._engine.api.create_container(
                 self._image,
                 shell,
-                name=f"streamproof-{self.run_id}-{node.name}-{node.incarnation + 1}",
+                name=name,
                 hostname=node.name,
                 user=f"{os.geteuid()}:{os.getegid()}",
                 working_dir=str(_TMP),
@@ -364,6 +381,9 @@ class SparkContainers:
             node.incarnation += 1
             node.container, node.log = container, stderr
             self._engine.api.start(container)
+            if ready is not None:
+                self._carriers.node_started(node.name, container)
+                _write(ready, "")
         threading.Thread(target=self._watch, args=(node, container), name=f"watches {node.name}", daemon=True).start()
 
     def _watch(self, node: _Node, container: str) -> None:
@@ -467,7 +487,7 @@ class SparkContainers:
         self._await_state(stopped.container, lambda state: not state["Paused"], "a container to go on")
 
     def disturb(self, disturbance: Disturbance) -> InForce:
-        raise Unsupported(f"{self.run_id} runs in containers, which cannot do this: {disturbance}")
+        return self._carriers.disturb(disturbance)
 
     def _await_state(self, container: str, wanted: Callable[[dict[str, Any]], bool], what: str) -> dict[str, Any]:
         def look() -> dict[str, Any] | None:
@@ -485,7 +505,7 @@ class SparkContainers:
     def _prepare_folder(self) -> None:
         shared = (self.logs_folder, self.scratch, self.folder / "checkpoints")
         try:
-            for folder in (*shared, self.scratch / "conf"):
+            for folder in (*shared, self.scratch / "conf", self.scratch / _GATES):
                 folder.mkdir(parents=True, exist_ok=True)
             mark_scratch(self.scratch, self.run_id, self._labels.owner)
         except OSError as problem:
@@ -503,6 +523,18 @@ class SparkContainers:
             *(Mount(inside, str(outside), type="bind", read_only=True) for inside, outside in code.mounts.items()),
             Mount("/etc/passwd", str(passwd), type="bind", read_only=True),
         ]
+
+    def _prepare_carriers(self) -> list[Carrier]:
+        carriers: list[Carrier] = []
+        if not self._planned.isdisjoint({PACKET_RULES, PACKET_QUEUE, PACKET_SHAPER}):
+            sidecars = Sidecars(self._engine, self._image, self._labels)
+            carriers.append(PacketCarrier(sidecars, lambda name: self._address(self._node(name))))
+        return carriers
+
+    def _gate(self, container: str) -> tuple[str, Path]:
+        """What its command begins with, so that it does nothing yet, and the file that lets it go on."""
+        ready = self.scratch / _GATES / container
+        return f"until [ -e {shlex.quote(str(ready))} ]; do sleep 0.02; done; ", ready
 
     # -- looking up -------------------------------------------------------------------------------------------------
 

@@ -237,11 +237,6 @@ def test_a_link_of_nodes_that_come_back_is_still_slow(
     assert nodes.transfer("a", "b", 60_000) < 0.15
 
 
-def test_who_was_not_started_cannot_be_disturbed(nodes: PlainContainers) -> None:
-    with pytest.raises(Unsupported, match="and to e cannot be disturbed"):
-        nodes.packets.disturb(CutPackets((("a", "e"),)))
-
-
 def test_a_sidecar_may_change_its_network_and_nothing_else(nodes: PlainContainers) -> None:
     for sidecar in nodes.sidecars():
         host = sidecar.attrs["HostConfig"]
