@@ -1,0 +1,71 @@
+"""The mutants of active replication. A new one is an entry here."""
+
+from __future__ import annotations
+
+from ...harness.judging.verdicts import Anomaly
+from ...harness.model import Role, Topology
+from ...harness.quantities import Events
+from ...harness.slices.components import Numbering
+from ...harness.subject import SchemeSubject
+from ..active_replication import active_replication
+from . import twists
+from .mutant import Mutant, changed, twisting
+
+_ORDER = "order.active-replication"
+
+
+def _active(topology: Topology, every: Events) -> SchemeSubject:
+    return active_replication(topology, acknowledge_every=every)
+
+
+MUTANTS = (
+    Mutant(
+        "active-replication-without-inner-filter",
+        "a receiver takes the first copy of an event, and no other",
+        Anomaly.DUPLICATE_EFFECT,
+        changed(_active, duplicate_filter=False),
+        without_faults=True,
+    ),
+    Mutant(
+        "active-replication-without-sink-filter",
+        "the sink takes the first copy of an output, and no other",
+        Anomaly.DUPLICATE_OUTPUT,
+        changed(_active, Role.SINK, duplicate_filter=False),
+        without_faults=True,
+    ),
+    Mutant(
+        "active-replication-numbering-afresh",
+        "replicas make the same under the same numbers",
+        Anomaly.DUPLICATE_EFFECT,
+        changed(_active, numbering=Numbering.FRESH),
+        without_faults=True,
+    ),
+    Mutant(
+        "active-replication-taking-as-it-comes",
+        "a deterministic merge gives all replicas the same order",
+        Anomaly.LOST_INPUT,
+        changed(_active, merge=None),
+        on=_ORDER,
+        without_faults=True,
+    ),
+    Mutant(
+        "active-replication-joining-blank",
+        "a replica that returns gets the state of a fellow before it speaks",
+        Anomaly.LOST_INPUT,
+        twisting(_active, twists.joins_without_the_state),
+    ),
+    Mutant(
+        "active-replication-syncing-without-vector",
+        "a replica that joins knows what is in the state that it got",
+        Anomaly.DUPLICATE_EFFECT,
+        twisting(_active, twists.syncs_without_vector),
+        without_faults=True,
+    ),
+    Mutant(
+        "active-replication-syncing-without-numbering",
+        "a replica that joins goes on with its fellow's numbers",
+        Anomaly.LOST_INPUT,
+        twisting(_active, twists.syncs_without_numbering),
+        without_faults=True,
+    ),
+)

@@ -1,0 +1,59 @@
+"""The mutants of active standby. A new one is an entry here."""
+
+from __future__ import annotations
+
+from ...harness.judging.verdicts import Anomaly
+from ...harness.model import Role, Topology
+from ...harness.quantities import Events
+from ...harness.slices.components import Numbering
+from ...harness.subject import SchemeSubject
+from ..active_standby import active_standby
+from . import twists
+from .mutant import Mutant, changed, twisting
+
+
+def _silent(topology: Topology, every: Events) -> SchemeSubject:
+    return active_standby(topology, acknowledge_every=every)
+
+
+MUTANTS = (
+    Mutant(
+        "active-standby-without-output-log",
+        "the secondary keeps what it makes until receivers have it",
+        Anomaly.LOST_INPUT,
+        changed(_silent, output_log=False),
+        without_faults=True,
+    ),
+    Mutant(
+        "active-standby-keeping-its-log-to-itself",
+        "a promoted secondary sends what its log holds",
+        Anomaly.LOST_INPUT,
+        twisting(_silent, twists.replays_nothing),
+        without_faults=True,
+    ),
+    Mutant(
+        "active-standby-joining-blank",
+        "a replica that returns gets the state of its fellow before it is in step",
+        Anomaly.LOST_INPUT,
+        twisting(_silent, twists.joins_without_the_state),
+    ),
+    Mutant(
+        "active-standby-syncing-without-vector",
+        "a replica that joins knows what is in the state that it got",
+        Anomaly.DUPLICATE_EFFECT,
+        twisting(_silent, twists.syncs_without_vector),
+        without_faults=True,
+    ),
+    Mutant(
+        "active-standby-numbering-afresh",
+        "the secondary makes the same under the same numbers",
+        Anomaly.DUPLICATE_EFFECT,
+        changed(_silent, numbering=Numbering.FRESH),
+    ),
+    Mutant(
+        "active-standby-without-sink-filter",
+        "precise recovery needs the sink's filter too",
+        Anomaly.DUPLICATE_OUTPUT,
+        changed(_silent, Role.SINK, duplicate_filter=False),
+    ),
+)

@@ -1,0 +1,57 @@
+"""The mutants of amnesia. A new one is an entry here."""
+
+from __future__ import annotations
+
+from ...harness.judging.verdicts import Anomaly
+from ...harness.model import Role, Topology
+from ...harness.quantities import Events
+from ...harness.slices.components import Numbering
+from ...harness.subject import SchemeSubject
+from ..amnesia import amnesia
+from . import twists
+from .mutant import Mutant, changed, twisting
+
+
+def _blank(topology: Topology, every: Events) -> SchemeSubject:
+    return amnesia(topology)
+
+
+MUTANTS = (
+    Mutant(
+        "amnesia-continuing-the-numbering",
+        "a new incarnation begins a new numbering, so that no receiver takes new output for old",
+        Anomaly.LOST_INPUT,
+        changed(changed(_blank, numbering=Numbering.CONTINUED), Role.OPERATOR, Role.SINK, duplicate_filter=True),
+    ),
+    Mutant(
+        "amnesia-with-a-replaying-source",
+        "nobody replays to a slice that does not know what others have of it",
+        Anomaly.DUPLICATE_EFFECT,
+        changed(_blank, Role.SOURCE, output_log=True),
+    ),
+    Mutant(
+        "amnesia-skipping-its-first-batch",
+        "a slice takes whatever comes once it is there again",
+        Anomaly.LOST_INPUT,
+        twisting(_blank, twists.skips_the_first_batch_after_its_return),
+    ),
+    Mutant(
+        "amnesia-repeating-itself",
+        "what is made is sent once",
+        Anomaly.DUPLICATE_EFFECT,
+        twisting(_blank, twists.repeats_its_first_batch),
+    ),
+    Mutant(
+        "amnesia-swapping-its-outputs",
+        "a channel keeps the order in which its events were made",
+        Anomaly.REORDERED_OUTPUT,
+        twisting(_blank, twists.swaps_outputs),
+    ),
+    Mutant(
+        "amnesia-without-fencing",
+        "whoever was replaced is listened to no more",
+        Anomaly.DUPLICATE_OUTPUT,
+        twisting(_blank, twists.hears_of_no_end, Role.SOURCE, Role.OPERATOR, Role.SINK),
+        kinds=("crash", "pause"),
+    ),
+)

@@ -1,0 +1,56 @@
+"""The mutants of deployed. A new one is an entry here."""
+
+from __future__ import annotations
+
+from ...harness.judging.verdicts import Anomaly
+from ...harness.model import Topology
+from ...harness.quantities import Events
+from ...harness.slices.components import AcknowledgeAt, Numbering, Part
+from ...harness.subject import SchemeSubject
+from ..deployed import deployed
+from . import twists
+from .mutant import Mutant, changed, checkpointing, twisting
+
+
+def _deployed(topology: Topology, every: Events) -> SchemeSubject:
+    return deployed(topology, checkpoint_every=every)
+
+
+MUTANTS = (
+    Mutant(
+        "deployed-taking-over-blank",
+        "a promoted spare reads the newest checkpoint",
+        Anomaly.LOST_INPUT,
+        twisting(_deployed, twists.takes_over_without_the_checkpoint),
+    ),
+    Mutant(
+        "deployed-acknowledging-before-durable",
+        "upstream trims its log only by what a durable checkpoint covers",
+        Anomaly.LOST_INPUT,
+        checkpointing(_deployed, acknowledge=AcknowledgeAt.TAKEN),
+    ),
+    Mutant(
+        "deployed-without-vector",
+        "a checkpoint says what its state has taken from whom",
+        Anomaly.DUPLICATE_EFFECT,
+        checkpointing(_deployed, without=Part.VECTOR),
+    ),
+    Mutant(
+        "deployed-without-checkpointed-log",
+        "a checkpoint holds the output log, so that neighbours may crash together",
+        Anomaly.LOST_INPUT,
+        checkpointing(_deployed, without=Part.LOG),
+    ),
+    Mutant(
+        "deployed-numbering-afresh",
+        "what is made again carries its old number",
+        Anomaly.DUPLICATE_EFFECT,
+        changed(_deployed, numbering=Numbering.FRESH),
+    ),
+    Mutant(
+        "deployed-without-inner-filter",
+        "a receiver drops what it has taken already",
+        Anomaly.DUPLICATE_EFFECT,
+        changed(_deployed, duplicate_filter=False),
+    ),
+)

@@ -1,0 +1,68 @@
+"""The mutants of k safe grouping. A new one is an entry here."""
+
+from __future__ import annotations
+
+from ...harness.judging.verdicts import Anomaly
+from ...harness.model import Role, Topology
+from ...harness.quantities import Events
+from ...harness.slices.components import Numbering
+from ...harness.subject import SchemeSubject
+from ..k_safe_grouping import k_safe_grouping, unchecked
+from . import twists
+from .mutant import Mutant, changed, twisting
+
+_SPLITTERS = "two-splitters.k-safe-grouping"
+
+
+def _k_safe(topology: Topology, every: Events) -> SchemeSubject:
+    return k_safe_grouping(topology, acknowledge_every=every)
+
+
+def _unchecked(topology: Topology, every: Events) -> SchemeSubject:
+    return unchecked(topology, acknowledge_every=every)
+
+
+MUTANTS = (
+    Mutant(
+        "k-safe-grouping-without-inner-filter",
+        "a receiver drops by a high-water mark for each source and primary",
+        Anomaly.DUPLICATE_EFFECT,
+        changed(_k_safe, duplicate_filter=False),
+        without_faults=True,
+    ),
+    Mutant(
+        "k-safe-grouping-without-sink-filter",
+        "whoever takes the output drops by a high-water mark too",
+        Anomaly.DUPLICATE_OUTPUT,
+        changed(_k_safe, Role.SINK, duplicate_filter=False),
+        without_faults=True,
+    ),
+    Mutant(
+        "k-safe-grouping-numbering-afresh",
+        "a tuple keeps the number that it had at its source",
+        Anomaly.DUPLICATE_EFFECT,
+        changed(_k_safe, numbering=Numbering.FRESH),
+        without_faults=True,
+    ),
+    Mutant(
+        "k-safe-grouping-emitting-before-it-is-in-step",
+        "a worker that returns emits only when it has the state of its group",
+        Anomaly.LOST_INPUT,
+        twisting(_k_safe, twists.joins_without_the_state),
+    ),
+    Mutant(
+        "k-safe-grouping-syncing-without-vector",
+        "a worker that returns knows what is in the state that it got",
+        Anomaly.DUPLICATE_EFFECT,
+        twisting(_k_safe, twists.syncs_without_vector),
+        without_faults=True,
+    ),
+    Mutant(
+        "k-safe-grouping-where-splitters-merge",
+        "the numbers rise on every way from a source through a primary",
+        Anomaly.LOST_INPUT,
+        _unchecked,
+        on=_SPLITTERS,
+        without_faults=True,
+    ),
+)

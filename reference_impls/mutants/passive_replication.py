@@ -1,0 +1,109 @@
+"""The mutants of passive replication. A new one is an entry here."""
+
+from __future__ import annotations
+
+from ...harness.judging.guarantees import precise_recovery
+from ...harness.judging.verdicts import Anomaly
+from ...harness.model import Role, Topology
+from ...harness.quantities import Events
+from ...harness.slices.components import AcknowledgeAt, Numbering, Part
+from ...harness.subject import Claim, SchemeSubject
+from ..passive_replication import passive_replication
+from . import twists
+from .mutant import Mutant, changed, checkpointing, claiming, twisting
+
+_ORDER = "order.active-replication"
+
+
+def _repeating(topology: Topology, every: Events) -> SchemeSubject:
+    return passive_replication(topology, checkpoint_every=every)
+
+
+def _masked(topology: Topology, every: Events) -> SchemeSubject:
+    return passive_replication(topology, checkpoint_every=every, sink_filter=True)
+
+
+_PRECISE = Claim(precise_recovery())
+
+MUTANTS = (
+    Mutant(
+        "passive-replication-without-inner-filter",
+        "a receiver drops what it has taken already",
+        Anomaly.DUPLICATE_EFFECT,
+        changed(_repeating, duplicate_filter=False),
+    ),
+    Mutant(
+        "passive-replication-acknowledging-before-durable",
+        "upstream trims its log only by what a durable checkpoint covers",
+        Anomaly.LOST_INPUT,
+        checkpointing(_repeating, acknowledge=AcknowledgeAt.TAKEN),
+    ),
+    Mutant(
+        "passive-replication-without-vector",
+        "a checkpoint says what its state has taken from whom, so that no replay is taken twice",
+        Anomaly.DUPLICATE_EFFECT,
+        checkpointing(_repeating, without=Part.VECTOR),
+    ),
+    Mutant(
+        "passive-replication-without-checkpointed-log",
+        "a checkpoint holds the output log, so that neighbours may crash together",
+        Anomaly.LOST_INPUT,
+        checkpointing(_repeating, without=Part.LOG),
+    ),
+    Mutant(
+        "passive-replication-without-checkpointed-state",
+        "a checkpoint holds the state that its timestamp vector speaks of",
+        Anomaly.PHANTOM_OUTPUT,
+        checkpointing(_repeating, without=Part.STATE),
+    ),
+    Mutant(
+        "passive-replication-without-output-log",
+        "every slice keeps what it emits until it is acknowledged",
+        Anomaly.LOST_INPUT,
+        changed(_repeating, output_log=False),
+    ),
+    Mutant(
+        "passive-replication-without-source-log",
+        "the source replays what no durable checkpoint covers",
+        Anomaly.LOST_INPUT,
+        changed(_repeating, Role.SOURCE, output_log=False),
+    ),
+    Mutant(
+        "passive-replication-numbering-afresh",
+        "what is made again carries its old number, so that a filter knows it",
+        Anomaly.DUPLICATE_EFFECT,
+        changed(_repeating, numbering=Numbering.FRESH),
+    ),
+    Mutant(
+        "passive-replication-replaying-one-too-few",
+        "a replay is everything after what the receiver has",
+        Anomaly.LOST_INPUT,
+        twisting(_repeating, twists.replays_one_too_few, Role.SOURCE, Role.OPERATOR),
+        without_faults=True,
+    ),
+    Mutant(
+        "passive-replication-holding-nothing",
+        "what is new is held until the replay is over",
+        Anomaly.LOST_INPUT,
+        twisting(_repeating, twists.takes_what_is_new_before_the_replay_is_over),
+    ),
+    Mutant(
+        "passive-replication-precise-without-sink-filter",
+        "precise recovery needs the sink's filter too",
+        Anomaly.DUPLICATE_OUTPUT,
+        claiming(_repeating, _PRECISE),
+    ),
+    Mutant(
+        "masked-passive-replication-numbering-afresh",
+        "what is made again carries its old number, so that the sink's filter knows it",
+        Anomaly.DUPLICATE_OUTPUT,
+        changed(_masked, numbering=Numbering.FRESH),
+    ),
+    Mutant(
+        "passive-replication-taking-as-it-comes",
+        "where channels meet, a replay is taken in the order of the first time",
+        Anomaly.REORDERED_OUTPUT,
+        changed(_masked, merge=None),
+        on=_ORDER,
+    ),
+)

@@ -1,0 +1,96 @@
+"""The mutants of passive standby. A new one is an entry here."""
+
+from __future__ import annotations
+
+from ...harness.judging.verdicts import Anomaly
+from ...harness.model import Role, Topology
+from ...harness.quantities import Events
+from ...harness.slices.components import AcknowledgeAt
+from ...harness.subject import SchemeSubject
+from ..passive_standby import passive_standby
+from . import twists
+from .mutant import Mutant, changed, checkpointing, twisting
+
+
+def _hot(topology: Topology, every: Events) -> SchemeSubject:
+    return passive_standby(topology, hot=True, synchronize_every=every)
+
+
+def _cold(topology: Topology, every: Events) -> SchemeSubject:
+    return passive_standby(topology, hot=False, synchronize_every=every)
+
+
+MUTANTS = (
+    Mutant(
+        "passive-standby-hot-letting-input-pass",
+        "the secondary keeps the input that is newer than the state that it holds",
+        Anomaly.LOST_INPUT,
+        twisting(_hot, twists.keeps_nothing_while_it_stands_by),
+    ),
+    Mutant(
+        "passive-standby-hot-without-vector",
+        "the secondary knows what is in the state that it holds",
+        Anomaly.DUPLICATE_EFFECT,
+        twisting(_hot, twists.syncs_without_vector),
+    ),
+    Mutant(
+        "passive-standby-hot-without-log",
+        "the secondary holds the primary's output log",
+        Anomaly.LOST_INPUT,
+        twisting(_hot, twists.syncs_without_log),
+    ),
+    Mutant(
+        "passive-standby-hot-without-numbering",
+        "the secondary goes on with the primary's numbers",
+        Anomaly.LOST_INPUT,
+        twisting(_hot, twists.syncs_without_numbering),
+    ),
+    Mutant(
+        "passive-standby-hot-without-state",
+        "the secondary holds the state that the vector speaks of",
+        Anomaly.PHANTOM_OUTPUT,
+        twisting(_hot, twists.syncs_without_state),
+    ),
+    Mutant(
+        "passive-standby-hot-without-sink-filter",
+        "precise recovery needs the sink's filter too",
+        Anomaly.DUPLICATE_OUTPUT,
+        changed(_hot, Role.SINK, duplicate_filter=False),
+    ),
+    Mutant(
+        "passive-standby-cold-acknowledging-before-it-is-held",
+        "upstream trims its log only by what the secondary has",
+        Anomaly.LOST_INPUT,
+        checkpointing(_cold, acknowledge=AcknowledgeAt.TAKEN),
+    ),
+    Mutant(
+        "passive-standby-cold-without-vector",
+        "the secondary knows what is in the state that it holds",
+        Anomaly.DUPLICATE_EFFECT,
+        twisting(_cold, twists.syncs_without_vector),
+    ),
+    Mutant(
+        "passive-standby-cold-without-log",
+        "the secondary holds the primary's output log",
+        Anomaly.LOST_INPUT,
+        twisting(_cold, twists.syncs_without_log),
+    ),
+    Mutant(
+        "passive-standby-cold-without-numbering",
+        "the secondary goes on with the primary's numbers",
+        Anomaly.LOST_INPUT,
+        twisting(_cold, twists.syncs_without_numbering),
+    ),
+    Mutant(
+        "passive-standby-cold-taking-over-blank",
+        "a promoted secondary goes on from the state that it holds",
+        Anomaly.LOST_INPUT,
+        twisting(_cold, twists.takes_over_without_what_it_holds),
+    ),
+    Mutant(
+        "passive-standby-cold-without-source-log",
+        "the source replays what the secondary does not have",
+        Anomaly.LOST_INPUT,
+        changed(_cold, Role.SOURCE, output_log=False),
+    ),
+)

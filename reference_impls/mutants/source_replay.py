@@ -1,0 +1,56 @@
+"""The mutants of source replay. A new one is an entry here."""
+
+from __future__ import annotations
+
+from ...harness.judging.verdicts import Anomaly
+from ...harness.model import Role, Topology
+from ...harness.quantities import Events, seconds
+from ...harness.subject import SchemeSubject
+from ..source_replay import source_replay
+from . import twists
+from .mutant import Mutant, changed, twisting
+
+_FOLLOWED = "stateless.source-replay"
+
+
+def _followed(topology: Topology, every: Events) -> SchemeSubject:
+    return source_replay(topology, timeout=seconds(0.05))
+
+
+MUTANTS = (
+    Mutant(
+        "source-replay-following-nothing",
+        "an event that is not known to be processed in time is sent again",
+        Anomaly.LOST_INPUT,
+        changed(changed(_followed, Role.SOURCE, tracking=None), Role.OPERATOR, Role.SINK, anchored=False),
+        on=_FOLLOWED,
+    ),
+    Mutant(
+        "source-replay-forgetting-what-was-made",
+        "an event is processed when all that was made of it is",
+        Anomaly.LOST_INPUT,
+        twisting(_followed, twists.tells_nothing_of_what_it_made),
+        on=_FOLLOWED,
+    ),
+    Mutant(
+        "source-replay-following-only-the-first-attempt",
+        "an event that was sent again is followed again",
+        Anomaly.LOST_INPUT,
+        twisting(_followed, twists.follows_only_the_first_attempt, Role.SOURCE),
+        on=_FOLLOWED,
+    ),
+    Mutant(
+        "source-replay-telling-before-it-takes",
+        "what is told was taken",
+        Anomaly.LOST_INPUT,
+        twisting(_followed, twists.tells_and_does_not_take),
+        on=_FOLLOWED,
+    ),
+    Mutant(
+        "source-replay-dropping-what-comes-again",
+        "nobody filters: an event that is sent again was not processed",
+        Anomaly.LOST_INPUT,
+        twisting(_followed, twists.drops_and_tells_what_comes_again),
+        on=_FOLLOWED,
+    ),
+)

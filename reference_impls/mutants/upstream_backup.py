@@ -1,0 +1,72 @@
+"""The mutants of upstream backup. A new one is an entry here."""
+
+from __future__ import annotations
+
+from ...harness.judging.guarantees import precise_recovery
+from ...harness.judging.verdicts import Anomaly
+from ...harness.model import Role, Topology
+from ...harness.quantities import Events
+from ...harness.slices.components import Numbering
+from ...harness.subject import Claim, SchemeSubject
+from ..upstream_backup import upstream_backup
+from . import twists
+from .mutant import Mutant, changed, claiming, twisting
+
+_STATELESS = "stateless.upstream-backup"
+
+
+def _backup(topology: Topology, every: Events) -> SchemeSubject:
+    return upstream_backup(topology, acknowledge_every=every)
+
+
+def _masked_backup(topology: Topology, every: Events) -> SchemeSubject:
+    return upstream_backup(topology, acknowledge_every=every, sink_filter=True)
+
+
+_PRECISE = Claim(precise_recovery())
+
+MUTANTS = (
+    Mutant(
+        "upstream-backup-acknowledging-what-was-taken",
+        "an input is acknowledged when all that was made of it has been",
+        Anomaly.LOST_INPUT,
+        changed(_backup, acknowledge_outputs=False, acknowledge_every=Events(1)),
+        on=_STATELESS,
+    ),
+    Mutant(
+        "upstream-backup-without-output-log",
+        "every slice keeps what it emits until it is acknowledged",
+        Anomaly.LOST_INPUT,
+        changed(_backup, output_log=False),
+        on=_STATELESS,
+    ),
+    Mutant(
+        "upstream-backup-without-source-log",
+        "what is lost with a log is made again, in the end from the source",
+        Anomaly.LOST_INPUT,
+        changed(_backup, Role.SOURCE, output_log=False),
+        on=_STATELESS,
+    ),
+    Mutant(
+        "upstream-backup-replaying-one-too-few",
+        "a replay is everything that upstream still has",
+        Anomaly.LOST_INPUT,
+        twisting(_backup, twists.replays_one_too_few, Role.SOURCE, Role.OPERATOR),
+        on=_STATELESS,
+        without_faults=True,
+    ),
+    Mutant(
+        "upstream-backup-precise-without-sink-filter",
+        "without a filter at the sink outputs repeat",
+        Anomaly.DUPLICATE_OUTPUT,
+        claiming(_backup, _PRECISE),
+        on=_STATELESS,
+    ),
+    Mutant(
+        "masked-upstream-backup-numbering-afresh",
+        "an output's number follows from its input's, since no counter survives",
+        Anomaly.DUPLICATE_OUTPUT,
+        changed(_masked_backup, numbering=Numbering.FRESH),
+        on=_STATELESS,
+    ),
+)
