@@ -163,6 +163,11 @@ class Manager:
         that no number is ever given out again."""
         return dict(self._newest)
 
+    @property
+    def behind(self) -> tuple[tuple[str, int], ...]:
+        """(slice, incarnation) of those that were placed and are not in step."""
+        return tuple((s, m.incarnation) for s, members in self._members.items() for m in members if not m.ready)
+
     def on(self, given: ManagerInput) -> list[ManagerEffect]:
         match given:
             case NodeJoined(node=node):

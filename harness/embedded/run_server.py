@@ -162,6 +162,11 @@ class RunServer:
 
         return drained() and self.call(ask())
 
+    @property
+    def disturbed(self) -> bool:
+        """Whether a fault that lasts is in force."""
+        return bool(self._in_force)
+
     def missed(self) -> None:
         """Heal the faults that are in force, and log those whose trigger has not come."""
 

@@ -183,15 +183,18 @@ class SchemeDeployment:
 
     def drained(self, deadline: Duration) -> bool:
         """Raises what ended the run early: InvalidOperator, StorageFailed, ProcessDied."""
+        behind: tuple[tuple[str, int], ...] = ()
         try:
             wait_until(
-                self._watched(lambda: self.server.finish(self._has_drained)),
+                self._watched(lambda: self.server.finish(self._at_rest)),
                 deadline.seconds,
                 "the end of the input to pass through",
             )
         except DeadlinePassed:
-            return False
-        self._run.recorder.log(Drained(self.server.clock.stamp()))
+            if not self.server.finish(self._has_drained):
+                return False
+            behind = self._behind()
+        self._run.recorder.log(Drained(self.server.clock.stamp(), behind))
         return True
 
     def waiting_for(self) -> str:
@@ -221,6 +224,14 @@ class SchemeDeployment:
 
     def _has_drained(self) -> bool:
         return self._progress.drained(self._current, self._keeping_silent())
+
+    def _at_rest(self) -> bool:
+        """Whether those that run are in step too, unless a fault may be what keeps them from it."""
+        return self._has_drained() and (self.server.disturbed or not self._behind())
+
+    def _behind(self) -> tuple[tuple[str, int], ...]:
+        """Those that run and are not in step."""
+        return tuple(sorted(set(self._lives.values()) - self._dead - self._in_step))
 
     def _keeping_silent(self) -> dict[str, set[int]]:
         """Those that process and do not speak."""

@@ -16,7 +16,7 @@ from .collation import Collation
 from .guarantees import Guarantee, implied
 from .oracle import Case, Oracle, judge, strongest
 from .recovery import Recovery, recoveries
-from .tolerance import beyond
+from .tolerance import Tolerance, beyond, never_in_step
 from .verdicts import Status, Verdict
 
 
@@ -70,7 +70,8 @@ def judge_claims(
     subject: Subject, case: Case, guarantees: Sequence[Guarantee], oracles: Mapping[str, Oracle]
 ) -> list[Verdict]:
     """As `judge`, for what a subject claims, or what that implies: UNKNOWN where the history goes beyond what the claim
-    tolerates, whatever it shows. What it does not claim is judged plainly."""
+    tolerates, whatever it shows, and VIOLATED where a replica never gets in step again that it needs. What it does not
+    claim is judged plainly."""
     return [_tolerated(subject, case, verdict) for verdict in judge(case, guarantees, oracles)]
 
 
@@ -78,10 +79,15 @@ def _tolerated(subject: Subject, case: Case, verdict: Verdict) -> Verdict:
     tolerances = [c.tolerates for c in subject.claims if verdict.guarantee.name in implied(c.guarantee.name)]
     if not tolerances or not isinstance(subject, SchemeSubject):
         return verdict
-    passed = [beyond(case.history, tolerance, subject.topology) for tolerance in tolerances]
-    if not all(passed):
+    passed = {tolerance: beyond(case.history, tolerance, subject.topology) for tolerance in tolerances}
+    within = [tolerance for tolerance, why in passed.items() if not why]
+    if not within:
+        reason = BEYOND + passed[tolerances[0]]
+        return Verdict(verdict.guarantee, Status.UNKNOWN, verdict.observables, "", reason=reason)
+    behind = never_in_step(case.history) if Tolerance.ONE_IN_STEP in within else ()
+    if not behind or verdict.status is Status.VIOLATED:
         return verdict
-    return Verdict(verdict.guarantee, Status.UNKNOWN, verdict.observables, "", reason=f"{BEYOND}{passed[0]}")
+    return Verdict(verdict.guarantee, Status.VIOLATED, verdict.observables, ", ".join(map(str, behind)), behind)
 
 
 def _not_come(scenario: Scenario, history: History) -> str:

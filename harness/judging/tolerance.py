@@ -9,12 +9,12 @@ from ..model import Topology
 from ..recording.history import Drained, History
 from ..recording.records import InStep
 from .lives import losses
+from .verdicts import Anomaly, Evidence, Tally, tally
 
 
 class Tolerance(StrEnum):
     ANY = "any number of failures"
     ONE_IN_STEP = "as long as each slice keeps one replica in step"
-    NOT_NEIGHBOURS = "no two neighbours at a time"
 
 
 def beyond(history: History, tolerance: Tolerance, topology: Topology) -> str:
@@ -25,10 +25,17 @@ def beyond(history: History, tolerance: Tolerance, topology: Topology) -> str:
     match tolerance:
         case Tolerance.ONE_IN_STEP:
             return _none_in_step(history, topology)
-        case Tolerance.NOT_NEIGHBOURS:
-            return _neighbours_hit(history, topology)
         case Tolerance.ANY:
             return ""
+
+
+def never_in_step(history: History) -> tuple[Tally, ...]:
+    """Replicas that were placed and did not get in step, though the run had come to rest. A claim that tolerates a
+    failure only when there is a replica in step promises that there will be one again, or it would say nothing of the
+    next failure."""
+    behind = [one for entry in history.timeline if isinstance(entry, Drained) for one in entry.behind]
+    evidence = (Evidence(f"#{incarnation} never got in step", slice_id) for slice_id, incarnation in behind)
+    return (tally(Anomaly.STALL, len(behind), evidence),) if behind else ()
 
 
 @dataclass(frozen=True)
@@ -70,22 +77,4 @@ def _none_in_step(history: History, topology: Topology) -> str:
     never = [slice_id for slice_id in topology.operator_slices if not in_step.get(slice_id)]
     if never and any(history.struck()):
         return f"{never[0]} was hit before any replica of it was in step"
-    return ""
-
-
-def _neighbours_hit(history: History, topology: Topology) -> str:
-    in_step: set[tuple[str, int]] = set()
-    down: dict[str, set[int]] = {slice_id: set() for slice_id in topology.slices}
-    """Slice -> its incarnations that were in step and are lost, until another takes their place."""
-    for change in _changes(history, topology):
-        slice_id, known = change.slice_id, down[change.slice_id]
-        if not change.lost:
-            in_step.add((slice_id, change.incarnation))
-            known.difference_update(sorted(number for number in known if number < change.incarnation)[:1])
-            continue
-        if (slice_id, change.incarnation) in in_step:
-            known.add(change.incarnation)
-        for neighbour in (*topology.upstream(slice_id), *topology.downstream(slice_id)):
-            if down[neighbour]:
-                return f"{slice_id} was hit before its neighbour {neighbour} had recovered"
     return ""

@@ -32,7 +32,7 @@ class Anomaly(StrEnum):
     BOUND_EXCEEDED = "bound-exceeded"
     """A stated bound on time was passed."""
     STALL = "stall"
-    """The run did not come to its end."""
+    """The run did not come to its end, or a replica that was to get in step never did."""
 
 
 class Status(StrEnum):

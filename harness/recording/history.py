@@ -129,10 +129,12 @@ class Placed(msgspec.Struct, frozen=True, tag="placed"):
     node: str
 
 
-class Drained(msgspec.Struct, frozen=True, tag="drained"):
+class Drained(msgspec.Struct, frozen=True, tag="drained", omit_defaults=True):
     """The end of the input has passed through all slices and nothing more is due."""
 
     stamp: Stamp
+    behind: tuple[tuple[str, int], ...] = ()
+    """(slice, incarnation) of those that run, and never got in step with their fellows though no fault was in force."""
 
 
 class Aborted(msgspec.Struct, frozen=True, tag="aborted"):

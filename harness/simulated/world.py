@@ -227,7 +227,7 @@ class SimulatedWorld:
             self._drain_queue()
         drained = self.progress.drained(self._current)
         if drained:
-            self._recorder.log(Drained(self._stamp()))
+            self._recorder.log(Drained(self._stamp(), self._manager.behind))
         return drained
 
     def waiting_for(self) -> str:

@@ -68,4 +68,10 @@ MUTANTS = (
         twisting(_active, twists.syncs_without_numbering),
         without_faults=True,
     ),
+    Mutant(
+        "active-replication-never-in-step-again",
+        "a replica that returns gets in step again",
+        Anomaly.STALL,
+        twisting(_active, twists.asks_nobody),
+    ),
 )

@@ -56,4 +56,10 @@ MUTANTS = (
         Anomaly.DUPLICATE_OUTPUT,
         changed(_silent, Role.SINK, duplicate_filter=False),
     ),
+    Mutant(
+        "active-standby-never-in-step-again",
+        "a replica that returns gets the state of its fellow, and is in step again",
+        Anomaly.STALL,
+        twisting(_silent, twists.asks_nobody),
+    ),
 )

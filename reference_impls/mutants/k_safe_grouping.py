@@ -65,4 +65,10 @@ MUTANTS = (
         on=_SPLITTERS,
         without_faults=True,
     ),
+    Mutant(
+        "k-safe-grouping-never-in-step-again",
+        "a worker that returns gets in step again",
+        Anomaly.STALL,
+        twisting(_k_safe, twists.asks_nobody),
+    ),
 )

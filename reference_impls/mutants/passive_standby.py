@@ -28,6 +28,12 @@ MUTANTS = (
         twisting(_hot, twists.keeps_nothing_while_it_stands_by),
     ),
     Mutant(
+        "passive-standby-hot-never-in-step-again",
+        "a replica that returns asks for the state at once",
+        Anomaly.STALL,
+        twisting(_hot, twists.asks_nobody),
+    ),
+    Mutant(
         "passive-standby-hot-without-vector",
         "the secondary knows what is in the state that it holds",
         Anomaly.DUPLICATE_EFFECT,
@@ -62,6 +68,12 @@ MUTANTS = (
         "upstream trims its log only by what the secondary has",
         Anomaly.LOST_INPUT,
         checkpointing(_cold, acknowledge=AcknowledgeAt.TAKEN),
+    ),
+    Mutant(
+        "passive-standby-cold-never-in-step-again",
+        "a replica that returns asks for the state at once",
+        Anomaly.STALL,
+        twisting(_cold, twists.asks_nobody),
     ),
     Mutant(
         "passive-standby-cold-without-vector",

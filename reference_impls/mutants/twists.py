@@ -15,7 +15,7 @@ import msgspec
 from ...harness.model import NUMBERING_SPAN
 from ...harness.slices.effects import Effect, Fire, Gone, Input, Promote, Receive, Send, Start
 from ...harness.slices.machine import Slice
-from ...harness.slices.messages import Batch, Replay, Sync, Tracked
+from ...harness.slices.messages import Batch, Fetch, Replay, Sync, Tracked
 
 Twist = Callable[[Slice, Input], list[Effect]]
 
@@ -145,6 +145,11 @@ def tells_nothing_of_what_it_made(machine: Slice, given: Input) -> list[Effect]:
             effect = msgspec.structs.replace(effect, message=Tracked(effect.message.incarnation, roots))
         changed.append(effect)
     return changed
+
+
+def asks_nobody(machine: Slice, given: Input) -> list[Effect]:
+    """Once it has returned, it does not ask for the state of a fellow."""
+    return _messages(machine, given, lambda m: None if isinstance(m, Fetch) and _returned(machine) else m)
 
 
 # What is heard

@@ -4,6 +4,7 @@ real links, with nodes that die in the middle."""
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,11 @@ from streamproof.faults.pause import pause
 from streamproof.harness.addresses import Address, Moment, Point, Side
 from streamproof.harness.embedded.protocol import HEARTBEAT_LIMIT
 from streamproof.harness.judging.verdicts import Status
+from streamproof.harness.model import slice_of
 from streamproof.harness.quantities import events, seconds
 from streamproof.harness.recording.history import FaultHealed, NodeGone, NodeUp, Placed
-from streamproof.harness.recording.records import CheckpointDurable, Opened, Started
+from streamproof.harness.recording.records import CheckpointDurable, InStep, Opened, Started
+>>>>>>> f992eee (A replica that never gets in step again violates the claim that needs one; what no scheme tolerates is gone)
 from streamproof.harness.registry import Named, Registry
 from streamproof.harness.running import Finished, run_named
 from streamproof.harness.scenario import Scenario
@@ -32,6 +35,7 @@ from streamproof.reference_impls.amnesia import amnesia
 from streamproof.reference_impls.deployed import deployed
 from streamproof.reference_impls.gap import gap
 from streamproof.reference_impls.k_safe_grouping import k_safe_grouping
+from streamproof.reference_impls.mutants import MUTANTS
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.reference_impls.passive_standby import passive_standby
 from streamproof.reference_impls.source_replay import source_replay
@@ -92,7 +96,11 @@ MASKED = {
 def _run(
     subject: SchemeSubject, workload: Workload, faults: list[Fault], folder: Path, restart_after: float = 0.3
 ) -> Finished:
-    named = Named("test", "test", "", Scenario(subject, workload, faults, deadline=seconds(30)))
+    return _run_scenario(Scenario(subject, workload, faults, deadline=seconds(30)), folder, restart_after)
+
+
+def _run_scenario(scenario: Scenario, folder: Path, restart_after: float = 0.3) -> Finished:
+    named = Named("test", "test", "", scenario)
     return run_named(named, ThreadsCluster(restart_after=restart_after), Registry(), seed=1, folder=folder)
 
 
@@ -165,6 +173,20 @@ def test_replicas_that_lose_touch_synchronize_again(tmp_path: Path) -> None:
     assert _holds(finished), finished.judgement.verdicts
     made = [s.record for s in finished.history.records if isinstance(s.record, CheckpointDurable)]
     assert max(one.number for one in made if one.slice == "count-0") > 5
+
+
+def test_a_run_waits_for_the_replica_that_returns_and_tells_when_it_never_gets_in_step(tmp_path: Path) -> None:
+    (mutant,) = (one for one in MUTANTS if one.name == "active-standby-never-in-step-again")
+    workload = words(events=1_500, rate=2_000)
+    scenario = Scenario(active_standby(word_count()), workload, [crash("count-0").after(seconds(0.2))])
+    finished = _run_scenario(scenario, tmp_path / "keeps-its-word")
+    placed = {(slice_of(e.actor), e.incarnation) for e in finished.history.timeline if isinstance(e, Placed)}
+    in_step = {(s.record.slice, s.record.incarnation) for s in finished.history.records if isinstance(s.record, InStep)}
+    assert in_step == placed
+    assert _holds(finished), finished.judgement.verdicts
+    broken = replace(scenario, subject=mutant.make(word_count(), events(60)), deadline=seconds(3))
+    (verdict,) = _run_scenario(broken, tmp_path / "breaks-it").judgement.verdicts
+    assert (verdict.status, verdict.anomalies[0].anomaly) == (Status.VIOLATED, mutant.anomaly)
 
 
 def test_what_a_dead_node_had_sent_into_a_cut_link_is_lost(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from streamproof.harness.judging.guarantees import (
 )
 from streamproof.harness.judging.judgement import judge_claims, judge_history
 from streamproof.harness.judging.tolerance import Tolerance, beyond
-from streamproof.harness.judging.verdicts import Status
+from streamproof.harness.judging.verdicts import Evidence, Status, Verdict
 from streamproof.harness.recording.history import Drained, NodeGone, Stamp
 from streamproof.harness.scenario import Scenario
 from streamproof.harness.subject import Claim
@@ -86,43 +86,6 @@ def test_a_node_that_is_declared_lost_counts_as_lost_from_then_on() -> None:
     assert why(made, Tolerance.ONE_IN_STEP) == "op1-0 lost #1 when no other replica of it was in step"
 
 
-def single() -> Made:
-    made = Made(chain(Pass(), Pass(), Pass()))
-    for name in ("op0", "op1", "op2"):
-        made.start(name, 1)
-    return made
-
-
-def test_neighbours_may_fail_one_after_the_other_and_strangers_together() -> None:
-    made = single()
-    made.lose("op0", 1)
-    made.lose("op2", 1)
-    assert why(made, Tolerance.NOT_NEIGHBOURS) == ""
-    made.start("op0", 2)
-    made.start("op2", 2)
-    made.lose("op1", 1)
-    assert why(made, Tolerance.NOT_NEIGHBOURS) == ""
-
-
-@pytest.mark.parametrize(("first", "second"), [("op0", "op1"), ("op1", "op0"), ("op2", "op1")])
-def test_a_neighbour_that_is_hit_before_the_recovery(first: str, second: str) -> None:
-    made = single()
-    made.lose(first, 1)
-    made.start(first, 2, in_step=False)
-    made.lose(second, 1)
-    assert why(made, Tolerance.NOT_NEIGHBOURS) == f"{second}-0 was hit before its neighbour {first}-0 had recovered"
-
-
-def test_a_successor_that_dies_on_its_way_is_no_second_failure_of_its_slice() -> None:
-    made = single()
-    made.lose("op0", 1)
-    made.start("op0", 2, in_step=False)
-    made.lose("op0", 2)
-    made.start("op0", 3)
-    made.lose("op1", 1)
-    assert why(made, Tolerance.NOT_NEIGHBOURS) == ""
-
-
 @given(st.lists(st.tuples(st.sampled_from(["lose", "come", "step"]), st.integers(0, 2)), max_size=25))
 def test_one_in_step_is_what_a_count_says(steps: list[tuple[str, int]]) -> None:
     made = Made(chain(Log()), replicas=3)
@@ -185,3 +148,28 @@ def test_a_claim_is_not_judged_beyond_what_it_tolerates_and_what_should_break_is
     own = replace(scenario, claims=[exactly_once(), precise_recovery()], breaks=())
     stated, further = judge_history(own, made.history(), JUDGES, virtual_time=True).verdicts
     assert (stated.status, further.status) == (status, Status.VIOLATED), "what it does not claim is judged plainly"
+
+
+def test_a_replica_that_never_gets_in_step_violates_the_claim_that_needs_one() -> None:
+    made = Made(chain(Log()), replicas=2)
+    made.offer("a", 1, 2)
+    made.start("op0", 1)
+    made.start("op0", 2, replica=1, in_step=False)
+    made.take("op0", 1, "a", 1, 1, 2)
+    made.deliver("op0", 1, 1, 2)
+    made.keep("op0", 1)
+    history = made.history()
+    at_rest = replace(history, timeline=[*history.timeline[:-1], Drained(Stamp(made.at + 1), (("op0-0", 2),))])
+    case = made.case(at_rest)
+
+    def claim(tolerates: Tolerance) -> Verdict:
+        subject = replace(made.subject, claims=(Claim(exactly_once(), tolerates),))
+        return judge_claims(subject, case, [exactly_once()], JUDGES)[0]
+
+    assert claim(Tolerance.ANY).status is Status.HOLDS
+    violated = claim(Tolerance.ONE_IN_STEP)
+    assert (violated.status, violated.summary) == (Status.VIOLATED, "stall x 1")
+    assert violated.anomalies[0].sample == (Evidence("#2 never got in step", "op0-0"),)
+    made.lose("op0", 1)
+    case = made.case(replace(at_rest, timeline=[*made.timeline, at_rest.timeline[-1]]))
+    assert claim(Tolerance.ONE_IN_STEP).status is Status.UNKNOWN, "this goes beyond what is claimed"
