@@ -52,6 +52,11 @@ class Mutant(Protocol):
     def kinds(self) -> tuple[str, ...]:
         """The kinds of fault under which it shows."""
 
+    @property
+    def spread(self) -> bool:
+        """Whether it shows only where all replicas are on nodes of their own, and messages take longer than the next
+        event."""
+
     def make(self, topology: Topology, checkpoint_every: Events) -> SchemeSubject: ...
 
 

@@ -26,6 +26,7 @@ from .recording.history import History
 from .slices.components import Components
 from .slices.machine import Slice, SliceSpec
 from .slices.merging import sequencer
+from .stores import CheckpointStore
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,10 @@ CHECKPOINT_POINTS = frozenset({Point.CHECKPOINT_ISSUED, Point.CHECKPOINT_DURABLE
 SLICE_POINTS = frozenset(Point) - QUERY_POINTS
 
 
+def _as_it_is(store: CheckpointStore) -> CheckpointStore:
+    return store
+
+
 @dataclass(frozen=True)
 class SchemeSubject:
     """A fault-tolerance scheme on a topology."""
@@ -124,6 +129,8 @@ class SchemeSubject:
     """Whether the states in the end are among what it promises. Else what counts is what was delivered."""
     wraps: Mapping[Role, Callable[[Slice], Slice]] = field(default_factory=dict)
     """What is put around the machines of a role: a probe, or what breaks a rule of their protocol."""
+    wrap_store: Callable[[CheckpointStore], CheckpointStore] = _as_it_is
+    """And around the store that their checkpoints go to."""
 
     def __post_init__(self) -> None:
         """Raises InvalidTopology for a merge that does not fit where channels meet."""

@@ -7,7 +7,7 @@ import shlex
 import shutil
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, TextIO
@@ -31,6 +31,7 @@ MUTANT_EVENTS: Final = 60
 _MUTANT_BATCH: Final = 4
 _MUTANT_WORLD: Final = SimulationOptions(offer_interval=3_000)
 """So slow a source, in such small batches, that recoveries are over while there is still input to come."""
+_SPREAD_WORLD: Final = replace(_MUTANT_WORLD, nodes=6, link_delay=(100, 12_000))
 _EVERY: Final = 0.1
 _CLEAR: Final = "\r\x1b[K"
 
@@ -193,6 +194,11 @@ class Tried:
     """None: it lives."""
 
 
+def mutant_world(mutant: Mutant) -> SimulationOptions:
+    """The simulated machines on which a mutant is looked for."""
+    return _SPREAD_WORLD if mutant.spread else _MUTANT_WORLD
+
+
 def explore_mutants(
     names: Sequence[str], on: str | None, registry: Registry, budget: Budget, *, seed: int, jobs: int, events: int
 ) -> Iterator[Tried]:
@@ -202,7 +208,7 @@ def explore_mutants(
         mutant = registry.mutants[name]
         named = registry.scenario(f"{MUTANT}{name}@{on or mutant.on}")
         scenario = resized(named.scenario, events, min(_MUTANT_BATCH, events))
-        bench = Bench(scenario, registry, seed=seed, options=_MUTANT_WORLD)
+        bench = Bench(scenario, registry, seed=seed, options=mutant_world(mutant))
 
         def caught(violation: Violation, wanted: str = str(mutant.anomaly)) -> bool:
             return violation.kind.anomaly == wanted

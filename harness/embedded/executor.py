@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from ..errors import OwnFailure, StorageRefused, StreamproofError
 from ..recording.records import Record
 from ..slices.machine import Slice, SliceSpec, wrapped
 from ..slices.operator import OperatorSlice
-from ..stores import FileStore
+from ..stores import CheckpointStore, FileStore
 from ..wire import VERSION, BlockingConnection, Greeting, Place, decoded, frame, read_frame
 from .agent import NodeAgent
 from .nodes import own_address
@@ -48,6 +48,8 @@ class AgentPlan:
     checkpoints: Path
     specs: tuple[SliceSpec, ...]
     armed: tuple[Moment, ...]
+    wrap_store: Callable[[CheckpointStore], CheckpointStore]
+    """As in `SchemeSubject`."""
     relay: Place | None = None
     """Where links are dialled instead of at their peers, in a run that disturbs them."""
 
@@ -115,7 +117,8 @@ async def _work(
     def ready(slice_id: str, incarnation: int) -> None:
         writer.write(frame(Ready(slice_id, incarnation)))
 
-    agent = NodeAgent(node, plan.token, make, specs, FileStore(plan.checkpoints), plan.armed, harness, up, ready)
+    store = plan.wrap_store(FileStore(plan.checkpoints))
+    agent = NodeAgent(node, plan.token, make, specs, store, plan.armed, harness, up, ready)
     agent.relay = plan.relay
     place = await agent.listen(own_address())
     writer.write(frame(Greeting(VERSION, plan.token, "manager", node)) + frame(Join(place)))

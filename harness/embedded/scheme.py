@@ -89,6 +89,7 @@ class SchemeDeployment:
         self._ends = [s for s, spec in self._specs.items() if spec.role is not Role.OPERATOR]
         self._progress = Progress(tuple(self._specs.values()))
         self._replicas, self._speaking = subject.replicas, subject.speaking
+        self._wrap_store = subject.wrap_store
         self._silent_keep = any(spec.components.standby is Standby.SILENT for spec in self._specs.values())
         """Whether replicas that do not speak process their input all the same."""
         self._current: dict[str, set[int]] = {}
@@ -160,6 +161,7 @@ class SchemeDeployment:
                 checkpoints=self._folder / "checkpoints",
                 specs=tuple(self._specs.values()),
                 armed=self.server.armed,
+                wrap_store=self._wrap_store,
                 relay=relay,
             ),
             nodes=self._processes.workers,

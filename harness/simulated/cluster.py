@@ -13,6 +13,7 @@ from ..model import Role
 from ..places import numbered_workers
 from ..quantities import Duration
 from ..scenario import Scenario
+from ..stores import MemoryStore
 from ..subject import Deployment, SchemeSubject
 from .world import SimulatedWorld, SimulationOptions
 
@@ -62,7 +63,16 @@ class SimulatedDeployment:
         specs = subject.specs
         batches = {s.slice_id: run.scenario.workload.batches(s.slice_id) for s in specs if s.role is Role.SOURCE}
         self._world = SimulatedWorld(
-            specs, subject.replicas, subject.speaking, batches, controller, run.kinds, run.recorder, options, run.seed
+            specs,
+            subject.replicas,
+            subject.speaking,
+            subject.wrap_store(MemoryStore()),
+            batches,
+            controller,
+            run.kinds,
+            run.recorder,
+            options,
+            run.seed,
         )
         self._show = run.show
 

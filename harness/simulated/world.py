@@ -45,7 +45,7 @@ from ..slices.messages import Checkpoint, Message, identity
 from ..slices.operator import OperatorSlice
 from ..slices.sink import SinkSlice
 from ..slices.source import SourceSlice
-from ..stores import FencedOff, MemoryStore
+from ..stores import CheckpointStore, FencedOff
 from .agenda import Action, Agenda
 from .disk import Disks
 from .freezing import Freezable
@@ -148,6 +148,7 @@ class SimulatedWorld:
         specs: Sequence[SliceSpec],
         replicas: int,
         speaking: Speaking,
+        store: CheckpointStore,
         batches: Mapping[str, Sequence[list[Event]]],
         controller: Controller,
         kinds: Mapping[str, FaultKind],
@@ -178,7 +179,7 @@ class SimulatedWorld:
             self._running_somewhere,
         )
         self.disks = Disks(self._agenda, self._draw, options.disk_delay)
-        self._store = MemoryStore()
+        self._store = store
         self._places: dict[tuple[str, int], _Node] = {}
         """(slice, incarnation) -> where it was started."""
         self._replicas: dict[tuple[str, int], int] = {}

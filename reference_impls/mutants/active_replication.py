@@ -74,4 +74,18 @@ MUTANTS = (
         Anomaly.STALL,
         twisting(_active, twists.asks_nobody),
     ),
+    Mutant(
+        "active-replication-syncing-without-listeners",
+        "a replica that joins keeps its log for all who listen to its fellow",
+        Anomaly.LOST_INPUT,
+        twisting(_active, twists.syncs_without_listeners),
+        spread=True,
+    ),
+    Mutant(
+        "active-replication-acknowledging-too-far",
+        "what is acknowledged was taken",
+        Anomaly.LOST_INPUT,
+        twisting(_active, twists.acknowledges_too_far),
+        spread=True,
+    ),
 )

@@ -62,4 +62,11 @@ MUTANTS = (
         Anomaly.STALL,
         twisting(_silent, twists.asks_nobody),
     ),
+    Mutant(
+        "active-standby-syncing-without-listeners",
+        "the secondary keeps its log for all who listen to its fellow",
+        Anomaly.LOST_INPUT,
+        twisting(_silent, twists.syncs_without_listeners),
+        spread=True,
+    ),
 )

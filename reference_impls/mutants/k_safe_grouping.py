@@ -71,4 +71,18 @@ MUTANTS = (
         Anomaly.STALL,
         twisting(_k_safe, twists.asks_nobody),
     ),
+    Mutant(
+        "k-safe-grouping-syncing-without-listeners",
+        "a worker that returns keeps its log for all who listen to its fellow",
+        Anomaly.LOST_INPUT,
+        twisting(_k_safe, twists.syncs_without_listeners),
+        spread=True,
+    ),
+    Mutant(
+        "k-safe-grouping-acknowledging-too-far",
+        "what is acknowledged was taken",
+        Anomaly.LOST_INPUT,
+        twisting(_k_safe, twists.acknowledges_too_far),
+        spread=True,
+    ),
 )

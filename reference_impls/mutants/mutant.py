@@ -12,6 +12,7 @@ from ...harness.slices.components import AcknowledgeAt, Part
 from ...harness.slices.machine import Slice
 from ...harness.subject import Claim, SchemeSubject
 from .twists import Twist, twisted
+from .unfenced import Unfenced
 
 Build = Callable[[Topology, Events], SchemeSubject]
 """(topology, checkpoint interval) -> a subject."""
@@ -34,6 +35,9 @@ class Mutant:
     """Whether it shows when nothing fails."""
     kinds: tuple[str, ...] = ("crash",)
     """The kinds of fault under which it shows."""
+    spread: bool = False
+    """Whether it shows only where all replicas are on nodes of their own, and messages take longer than the next
+    event."""
 
     def make(self, topology: Topology, checkpoint_every: Events) -> SchemeSubject:
         """The broken scheme on a topology, under its own name."""
@@ -80,6 +84,11 @@ def twisting(build: Build, twist: Twist, *roles: Role) -> Build:
         return replace(subject, wraps=wraps)
 
     return broken
+
+
+def unfenced(build: Build) -> Build:
+    """With a store that takes what a replaced incarnation writes."""
+    return lambda topology, every: replace(build(topology, every), wrap_store=Unfenced)
 
 
 def claiming(build: Build, *claims: Claim) -> Build:

@@ -7,10 +7,11 @@ from ...harness.judging.verdicts import Anomaly
 from ...harness.model import Role, Topology
 from ...harness.quantities import Events
 from ...harness.slices.components import AcknowledgeAt, Numbering, Part
+from ...harness.slices.merging import RoundRobin
 from ...harness.subject import Claim, SchemeSubject
 from ..passive_replication import passive_replication
 from . import twists
-from .mutant import Mutant, changed, checkpointing, claiming, twisting
+from .mutant import Mutant, changed, checkpointing, claiming, twisting, unfenced
 
 _ORDER = "order.active-replication"
 
@@ -21,6 +22,11 @@ def _repeating(topology: Topology, every: Events) -> SchemeSubject:
 
 def _masked(topology: Topology, every: Events) -> SchemeSubject:
     return passive_replication(topology, checkpoint_every=every, sink_filter=True)
+
+
+def _in_turn(topology: Topology, every: Events) -> SchemeSubject:
+    """With turns that do not come round between two checkpoints."""
+    return passive_replication(topology, checkpoint_every=every, sink_filter=True, merge=RoundRobin((3, 2)))
 
 
 _PRECISE = Claim(precise_recovery())
@@ -105,5 +111,19 @@ MUTANTS = (
         Anomaly.REORDERED_OUTPUT,
         changed(_masked, merge=None),
         on=_ORDER,
+    ),
+    Mutant(
+        "passive-replication-without-checkpointed-turn",
+        "a checkpoint says whose turn it is where channels are merged in turn",
+        Anomaly.REORDERED_OUTPUT,
+        twisting(_in_turn, twists.persists_without_turn),
+        on=_ORDER,
+    ),
+    Mutant(
+        "passive-replication-without-fenced-store",
+        "a store takes nothing from an incarnation that was replaced",
+        Anomaly.LOST_INPUT,
+        unfenced(_repeating),
+        kinds=("crash", "pause"),
     ),
 )

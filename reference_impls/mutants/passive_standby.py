@@ -64,6 +64,13 @@ MUTANTS = (
         changed(_hot, Role.SINK, duplicate_filter=False),
     ),
     Mutant(
+        "passive-standby-hot-acknowledging-too-far",
+        "what is acknowledged is in the state that the secondary has",
+        Anomaly.LOST_INPUT,
+        twisting(_hot, twists.acknowledges_too_far),
+        spread=True,
+    ),
+    Mutant(
         "passive-standby-cold-acknowledging-before-it-is-held",
         "upstream trims its log only by what the secondary has",
         Anomaly.LOST_INPUT,

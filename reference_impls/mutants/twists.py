@@ -13,9 +13,12 @@ from typing import Any
 import msgspec
 
 from ...harness.model import NUMBERING_SPAN
-from ...harness.slices.effects import Effect, Fire, Gone, Input, Promote, Receive, Send, Start
+from ...harness.slices.effects import Effect, Fire, Gone, Input, Persist, Promote, Receive, Send, Start
 from ...harness.slices.machine import Slice
-from ...harness.slices.messages import Batch, Fetch, Replay, Sync, Tracked
+from ...harness.slices.messages import Acknowledge, Batch, Fetch, Replay, Sync, Tracked
+
+_FURTHER = 100
+"""More than is ever on its way at a time."""
 
 Twist = Callable[[Slice, Input], list[Effect]]
 
@@ -115,6 +118,11 @@ def syncs_without_state(machine: Slice, given: Input) -> list[Effect]:
     return _syncs(machine, given, state=None)
 
 
+def syncs_without_listeners(machine: Slice, given: Input) -> list[Effect]:
+    """A replica that joins keeps its log for those only that have opened its channels already."""
+    return _syncs(machine, given, listeners={})
+
+
 def _syncs(machine: Slice, given: Input, **changes: object) -> list[Effect]:
     def poorer(message: Any) -> Any:
         if isinstance(message, Sync):
@@ -123,6 +131,26 @@ def _syncs(machine: Slice, given: Input, **changes: object) -> list[Effect]:
         return message
 
     return _messages(machine, given, poorer)
+
+
+def persists_without_turn(machine: Slice, given: Input) -> list[Effect]:
+    """A stored checkpoint does not say whose turn it is at the merge."""
+    effects = machine.on(given)
+    return [
+        Persist(msgspec.structs.replace(effect.checkpoint, turn=(0, 0))) if isinstance(effect, Persist) else effect
+        for effect in effects
+    ]
+
+
+def acknowledges_too_far(machine: Slice, given: Input) -> list[Effect]:
+    """What has not come in yet is acknowledged too."""
+
+    def further(message: Any) -> Any:
+        return (
+            Acknowledge(message.incarnation, message.upto + _FURTHER) if isinstance(message, Acknowledge) else message
+        )
+
+    return _messages(machine, given, further)
 
 
 def replays_nothing(machine: Slice, given: Input) -> list[Effect]:

@@ -10,6 +10,7 @@ import pytest
 from simulation import EVERY
 from simulation import scenario_of as scenario_of_case
 from streamproof import crash, delay, ms
+from streamproof.harness.command_line.exploring import mutant_world
 from streamproof.harness.exploration.bench import Bench
 from streamproof.harness.exploration.plans import EverySingle, RandomSchedules
 from streamproof.harness.exploration.search import Budget, search
@@ -17,7 +18,6 @@ from streamproof.harness.judging.verdicts import Status
 from streamproof.harness.model import Role, Topology
 from streamproof.harness.registry import Registry
 from streamproof.harness.scenario import Scenario
-from streamproof.harness.simulated.world import SimulationOptions
 from streamproof.harness.slices.effects import Effect, Input, Receive
 from streamproof.harness.slices.machine import Slice, SliceBase
 from streamproof.harness.slices.messages import Acknowledge
@@ -31,8 +31,6 @@ from verdicts_of import run
 REGISTRY = Registry()
 MOST = 1_500
 """Schedules that a mutant may survive; the one that takes longest needs a fraction of them."""
-SLOW_SOURCE = SimulationOptions(offer_interval=3_000)
-"""So slow that a recovery is over while there is still input to come."""
 
 
 def scenario_of(mutant: Mutant) -> Scenario:
@@ -46,7 +44,7 @@ def scenario_of(mutant: Mutant) -> Scenario:
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_every_mutant_is_caught_by_its_anomaly(mutant: Mutant, record_property: Callable[[str, object], None]) -> None:
-    bench = Bench(scenario_of(mutant), REGISTRY, seed=7, options=SLOW_SOURCE)
+    bench = Bench(scenario_of(mutant), REGISTRY, seed=7, options=mutant_world(mutant))
     anomaly = str(mutant.anomaly)
     found = search(
         bench,
