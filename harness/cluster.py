@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from .errors import Unsupported
 from .injection import FaultKind
 from .places import Places
 from .recording.recorder import Recorder
 from .scenario import Scenario
-from .subject import Deployment
+from .subject import Deployment, SchemeSubject
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,15 @@ class Run:
     show: Callable[[Live], None] = lambda live: None
     carriers: frozenset[str] = frozenset()
     """What carries the scenario's faults out, to be made ready before it begins; some have a name in `carriers`."""
+
+
+def check_room(subject: SchemeSubject, nodes: int) -> None:
+    """Raises Unsupported where the replicas of a slice cannot be apart."""
+    if subject.replicas > nodes:
+        raise Unsupported(
+            f"{subject.name} has {subject.replicas} replicas of each slice, apart from one another: "
+            f"it needs as many nodes, and there {'is' if nodes == 1 else 'are'} {nodes}"
+        )
 
 
 class Cluster(Protocol):

@@ -114,15 +114,23 @@ SLOW_SOURCE = SimulationOptions(offer_interval=3_000)
 """So slow that a recovery is over long before the input is."""
 WORLDS = {
     "usual": SLOW_SOURCE,
-    "one-node": replace(SLOW_SOURCE, nodes=1),
+    "few-nodes": replace(SLOW_SOURCE, nodes=1),
     "a-node-each": replace(SLOW_SOURCE, nodes=4),
     "noticed-at-once": replace(SLOW_SOURCE, detection=0, redeployment=0, restart_node_after=0, control_delay=50),
     "noticed-late": replace(SLOW_SOURCE, detection=30_000, redeployment=10_000, restart_node_after=40_000),
     "slow-disks": replace(SLOW_SOURCE, disk_delay=(5_000, 20_000)),
     "slow-links": replace(SLOW_SOURCE, link_delay=(100, 12_000), detection=500, redeployment=500, control_delay=100),
+    "spread": replace(SLOW_SOURCE, nodes=6, link_delay=(100, 12_000)),
     "fast-source": SimulationOptions(offer_interval=10),
     "nodes-lost-for-good": replace(SLOW_SOURCE, nodes=5, restart_node_after=None),
 }
+
+
+def options_of(world: str, scenario: Scenario) -> SimulationOptions:
+    """The world, with as many nodes as it takes for replicas to be apart."""
+    options = WORLDS[world]
+    assert isinstance(scenario.subject, SchemeSubject)
+    return replace(options, nodes=max(options.nodes, scenario.subject.replicas))
 
 
 def subject_of(case: str) -> SchemeSubject:
@@ -140,7 +148,7 @@ def history_of(scenario: Scenario, schedule: Sequence[Fault], *, seed: int = 1, 
     """What a run leaves behind, unjudged."""
     recorder = MemoryRecorder()
     planned = Run("test", replace(scenario, faults=tuple(schedule)), seed, recorder, KINDS, None)
-    with SimulatedCluster(WORLDS[world]).deploy(planned) as deployment:
+    with SimulatedCluster(options_of(world, scenario)).deploy(planned) as deployment:
         deployment.prepare()
         deployment.start()
         deployment.drained(scenario.deadline)
@@ -151,7 +159,7 @@ def history_of(scenario: Scenario, schedule: Sequence[Fault], *, seed: int = 1, 
 def addresses(
     scenario: Scenario, schedule: Sequence[Fault] = (), *, seed: int = 1, world: str = "usual"
 ) -> tuple[Reached, ...]:
-    return census(scenario, KINDS, seed=seed, schedule=schedule, options=WORLDS[world])
+    return census(scenario, KINDS, seed=seed, schedule=schedule, options=options_of(world, scenario))
 
 
 def drawn(scenario: Scenario, seed: int, world: str) -> tuple[Fault, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from simulation import KINDS, WORLDS
+from simulation import KINDS, options_of
 from streamproof.harness.judging.collation import Collation
 from streamproof.harness.judging.guarantees import Guarantee, implied
 from streamproof.harness.judging.judgement import judge_claims
@@ -53,7 +53,7 @@ def rejudged(scenario: Scenario, history: History) -> Judged:
 
 def run(scenario: Scenario, schedule: Sequence[Fault], *, seed: int = 1, world: str = "usual") -> Judged:
     planned = replace(scenario, faults=tuple(schedule))
-    history, judgement = run_in_memory(planned, SimulatedCluster(WORLDS[world]), KINDS, JUDGES, seed=seed)
+    history, judgement = run_in_memory(planned, SimulatedCluster(options_of(world, scenario)), KINDS, JUDGES, seed=seed)
     return judged(planned, history, judgement.collation)
 
 

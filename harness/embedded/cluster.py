@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, replace
 
 from ..carriers import TOXIPROXY
-from ..cluster import Run
+from ..cluster import Run, check_room
 from ..errors import Unsupported
 from ..places import numbered_workers
 from ..query import Query
@@ -59,11 +59,8 @@ def check_subject(scenario: Scenario, workers: int) -> None:
     subject = scenario.subject
     if not isinstance(subject, SchemeSubject | Query):
         raise Unsupported(f"{subject.name} is a {subject.kind}, which Spark cannot run")
-    if isinstance(subject, SchemeSubject) and subject.replicas > workers:
-        raise Unsupported(
-            f"{subject.name} has {subject.replicas} replicas of each slice, apart from one another: "
-            f"{workers} workers are too few"
-        )
+    if isinstance(subject, SchemeSubject):
+        check_room(subject, workers)
     if isinstance(subject, Query) and scenario.workload.rate is not None:
         raise Unsupported(f"{subject.name} takes its batches as fast as it can: leave out the workload's rate")
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 
-from ..cluster import Live, Run
+from ..cluster import Live, Run, check_room
 from ..controller import Controller
 from ..errors import Unsupported
 from ..model import Role
@@ -34,6 +34,7 @@ class SimulatedCluster:
                 f"{scenario.subject.name} is a {scenario.subject.kind}; the simulator runs schemes on topologies only. "
                 "Run it with --cluster embedded"
             )
+        check_room(scenario.subject, self.options.nodes)
 
     def describe(self) -> Mapping[str, object]:
         return {"cluster": self.name, **asdict(self.options)}

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import pytest
 
-from simulation import KINDS, SIMULATED, WORLDS, scenario_of
+from simulation import KINDS, SIMULATED, WORLDS, options_of, scenario_of
 from streamproof import crash, delay, failed_write, handed_over_loss, loss, ms, partition, pause, slow_disk
 from streamproof.harness.addresses import Moment, Point, Side
 from streamproof.harness.errors import InvalidScenario
@@ -186,10 +186,11 @@ def test_a_drawn_fault_is_one_that_can_be_meant(kind: str) -> None:
     assert all(fault.trigger is None and hash(fault) for fault in drawn)
 
 
-@pytest.mark.parametrize("world", ["usual", "one-node", "noticed-at-once", "slow-links"])
+@pytest.mark.parametrize("world", ["usual", "few-nodes", "noticed-at-once", "slow-links"])
 @pytest.mark.parametrize("case", [CASE, "passive-replication/word-count-words"])
 def test_no_schedule_of_all_kinds_breaks_what_replays(case: str, world: str) -> None:
-    bench = Bench(scenario_of(case), Registry(), seed=5, options=WORLDS[world])
+    scenario = scenario_of(case)
+    bench = Bench(scenario, Registry(), seed=5, options=options_of(world, scenario))
     plan = RandomSchedules(5, 60, kinds=tuple(SIMULATED))
     trials = [trial for piece in plan.pieces(bench) for trial in plan.trials(bench, piece)]
     assert {fault.kind for trial in trials for fault in trial.schedule} == set(SIMULATED)

@@ -126,7 +126,7 @@ def test_the_images_name_says_what_goes_into_it(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_more_replicas_than_nodes_are_refused() -> None:
-    with pytest.raises(Unsupported, match="2 workers are too few"):
+    with pytest.raises(Unsupported, match="needs as many nodes, and there are 2"):
         DockerCluster(ContainerOptions(workers=2)).check(
             Scenario(active_replication(word_count(), replicas=3), words(events=100))
         )

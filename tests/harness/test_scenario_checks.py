@@ -21,6 +21,7 @@ from streamproof.harness.quantities import events, ms, seconds
 from streamproof.harness.scenario import Scenario, check, check_carriers
 from streamproof.harness.schedule import Fault, batch, checkpoint, recovery
 from streamproof.harness.simulated.cluster import SimulatedCluster
+from streamproof.harness.simulated.world import SimulationOptions
 from streamproof.reference_impls.active_replication import active_replication
 from streamproof.reference_impls.amnesia import amnesia as amnesia_scheme
 from streamproof.scenarios.equi_join import equi_join
@@ -229,3 +230,10 @@ def test_what_no_mechanism_of_a_cluster_carries_is_refused() -> None:
     jittery = with_faults(delay("count-0", "sink", by=ms(5), jitter=ms(1)).after(seconds(1)))
     with pytest.raises(Unsupported, match="no jitter of a delay on simulated; it can be had on: docker, embedded"):
         check_carriers(jittery, "simulated", places, KINDS)
+
+
+def test_replicas_that_cannot_be_apart_are_refused() -> None:
+    scenario = scenario_of("2-safe-grouping/word-stream")
+    SimulatedCluster(SimulationOptions(nodes=3)).check(scenario)
+    with pytest.raises(Unsupported, match="3 replicas of each slice, apart .* needs as many nodes, and there are 2"):
+        SimulatedCluster(SimulationOptions(nodes=2)).check(scenario)

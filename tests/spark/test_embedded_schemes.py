@@ -136,7 +136,7 @@ def test_an_operator_that_raises_ends_the_run_with_its_message(tmp_path: Path) -
 
 def test_more_replicas_than_nodes_are_refused() -> None:
     scenario = Scenario(active_replication(word_count(), replicas=3), words(events=100))
-    with pytest.raises(Unsupported, match="2 workers are too few"):
+    with pytest.raises(Unsupported, match="needs as many nodes, and there are 2"):
         EmbeddedCluster(EmbeddedOptions(workers=2)).check(scenario)
 
 
