@@ -37,6 +37,7 @@ class Claim:
     tolerates: Tolerance = Tolerance.ANY
     """How many failures at once it holds for."""
     needs: str = ""
+    """What else has to be as the scheme assumes it, in words."""
 
 
 class Subject(Protocol):

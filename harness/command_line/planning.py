@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from ..cluster import Cluster
 from ..injection import FaultKind
+from ..judging.guarantees import Guarantee, implied
 from ..manager import Manager, NodeJoined
 from ..registry import Named
 from ..scenario import check_carriers
 from ..schedule import Fault
-from ..subject import SchemeSubject
+from ..subject import SchemeSubject, Subject
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,15 @@ class PlannedFault:
 
 
 @dataclass(frozen=True)
+class PlannedClaim:
+    """What will be judged, and under which conditions the subject promises it; empty where it does not."""
+
+    guarantee: str
+    tolerates: str
+    needs: str
+
+
+@dataclass(frozen=True)
 class Plan:
     """A scenario, its placement before the first fault, and its schedule in that placement."""
 
@@ -51,7 +61,7 @@ class Plan:
     placement: dict[str, tuple[str, ...]]
     """Node -> the slices that the manager places there first; empty where Spark decides alone."""
     faults: tuple[PlannedFault, ...]
-    claims: tuple[str, ...]
+    claims: tuple[PlannedClaim, ...]
     breaks: tuple[str, ...]
 
 
@@ -75,9 +85,16 @@ def plan(named: Named, cluster: Cluster, kinds: Mapping[str, FaultKind], seed: i
                 scenario.faults, check_carriers(scenario, cluster.name, cluster.places, kinds), strict=True
             )
         ),
-        claims=tuple(map(str, scenario.claimed)),
+        claims=tuple(_claim(scenario.subject, guarantee) for guarantee in scenario.claimed),
         breaks=tuple(map(str, scenario.breaks)),
     )
+
+
+def _claim(subject: Subject, guarantee: Guarantee) -> PlannedClaim:
+    for claim in subject.claims:
+        if guarantee.name in implied(claim.guarantee.name):
+            return PlannedClaim(str(guarantee), str(claim.tolerates), claim.needs)
+    return PlannedClaim(str(guarantee), "", "")
 
 
 def _placement(named: Named, cluster: Cluster) -> dict[str, tuple[str, ...]]:
@@ -85,10 +102,11 @@ def _placement(named: Named, cluster: Cluster) -> dict[str, tuple[str, ...]]:
     subject = named.scenario.subject
     if not isinstance(subject, SchemeSubject):
         return {}
-    manager = Manager(subject.topology.operator_slices, len(cluster.places.workers))
-    for node in cluster.places.workers:
+    workers = cluster.places.workers
+    manager = Manager(subject.topology.operator_slices, len(workers), subject.replicas, subject.speaking)
+    for node in workers:
         manager.on(NodeJoined(node))
-    return {node: tuple(s for s, at in manager.node_of.items() if at == node) for node in cluster.places.workers}
+    return {node: tuple(s for s, at in manager.node_of.items() if at == node) for node in workers}
 
 
 def _planned(fault: Fault, carrier: str, placement: dict[str, tuple[str, ...]]) -> PlannedFault:

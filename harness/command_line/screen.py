@@ -256,7 +256,12 @@ def planned(plan: Plan) -> Iterator[Text]:
     if not plan.faults:
         yield _row("fault", "none")
     yield Text()
-    yield _row("claims", ", ".join(plan.claims) or "nothing")
+    for claim in plan.claims:
+        yield _row("claims", f"{claim.guarantee}, {claim.tolerates}" if claim.tolerates else claim.guarantee)
+        if claim.needs:
+            yield _row("needs", claim.needs)
+    if not plan.claims:
+        yield _row("claims", "nothing")
     if plan.breaks:
         yield _row("breaks", ", ".join(plan.breaks))
     yield Text()

@@ -13,7 +13,7 @@ from .verdicts import Anomaly, Evidence, Tally, tally
 
 
 class Tolerance(StrEnum):
-    ANY = "any number of failures"
+    ANY = "for any number of failures"
     ONE_IN_STEP = "as long as each slice keeps one replica in step"
 
 

@@ -235,5 +235,5 @@ def test_what_no_mechanism_of_a_cluster_carries_is_refused() -> None:
 def test_replicas_that_cannot_be_apart_are_refused() -> None:
     scenario = scenario_of("2-safe-grouping/word-stream")
     SimulatedCluster(SimulationOptions(nodes=3)).check(scenario)
-    with pytest.raises(Unsupported, match="3 replicas of each slice, apart .* needs as many nodes, and there are 2"):
+    with pytest.raises(Unsupported, match=r"3 replicas of each slice, apart .* needs as many nodes, and there are 2"):
         SimulatedCluster(SimulationOptions(nodes=2)).check(scenario)
