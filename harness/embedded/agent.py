@@ -244,9 +244,9 @@ class NodeAgent:
                 del self._links[local, peer, peer_incarnation]
                 # Not `close`, which would go on trying to send what is buffered: its host may be stopped.
                 writer.transport.abort()
+        spec = self._specs[slice_id]
         for local in list(self._host.slices):
-            spec = self._specs[local]
-            if slice_id in (*spec.upstream, *spec.downstream, local):
+            if local in (*spec.upstream, *spec.trackers, *spec.downstream, slice_id):
                 self._host.feed(local, Gone(slice_id, incarnation))
 
     def inspect(self) -> None:

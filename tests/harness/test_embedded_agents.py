@@ -17,15 +17,16 @@ from streamproof.faults.pause import pause
 from streamproof.harness.addresses import Address, Moment, Point, Side
 from streamproof.harness.embedded.protocol import HEARTBEAT_LIMIT
 from streamproof.harness.judging.verdicts import Status
-from streamproof.harness.model import slice_of
+from streamproof.harness.model import Role, slice_of
 from streamproof.harness.quantities import events, seconds
 from streamproof.harness.recording.history import FaultHealed, NodeGone, NodeUp, Placed
 from streamproof.harness.recording.records import CheckpointDurable, InStep, Opened, Started
->>>>>>> f992eee (A replica that never gets in step again violates the claim that needs one; what no scheme tolerates is gone)
 from streamproof.harness.registry import Named, Registry
 from streamproof.harness.running import Finished, run_named
 from streamproof.harness.scenario import Scenario
 from streamproof.harness.schedule import Fault
+from streamproof.harness.slices.effects import Effect, Gone, Input
+from streamproof.harness.slices.machine import Slice
 from streamproof.harness.subject import SchemeSubject
 from streamproof.harness.wire import VERSION, Greeting, accept, frame
 from streamproof.harness.workload import Workload
@@ -36,6 +37,7 @@ from streamproof.reference_impls.deployed import deployed
 from streamproof.reference_impls.gap import gap
 from streamproof.reference_impls.k_safe_grouping import k_safe_grouping
 from streamproof.reference_impls.mutants import MUTANTS
+from streamproof.reference_impls.mutants.twists import twisted
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.reference_impls.passive_standby import passive_standby
 from streamproof.reference_impls.source_replay import source_replay
@@ -259,3 +261,18 @@ def test_a_driver_that_comes_back_makes_do_with_the_nodes_that_are_left(tmp_path
     assert len(later) == 3, "the driver, and two of three nodes"
     assert first.bite.node not in later
     assert _holds(finished), finished.judgement.verdicts
+
+
+def test_a_source_hears_that_one_is_gone_which_follows_its_events(tmp_path: Path) -> None:
+    """Also of a slice that is no neighbour of its own."""
+    heard: list[Input] = []
+
+    def listen(machine: Slice, given: Input) -> list[Effect]:
+        heard.append(given)
+        return machine.on(given)
+
+    subject = replace(source_replay(stateless(), timeout=seconds(1)), wraps={Role.SOURCE: twisted(listen)})
+    scenario = Scenario(subject, numbered(events=600, rate=2_000), [crash("tag-0").after(events(50))])
+    finished = _run(scenario, tmp_path / "run")
+    assert _holds(finished), finished.judgement.verdicts
+    assert Gone("tag-0", 1) in heard
