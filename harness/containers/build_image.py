@@ -1,17 +1,25 @@
-"""Builds the image that containers are made from. Run as a module, it says how long it took, and the size."""
+"""Builds the image that containers are made from, if the engine has none that fits this installation.
+
+Run as a module, it says how long it took, and the size.
+"""
 
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 
 from ..errors import StreamproofError
 from .engine import connect
-from .image import build
+from .image import build, tag
 
 
 def main() -> int:
     try:
-        built = build(connect(seconds=1800), lambda line: print(line, file=sys.stderr, flush=True))
+        with closing(connect(seconds=1800)) as engine:
+            if engine.images.list(name=tag()):
+                print(f"{tag()}: there already")
+                return 0
+            built = build(engine, lambda line: print(line, file=sys.stderr, flush=True))
     except StreamproofError as error:
         print(f"streamproof: {error}", file=sys.stderr)
         return int(error.exit_status)
