@@ -74,3 +74,6 @@ class Cluster(Protocol):
 
     def deploy(self, run: Run) -> AbstractContextManager[Deployment]:
         """The subject on this cluster. Leaving the context releases everything, on every path."""
+
+    def kept_warm(self) -> AbstractContextManager[Cluster]:
+        """The same, with what it starts kept up from one run to the next until the context is left."""

@@ -71,7 +71,7 @@ def run_named(
     history = read_history(path)
     judgement = judge_history(named.scenario, history, registry.oracles, cluster.virtual_time)
     write_verdicts(path, judgement)
-    return Finished(path, description, history, judgement)
+    return Finished(path, recorder.description, history, judgement)
 
 
 def run_in_memory(

@@ -444,8 +444,9 @@ def _reap_silently() -> None:
 
 def _said(reaped: Any) -> str:
     if hasattr(reaped, "containers"):
-        count = f"{len(reaped.containers)} containers, {len(reaped.networks)} networks"
-        text = f"ended what run {reaped.run} had left: {count}"
+        kinds = ("containers", "networks", "volumes")
+        counts = ", ".join(f"{len(found)} {kind}" for kind in kinds if (found := getattr(reaped, kind)))
+        text = f"ended what run {reaped.run} had left: {counts}"
         return text + (f"; still there: {', '.join(reaped.survivors)}" if reaped.survivors else "")
     kinds = ", ".join(sorted({process.kind for process in reaped.processes}))
     text = f"ended what run {reaped.run} had left: {len(reaped.processes)} processes ({kinds})"

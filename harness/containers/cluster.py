@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import psutil
 
-from ..cluster import Run
+from ..cluster import Cluster, Run
 from ..embedded.cluster import check_subject, deploy_subject, profile_of, settings_of_profiles
 from ..embedded.nodes import OTHER_NODES
+from ..embedded.warm import WarmCluster
 from ..errors import MissingTool
 from ..places import numbered_workers
 from ..scenario import Scenario
 from ..subject import Deployment
 from . import image
 from .engine import connect
-from .spark import ContainerOptions, SparkContainers
+from .spark import ContainerOptions, SparkContainers, code_under_test
 
 _USED_MB = {"master": 300, "worker": 800, "driver": 600}
 """What a container comes to use, by role. Measured, rounded up."""
@@ -59,6 +61,35 @@ class DockerCluster:
             deploy_subject(run, containers) as deployment,
         ):
             yield deployment
+
+    @contextmanager
+    def kept_warm(self) -> Iterator[Cluster]:
+        with WarmCluster[SparkContainers]() as warm:
+            yield _WarmDockerCluster(self.options, warm)
+
+
+class _WarmDockerCluster(DockerCluster):
+    def __init__(self, options: ContainerOptions, warm: WarmCluster[SparkContainers]) -> None:
+        super().__init__(options)
+        self._warm = warm
+
+    @contextmanager
+    def deploy(self, run: Run) -> Iterator[Deployment]:
+        options = replace(self.options, profile=profile_of(run.scenario))
+
+        def make(label: str, folder: Path) -> SparkContainers:
+            return SparkContainers(label, folder, options, scratch=folder)
+
+        with (
+            # What its nodes can import is settled when they are started.
+            self._warm.serve(run, make, needs=(options, code_under_test())) as (there, containers),
+            deploy_subject(there, containers) as deployment,
+        ):
+            yield deployment
+
+    @contextmanager
+    def kept_warm(self) -> Iterator[Cluster]:
+        yield self
 
 
 def needed_memory(workers: int) -> int:

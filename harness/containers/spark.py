@@ -33,6 +33,7 @@ from ..carriers import PACKET_QUEUE, PACKET_RULES, PACKET_SHAPER
 from ..embedded.disturbances import Disturbance, InForce
 from ..embedded.layout import MASTER_CLASS, QUICK_JVM, WORKER_CLASS, Layout
 from ..embedded.machine import inherited_import_path
+from ..embedded.master_page import read_master_page, unclean
 from ..embedded.nodes import ADDRESS
 from ..embedded.reaping import NODE, RUN, mark_scratch, remove_scratch, this_process
 from ..embedded.settings import LOG4J2, as_properties, profile_settings
@@ -42,12 +43,13 @@ from ..recording.history import Proof
 from ..waiting import wait_until
 from ..wire import Place
 from . import image
+from .cleanliness import Standing, changes
 from .disturbing import Carrier, Carriers
 from .engine import connect
 from .labels import RunLabels
 from .network import RunNetwork, make_network
 from .packets import PacketCarrier
-from .reaping import remove_all
+from .reaping import containers_of, remove_all, remove_containers
 from .sidecars import Sidecars
 
 MASTER = "master"
@@ -178,8 +180,10 @@ class SparkContainers:
         folder: Path,
         options: ContainerOptions | None = None,
         carriers: frozenset[str] = frozenset(),
+        scratch: Path | None = None,
     ) -> None:
-        """`carriers` are those of the faults to come, by name: what they need is made ready."""
+        """`carriers` are those of the faults to come, by name: what they need is made ready. `scratch` goes when the
+        cluster does; without one it is a folder of that name in `folder`."""
         self.run_id = run_id
         self.folder = folder.resolve()
         self.options = options or ContainerOptions()
@@ -193,7 +197,7 @@ class SparkContainers:
             image.classpath(),
             "/usr/bin/python3",
             (*QUICK_JVM, f"-XX:SharedArchiveFile={image.ARCHIVE}"),
-            self.folder / "scratch",
+            (scratch or self.folder / "scratch").resolve(),
             _TMP,
         )
         self._labels = RunLabels(run_id, this_process(), self.scratch)
@@ -226,7 +230,7 @@ class SparkContainers:
             for worker in workers:
                 self._await_in_log(worker, _WORKER_IS_REGISTERED)
         except BaseException as problem:
-            self._stop()
+            self.stop()
             if isinstance(problem, DockerException | RequestException):
                 raise OwnFailure(f"the Docker engine failed: {problem}") from problem
             raise
@@ -235,11 +239,12 @@ class SparkContainers:
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._stop()
+        self.stop()
         if problem is None and self._failed:
             raise self._failed[0]
 
-    def _stop(self) -> None:
+    def stop(self) -> None:
+        """End all that belongs to the cluster. Raises DeadlinePassed, or OwnFailure when the engine fails."""
         with self._launching:
             self._closing.set()
         try:
@@ -336,8 +341,7 @@ class SparkContainers:
         self, node: _Node, command: Sequence[str], stdout: Path, stderr: Path, environment: Mapping[str, str]
     ) -> None:
         address = self._address(node)
-        role = node.role.partition("-")[0]
-        memory = f"{self.options.limits_mb.get(role, _HELPER_MB)}m"
+        memory = self._memory(node)
         streams = f">>{shlex.quote(str(stdout))} 2>>{shlex.quote(str(stderr))}"
         # Straight into the run's folder: there they are whatever becomes of the container, the engine or the harness.
         name = f"streamproof-{self.run_id}-{node.name}-{node.incarnation + 1}"
@@ -442,6 +446,44 @@ class SparkContainers:
             return False
 
         wait_until(look, self.options.start_seconds, f"{node.name} to come up", node.tail)
+
+    # -- serving one run after the other ----------------------------------------------------------------------------
+
+    def end_run(self) -> None:
+        """End the drivers, and remove what has ended. Raises what went wrong meanwhile with restarting workers."""
+        with self._launching:
+            kept = {node.container for node in self._standing()}
+            gone = [one for one in containers_of(self._engine, self.run_id) if one.id not in kept]
+        try:
+            remove_containers(gone)
+        except (DockerException, RequestException) as problem:
+            raise OwnFailure(f"the Docker engine failed while a driver was ended: {problem}") from problem
+        if self._failed:
+            raise self._failed[0]
+
+    def unclean(self) -> list[str]:
+        """What is not as it was when the cluster came up, in words."""
+        cpus = int(self.options.cpus * 1e9)
+        nodes = [
+            Standing(node.name, node.container, self._address(node), self._memory(node), cpus)
+            for node in self._standing()
+        ]
+        try:
+            left = changes(self._engine, self.run_id, nodes)
+        except (DockerException, RequestException) as problem:
+            return [f"the Docker engine does not answer: {problem}"]
+        master = self._nodes[MASTER]
+        if left or not self._runs(master):
+            return left
+        try:
+            page = read_master_page(self._address(master), master.log.read_text(errors="replace"))
+        except OwnFailure as problem:
+            return [str(problem)]
+        return unclean(page, self.options.workers)
+
+    def _standing(self) -> list[_Node]:
+        """Every node but the drivers."""
+        return [self._nodes[MASTER], *self._workers()]
 
     # -- killing ----------------------------------------------------------------------------------------------------
 
@@ -555,6 +597,10 @@ class SparkContainers:
 
     def _address(self, node: _Node) -> str:
         return self._network.address(node.number)
+
+    def _memory(self, node: _Node) -> int:
+        """That its container may use, in bytes."""
+        return self.options.limits_mb.get(node.role.partition("-")[0], _HELPER_MB) << 20
 
     def _runs(self, node: _Node) -> bool:
         return bool(node.container) and node.container not in self._ended

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, replace
 
 from ..carriers import TOXIPROXY
-from ..cluster import Run, check_room
+from ..cluster import Cluster, Run, check_room
 from ..errors import Unsupported
 from ..places import numbered_workers
 from ..query import Query
@@ -52,6 +52,9 @@ class EmbeddedCluster:
         options = replace(self.options, profile=profile_of(run.scenario))
         with SparkProcesses(run.id, run.folder, options) as processes, deploy_subject(run, processes) as deployment:
             yield deployment
+
+    def kept_warm(self) -> AbstractContextManager[Cluster]:
+        return nullcontext(self)
 
 
 def check_subject(scenario: Scenario, workers: int) -> None:

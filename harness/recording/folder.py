@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,7 @@ class RunFolder:
         if (path / "scenario.json").exists():
             os.close(self._lock)
             raise RunFolderInUse(f"{path} already holds a run; name another folder with --folder, or remove it")
+        self.description = description
         write_json(path / "scenario.json", description)
         self._latest = 0
         self._frames = FrameWriter(path / "records.frames")
@@ -107,6 +109,12 @@ class RunFolder:
             self._timeline.write(_json(entry) + b"\n")
         except OSError as error:
             raise StorageFailed(f"cannot write {self.path / 'timeline.jsonl'}: {error.strerror}") from error
+
+    def deployed(self, facts: Mapping[str, object]) -> None:
+        """Add to what `scenario.json` says of the cluster."""
+        cluster = {**self.description.cluster, **facts}
+        self.description = msgspec.structs.replace(self.description, cluster=cluster)
+        write_json(self.path / "scenario.json", self.description)
 
     def flush(self) -> None:
         self._frames.flush()

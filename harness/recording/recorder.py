@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from .history import History, Stamp, TimelineEntry
@@ -19,6 +19,9 @@ class Recorder(Protocol):
     def note(self, at: int, record: Record) -> None: ...
 
     def log(self, entry: TimelineEntry) -> None: ...
+
+    def deployed(self, facts: Mapping[str, object]) -> None:
+        """What is known of the cluster only once it is up."""
 
     @property
     def latest(self) -> Stamp:
@@ -37,6 +40,9 @@ class MemoryRecorder:
 
     def log(self, entry: TimelineEntry) -> None:
         self.timeline.append(entry)
+
+    def deployed(self, facts: Mapping[str, object]) -> None:
+        """A history in memory says nothing of its cluster."""
 
     @property
     def latest(self) -> Stamp:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict
 
-from ..cluster import Live, Run, check_room
+from ..cluster import Cluster, Live, Run, check_room
 from ..controller import Controller
 from ..errors import Unsupported
 from ..model import Role
@@ -43,6 +43,9 @@ class SimulatedCluster:
     def deploy(self, run: Run) -> Iterator[Deployment]:
         with self.simulate(run, Controller(run.scenario.faults)) as deployment:
             yield deployment
+
+    def kept_warm(self) -> AbstractContextManager[Cluster]:
+        return nullcontext(self)
 
     @contextmanager
     def simulate(self, run: Run, controller: Controller) -> Iterator[SimulatedDeployment]:

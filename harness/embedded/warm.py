@@ -1,0 +1,168 @@
+"""A Spark cluster that is kept up between runs, and verified to be clean before it serves another one.
+
+Only master and workers stay. Each run has drivers, logs and checkpoints of its own; what it has left in the cluster's
+folder is brought to the run's. A cluster that is not clean in time, on which a run has failed, or that was set up for
+something else than the next run needs, is thrown away, and the record of the next run says why.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Generic, Protocol, TypeVar
+
+from ..cluster import Run
+from ..errors import DeadlinePassed, StorageFailed, StreamproofError
+from ..waiting import wait_until
+from .nodes import Nodes
+
+CLEAN_SECONDS: Final = 15.0
+"""How long a cluster may take to be clean: a worker that was killed comes back, an application's executors go. A new
+cluster comes up in less."""
+
+
+class Keepable(Nodes, Protocol):
+    """A cluster that can serve one run after the other."""
+
+    @property
+    def logs_folder(self) -> Path: ...
+
+    def __enter__(self) -> Keepable: ...
+
+    def stop(self) -> None:
+        """End all that belongs to it."""
+
+    def end_run(self) -> None:
+        """End the drivers. Raises what went wrong with the cluster during the run."""
+
+    def unclean(self) -> list[str]:
+        """What is not as it was when the cluster came up, in words; empty when it can serve another run."""
+
+
+C = TypeVar("C", bound=Keepable)
+
+
+@dataclass(frozen=True)
+class Warmth:
+    """What a run's record says of the cluster that served it."""
+
+    cluster: str
+    """The label that everything of the cluster carries."""
+    served: int
+    """Runs before this one. The first has found it cold."""
+    replaces: str
+    """Why the cluster before it was thrown away; empty where there was none."""
+
+
+@dataclass
+class _Kept(Generic[C]):
+    cluster: C
+    folder: Path
+    needs: object
+    warmth: Warmth
+
+
+class WarmCluster(Generic[C]):
+    """Owns at most one cluster; on leaving the context none is left."""
+
+    def __init__(self) -> None:
+        self._kept: _Kept[C] | None = None
+        self._thrown_away = ""
+
+    def __enter__(self) -> WarmCluster[C]:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._throw_away("")
+
+    @contextmanager
+    def serve(self, run: Run, make: Callable[[str, Path], C], needs: object) -> Iterator[tuple[Run, C]]:
+        """A clean cluster, and the run as it is there: its folder is one that the cluster's nodes see.
+
+        A cluster is used again only for a run that `needs` the same. To start one, `make` is given the label of what
+        belongs to it, and a folder that goes when the cluster does.
+        """
+        kept = self._ready(run, make, needs)
+        run.recorder.deployed({"warm": kept.warmth})
+        kept.warmth = replace(kept.warmth, served=kept.warmth.served + 1, replaces="")
+        inside = kept.folder / "runs" / str(kept.warmth.served)
+        before = _sizes(kept.cluster.logs_folder)
+        try:
+            (inside / "checkpoints").mkdir(parents=True)
+            yield replace(run, folder=inside), kept.cluster
+            kept.cluster.end_run()
+        except BaseException as problem:
+            # It may have left anything.
+            said = f": {problem}" if isinstance(problem, StreamproofError) else ""
+            self._end(run, inside, before, f"run {run.id} ended in {type(problem).__name__}{said}")
+            raise
+        self._end(run, inside, before)
+
+    def _end(self, run: Run, inside: Path, before: Mapping[Path, int], throw_away: str = "") -> None:
+        assert self._kept is not None
+        assert run.folder is not None
+        try:
+            _bring_logs(self._kept.cluster.logs_folder, run.folder / "logs", before)
+            if (inside / "checkpoints").is_dir():
+                shutil.move(inside / "checkpoints", run.folder / "checkpoints")
+        except OSError as error:
+            raise StorageFailed(f"what run {run.id} has left cannot be brought to {run.folder}: {error}") from error
+        finally:
+            if throw_away:
+                self._throw_away(throw_away)
+
+    def _ready(self, run: Run, make: Callable[[str, Path], C], needs: object) -> _Kept[C]:
+        if self._kept is not None and (reason := self._why_not(self._kept, needs)):
+            self._throw_away(reason)
+        if self._kept is None:
+            assert run.folder is not None
+            label = f"{run.id}-cluster"
+            # Beside the run's: what is brought from one to the other stays on one file system.
+            folder = run.folder.parent / label
+            cluster = make(label, folder)
+            cluster.__enter__()
+            self._kept = _Kept(cluster, folder, needs, Warmth(label, 0, self._thrown_away))
+            self._thrown_away = ""
+        return self._kept
+
+    def _why_not(self, kept: _Kept[C], needs: object) -> str:
+        if kept.needs != needs:
+            return "the next run needs another one"
+        left: list[str] = []
+
+        def clean() -> bool:
+            left[:] = kept.cluster.unclean()
+            return not left
+
+        try:
+            wait_until(clean, CLEAN_SECONDS, "the cluster to be clean")
+        except DeadlinePassed:
+            return "; ".join(left)
+        return ""
+
+    def _throw_away(self, reason: str) -> None:
+        kept, self._kept, self._thrown_away = self._kept, None, reason
+        if kept is not None:
+            kept.cluster.stop()
+
+
+def _sizes(logs: Path) -> dict[Path, int]:
+    return {path: path.stat().st_size for path in logs.rglob("*") if path.is_file()}
+
+
+def _bring_logs(logs: Path, target: Path, before: Mapping[Path, int]) -> None:
+    """Copy what has been written since."""
+    for path, size in sorted(_sizes(logs).items()):
+        known = before.get(path, 0)
+        if size > known or path not in before:
+            copy = target / path.relative_to(logs)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("rb") as whole, copy.open("wb") as part:
+                whole.seek(known)
+                shutil.copyfileobj(whole, part)
