@@ -444,8 +444,8 @@ def _reap_silently() -> None:
 
 def _said(reaped: Any) -> str:
     if hasattr(reaped, "containers"):
-        kinds = ("containers", "networks", "volumes")
-        counts = ", ".join(f"{len(found)} {kind}" for kind in kinds if (found := getattr(reaped, kind)))
+        sorts = ("containers", "networks", "volumes")
+        counts = ", ".join(f"{len(found)} {sort}" for sort in sorts if (found := getattr(reaped, sort)))
         text = f"ended what run {reaped.run} had left: {counts}"
         return text + (f"; still there: {', '.join(reaped.survivors)}" if reaped.survivors else "")
     kinds = ", ".join(sorted({process.kind for process in reaped.processes}))
