@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 INTERRUPTED: Final = 130
 SEED: Final = 7
 SCHEDULES: Final = 1_000
+_FROM_WORST: Final = (ExitStatus.VIOLATED, ExitStatus.UNKNOWN, ExitStatus.HOLDS)
 LISTED: Final = ("scenarios", "schemes", "faults", "oracles")
 
 
@@ -149,11 +150,11 @@ def list_(
 @app.command()
 def run(
     context: typer.Context,
-    name: Annotated[
-        str,
+    names: Annotated[
+        list[str],
         typer.Argument(
-            metavar="NAME",
-            help="A scenario's name, as `list` shows it, or module:attribute.",
+            metavar="NAME...",
+            help="Names of scenarios, as `list` shows them, or module:attribute.",
             autocompletion=_complete_scenario,
         ),
     ],
@@ -167,41 +168,61 @@ def run(
     seed: Annotated[int, typer.Option(help="What the cluster and the faults draw from.")] = SEED,
     folder: Annotated[
         Path | None,
-        typer.Option(help="Where the run is recorded; by default a new folder in runs/.", show_default=False),
+        typer.Option(
+            help="Where the run is recorded, and of several runs each in a folder of its own; by default in a new "
+            "folder in runs/.",
+            show_default=False,
+        ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan, and start nothing.")] = False,
     as_json: Json = False,
 ) -> ExitStatus:
-    """Run a scenario and judge it."""
+    """Run scenarios and judge them, one after the other; containers are kept up from one run to the next.
+
+    Of several, the exit status is the worst: a claim that is violated before one that is unknown.
+    """
     from ..running import check_scenario, new_run_id, run_named
     from .clusters import make_cluster
     from .planning import plan
     from .screen import end_of_run, place, planned
 
     registry = _registry()
-    named = registry.scenario(name)
+    scenarios = [registry.scenario(name) for name in names]
+    several = len(scenarios) > 1
     chosen = make_cluster(cluster)
-    check_scenario(named.scenario, chosen, registry)
+    for named in scenarios:
+        check_scenario(named.scenario, chosen, registry)
     if dry_run:
-        planning = plan(named, chosen, registry.faults, seed)
+        plans = [plan(named, chosen, registry.faults, seed) for named in scenarios]
         if as_json:
-            _write_json(asdict(planning))
+            _write_json({"plans": [asdict(one) for one in plans]} if several else asdict(plans[0]))
         else:
-            _show(planned(planning))
+            for one in plans:
+                _show(planned(one))
         return ExitStatus.HOLDS
     if not chosen.virtual_time:
         _reap_silently()
-    run_id = new_run_id(named.name)
-    path = folder or Path("runs") / run_id
+    documents, statuses = [], set()
     session: _Session = context.obj
-    session.folder = None if (path / "scenario.json").exists() else path
-    with _progress(named.scenario, place(chosen.describe())) as line:
-        finished = run_named(named, chosen, registry, seed=seed, run_id=run_id, folder=path, show=line.show)
+    with chosen.kept_warm() if several else contextlib.nullcontext(chosen) as used:
+        for number, named in enumerate(scenarios):
+            run_id = new_run_id(named.name)
+            path = folder or Path("runs") / run_id
+            if folder is not None and several:
+                path = folder / run_id
+            session.folder = None if (path / "scenario.json").exists() else path
+            with _progress(named.scenario, place(chosen.describe())) as line:
+                finished = run_named(named, used, registry, seed=seed, run_id=run_id, folder=path, show=line.show)
+            statuses.add(finished.judgement.exit_status)
+            if as_json:
+                documents.append(_judged(path, finished.description, finished.judgement))
+            else:
+                _write("\n" if number else "")
+                _show(end_of_run(finished.description, finished.history, finished.judgement, path))
+    worst = next(status for status in _FROM_WORST if status in statuses)
     if as_json:
-        _write_json(_judged(path, finished.description, finished.judgement))
-    else:
-        _show(end_of_run(finished.description, finished.history, finished.judgement, path))
-    return finished.judgement.exit_status
+        _write_json({"runs": documents, "exit_status": int(worst)} if several else documents[0])
+    return worst
 
 
 @app.command()

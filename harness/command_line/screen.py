@@ -64,7 +64,9 @@ def place(cluster: Mapping[str, Any]) -> str:
     """A cluster's description in a few words."""
     name = str(cluster.get("cluster"))
     nodes = cluster.get("nodes", cluster.get("workers"))
-    return _CLUSTERS.get(name, name) + ("" if nodes is None else f", {nodes} nodes")
+    served = cluster.get("warm", {}).get("served", 0)
+    warm = f", warm after {served} run{'s' if served > 1 else ''}" if served else ""
+    return _CLUSTERS.get(name, name) + ("" if nodes is None else f", {nodes} nodes") + warm
 
 
 # Faults and recoveries

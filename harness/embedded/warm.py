@@ -10,7 +10,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Generic, Protocol, TypeVar
@@ -64,6 +64,8 @@ class _Kept(Generic[C]):
     folder: Path
     needs: object
     warmth: Warmth
+    brought: Mapping[Path, int] = field(default_factory=dict)
+    """Bytes of each log that runs before have been given."""
 
 
 class WarmCluster(Generic[C]):
@@ -89,10 +91,9 @@ class WarmCluster(Generic[C]):
         belongs to it, and a folder that goes when the cluster does.
         """
         kept = self._ready(run, make, needs)
-        run.recorder.deployed({"warm": kept.warmth})
+        run.recorder.deployed({"warm": asdict(kept.warmth)})
         kept.warmth = replace(kept.warmth, served=kept.warmth.served + 1, replaces="")
         inside = kept.folder / "runs" / str(kept.warmth.served)
-        before = _sizes(kept.cluster.logs_folder)
         try:
             (inside / "checkpoints").mkdir(parents=True)
             yield replace(run, folder=inside), kept.cluster
@@ -100,15 +101,14 @@ class WarmCluster(Generic[C]):
         except BaseException as problem:
             # It may have left anything.
             said = f": {problem}" if isinstance(problem, StreamproofError) else ""
-            self._end(run, inside, before, f"run {run.id} ended in {type(problem).__name__}{said}")
+            self._end(kept, run, inside, f"run {run.id} ended in {type(problem).__name__}{said}")
             raise
-        self._end(run, inside, before)
+        self._end(kept, run, inside)
 
-    def _end(self, run: Run, inside: Path, before: Mapping[Path, int], throw_away: str = "") -> None:
-        assert self._kept is not None
+    def _end(self, kept: _Kept[C], run: Run, inside: Path, throw_away: str = "") -> None:
         assert run.folder is not None
         try:
-            _bring_logs(self._kept.cluster.logs_folder, run.folder / "logs", before)
+            kept.brought = _bring_logs(kept.cluster.logs_folder, run.folder / "logs", kept.brought)
             if (inside / "checkpoints").is_dir():
                 shutil.move(inside / "checkpoints", run.folder / "checkpoints")
         except OSError as error:
@@ -152,17 +152,15 @@ class WarmCluster(Generic[C]):
             kept.cluster.stop()
 
 
-def _sizes(logs: Path) -> dict[Path, int]:
-    return {path: path.stat().st_size for path in logs.rglob("*") if path.is_file()}
-
-
-def _bring_logs(logs: Path, target: Path, before: Mapping[Path, int]) -> None:
-    """Copy what has been written since."""
-    for path, size in sorted(_sizes(logs).items()):
+def _bring_logs(logs: Path, target: Path, before: Mapping[Path, int]) -> dict[Path, int]:
+    """Copy what has been written since. Returns how much there is of each log."""
+    sizes = {path: path.stat().st_size for path in logs.rglob("*") if path.is_file()}
+    for path, size in sizes.items():
         known = before.get(path, 0)
         if size > known or path not in before:
             copy = target / path.relative_to(logs)
             copy.parent.mkdir(parents=True, exist_ok=True)
             with path.open("rb") as whole, copy.open("wb") as part:
                 whole.seek(known)
-                shutil.copyfileobj(whole, part)
+                part.write(whole.read(size - known))
+    return sizes

@@ -106,6 +106,35 @@ def test_what_cannot_be_known_ends_in_2(ask: Ask, module: Callable[..., str]) ->
     assert "UNKNOWN" in answer.out
 
 
+def test_of_several_runs_the_worst_is_the_status(ask: Ask, module: Callable[..., str], tmp_path: Path) -> None:
+    lost = f'gap(word_count(), checkpoint_every=events(50)), {SMALL}, [crash("count-0").after(events(60))], '
+    name = module(
+        f"def holds(): return Scenario({MASKED}, {SMALL})\n"
+        f'def unknown(): return Scenario({MASKED}, {SMALL}, [crash("count-0").at(checkpoint(999).durable)])\n'
+        f"def violated(): return Scenario({lost}claims=[at_least_once()])\n"
+    )
+
+    def status(*names: str) -> int:
+        return ask("run", *(f"{name}:{one}" for one in names), "--cluster", "simulated").status
+
+    assert status("holds", "holds") == 0
+    assert status("holds", "unknown", "holds") == 2
+    assert status("violated", "unknown", "holds") == 1
+    answer = ask("run", f"{name}:unknown", f"{name}:holds", "--cluster", "simulated", "--folder", "both", "--json")
+    assert [run["exit_status"] for run in answer.document["runs"]] == [2, 0]
+    assert answer.document["exit_status"] == answer.status == 2
+    assert {run["folder"] for run in answer.document["runs"]} == {
+        str(folder.relative_to(tmp_path)) for folder in (tmp_path / "both").iterdir()
+    }
+
+
+def test_of_several_runs_none_begins_when_one_cannot(ask: Ask, tmp_path: Path) -> None:
+    answer = ask("run", "trace.passive-replication", "word-count.nonsense", "--cluster", "simulated")
+    assert answer.status == 3
+    assert "no scenario 'word-count.nonsense'" in answer.err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_seed_is_the_history(ask: Ask) -> None:
     def digest(seed: int) -> str:
         answer = ask("run", "trace.passive-replication", "--cluster", "simulated", "--seed", seed, "--json")
