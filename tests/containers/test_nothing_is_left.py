@@ -1,0 +1,163 @@
+"""Whenever and however the harness ends, what it has started goes: with it, or when the next one reaps."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+
+import docker
+import pytest
+
+from streamproof.harness.containers import labels
+from streamproof.harness.containers.engine import connect
+from streamproof.harness.containers.reaping import reap_containers
+from streamproof.harness.embedded.reaping import ProcessId, labelled_processes
+from streamproof.harness.waiting import wait_until
+
+pytestmark = pytest.mark.docker
+
+SCENARIOS = """
+from streamproof import *
+from streamproof.faults.partition import partition
+from streamproof.faults.pause import pause
+from streamproof.scenarios.workloads import words
+
+
+def disturbed():
+    faults = [
+        pause("count-0").after(seconds(0.2)).lasting(seconds(2)),
+        partition("split-0", "count-1").after(seconds(0.5)).lasting(seconds(2)),
+        crash("split-0").after(seconds(3)),
+    ]
+    subject = passive_replication(word_count(), checkpoint_every=events(60), sink_filter=True)
+    return Scenario(subject, words(events=4_000, rate=1_000), faults)
+
+
+class Broken(Operator[None]):
+    def initial_state(self):
+        return None
+
+    def process(self, event, state):
+        raise ValueError("not this one")
+
+
+def failing():
+    topology = Topology("broken", {"broken": Stage(Broken())}, (Edge("source", "broken"), Edge("broken", "sink")))
+    return Scenario(passive_replication(topology, checkpoint_every=events(60)), words(events=100))
+"""
+RUN_SECONDS = 30.0
+"""About what two runs of `disturbed` take on one cluster: moments to kill at are drawn from it."""
+
+
+class Harness:
+    """A harness in a process of its own, and what can be seen of it from outside."""
+
+    def __init__(self, folder: Path, engine: docker.DockerClient, *scenarios: str) -> None:
+        (folder / "cases.py").write_text(SCENARIOS)
+        self.folder = folder
+        self.engine = engine
+        command = "import sys; from streamproof.harness.command_line.cli import main; sys.exit(main())"
+        named = [f"cases:{scenario}" for scenario in scenarios]
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", command, "run", *named, "--cluster", "docker"],
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self.id = ProcessId.of_child(self.process.pid)
+
+    def left(self) -> list[str]:
+        """Containers, networks and volumes of the engine, processes, and folders that are no records."""
+        filters = {"label": f"{labels.OWNER}={self.id}"}
+        on_engine = [
+            *self.engine.containers.list(all=True, filters=filters, sparse=True),
+            *self.engine.networks.list(filters=filters),
+            *self.engine.volumes.list(filters=filters),
+        ]
+        processes = [f"process {one.pid}" for one in labelled_processes() if one.owner == self.id]
+        runs = self.folder / "runs"
+        folders = [f"{path}" for pattern in ("*-cluster", "*/scratch") for path in runs.glob(pattern)]
+        return [*(str(one.name) for one in on_engine), *processes, *folders]
+
+    def is_in(self, word: str) -> bool:
+        """Whether the newest run's timeline has come to an entry of this kind."""
+        timelines = sorted(self.folder.glob("runs/*/timeline.jsonl"))
+        return bool(timelines) and f'"{word}"' in timelines[-1].read_text()
+
+
+Start = Callable[..., Harness]
+
+
+@pytest.fixture
+def engine() -> Iterator[docker.DockerClient]:
+    client = connect()
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def start(engine: docker.DockerClient, tmp_path: Path) -> Iterator[Start]:
+    """Starts harnesses that run these scenarios, one after the other on one cluster."""
+    started = []
+
+    def start(*scenarios: str) -> Harness:
+        started.append(Harness(tmp_path, engine, *scenarios))
+        return started[-1]
+
+    yield start
+    for harness in started:
+        harness.process.kill()
+        harness.process.wait()
+    reap_containers(engine)
+
+
+def _kill_at_a_random_moment(seed: int, engine: docker.DockerClient, start: Start) -> None:
+    harness = start("disturbed", "disturbed")
+    moment = Random(seed).uniform(0, RUN_SECONDS)
+    try:
+        harness.process.wait(moment)
+    except subprocess.TimeoutExpired:
+        harness.process.kill()
+    said, _ = harness.process.communicate()
+    print(f"killed after {moment:.1f} s, which left {', '.join(harness.left()) or 'nothing'}; it said: {said}")
+    reap_containers(engine)
+    assert harness.left() == []
+    assert reap_containers(engine) == []
+
+
+@pytest.mark.parametrize("seed", [2, 5])
+def test_nothing_is_left_of_a_harness_that_was_killed_at_some_moment(
+    seed: int, engine: docker.DockerClient, start: Start
+) -> None:
+    _kill_at_a_random_moment(seed, engine, start)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(100, 120))
+def test_nothing_is_left_of_a_harness_that_was_killed_at_any_moment(
+    seed: int, engine: docker.DockerClient, start: Start
+) -> None:
+    _kill_at_a_random_moment(seed, engine, start)
+
+
+def test_nothing_is_left_after_an_interrupt_while_a_fault_is_in_force(start: Start) -> None:
+    harness = start("disturbed", "disturbed")
+    wait_until(lambda: harness.is_in("fault-struck"), 90, "a fault to strike")
+    assert len(harness.left()) > 5
+    harness.process.send_signal(signal.SIGINT)
+    said, _ = harness.process.communicate(timeout=60)
+    assert harness.process.returncode == 130, said
+    assert harness.left() == []
+
+
+def test_nothing_is_left_after_a_run_that_failed(start: Start) -> None:
+    harness = start("failing", "disturbed")
+    said, _ = harness.process.communicate(timeout=120)
+    assert harness.process.returncode == 3, said
+    assert "not this one" in said
+    assert harness.left() == []
