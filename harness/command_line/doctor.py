@@ -73,18 +73,24 @@ def diagnose() -> Diagnosis:
 
 
 def _containers() -> Iterator[Finding]:
-    """The engine, and the image that fits this installation."""
+    """The engine, the image that fits this installation, and room for the nodes."""
     try:
         from ..containers import image
+        from ..containers.cluster import memory_for
         from ..containers.engine import connect
+        from ..containers.spark import ContainerOptions
     except ImportError as error:
         yield Finding("engine", str(error), False, False, f"{sys.executable} -m pip install docker", containers=True)
         return
+    memory = memory_for(ContainerOptions().workers)
+    yield Finding("room", str(memory), good=memory.enough, needed=False, containers=True)
     build = f"{sys.executable} -m {image.BUILD_MODULE}"
     try:
         engine = connect(seconds=10)
     except StreamproofError as error:
-        add = install_engine() if isinstance(error, MissingTool) else ""
+        # An engine on another machine is of no use: the one of this machine is to be found instead.
+        elsewhere = "unset DOCKER_HOST" if "DOCKER_HOST" in os.environ else ""
+        add = install_engine() if isinstance(error, MissingTool) else elsewhere
         yield Finding("engine", str(error), good=False, needed=False, add=add, containers=True)
         yield Finding("image", "not known without an engine", good=False, needed=False, add=build, containers=True)
         return
@@ -108,7 +114,8 @@ def install_engine() -> str:
     if Path(SOCKET).exists() and not os.access(SOCKET, os.W_OK):
         return f"{sudo}usermod -aG docker $USER  # and log in again"
     if shutil.which("dockerd"):
-        return f"{sudo}systemctl start docker"
+        by_hand = f"{sudo}sh -c 'setsid dockerd > /var/log/dockerd.log 2>&1 &'"
+        return f"{sudo}systemctl start docker" if Path("/run/systemd/system").is_dir() else by_hand
     return f"{sudo}apt-get install -y docker.io" if shutil.which("apt-get") else "install and start Docker"
 
 

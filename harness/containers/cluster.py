@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import psutil
@@ -39,13 +39,9 @@ class DockerCluster:
         check_subject(scenario, self.options.workers)
         with closing(connect()) as engine:
             image.require(engine, self.options.image)
-        wanted = needed_memory(self.options.workers)
-        free = psutil.virtual_memory().available
-        if free < wanted:
-            raise MissingTool(
-                f"{free / 2**30:.1f} GiB of memory are free, and {self.options.workers} workers in containers with "
-                f"master and driver need {wanted / 2**30:.1f}"
-            )
+        memory = memory_for(self.options.workers)
+        if not memory.enough:
+            raise MissingTool(f"too little memory is free: {memory}")
 
     def describe(self) -> Mapping[str, object]:
         settings = settings_of_profiles(self.options.worker_memory_mb)
@@ -92,6 +88,25 @@ class _WarmDockerCluster(DockerCluster):
         yield self
 
 
-def needed_memory(workers: int) -> int:
-    """In bytes."""
-    return (_USED_MB["master"] + workers * _USED_MB["worker"] + _USED_MB["driver"]) << 20
+@dataclass(frozen=True)
+class Memory:
+    """What containers for so many workers come to use, and what is free, in bytes."""
+
+    workers: int
+    wanted: int
+    free: int
+
+    @property
+    def enough(self) -> bool:
+        return self.free >= self.wanted
+
+    def __str__(self) -> str:
+        return (
+            f"{self.workers} workers in containers, with master and driver, want {self.wanted / 2**30:.1f} GiB; "
+            f"{self.free / 2**30:.1f} are free"
+        )
+
+
+def memory_for(workers: int) -> Memory:
+    wanted = (_USED_MB["master"] + workers * _USED_MB["worker"] + _USED_MB["driver"]) << 20
+    return Memory(workers, wanted, psutil.virtual_memory().available)

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, ClassVar
+from unittest.mock import Mock
 
 import pytest
+from docker.errors import ImageNotFound
 
 from streamproof.faults.crash import crash
 from streamproof.harness.command_line import doctor
-from streamproof.harness.containers import engine, image, labels, network
+from streamproof.harness.containers import cluster, engine, image, labels, network
 from streamproof.harness.containers.cluster import DockerCluster
 from streamproof.harness.containers.labels import RunLabels, owner_is_gone
 from streamproof.harness.containers.reaping import reap_containers
@@ -107,14 +111,97 @@ def test_what_is_no_engine_is_not_used(path: Path) -> None:
         engine.connect()
 
 
+@pytest.fixture
+def fitting_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever runs these tests."""
+    monkeypatch.setattr(image, "PYTHON", sys.version_info[:2])
+
+
+class Engine:
+    """One that runs, and has no image."""
+
+    @property
+    def images(self) -> Engine:
+        return self
+
+    def get(self, name: str) -> None:
+        raise ImageNotFound(name)
+
+    def version(self) -> dict[str, str]:
+        return {"Version": "1"}
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.usefixtures("fitting_python")
+def test_without_the_image_the_command_that_builds_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "connect", Engine)
+    monkeypatch.setattr(engine, "connect", lambda seconds: Engine())
+    wanted = r"no image streamproof/spark-node:.* Build it \(.*minutes.*\): .* -m streamproof.harness.containers.build"
+    with pytest.raises(MissingTool, match=wanted):
+        DockerCluster().check(scenario())
+    found = doctor.diagnose()
+    assert found.docker is False
+    assert [command.split(" -m ")[1] for command in found.docker_commands] == [image.BUILD_MODULE]
+
+
+@pytest.mark.usefixtures("fitting_python")
+def test_too_little_memory_is_said_before_anything_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Present(Engine):
+        attrs: ClassVar = {"Size": 1_000_000_000}
+
+        def get(self, name: str) -> Any:
+            return self
+
+    monkeypatch.setattr(cluster, "connect", Present)
+    monkeypatch.setattr(engine, "connect", lambda seconds: Present())
+    free = DockerCluster(ContainerOptions(workers=3))
+    monkeypatch.setattr(cluster.psutil, "virtual_memory", lambda: Mock(available=2 << 30))
+    with pytest.raises(MissingTool, match=r"too little memory is free: 3 workers .* want 3\.2 GiB; 2\.0 are free"):
+        free.check(scenario())
+    monkeypatch.setattr(doctor, "_memory", lambda: doctor.Finding("memory", "much", True, False))
+    found = doctor.diagnose()
+    assert found.docker is False
+    assert [finding.what for finding in found.findings if not finding.good and finding.containers] == ["room"]
+
+
+def test_the_doctor_knows_that_an_engine_elsewhere_is_of_no_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "tcp://10.0.0.1:2375")
+    found = doctor.diagnose()
+    assert found.docker is False
+    assert found.docker_commands[0] == "unset DOCKER_HOST"
+
+
+@pytest.mark.parametrize(
+    ("socket_there", "dockerd", "systemd", "command"),
+    [
+        (True, True, True, "usermod -aG docker $USER  # and log in again"),
+        (False, True, True, "systemctl start docker"),
+        (False, True, False, "sh -c 'setsid dockerd > /var/log/dockerd.log 2>&1 &'"),
+        (False, False, False, "apt-get install -y docker.io"),
+    ],
+)
+def test_the_doctor_says_what_brings_an_engine(
+    socket_there: bool, dockerd: bool, systemd: bool, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = {doctor.SOCKET: socket_there, "/run/systemd/system": systemd}
+    monkeypatch.setattr(doctor.Path, "exists", lambda path: there[str(path)])
+    monkeypatch.setattr(doctor.Path, "is_dir", lambda path: there[str(path)])
+    monkeypatch.setattr(doctor.os, "access", lambda path, mode: False)
+    monkeypatch.setattr(doctor.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: name if name == "apt-get" or dockerd else None)
+    assert doctor.install_engine() == command
+
+
 def test_another_python_than_the_image_has_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(image, "PYTHON", (3, 4))
     with pytest.raises(Unsupported, match=r"containers have Python 3\.4"):
         image.tag()
 
 
+@pytest.mark.usefixtures("fitting_python")
 def test_the_images_name_says_what_goes_into_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(image, "PYTHON", __import__("sys").version_info[:2])
     name = image.tag()
     assert name.startswith("streamproof/spark-node:")
     image._content.cache_clear()
