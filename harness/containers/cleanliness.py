@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import docker
-from docker.errors import APIError
+from docker.errors import APIError, NotFound
 
-from .reaping import containers_of
+from ..embedded.warm import Unclean
+from .reaping import containers_of, name_of
 
 _EXECUTORS = ("org.apache.spark.executor.", "pyspark.daemon", "pyspark.worker")
 """In the command line of what an application leaves on a worker while it runs."""
@@ -25,34 +26,42 @@ class Standing:
     memory: int
     """Bytes."""
     nano_cpus: int
+    comes_back: bool
+    """Whether it is started again when it has ended."""
 
 
-def changes(client: docker.DockerClient, run: str, nodes: Sequence[Standing]) -> list[str]:
-    """What is not as it was, in words. Raises the engine's own errors."""
-    stay = {node.container for node in nodes}
-    more = [one for one in containers_of(client, run) if one.id not in stay]
-    return [
-        *(f"container {one.name} is still there" for one in more),
-        *(f"{node.name} {change}" for node in nodes for change in _changes(client, node)),
-    ]
+def changes(client: docker.DockerClient, run: str, nodes: Sequence[Standing]) -> Unclean:
+    """What is not as it was. Raises the engine's own errors."""
+    lasting: list[str] = []
+    passing: list[str] = []
+    for one in containers_of(client, run):
+        state = one.attrs["State"]
+        # Earlier incarnations of a node have ended, and stay until the end of the next run.
+        if one.id not in {node.container for node in nodes} and state not in ("exited", "dead"):
+            # What is created is perhaps the next incarnation of a worker.
+            (passing if state == "created" else lasting).append(f"container {name_of(one)} is {state}")
+    for node in nodes:
+        found = _running(client, node)
+        if found is None:
+            (passing if node.comes_back else lasting).append(f"{node.name} does not run")
+            continue
+        lasting += [f"{node.name} {change}" for change in _changes(node, found)]
+        if not found["State"]["Paused"] and _has_executor(client, node):
+            passing.append(f"{node.name} runs an executor still")
+    return Unclean(tuple(lasting), tuple(passing))
 
 
-def _changes(client: docker.DockerClient, node: Standing) -> Iterator[str]:
+def _running(client: docker.DockerClient, node: Standing) -> dict[str, Any] | None:
     try:
         found: dict[str, Any] = client.api.inspect_container(node.container)
-        if not found["State"]["Running"]:
-            yield "does not run"
-            return
-        if found["State"]["Paused"]:
-            yield "is paused"
-            return
-        # Of a paused container this would wait until it goes on.
-        processes = client.api.top(node.container)["Processes"]
-    except APIError as error:
-        if error.status_code not in (404, 409):
-            raise
-        yield "has ended"
-        return
+    except NotFound:
+        return None
+    return found if found["State"]["Running"] else None
+
+
+def _changes(node: Standing, found: dict[str, Any]) -> Iterator[str]:
+    if found["State"]["Paused"]:
+        yield "is paused"
     given, host = (node.memory, node.memory, node.nano_cpus), found["HostConfig"]
     limits = host["Memory"], host["MemorySwap"], host["NanoCpus"]
     if limits != given or host["CpuQuota"]:
@@ -60,5 +69,14 @@ def _changes(client: docker.DockerClient, node: Standing) -> Iterator[str]:
     addresses = [network["IPAddress"] for network in found["NetworkSettings"]["Networks"].values()]
     if addresses != [node.address]:
         yield f"is at {', '.join(addresses) or 'no address'}, not {node.address}"
-    if any(sign in process[-1] for process in processes for sign in _EXECUTORS):
-        yield "runs an executor still"
+
+
+def _has_executor(client: docker.DockerClient, node: Standing) -> bool:
+    """Of a container that runs: of a paused one this would wait until it goes on."""
+    try:
+        processes = client.api.top(node.container)["Processes"]
+    except APIError as error:
+        if error.status_code not in (404, 409):
+            raise
+        return False  # It has ended just now, which the next look shows.
+    return any(sign in process[-1] for process in processes for sign in _EXECUTORS)

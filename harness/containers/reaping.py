@@ -89,7 +89,7 @@ def remove_all(client: docker.DockerClient, run: str, wanted: Callable[[Resource
     while True:
         left = [one for one in _list(client, label) if wanted(one)]
         for one in left:
-            removed[type(one)].add(str(one.name))
+            removed[type(one)].add(name_of(one))
         # What containers use can only go after them.
         remove_containers([one for one in left if isinstance(one, Container)])
         for one in left:
@@ -99,7 +99,7 @@ def remove_all(client: docker.DockerClient, run: str, wanted: Callable[[Resource
         if empty == 2 or time.monotonic() > deadline:
             break
         time.sleep(_PAUSE)
-    survivors = [] if empty == 2 else [str(one.name) for one in _list(client, label) if wanted(one)]
+    survivors = [] if empty == 2 else [name_of(one) for one in _list(client, label) if wanted(one)]
     containers, networks, volumes = (tuple(sorted(removed[kind])) for kind in (Container, Network, Volume))
     return Removed(containers, networks, volumes, tuple(survivors))
 
@@ -107,6 +107,11 @@ def remove_all(client: docker.DockerClient, run: str, wanted: Callable[[Resource
 def containers_of(client: docker.DockerClient, run: str) -> list[Container]:
     """Every container of a run, also those that have ended."""
     return _containers(client, f"{RUN}={run}")
+
+
+def name_of(one: Resource) -> str:
+    # In a list the engine names a container otherwise than by itself.
+    return str(one.attrs["Names"][0]).removeprefix("/") if "Names" in one.attrs else str(one.name)
 
 
 def remove_containers(containers: Sequence[Container]) -> None:

@@ -33,11 +33,12 @@ from ..carriers import PACKET_QUEUE, PACKET_RULES, PACKET_SHAPER
 from ..embedded.disturbances import Disturbance, InForce
 from ..embedded.layout import MASTER_CLASS, QUICK_JVM, WORKER_CLASS, Layout
 from ..embedded.machine import inherited_import_path
-from ..embedded.master_page import read_master_page, unclean
+from ..embedded.master_page import not_idle, read_master_page
 from ..embedded.nodes import ADDRESS
 from ..embedded.reaping import NODE, RUN, mark_scratch, remove_scratch, this_process
 from ..embedded.settings import LOG4J2, as_properties, profile_settings
 from ..embedded.toxics import PORT, answers, server_command
+from ..embedded.warm import Unclean
 from ..errors import DeadlinePassed, OwnFailure, ProcessDied, StorageFailed, StreamproofError, Unsupported, UserMistake
 from ..recording.history import Proof
 from ..waiting import wait_until
@@ -215,8 +216,9 @@ class SparkContainers:
         self._engine = connect()
         try:
             self._image = image.require(self._engine, self.options.image)
-            self._prepare_folder()
+            # First, since its label says where the scratch folder is that the reaper must remove.
             self._network: RunNetwork = make_network(self._engine, self.run_id, self._labels.of())
+            self._prepare_folder()
             self._carriers = Carriers(self._prepare_carriers())
             self._add(MASTER, MASTER)
             for number in range(self.options.workers):
@@ -461,25 +463,25 @@ class SparkContainers:
         if self._failed:
             raise self._failed[0]
 
-    def unclean(self) -> list[str]:
-        """What is not as it was when the cluster came up, in words."""
-        cpus = int(self.options.cpus * 1e9)
-        nodes = [
-            Standing(node.name, node.container, self._address(node), self._memory(node), cpus)
-            for node in self._standing()
-        ]
+    def unclean(self) -> Unclean:
+        """What is not as it was when the cluster came up."""
         try:
-            left = changes(self._engine, self.run_id, nodes)
+            found = changes(self._engine, self.run_id, [self._given(node) for node in self._standing()])
         except (DockerException, RequestException) as problem:
-            return [f"the Docker engine does not answer: {problem}"]
+            return Unclean((f"the Docker engine does not answer: {problem}",))
+        if found != Unclean():
+            return found
         master = self._nodes[MASTER]
-        if left or not self._runs(master):
-            return left
         try:
             page = read_master_page(self._address(master), master.log.read_text(errors="replace"))
         except OwnFailure as problem:
-            return [str(problem)]
-        return unclean(page, self.options.workers)
+            return Unclean((str(problem),))
+        return Unclean(passing=tuple(not_idle(page, self.options.workers)))
+
+    def _given(self, node: _Node) -> Standing:
+        comes_back = node.role != MASTER and self.options.restart_worker_after is not None
+        cpus = int(self.options.cpus * 1e9)
+        return Standing(node.name, node.container, self._address(node), self._memory(node), cpus, comes_back)
 
     def _standing(self) -> list[_Node]:
         """Every node but the drivers."""
@@ -547,9 +549,10 @@ class SparkContainers:
     def _prepare_folder(self) -> None:
         shared = (self.logs_folder, self.scratch, self.folder / "checkpoints")
         try:
+            self.scratch.mkdir(parents=True, exist_ok=True)
+            mark_scratch(self.scratch, self.run_id, self._labels.owner)
             for folder in (*shared, self.scratch / "conf", self.scratch / _GATES):
                 folder.mkdir(parents=True, exist_ok=True)
-            mark_scratch(self.scratch, self.run_id, self._labels.owner)
         except OSError as problem:
             raise StorageFailed(f"{self.folder} cannot be written to: {problem}") from problem
         self._settings = {**self.settings, **self._layout.private_settings(secrets.token_hex(32))}

@@ -52,7 +52,7 @@ def read_master_page(host: str, log: str) -> MasterPage:
         connection.close()
 
 
-def unclean(page: MasterPage, workers: int) -> list[str]:
+def not_idle(page: MasterPage, workers: int) -> list[str]:
     """Why the next run would not find this master as the first one did: every worker there, and nothing that runs."""
     alive = [worker for worker in page.workers if worker.state == "ALIVE"]
     left = [f"application {one.id} ({one.name}) has not ended" for one in page.activeapps]

@@ -182,6 +182,9 @@ def remove_scratch(scratch: Path, run: str, owner: ProcessId | None) -> None:
     try:
         is_the_runs = marker.read_text() == f"{run} {owner}"
     except (FileNotFoundError, NotADirectoryError):
+        # Empty, it may be the run's too, whose owner had no time to mark it.
+        with contextlib.suppress(OSError):
+            scratch.rmdir()
         return
     while is_the_runs and scratch.exists():
         with contextlib.suppress(FileNotFoundError):  # Another one removes it too; go on with what it left.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
@@ -20,9 +20,18 @@ from ..errors import DeadlinePassed, StorageFailed, StreamproofError
 from ..waiting import wait_until
 from .nodes import Nodes
 
-CLEAN_SECONDS: Final = 15.0
-"""How long a cluster may take to be clean: a worker that was killed comes back, an application's executors go. A new
-cluster comes up in less."""
+CLEAN_SECONDS: Final = 60.0
+"""How long what goes by itself may take: as long as a node may take to come up."""
+
+
+@dataclass(frozen=True)
+class Unclean:
+    """What is not as it was when a cluster came up, in words."""
+
+    lasting: tuple[str, ...] = ()
+    """What nothing puts right any more."""
+    passing: tuple[str, ...] = ()
+    """What goes by itself: a worker that was killed comes back, an application's executors go."""
 
 
 class Keepable(Nodes, Protocol):
@@ -39,8 +48,8 @@ class Keepable(Nodes, Protocol):
     def end_run(self) -> None:
         """End the drivers. Raises what went wrong with the cluster during the run."""
 
-    def unclean(self) -> list[str]:
-        """What is not as it was when the cluster came up, in words; empty when it can serve another run."""
+    def unclean(self) -> Unclean:
+        """What keeps it from serving another run."""
 
 
 C = TypeVar("C", bound=Keepable)
@@ -134,17 +143,16 @@ class WarmCluster(Generic[C]):
     def _why_not(self, kept: _Kept[C], needs: object) -> str:
         if kept.needs != needs:
             return "the next run needs another one"
-        left: list[str] = []
+        found = Unclean()
 
-        def clean() -> bool:
-            left[:] = kept.cluster.unclean()
-            return not left
+        def settled() -> bool:
+            nonlocal found
+            found = kept.cluster.unclean()
+            return bool(found.lasting) or not found.passing
 
-        try:
-            wait_until(clean, CLEAN_SECONDS, "the cluster to be clean")
-        except DeadlinePassed:
-            return "; ".join(left)
-        return ""
+        with suppress(DeadlinePassed):
+            wait_until(settled, CLEAN_SECONDS, "the cluster to be clean")
+        return "; ".join((*found.lasting, *found.passing))
 
     def _throw_away(self, reason: str) -> None:
         kept, self._kept, self._thrown_away = self._kept, None, reason

@@ -51,8 +51,8 @@ def test_runs_share_a_cluster_until_it_is_not_clean(engine: docker.DockerClient,
 
         first, second = run(crashed, "first"), run(lossy, "second")
         label, served, replaces = _warmth(second)
-        assert _warmth(first) == (label, 0, "")
         assert (served, replaces) == (1, "")
+        assert _warmth(first) == (label, 0, "")
         for finished in (first, second):
             assert [struck.bite.bit for struck in finished.history.struck()] == [True]
             assert {str(verdict.status) for verdict in finished.judgement.verdicts} == {"HOLDS"}

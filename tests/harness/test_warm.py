@@ -11,8 +11,8 @@ import pytest
 
 from streamproof.harness.cluster import Run
 from streamproof.harness.embedded import warm
-from streamproof.harness.embedded.master_page import Application, MasterPage, Worker, unclean
-from streamproof.harness.embedded.warm import WarmCluster
+from streamproof.harness.embedded.master_page import Application, MasterPage, Worker, not_idle
+from streamproof.harness.embedded.warm import Unclean, WarmCluster
 from streamproof.harness.errors import OwnFailure
 from streamproof.harness.quantities import events
 from streamproof.harness.recording.recorder import MemoryRecorder
@@ -28,7 +28,7 @@ class Cluster:
     def __init__(self, label: str, folder: Path) -> None:
         self.label, self.folder = label, folder
         self.logs_folder = folder / "logs"
-        self.left: list[str] = []
+        self.left = Unclean()
         self.failure: OwnFailure | None = None
         self.runs_ended = 0
         self.stopped = False
@@ -50,7 +50,7 @@ class Cluster:
         if self.failure is not None:
             raise self.failure
 
-    def unclean(self) -> list[str]:
+    def unclean(self) -> Unclean:
         return self.left
 
 
@@ -111,17 +111,25 @@ def test_a_clean_cluster_serves_one_run_after_the_other(series: Series) -> None:
 
 def test_what_does_not_become_clean_is_thrown_away_and_the_record_says_why(series: Series) -> None:
     with series.run() as (_, _, cluster):
-        cluster.left = ["node-1 is paused", "container driver-1 is still there"]
+        cluster.left = Unclean(("node-1 is paused",), ("node-2 does not run",))
     with series.run():
         assert cluster.stopped
     with series.run():
         pass
-    assert served(series) == [(0, ""), (0, "node-1 is paused; container driver-1 is still there"), (1, "")]
+    assert served(series) == [(0, ""), (0, "node-1 is paused; node-2 does not run"), (1, "")]
+
+
+def test_what_would_pass_and_does_not_is_thrown_away_in_the_end(series: Series) -> None:
+    with series.run() as (_, _, cluster):
+        cluster.left = Unclean(passing=("application app-1 has not ended",))
+    with series.run():
+        pass
+    assert served(series) == [(0, ""), (0, "application app-1 has not ended")]
 
 
 def test_a_cluster_has_a_moment_to_become_clean(series: Series, monkeypatch: pytest.MonkeyPatch) -> None:
     with series.run() as (_, _, cluster):
-        answers = iter([["node-1 does not run"], []])
+        answers = iter([Unclean(passing=("node-1 does not run",)), Unclean()])
         monkeypatch.setattr(cluster, "unclean", lambda: next(answers))
     with series.run():
         pass
@@ -168,8 +176,8 @@ def test_a_run_gets_what_it_has_left_and_nothing_of_another(series: Series) -> N
 def test_a_master_is_clean_when_every_worker_is_there_and_idle() -> None:
     idle, busy = Worker("a", 1, "ALIVE", 0, 0), Worker("b", 2, "ALIVE", 1, 640)
     dead = Worker("b", 3, "DEAD", 0, 0)
-    assert unclean(MasterPage("ALIVE", (idle, dead, idle), ()), 2) == []
-    assert unclean(MasterPage("RECOVERING", (idle, busy, dead), (Application("app-1", "x"),)), 3) == [
+    assert not_idle(MasterPage("ALIVE", (idle, dead, idle), ()), 2) == []
+    assert not_idle(MasterPage("RECOVERING", (idle, busy, dead), (Application("app-1", "x"),)), 3) == [
         "application app-1 (x) has not ended",
         "worker b:2 has an executor",
         "the master is RECOVERING",
