@@ -61,10 +61,10 @@ def test_runs_share_a_cluster_until_it_is_not_clean(engine: docker.DockerClient,
             # Slices of either run have left their checkpoints.
             assert any((finished.folder / "checkpoints").iterdir())
 
-        (node,) = engine.containers.list(filters={"label": [f"{labels.RUN}={label}", f"{labels.NODE}=node-1"]})
-        node.pause()
+        (master,) = engine.containers.list(filters={"label": [f"{labels.RUN}={label}", f"{labels.NODE}=master"]})
+        master.pause()
         third = run(crashed, "third")
-        assert _warmth(third)[1:] == (0, "node-1 is paused")
+        assert _warmth(third)[1:] == (0, "master is paused")
         assert not engine.containers.list(all=True, filters={"label": f"{labels.RUN}={label}"})
 
     owned = {"label": labels.RUN}
