@@ -8,12 +8,17 @@ from typing import Any
 
 import docker
 from docker.errors import APIError, NotFound
+from docker.models.containers import Container
 
 from ..embedded.warm import Unclean
+from .labels import RUN
 from .reaping import containers_of, name_of
+from .sidecars import sidecar_name
 
 _EXECUTORS = ("org.apache.spark.executor.", "pyspark.daemon", "pyspark.worker")
 """In the command line of what an application leaves on a worker while it runs."""
+_LIST_RULES = "iptables-save | grep -e '^-A' -e '^:STREAMPROOF'; tc qdisc show | grep -v -e ' noqueue ' -e ' dev lo '"
+"""Prints nothing where nothing stands in the way of packets."""
 
 
 @dataclass(frozen=True)
@@ -34,10 +39,11 @@ def changes(client: docker.DockerClient, run: str, nodes: Sequence[Standing]) ->
     """What is not as it was. Raises the engine's own errors."""
     lasting: list[str] = []
     passing: list[str] = []
+    stay = [node.container for node in nodes]
     for one in containers_of(client, run):
         state = one.attrs["State"]
         # Earlier incarnations of a node have ended, and stay until the end of the next run.
-        if one.id not in {node.container for node in nodes} and state not in ("exited", "dead"):
+        if not belongs_to(one, stay) and state not in ("exited", "dead"):
             # What is created is perhaps the next incarnation of a worker.
             (passing if state == "created" else lasting).append(f"container {name_of(one)} is {state}")
     for node in nodes:
@@ -48,7 +54,14 @@ def changes(client: docker.DockerClient, run: str, nodes: Sequence[Standing]) ->
         lasting += [f"{node.name} {change}" for change in _changes(node, found)]
         if not found["State"]["Paused"] and _has_executor(client, node):
             passing.append(f"{node.name} runs an executor still")
+        if rules := _rules(client, run, node.container):
+            lasting.append(f"packets to {node.name} are in the hands of {'; '.join(rules)}")
     return Unclean(tuple(lasting), tuple(passing))
+
+
+def belongs_to(one: Container, nodes: Sequence[str]) -> bool:
+    """Whether it is one of these containers, or the sidecar of one."""
+    return one.id in nodes or any(name_of(one) == sidecar_name(_run(one), node) for node in nodes)
 
 
 def _running(client: docker.DockerClient, node: Standing) -> dict[str, Any] | None:
@@ -69,6 +82,21 @@ def _changes(node: Standing, found: dict[str, Any]) -> Iterator[str]:
     addresses = [network["IPAddress"] for network in found["NetworkSettings"]["Networks"].values()]
     if addresses != [node.address]:
         yield f"is at {', '.join(addresses) or 'no address'}, not {node.address}"
+
+
+def _rules(client: docker.DockerClient, run: str, container: str) -> list[str]:
+    """What stands in the network of a container, where it has a sidecar that can look."""
+    try:
+        sidecar = client.api.inspect_container(sidecar_name(run, container))["Id"]
+        execution = client.api.exec_create(sidecar, ["/bin/sh", "-c", _LIST_RULES])["Id"]
+        said: bytes = client.api.exec_start(execution)
+    except NotFound:
+        return []
+    return said.decode(errors="replace").splitlines()
+
+
+def _run(one: Container) -> str:
+    return str(one.attrs["Labels"][RUN])
 
 
 def _has_executor(client: docker.DockerClient, node: Standing) -> bool:

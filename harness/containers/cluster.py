@@ -74,11 +74,11 @@ class _WarmDockerCluster(DockerCluster):
         options = replace(self.options, profile=profile_of(run.scenario))
 
         def make(label: str, folder: Path) -> SparkContainers:
-            return SparkContainers(label, folder, options, scratch=folder)
+            return SparkContainers(label, folder, options, run.carriers, scratch=folder)
 
         with (
-            # What its nodes can import is settled when they are started.
-            self._warm.serve(run, make, needs=(options, code_under_test())) as (there, containers),
+            # What its nodes can import is settled when they are started, and what carries faults out.
+            self._warm.serve(run, make, needs=(options, run.carriers, code_under_test())) as (there, containers),
             deploy_subject(there, containers) as deployment,
         ):
             yield deployment

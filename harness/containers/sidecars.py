@@ -22,6 +22,10 @@ _MEMORY = "128m"
 _PIDS = 128
 
 
+def sidecar_name(run: str, container: str) -> str:
+    return f"streamproof-{run}-sidecar-{container[:12]}"
+
+
 class Sidecars:
     """Starts and removes them, and runs commands in them. They carry the run's labels, and go with all else of it."""
 
@@ -38,7 +42,7 @@ class Sidecars:
             created = self._engine.api.create_container(
                 self._image,
                 entrypoint=["sleep", "infinity"],
-                name=f"streamproof-{self._labels.run}-sidecar-{container[:12]}",
+                name=sidecar_name(self._labels.run, container),
                 user="0:0",
                 labels=self._labels.of(),
                 environment={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},

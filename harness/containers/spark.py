@@ -44,7 +44,7 @@ from ..recording.history import Proof
 from ..waiting import wait_until
 from ..wire import Place
 from . import image
-from .cleanliness import Standing, changes
+from .cleanliness import Standing, belongs_to, changes
 from .disturbing import Carrier, Carriers
 from .engine import connect
 from .labels import RunLabels
@@ -454,8 +454,8 @@ class SparkContainers:
     def end_run(self) -> None:
         """End the drivers, and remove what has ended. Raises what went wrong meanwhile with restarting workers."""
         with self._launching:
-            kept = {node.container for node in self._standing()}
-            gone = [one for one in containers_of(self._engine, self.run_id) if one.id not in kept]
+            stay = [node.container for node in self._standing()]
+            gone = [one for one in containers_of(self._engine, self.run_id) if not belongs_to(one, stay)]
         try:
             remove_containers(gone)
         except (DockerException, RequestException) as problem:
@@ -479,7 +479,7 @@ class SparkContainers:
         return Unclean(passing=tuple(not_idle(page, self.options.workers)))
 
     def _given(self, node: _Node) -> Standing:
-        comes_back = node.role != MASTER and self.options.restart_worker_after is not None
+        comes_back = self._restart_after(node) is not None
         cpus = int(self.options.cpus * 1e9)
         return Standing(node.name, node.container, self._address(node), self._memory(node), cpus, comes_back)
 
