@@ -69,8 +69,8 @@ class Cluster(Protocol):
     def check(self, scenario: Scenario) -> None:
         """Refuse what this cluster cannot run, before anything starts. Raises Unsupported or MissingTool."""
 
-    def describe(self) -> Mapping[str, object]:
-        """What a record must say about it: sizes, settings, versions."""
+    def describe(self, scenario: Scenario) -> Mapping[str, object]:
+        """What a record must say about it as it is for this scenario: sizes, settings, versions."""
 
     def deploy(self, run: Run) -> AbstractContextManager[Deployment]:
         """The subject on this cluster. Leaving the context releases everything, on every path."""

@@ -135,7 +135,7 @@ def describe(named: Named, cluster: Cluster, seed: int, run_id: str) -> Descript
         schedule=[str(fault) for fault in scenario.faults],
         claims=[str(guarantee) for guarantee in scenario.claimed],
         breaks=[str(guarantee) for guarantee in scenario.breaks],
-        cluster=dict(cluster.describe()),
+        cluster=dict(cluster.describe(scenario)),
         versions={
             "streamproof": version("streamproof"),
             "pyspark": version("pyspark"),

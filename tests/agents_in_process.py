@@ -226,7 +226,7 @@ class ThreadsCluster:
     def check(self, scenario: Scenario) -> None:
         pass
 
-    def describe(self) -> Mapping[str, object]:
+    def describe(self, scenario: Scenario) -> Mapping[str, object]:
         return {"cluster": self.name}
 
     @contextmanager

@@ -68,6 +68,12 @@ def _complete_cluster(incomplete: str) -> list[str]:
     return [name for name in CLUSTERS if name.startswith(incomplete)]
 
 
+def _complete_profile(incomplete: str) -> list[str]:
+    from .clusters import QUERY_PROFILES
+
+    return [name for name in QUERY_PROFILES if name.startswith(incomplete)]
+
+
 def _complete_kind(incomplete: str) -> list[str]:
     return [kind for kind in LISTED if kind.startswith(incomplete)]
 
@@ -166,6 +172,15 @@ def run(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="What the cluster and the faults draw from.")] = SEED,
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            help="Spark's settings for a query: tuned, unless told otherwise, which notices failures in seconds, or "
+            "default, Spark's own, which can take minutes.",
+            autocompletion=_complete_profile,
+            show_default=False,
+        ),
+    ] = None,
     folder: Annotated[
         Path | None,
         typer.Option(
@@ -182,15 +197,17 @@ def run(
     Of several, the exit status is the worst: a claim that is violated before one that is unknown.
     """
     from ..running import check_scenario, new_run_id, run_named
-    from .clusters import make_cluster
+    from .clusters import check_profile, make_cluster
     from .planning import plan
     from .screen import end_of_run, place, planned
 
     registry = _registry()
     scenarios = [registry.scenario(name) for name in names]
     several = len(scenarios) > 1
-    chosen = make_cluster(cluster)
+    chosen = make_cluster(cluster, profile)
     for named in scenarios:
+        if profile is not None:
+            check_profile(profile, named.scenario)
         check_scenario(named.scenario, chosen, registry)
     if dry_run:
         plans = [plan(named, chosen, registry.faults, seed) for named in scenarios]
@@ -211,7 +228,7 @@ def run(
             if folder is not None and several:
                 path = folder / run_id
             session.folder = None if (path / "scenario.json").exists() else path
-            with _progress(named.scenario, place(chosen.describe())) as line:
+            with _progress(named.scenario, place(chosen.describe(named.scenario))) as line:
                 finished = run_named(named, used, registry, seed=seed, run_id=run_id, folder=path, show=line.show)
             statuses.add(finished.judgement.exit_status)
             if as_json:
@@ -396,7 +413,7 @@ def replay(
         session: _Session = context.obj
         session.folder = None if (folder / "scenario.json").exists() else folder
         _reap_silently()
-    with _progress(scenario, place(chosen.describe())) as line:
+    with _progress(scenario, place(chosen.describe(scenario))) as line:
         replayed = replay_file(file, chosen, registry=registry, folder=folder, show=line.show)
     if as_json:
         _write_json(replay_document(replayed))

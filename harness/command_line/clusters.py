@@ -3,48 +3,69 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from ..cluster import Cluster
 from ..errors import MissingTool, UnknownName, Unsupported
+from ..query import Query
+from ..scenario import Scenario
+
+QUERY_PROFILES: Final = ("default", "tuned")
+"""Of Spark's settings, for queries."""
 
 
-def _simulated() -> Cluster:
+def _simulated(profile: str | None) -> Cluster:
     from ..simulated.cluster import SimulatedCluster
 
+    if profile is not None:
+        raise Unsupported("there is no Spark in the simulator: leave out --profile")
     return SimulatedCluster()
 
 
-def _embedded() -> Cluster:
+def _embedded(profile: str | None) -> Cluster:
     try:
-        from ..embedded.cluster import EmbeddedCluster
+        from ..embedded.cluster import USUAL, EmbeddedCluster
     except ImportError as error:
         raise Unsupported(f"this installation cannot run embedded Spark: {error}") from error
-    return EmbeddedCluster()
+    return EmbeddedCluster(USUAL if profile is None else replace(USUAL, profile=profile))
 
 
-def _docker() -> Cluster:
+def _docker(profile: str | None) -> Cluster:
     try:
         from ..containers.cluster import DockerCluster
+        from ..containers.spark import ContainerOptions
     except ImportError as error:
         raise Unsupported(f"this installation cannot run Spark in containers: {error}") from error
-    return DockerCluster()
+    return DockerCluster(None if profile is None else ContainerOptions(profile=profile))
 
 
-CLUSTERS: Final[dict[str, Callable[[], Cluster]]] = {
+CLUSTERS: Final[dict[str, Callable[[str | None], Cluster]]] = {
     "embedded": _embedded,
     "simulated": _simulated,
     "docker": _docker,
 }
-"""Name -> how to make one with its default sizes."""
+"""Name -> how to make one with its default sizes, and with a profile of Spark's settings or the usual one."""
 
 SIMULATOR_INSTEAD: Final = (
     "`streamproof doctor` shows what is missing; without it, run in the simulator: --cluster simulated"
 )
 
 
-def make_cluster(name: str | None) -> Cluster:
-    """The cluster of that name; without one, embedded Spark where this machine can run it.
+def check_profile(name: str, scenario: Scenario) -> None:
+    """Raises UnknownName, and Unsupported where the scenario leaves no choice."""
+    if name not in QUERY_PROFILES:
+        raise UnknownName("profile", name, list(QUERY_PROFILES))
+    if not isinstance(scenario.subject, Query):
+        raise Unsupported(
+            f"{scenario.subject.name} is no query: its tasks run for as long as it does, and need settings of their "
+            "own; leave out --profile"
+        )
+
+
+def make_cluster(name: str | None, profile: str | None = None) -> Cluster:
+    """The cluster of that name; without one, embedded Spark where this machine can run it. `profile` is that of Spark's
+    settings for queries; None: the usual one.
 
     Raises UnknownName, Unsupported, and, where embedded Spark is wanted and cannot run, MissingTool.
     """
@@ -52,7 +73,7 @@ def make_cluster(name: str | None) -> Cluster:
         raise UnknownName("cluster", name, sorted(CLUSTERS))
     if name in (None, "embedded"):
         _require_embedded()
-    return CLUSTERS[name or "embedded"]()
+    return CLUSTERS[name or "embedded"](profile)
 
 
 def _require_embedded() -> None:

@@ -10,8 +10,9 @@ from pathlib import Path
 import psutil
 
 from ..cluster import Cluster, Run
-from ..embedded.cluster import check_subject, deploy_subject, profile_of, settings_of_profiles
+from ..embedded.cluster import check_subject, deploy_subject, profile_of
 from ..embedded.nodes import OTHER_NODES
+from ..embedded.settings import profile_settings
 from ..embedded.warm import WarmCluster
 from ..errors import MissingTool
 from ..places import numbered_workers
@@ -43,17 +44,16 @@ class DockerCluster:
         if not memory.enough:
             raise MissingTool(f"too little memory is free: {memory}")
 
-    def describe(self) -> Mapping[str, object]:
-        settings = settings_of_profiles(self.options.worker_memory_mb)
-        options = {name: value for name, value in asdict(self.options).items() if name != "profile"}
-        return {"cluster": self.name, **options, "image": self.options.image or image.tag(), "settings": settings}
+    def describe(self, scenario: Scenario) -> Mapping[str, object]:
+        options = self._options(scenario)
+        settings = profile_settings(options.profile, options.worker_memory_mb)
+        return {"cluster": self.name, **asdict(options), "image": options.image or image.tag(), "settings": settings}
 
     @contextmanager
     def deploy(self, run: Run) -> Iterator[Deployment]:
         assert run.folder is not None
-        options = replace(self.options, profile=profile_of(run.scenario))
         with (
-            SparkContainers(run.id, run.folder, options, run.carriers) as containers,
+            SparkContainers(run.id, run.folder, self._options(run.scenario), run.carriers) as containers,
             deploy_subject(run, containers) as deployment,
         ):
             yield deployment
@@ -63,6 +63,9 @@ class DockerCluster:
         with WarmCluster[SparkContainers]() as warm:
             yield _WarmDockerCluster(self.options, warm)
 
+    def _options(self, scenario: Scenario) -> ContainerOptions:
+        return replace(self.options, profile=profile_of(scenario, self.options.profile))
+
 
 class _WarmDockerCluster(DockerCluster):
     def __init__(self, options: ContainerOptions, warm: WarmCluster[SparkContainers]) -> None:
@@ -71,7 +74,7 @@ class _WarmDockerCluster(DockerCluster):
 
     @contextmanager
     def deploy(self, run: Run) -> Iterator[Deployment]:
-        options = replace(self.options, profile=profile_of(run.scenario))
+        options = self._options(run.scenario)
 
         def make(label: str, folder: Path) -> SparkContainers:
             return SparkContainers(label, folder, options, run.carriers, scratch=folder)

@@ -78,6 +78,7 @@ class ContainerOptions:
     restart_master_after: float | None = 2.0
     """Seconds after which a master that ended is started again; None: never."""
     profile: str = "tuned"
+    """Of Spark's settings."""
     cpus: float = 2.0
     """That a container may use at most."""
     limits_mb: Mapping[str, int] = field(default_factory=lambda: {"master": 512, "worker": 2048, "driver": 2048})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, replace
+from typing import Final
 
 from ..carriers import TOXIPROXY
 from ..cluster import Cluster, Run, check_room
@@ -20,8 +21,9 @@ from .query import deploy_query
 from .scheme import deploy_scheme
 from .settings import profile_settings
 
-_SCHEMES, _QUERIES = "slices", "tuned"
-"""The profiles of settings that the two kinds of subject run with."""
+USUAL: Final = EmbeddedOptions(restart_worker_after=2.0, restart_master_after=2.0)
+_SCHEMES: Final = "slices"
+"""The profile of settings that schemes run with, whatever queries do."""
 
 
 class EmbeddedCluster:
@@ -31,7 +33,7 @@ class EmbeddedCluster:
     virtual_time = False
 
     def __init__(self, options: EmbeddedOptions | None = None) -> None:
-        self.options = options or EmbeddedOptions(restart_worker_after=2.0, restart_master_after=2.0)
+        self.options = options or USUAL
         self.places = numbered_workers(self.options.workers, OTHER_NODES)
 
     def check(self, scenario: Scenario) -> None:
@@ -39,22 +41,25 @@ class EmbeddedCluster:
         find_spark()
         check_subject(scenario, self.options.workers)
 
-    def describe(self) -> Mapping[str, object]:
-        settings = settings_of_profiles(self.options.worker_memory_mb)
-        options = {name: value for name, value in asdict(self.options).items() if name != "profile"}
-        return {"cluster": self.name, **options, "settings": settings}
+    def describe(self, scenario: Scenario) -> Mapping[str, object]:
+        options = self._options(scenario)
+        settings = profile_settings(options.profile, options.worker_memory_mb)
+        return {"cluster": self.name, **asdict(options), "settings": settings}
 
     @contextmanager
     def deploy(self, run: Run) -> Iterator[Deployment]:
         assert run.folder is not None
         if TOXIPROXY in run.carriers:
             find_toxiproxy()
-        options = replace(self.options, profile=profile_of(run.scenario))
+        options = self._options(run.scenario)
         with SparkProcesses(run.id, run.folder, options) as processes, deploy_subject(run, processes) as deployment:
             yield deployment
 
     def kept_warm(self) -> AbstractContextManager[Cluster]:
         return nullcontext(self)
+
+    def _options(self, scenario: Scenario) -> EmbeddedOptions:
+        return replace(self.options, profile=profile_of(scenario, self.options.profile))
 
 
 def check_subject(scenario: Scenario, workers: int) -> None:
@@ -68,14 +73,9 @@ def check_subject(scenario: Scenario, workers: int) -> None:
         raise Unsupported(f"{subject.name} takes its batches as fast as it can: leave out the workload's rate")
 
 
-def settings_of_profiles(worker_memory_mb: int) -> dict[str, dict[str, str]]:
-    """Spark's settings, by profile, for the record."""
-    return {profile: profile_settings(profile, worker_memory_mb) for profile in (_SCHEMES, _QUERIES)}
-
-
-def profile_of(scenario: Scenario) -> str:
+def profile_of(scenario: Scenario, for_queries: str) -> str:
     """The profile of settings that its subject runs with."""
-    return _QUERIES if isinstance(scenario.subject, Query) else _SCHEMES
+    return for_queries if isinstance(scenario.subject, Query) else _SCHEMES
 
 
 def deploy_subject(run: Run, nodes: Nodes) -> AbstractContextManager[Deployment]:

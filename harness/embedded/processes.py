@@ -47,6 +47,7 @@ class EmbeddedOptions:
     restart_master_after: float | None = None
     """Seconds after which a master that ended is started again, with the address that it had; None: never."""
     profile: str = "tuned"
+    """Of Spark's settings."""
     start_seconds: float = 60.0
     """How long a process may take to come up."""
     kill_seconds: float = 10.0

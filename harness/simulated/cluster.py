@@ -36,7 +36,7 @@ class SimulatedCluster:
             )
         check_room(scenario.subject, self.options.nodes)
 
-    def describe(self) -> Mapping[str, object]:
+    def describe(self, scenario: Scenario) -> Mapping[str, object]:
         return {"cluster": self.name, **asdict(self.options)}
 
     @contextmanager

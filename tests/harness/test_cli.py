@@ -11,14 +11,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from asking import Ask
 from streamproof.harness.command_line import cli, clusters, doctor
 from streamproof.harness.embedded import machine, reaping
+from streamproof.harness.embedded.cluster import USUAL, EmbeddedCluster
 from streamproof.harness.errors import MissingTool
+from streamproof.harness.registry import Registry
 from streamproof.harness.simulated.cluster import SimulatedCluster
 
 HEAD = """
@@ -290,8 +294,41 @@ def test_embedded_is_the_default_where_it_can_run(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(machine, "find_java", lambda: None)
     monkeypatch.setattr(machine, "find_spark", lambda: None)
     it = SimulatedCluster()
-    monkeypatch.setitem(clusters.CLUSTERS, "embedded", lambda: it)
+    monkeypatch.setitem(clusters.CLUSTERS, "embedded", lambda profile: it)
     assert clusters.make_cluster(None) is it
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("query.word-count", "--profile", "quick"), ["'quick'", "default, tuned"]),
+        (("word-count.gap", "--profile", "default"), ["word-count is no query", "leave out --profile"]),
+        (("query.word-count", "--profile", "tuned", "--cluster", "simulated"), ["no Spark in the simulator"]),
+    ],
+    ids=str,
+)
+def test_a_profile_is_one_of_two_and_for_queries(ask: Ask, arguments: tuple[str, ...], words: list[str]) -> None:
+    answer = ask("run", *arguments)
+    assert (answer.status, answer.out) == (3, "")
+    for word in words:
+        assert word in answer.err
+
+
+def test_the_profile_that_is_used_is_on_record() -> None:
+    registry = Registry()
+    query, scheme = registry.scenario("query.word-count").scenario, registry.scenario("word-count.gap").scenario
+    used = {}
+    for profile in (None, "default"):
+        cluster = EmbeddedCluster(USUAL if profile is None else replace(USUAL, profile=profile))
+        for name, scenario in (("query", query), ("scheme", scheme)):
+            described = cast(dict[str, Any], cluster.describe(scenario))
+            used[profile, name] = described["profile"], described["settings"].get("spark.network.timeout")
+    assert used == {
+        (None, "query"): ("tuned", "6s"),
+        ("default", "query"): ("default", None),
+        (None, "scheme"): ("slices", "600s"),
+        ("default", "scheme"): ("slices", "600s"),
+    }
 
 
 # --dry-run
