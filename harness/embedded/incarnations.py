@@ -19,8 +19,12 @@ class Incarnations:
     """Slice -> the highest number that was given out. Written by one manager at a time."""
 
     def __init__(self, folder: Path) -> None:
-        """`folder` exists, and no fault touches it."""
+        """`folder` is the run's own, and no fault touches it. Raises StorageFailed."""
         self._path = folder / _FILE
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StorageFailed(f"cannot make the folder {folder}: {error.strerror}") from error
 
     def read(self) -> dict[str, int]:
         """Nothing where no manager has given out any. Raises StorageFailed and DamagedHistory."""

@@ -168,7 +168,7 @@ class SchemeDeployment:
             replicas=self._replicas,
             speaking=self._speaking,
             seed=self._run.seed,
-            durable=self._processes.scratch,
+            durable=self._processes.scratch / self._run.id,
         )
         self._links = self.server.call(self._agent.listen(self._processes.address))
         self._launch()

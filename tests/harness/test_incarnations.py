@@ -26,8 +26,13 @@ def test_a_manager_that_died_while_it_wrote_has_given_out_nothing(tmp_path: Path
 
 
 def test_it_says_what_is_wrong_with_the_file(tmp_path: Path) -> None:
+    gone = Incarnations(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
     with pytest.raises(StorageFailed, match=r"cannot write .*gone.*: No such file"):
-        Incarnations(tmp_path / "gone").write({})
+        gone.write({})
+    (tmp_path / "file").touch()
+    with pytest.raises(StorageFailed, match=r"cannot make the folder .*file/here: Not a directory"):
+        Incarnations(tmp_path / "file" / "here")
     (tmp_path / "incarnations.json").write_text("[]")
     with pytest.raises(DamagedHistory, match=r"incarnations\.json cannot be read"):
         Incarnations(tmp_path).read()
