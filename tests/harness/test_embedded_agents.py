@@ -273,6 +273,6 @@ def test_a_source_hears_that_one_is_gone_which_follows_its_events(tmp_path: Path
 
     subject = replace(source_replay(stateless(), timeout=seconds(1)), wraps={Role.SOURCE: twisted(listen)})
     scenario = Scenario(subject, numbered(events=600, rate=2_000), [crash("tag-0").after(events(50))])
-    finished = _run(scenario, tmp_path / "run")
+    finished = _run_scenario(scenario, tmp_path / "run")
     assert _holds(finished), finished.judgement.verdicts
     assert Gone("tag-0", 1) in heard
