@@ -56,6 +56,14 @@ class SliceReady:
 
 
 @dataclass(frozen=True)
+class SliceFenced:
+    """It was to speak for its slice, and the store lets it no more: one that was placed after it has spoken before."""
+
+    slice_id: str
+    incarnation: int
+
+
+@dataclass(frozen=True)
 class Place:
     """Start this incarnation on a node: from its slice's newest durable checkpoint, or beside its fellows, who have the
     state."""
@@ -103,7 +111,7 @@ class Trust:
     incarnation: int
 
 
-ManagerInput = NodeJoined | NodeLost | WaitedEnough | SliceUp | SliceReady
+ManagerInput = NodeJoined | NodeLost | WaitedEnough | SliceUp | SliceReady | SliceFenced
 ManagerEffect = Place | PromoteSlice | Announce | Withdraw | Trust
 
 
@@ -202,6 +210,12 @@ class Manager:
                     return known
                 member.speaks = True
                 return [*known, Announce(slice_id, incarnation, member.node, True)]
+            case SliceFenced(slice_id=slice_id, incarnation=incarnation):
+                member = self._member(slice_id, incarnation)
+                if member is None:
+                    return []
+                self._load[member.node] -= 1
+                return [*self._dismiss(slice_id, [member]), *self._house()]
 
     def _member(self, slice_id: str, incarnation: int) -> _Member | None:
         return next((m for m in self._members[slice_id] if m.incarnation == incarnation), None)
@@ -222,13 +236,15 @@ class Manager:
     def _evict(self, node: str) -> Iterator[ManagerEffect]:
         self._load.pop(node, None)
         for slice_id, members in self._members.items():
-            lost = [member for member in members if member.node == node]
-            for member in lost:
-                members.remove(member)
-                self._homeless.append((slice_id, member.replica))
-                yield Withdraw(slice_id, member.incarnation)
-            if lost:
-                yield from self._give_voice(slice_id)
+            yield from self._dismiss(slice_id, [member for member in members if member.node == node])
+
+    def _dismiss(self, slice_id: str, lost: Sequence[_Member]) -> Iterator[ManagerEffect]:
+        for member in lost:
+            self._members[slice_id].remove(member)
+            self._homeless.append((slice_id, member.replica))
+            yield Withdraw(slice_id, member.incarnation)
+        if lost:
+            yield from self._give_voice(slice_id)
 
     def _house(self) -> list[ManagerEffect]:
         effects: list[ManagerEffect] = []

@@ -122,7 +122,7 @@ WORLDS = {
     "slow-links": replace(SLOW_SOURCE, link_delay=(100, 12_000), detection=500, redeployment=500, control_delay=100),
     "spread": replace(SLOW_SOURCE, nodes=6, link_delay=(100, 12_000)),
     "fast-source": SimulationOptions(offer_interval=10),
-    "nodes-lost-for-good": replace(SLOW_SOURCE, nodes=5, restart_node_after=None),
+    "nodes-lost-for-good": replace(SLOW_SOURCE, nodes=8, restart_node_after=None),
 }
 
 

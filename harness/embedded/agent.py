@@ -100,11 +100,14 @@ class NodeAgent:
         surroundings: Surroundings,
         up: Callable[[str, int], None],
         ready: Callable[[str, int], None],
+        fenced: Callable[[str, int], None],
     ) -> None:
-        """`up` tells the manager that a slice runs, `ready` that it is in step."""
+        """`up` tells the manager that a slice runs, `ready` that it is in step, `fenced` that it was to speak and the
+        store lets it no more."""
         self.node = node
         self.ready = ready
         self._up = up
+        self._fenced = fenced
         self.relay: Place | None = None
         """Where links are dialled instead of at their peers."""
         self._token = token
@@ -198,8 +201,7 @@ class NodeAgent:
         try:
             checkpoint = self._store.fence(slice_id, incarnation)
         except FencedOff:
-            if self._runs(slice_id, incarnation):
-                self._drop(slice_id)
+            self._fenced_off(slice_id, incarnation)
             return
         except StorageRefused as refusal:
             self._around.refused(slice_id, incarnation, refusal, began)
@@ -216,11 +218,15 @@ class NodeAgent:
                 slice_id, incarnation, wanted, lambda: self._store.fence(slice_id, incarnation)
             )
         except FencedOff:
-            if self._runs(slice_id, incarnation):
-                self._drop(slice_id)
+            self._fenced_off(slice_id, incarnation)
             return
         if wanted():
             go_on(checkpoint)
+
+    def _fenced_off(self, slice_id: str, incarnation: int) -> None:
+        if self._runs(slice_id, incarnation):
+            self._drop(slice_id)
+            self._fenced(slice_id, incarnation)
 
     def route(self, route: Route) -> None:
         """An incarnation is there, or speaks now; those here that deal with it dial it."""

@@ -23,6 +23,7 @@ from .protocol import (
     Arrived,
     Begun,
     Failed,
+    Fenced,
     Heartbeat,
     InspectAll,
     Join,
@@ -117,8 +118,11 @@ async def _work(
     def ready(slice_id: str, incarnation: int) -> None:
         writer.write(frame(Ready(slice_id, incarnation)))
 
+    def fenced(slice_id: str, incarnation: int) -> None:
+        writer.write(frame(Fenced(slice_id, incarnation)))
+
     store = plan.wrap_store(FileStore(plan.checkpoints))
-    agent = NodeAgent(node, plan.token, make, specs, store, plan.armed, harness, up, ready)
+    agent = NodeAgent(node, plan.token, make, specs, store, plan.armed, harness, up, ready, fenced)
     agent.relay = plan.relay
     place = await agent.listen(own_address())
     writer.write(frame(Greeting(VERSION, plan.token, "manager", node)) + frame(Join(place)))

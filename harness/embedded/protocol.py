@@ -38,6 +38,13 @@ class Ready(msgspec.Struct, frozen=True, tag="ready", array_like=True):
     incarnation: int
 
 
+class Fenced(msgspec.Struct, frozen=True, tag="fenced", array_like=True):
+    """Agent to manager: this incarnation was to speak for its slice, and the store lets it no more."""
+
+    slice: str
+    incarnation: int
+
+
 class StartSlice(msgspec.Struct, frozen=True, tag="start-slice", array_like=True):
     """Manager to agent."""
 
@@ -143,7 +150,7 @@ class Go(msgspec.Struct, frozen=True, tag="go", array_like=True):
     """Controller to host."""
 
 
-ToManager = Join | Heartbeat | Up | Ready
+ToManager = Join | Heartbeat | Up | Ready | Fenced
 FromManager = StartSlice | PromoteSlice | Route | Withdrawn | InspectAll
 
 

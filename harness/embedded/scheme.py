@@ -142,6 +142,7 @@ class SchemeDeployment:
             _Here(self.server),
             up=lambda slice_id, incarnation: None,
             ready=lambda slice_id, incarnation: None,
+            fenced=lambda slice_id, incarnation: None,
         )
 
     # The life cycle

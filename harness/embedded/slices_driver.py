@@ -27,6 +27,7 @@ from ..manager import (
     NodeJoined,
     NodeLost,
     Place,
+    SliceFenced,
     SliceReady,
     SliceUp,
     Speaking,
@@ -45,6 +46,7 @@ from .protocol import (
     HEARTBEAT,
     HEARTBEAT_LIMIT,
     Failed,
+    Fenced,
     Heartbeat,
     InspectAll,
     Join,
@@ -158,6 +160,8 @@ class ManagerHost:
                     self._decide(SliceUp(slice_id, incarnation))
                 case Ready(slice=slice_id, incarnation=incarnation):
                     self._decide(SliceReady(slice_id, incarnation))
+                case Fenced(slice=slice_id, incarnation=incarnation):
+                    self._decide(SliceFenced(slice_id, incarnation))
         if agent is not None:
             self._lose(node, agent)
 

@@ -25,6 +25,7 @@ from ..manager import (
     NodeLost,
     Place,
     PromoteSlice,
+    SliceFenced,
     SliceReady,
     SliceUp,
     Speaking,
@@ -422,6 +423,9 @@ class SimulatedWorld:
             try:
                 checkpoint = self._store.fence(slice_id, incarnation)
             except FencedOff:
+                if self._running_somewhere(slice_id, incarnation):
+                    del self._places[slice_id, incarnation].host.slices[slice_id]
+                self._later(self._options.control_delay, self._manage, SliceFenced(slice_id, incarnation))
                 return
         self._tell(slice_id, incarnation, Promote(checkpoint))
 

@@ -20,13 +20,15 @@ from streamproof.harness.judging.verdicts import Status
 from streamproof.harness.model import Role, slice_of
 from streamproof.harness.quantities import events, seconds
 from streamproof.harness.recording.history import FaultHealed, NodeGone, NodeUp, Placed
-from streamproof.harness.recording.records import CheckpointDurable, InStep, Opened, Started
+from streamproof.harness.recording.records import CheckpointDurable, InStep, Opened, Promoted, Started
 from streamproof.harness.registry import Named, Registry
 from streamproof.harness.running import Finished, run_named
 from streamproof.harness.scenario import Scenario
 from streamproof.harness.schedule import Fault
 from streamproof.harness.slices.effects import Effect, Gone, Input
 from streamproof.harness.slices.machine import Slice
+from streamproof.harness.slices.messages import Checkpoint
+from streamproof.harness.stores import CheckpointStore, FencedOff
 from streamproof.harness.subject import SchemeSubject
 from streamproof.harness.wire import VERSION, Greeting, accept, frame
 from streamproof.harness.workload import Workload
@@ -276,3 +278,26 @@ def test_a_source_hears_that_one_is_gone_which_follows_its_events(tmp_path: Path
     finished = _run_scenario(scenario, tmp_path / "run")
     assert _holds(finished), finished.judgement.verdicts
     assert Gone("tag-0", 1) in heard
+
+
+class _RefusesTheFirstPromotion:
+    """As if one that was placed after it had spoken before."""
+
+    def __init__(self, store: CheckpointStore) -> None:
+        self._store = store
+        self.quiesce, self.capture, self.restore, self.write = store.quiesce, store.capture, store.restore, store.write
+
+    def fence(self, slice_id: str, incarnation: int) -> Checkpoint | None:
+        if (slice_id, incarnation) == ("count-0", 2):
+            raise FencedOff(f"{slice_id}#{incarnation}")
+        return self._store.fence(slice_id, incarnation)
+
+
+def test_a_spare_that_the_store_lets_speak_no_more_is_placed_again(tmp_path: Path) -> None:
+    subject = deployed(word_count(), checkpoint_every=events(60), sink_filter=True)
+    subject = replace(subject, wrap_store=_RefusesTheFirstPromotion)
+    workload = words(events=1_500, rate=2_000)
+    finished = _run(Scenario(subject, workload, [crash("count-0").after(seconds(0.2))]), tmp_path / "run")
+    promoted = [s.record for s in finished.history.records if isinstance(s.record, Promoted)]
+    assert [one.incarnation for one in promoted if one.slice == "count-0"] == [3]
+    assert _holds(finished), finished.judgement.verdicts

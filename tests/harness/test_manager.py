@@ -14,6 +14,7 @@ from streamproof.harness.manager import (
     NodeLost,
     Place,
     PromoteSlice,
+    SliceFenced,
     SliceReady,
     SliceUp,
     Speaking,
@@ -222,3 +223,24 @@ def test_where_nobody_has_joined_the_first_that_does_is_enough_once_it_was_waite
     manager = Manager(("count-0",), 3)
     assert manager.on(WaitedEnough()) == []
     assert places(manager.on(NodeJoined("node-0"))) == [("count-0", "node-0")]
+
+
+def test_one_that_the_store_lets_speak_no_more_is_placed_again() -> None:
+    manager = Manager(("count-0",), 3, replicas=2)
+    for i in range(3):
+        manager.on(NodeJoined(f"node-{i}"))
+    manager.on(SliceUp("count-0", 1))
+    manager.on(NodeLost("node-0"))
+    manager.on(SliceUp("count-0", 3))
+    assert manager.on(NodeLost("node-2")) == [
+        Withdraw("count-0", 3),
+    ], "2 is not there yet, and 3 has spoken"
+    assert manager.on(SliceUp("count-0", 2))[1:] == [
+        PromoteSlice("count-0", 2, "node-1"),
+        Announce("count-0", 2, "node-1", speaks=True),
+    ]
+    assert manager.on(SliceFenced("count-0", 2)) == [
+        Withdraw("count-0", 2),
+        Place("count-0", 0, 4, "node-1", founder=True),
+    ]
+    assert manager.on(SliceFenced("count-0", 2)) == [], "it is known"

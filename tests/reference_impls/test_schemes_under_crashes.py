@@ -8,6 +8,7 @@ import pytest
 
 from simulation import CASES, LOSSY, WORLDS, addresses, drawn, history_of, scenario_of, subject_of
 from streamproof.faults.crash import crash
+from streamproof.faults.pause import pause
 from streamproof.harness.addresses import Moment
 from streamproof.harness.census import Reached
 from streamproof.harness.exploration.bench import Bench, Trial
@@ -16,6 +17,7 @@ from streamproof.harness.judging.guarantees import AT_LEAST_ONCE, AT_MOST_ONCE
 from streamproof.harness.judging.lives import losses
 from streamproof.harness.judging.verdicts import Status
 from streamproof.harness.model import slice_of
+from streamproof.harness.quantities import ms
 from streamproof.harness.recording.history import Placed
 from streamproof.harness.recording.records import InStep
 from streamproof.harness.registry import Registry
@@ -150,3 +152,20 @@ def test_at_rest_every_replica_is_in_step_again(case: str) -> None:
         placed = {(slice_of(e.actor), e.incarnation) for e in history.timeline if isinstance(e, Placed)}
         steps = (s.record for s in history.records if isinstance(s.record, InStep))
         assert placed - losses(history).keys() == {(r.slice, r.incarnation) for r in steps} - losses(history).keys()
+
+
+def test_a_spare_that_comes_up_after_one_placed_later_has_spoken_is_placed_again() -> None:
+    """The store lets it speak no more."""
+    schedule = [
+        crash("trace-0/1").after(ms(15)),
+        crash("trace-0").after(ms(15.5)),
+        pause("node-6").after(ms(22)).lasting(ms(4.9)),
+        crash("trace-0").after(ms(28)),
+    ]
+    judged = run(scenario_of("deployed/trace-numbered"), schedule, world="nodes-lost-for-good")
+    placed = [
+        e.incarnation for e in judged.history.timeline if isinstance(e, Placed) and slice_of(e.actor) == "trace-0"
+    ]
+    assert placed == [1, 2, 4, 3, 5, 6]
+    assert all(struck.bite.bit for struck in judged.history.struck())
+    assert judged.claim.status is Status.HOLDS
