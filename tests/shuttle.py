@@ -62,6 +62,7 @@ class Shuttle:
         self,
         subject: SchemeSubject,
         batches: Mapping[str, Sequence[list[Event]]],
+        stretch: int,
         random: Random,
         nodes: int = 3,
     ) -> None:
@@ -73,6 +74,7 @@ class Shuttle:
         self.in_step: set[Life] = set()
         self.steps = 0
         self._batches = batches
+        self._stretch = stretch
         self._random = random
         self._links: dict[tuple[Life, Life], deque[Message]] = {}
         self._told: dict[Life, deque[Input]] = {}
@@ -202,7 +204,7 @@ class Shuttle:
         machine: Slice
         match spec.role:
             case Role.SOURCE:
-                machine = SourceSlice(spec, iter(self._batches[place.slice_id]), 1)
+                machine = SourceSlice(spec, iter(self._batches[place.slice_id]), 1, self._stretch)
             case Role.SINK:
                 machine = SinkSlice(spec)
             case Role.OPERATOR:

@@ -72,6 +72,7 @@ class SimulatedDeployment:
             subject.speaking,
             subject.wrap_store(MemoryStore()),
             batches,
+            run.scenario.workload.batch,
             controller,
             run.kinds,
             run.recorder,

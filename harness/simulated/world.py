@@ -151,6 +151,7 @@ class SimulatedWorld:
         speaking: Speaking,
         store: CheckpointStore,
         batches: Mapping[str, Sequence[list[Event]]],
+        stretch: int,
         controller: Controller,
         kinds: Mapping[str, FaultKind],
         recorder: Recorder,
@@ -162,6 +163,7 @@ class SimulatedWorld:
         self._note = recorder.note
         self._specs = {spec.slice_id: spec for spec in specs}
         self._batches = batches
+        self._stretch = stretch
         self._controller = controller
         self._watched: dict[str, frozenset[Point]] = {}
         self._awaits_delivery = controller.watches(Point.SEND_DELIVERED)
@@ -408,7 +410,8 @@ class SimulatedWorld:
         spec = self._specs[slice_id]
         match spec.role:
             case Role.SOURCE:
-                return wrapped(SourceSlice(spec, iter(self._batches[slice_id]), self._options.offer_interval))
+                batches = iter(self._batches[slice_id])
+                return wrapped(SourceSlice(spec, batches, self._options.offer_interval, self._stretch))
             case Role.SINK:
                 return wrapped(SinkSlice(spec))
             case Role.OPERATOR:

@@ -21,10 +21,14 @@ class SourceSlice(SliceBase):
     """It emits batch by batch, each when its timer fires, and where it follows what becomes of its events, it sends
     those again that are not known to be processed in time (R+SM, section 8.3)."""
 
-    def __init__(self, spec: SliceSpec, batches: Iterator[list[Event]], interval: int) -> None:
+    def __init__(self, spec: SliceSpec, batches: Iterator[list[Event]], interval: int, stretch: int) -> None:
+        """`stretch` is how much event time each batch stands for: an empty one says that nothing came in it."""
         super().__init__(spec)
         self._batches = batches
         self._interval = interval
+        self._stretch = stretch
+        self._offered = 0
+        """Batches."""
         self._time = -1
         self._exhausted = False
         self._tracking = spec.components.tracking
@@ -54,14 +58,17 @@ class SourceSlice(SliceBase):
                 self._tell_silence(ALWAYS, effects)
             self._find_end(effects)
             return
+        self._offered += 1
+        self._time = self._offered * self._stretch
         if events:
             self.taken += len(events)
-            self._time = events[-1].time
             effects.append(Note(Offered(self.spec.slice_id, events)))
             if self._tracking is not None:
                 self._send_followed(events, 1, effects)
             else:
                 self._send(events, effects)
+        else:
+            self._look_out_for_silence(effects)
         effects.append(SetTimer(EMIT, self._interval))
 
     def _send(self, events: list[Event], effects: list[Effect]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamproof.harness.errors import InvalidTopology
@@ -164,6 +164,7 @@ def merges(draw: st.DrawFn, given_streams: Streams) -> Merge:
     return draw(st.one_of(st.just(ByTime()), st.just(RoundRobin()), st.builds(RoundRobin, weights)))
 
 
+@settings(deadline=None)
 @given(streams(), st.data())
 def test_the_order_depends_on_nothing_but_the_events_and_waits_for_nothing_else(
     given_streams: Streams, data: st.DataObject
@@ -171,6 +172,7 @@ def test_the_order_depends_on_nothing_but_the_events_and_waits_for_nothing_else(
     Feeding(data.draw(merges(given_streams)), given_streams, data).finish()
 
 
+@settings(deadline=None)
 @given(streams(), st.data())
 def test_whoever_takes_over_goes_on_in_the_same_order(given_streams: Streams, data: st.DataObject) -> None:
     merge = data.draw(merges(given_streams))

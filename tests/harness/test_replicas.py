@@ -59,7 +59,9 @@ CASES = [(scheme, topology) for scheme in SCHEMES for topology in TOPOLOGIES]
 def shuttle(scheme: str, topology: str, seed: int) -> Shuttle:
     subject = SCHEMES[scheme](TOPOLOGIES[topology]())
     workload = words(vocabulary=5, events=30, batch=3) if topology == "word-count" else numbered(events=30, batch=3)
-    return Shuttle(subject, {source: workload.batches(source) for source in subject.sources}, Random(seed), nodes=4)
+    return Shuttle(
+        subject, {source: workload.batches(source) for source in subject.sources}, workload.batch, Random(seed), nodes=4
+    )
 
 
 @cache

@@ -74,7 +74,7 @@ def source() -> SourceSlice:
     """It has sent one event, which one receiver listens for."""
     subject = source_replay(stateless(), timeout=seconds(1))
     (spec,) = (spec for spec in subject.specs if spec.slice_id == "source-0")
-    slice_ = SourceSlice(spec, iter([[Event("source-0", 1, "a", 1, 1)]]), 1)
+    slice_ = SourceSlice(spec, iter([[Event("source-0", 1, "a", 1, 1)]]), 1, 1)
     slice_.on(Start(1, None))
     slice_.on(Receive(spec.downstream[0], Open(1, 0)))
     return slice_

@@ -25,10 +25,11 @@ from streamproof.harness.model import (
     processor,
     rows_of,
 )
-from streamproof.harness.recording.records import Offered
+from streamproof.harness.recording.records import Offered, Taken
 from streamproof.harness.scenario import Scenario
 from streamproof.harness.workload import Workload
 from streamproof.reference_impls.amnesia import amnesia
+from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.equi_join import EquiJoin, equi_join
 from streamproof.scenarios.order import Chain, FirstWord, Regroup, order, two_splitters
 from streamproof.scenarios.random_draws import Draw, random_draws
@@ -270,6 +271,16 @@ def test_a_source_that_is_idle_for_batches_on_end_does_not_run_ahead_of_the_othe
             if record.source == "right-0":
                 assert abs(upto["left-0"] - event.time) <= 5
     assert upto == {"left-0": 60, "right-0": 60}
+
+
+def test_a_source_that_is_idle_holds_up_no_merge() -> None:
+    """It has one event, at the end, and says meanwhile that there is none."""
+    subject = passive_replication(equi_join())
+    scenario = Scenario(subject, numbered(events=60, batch=5, spacing={"right-0": 60}))
+    history = history_of(scenario, ())
+    (came,) = (s.at for s in history.records if isinstance(s.record, Offered) and s.record.source == "right-0")
+    taken = sum(s.record.count for s in history.records if isinstance(s.record, Taken) and s.at < came)
+    assert taken > 40
 
 
 def test_tags_do_not_depend_on_how_a_slice_upstream_numbers() -> None:
