@@ -61,10 +61,17 @@ def why_no_containers() -> str | None:
 
 @pytest.fixture(scope="session")
 def toxiproxy_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the image's own toxiproxy-server; for tests that carry `docker`."""
+    """A folder with a toxiproxy-server: the image's own, or else what this machine has."""
     from streamproof.harness.containers import image
     from streamproof.harness.containers.engine import connect
+    from streamproof.harness.embedded.machine import find_toxiproxy
+    from streamproof.harness.errors import MissingTool
 
+    if reason := why_no_containers():
+        try:
+            return find_toxiproxy().parent
+        except MissingTool as error:
+            pytest.skip(f"{error}; and {reason}")
     folder = tmp_path_factory.mktemp("toxiproxy")
     client = connect()
     try:

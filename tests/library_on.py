@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from streamproof.harness.carriers import TOXIPROXY
 from streamproof.harness.cluster import Cluster
 from streamproof.harness.errors import Unsupported
 from streamproof.harness.registry import Registry
@@ -10,14 +11,16 @@ from streamproof.harness.scenario import check_carriers
 
 def library_on(cluster: Cluster) -> list[str]:
     """Those whose faults it can carry out."""
+    return [name for name in sorted(Registry().scenarios) if _carriers(cluster, name) is not None]
+
+
+def needs_toxiproxy(cluster: Cluster, name: str) -> bool:
+    return TOXIPROXY in (_carriers(cluster, name) or ())
+
+
+def _carriers(cluster: Cluster, name: str) -> tuple[str, ...] | None:
     registry = Registry()
-    return [name for name in sorted(registry.scenarios) if _can(cluster, registry, name)]
-
-
-def _can(cluster: Cluster, registry: Registry, name: str) -> bool:
-    scenario = registry.scenario(name).scenario
     try:
-        check_carriers(scenario, cluster.name, cluster.places, registry.faults)
+        return check_carriers(registry.scenario(name).scenario, cluster.name, cluster.places, registry.faults)
     except Unsupported:
-        return False
-    return True
+        return None

@@ -3,7 +3,7 @@ a Structured Streaming query. Named `KIND.SUBJECT`; each masks the fault, or say
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -60,6 +60,8 @@ class _Disturbed:
     name: str
     slices: Fault | None
     query: Fault | None
+    meanwhile: Fault | None = None
+    """What must happen to the slices for it to get in the way of anything."""
 
 
 def _passive() -> Scenario:
@@ -137,7 +139,12 @@ def _disturbed() -> Iterator[_Disturbed]:
         bandwidth(*_LINK, rate=50_000).after(running).lasting(seconds(2)),
         bandwidth(*_EXECUTOR, rate=50_000).at(third).lasting(_LONG),
     )
-    yield _Disturbed("slow-close", slow_close(*_LINK, by=ms(500)).after(running).lasting(seconds(2)), None)
+    yield _Disturbed(
+        "slow-close",
+        slow_close(*_LINK, by=ms(500)).after(running).lasting(_LONG),
+        None,
+        meanwhile=crash(_COUNTER).after(seconds(2)),
+    )
     yield _Disturbed(
         "cpu-throttle",
         cpu_throttle(_COUNTER, cores=0.2).after(taken).lasting(seconds(2)),
@@ -181,16 +188,17 @@ def _entries() -> Iterator[Entry]:
             if disturbed.slices is not None and (
                 name == "passive-replication" or disturbed.name not in _WRITES_NO_CHECKPOINTS
             ):
-                yield _entry(f"{disturbed.name}.{name}", line, base, disturbed.slices)
+                faults = [fault for fault in (disturbed.slices, disturbed.meanwhile) if fault is not None]
+                yield _entry(f"{disturbed.name}.{name}", line, base, faults)
         if disturbed.query is not None:
-            yield _entry(f"{disturbed.name}.query", "Word count as a query", _query, disturbed.query)
+            yield _entry(f"{disturbed.name}.query", "Word count as a query", _query, [disturbed.query])
 
 
-def _entry(name: str, line: str, base: Callable[[], Scenario], fault: Fault) -> Entry:
+def _entry(name: str, line: str, base: Callable[[], Scenario], faults: Sequence[Fault]) -> Entry:
     def make() -> Scenario:
-        return replace(base(), faults=[fault])
+        return replace(base(), faults=faults)
 
-    make.__doc__ = f"{line}: {fault}."
+    make.__doc__ = f"{line}: {'; '.join(map(str, faults))}."
     return Entry(name, make)
 
 

@@ -17,8 +17,10 @@ import pytest
 from docker.errors import ImageNotFound
 
 from crashed_on_spark import ADDRESSES, masked_word_count
+from streamproof.faults.bandwidth import bandwidth
 from streamproof.faults.crash import crash
 from streamproof.faults.pause import pause
+from streamproof.faults.slow_close import slow_close
 from streamproof.harness.addresses import Address, Moment
 from streamproof.harness.containers import image, labels
 from streamproof.harness.containers.cluster import DockerCluster
@@ -26,7 +28,8 @@ from streamproof.harness.containers.engine import connect
 from streamproof.harness.containers.reaping import reap_containers
 from streamproof.harness.containers.spark import ContainerOptions, SparkContainers
 from streamproof.harness.errors import MissingTool, Unsupported
-from streamproof.harness.quantities import events, seconds
+from streamproof.harness.quantities import events, ms, seconds
+from streamproof.harness.recording.history import FaultHealed
 from streamproof.harness.registry import Named, Registry
 from streamproof.harness.running import Finished, run_named
 from streamproof.harness.scenario import Scenario
@@ -109,6 +112,28 @@ def test_a_pause_is_survived(tmp_path: Path) -> None:
     assert _statuses(finished) == {"precise-recovery": "HOLDS 4,000 inputs: outputs and state as without the failure"}
     (struck,) = finished.history.struck()
     assert (struck.bite.bit, str(struck.bite.proof)) == (True, "containers paused: 1")
+
+
+def test_links_are_slowed_by_a_toxiproxy_in_a_container_of_the_runs_own(
+    engine: docker.DockerClient, tmp_path: Path
+) -> None:
+    subject = passive_replication(word_count(), checkpoint_every=events(60), sink_filter=True)
+    faults = [
+        bandwidth("split-0", "count-0", rate=5_000).after(seconds(0.3)).lasting(seconds(1)),
+        slow_close("count-1", "sink-0", by=ms(400)).after(seconds(0.5)).lasting(seconds(4)),
+        crash("count-1").after(seconds(1)),
+    ]
+    finished = _run(Scenario(subject, words(events=6_000, rate=1_000), faults), tmp_path / "run")
+
+    assert _statuses(finished) == {"precise-recovery": "HOLDS 6,000 inputs: outputs and state as without the failure"}
+    proofs = [entry.proof for entry in finished.history.timeline if isinstance(entry, FaultHealed)]
+    assert [(proof.what.partition(" took ")[0], proof.count > 0) for proof in proofs] == [
+        ("bytes that", True),
+        ("connections whose close", True),
+    ]
+    assert proofs[0].count < 10_000, "of 5,000 a second"
+    assert "Starting HTTP server" in (tmp_path / "run" / "logs" / "toxiproxy.log").read_text()
+    assert _left(engine, finished.description.run) == []
 
 
 def test_a_query_whose_driver_is_killed_does_everything_once(engine: docker.DockerClient, tmp_path: Path) -> None:

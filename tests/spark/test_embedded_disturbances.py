@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from streamproof.faults.delay import delay
 from streamproof.faults.loss import loss
 from streamproof.faults.partition import partition
 from streamproof.faults.pause import pause
 from streamproof.harness.embedded.cluster import EmbeddedCluster
 from streamproof.harness.embedded.protocol import HEARTBEAT_LIMIT
 from streamproof.harness.embedded.reaping import labelled_processes
-from streamproof.harness.quantities import events, seconds
+from streamproof.harness.quantities import events, ms, seconds
 from streamproof.harness.recording.history import FaultHealed, FaultStruck, NodeGone, NodeUp
 from streamproof.harness.recording.records import CheckpointDurable, Delivered, Opened, Started, Taken
 from streamproof.harness.registry import Named, Registry
@@ -95,3 +96,17 @@ def test_a_link_that_breaks_is_made_again_and_what_it_lost_is_asked_for(tmp_path
     assert healed.proof.count > 0, "bytes lost"
     opened = [s.record for s in finished.history.records if isinstance(s.record, Opened)]
     assert [one.after > 0 for one in opened if (one.slice, one.downstream) == ("split-0", "count-0")] == [False, True]
+
+
+@pytest.mark.usefixtures("toxiproxy_on_path")
+def test_what_is_sent_over_a_link_that_is_slowed_arrives_later(tmp_path: Path) -> None:
+    fault = delay("split-0", "count-0", by=ms(300)).after(seconds(0.3)).lasting(seconds(0.7))
+    finished, struck, healed = _run(fault, 2_000, tmp_path / "run")
+
+    assert healed.proof.what.startswith("bytes that took 3")
+    assert healed.proof.count > 1_000
+    quiet = struck.stamp.at + 100_000, struck.stamp.at + 290_000
+    taken = [s.at for s in finished.history.records if isinstance(s.record, Taken) and s.record.slice == "count-0"]
+    assert not any(quiet[0] < at < quiet[1] for at in taken)
+    assert any(at > healed.stamp.at for at in taken)
+    assert "Starting HTTP server" in (tmp_path / "run" / "logs" / "toxiproxy.log").read_text()
