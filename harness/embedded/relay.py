@@ -20,7 +20,7 @@ import msgspec
 
 from ..errors import OwnFailure, ProtocolBroken, StreamproofError
 from ..recording.history import Proof
-from ..wire import Greeting, Place, accept, frame
+from ..wire import VERSION, Greeting, Place, accept, frame
 from .slowing import Between, Passage, ProxiedLinks, Slowing
 from .toxics import Toxic
 
@@ -30,6 +30,9 @@ _RESET = struct.pack("ii", 1, 0)
 
 _THROUGH = "through a proxy"
 """The purpose of a connection that comes back from a proxy."""
+_PROBE = "probe"
+"""That of one which is to be closed at once."""
+_PROBE_SECONDS = 5.0
 _GREETING_SECONDS = 5.0
 _SLOW_GREETING_SECONDS = 60.0
 """How long the first frame of a connection may take, from an agent, and through a proxy that makes it late."""
@@ -162,9 +165,33 @@ class Relay:
         """Raises OwnFailure when a proxy goes on."""
         assert self._proxied is not None
         try:
-            return await self._proxied.heal(slowing)
+            healed = await self._proxied.heal(slowing)
         finally:
             self._slowings.remove(slowing)
+        # What else slows them would be taken for this.
+        for place in () if self._slowings else healed:
+            await self._probe(place, slowing.toxic)
+        return slowing.proof
+
+    async def _probe(self, place: Place, toxic: Toxic) -> None:
+        """See that a connection through a proxy takes its usual time again."""
+        clock = asyncio.get_running_loop().time
+        least, deadline = toxic.least.seconds, clock() + _PROBE_SECONDS
+        while True:
+            began = clock()
+            try:
+                async with asyncio.timeout(_PROBE_SECONDS):
+                    reader, writer = await asyncio.open_connection(*place)
+                    writer.write(frame(Greeting(VERSION, self._token, _PROBE, "relay")))
+                    await reader.read()
+                    writer.close()
+            except OSError as error:  # A time-out is one too.
+                raise OwnFailure(f"nothing passes through a proxy whose {toxic.type} has ended: {error}") from error
+            took = clock() - began
+            if not least or took < least:
+                return
+            if clock() > deadline:
+                raise OwnFailure(f"a {toxic.type} has ended, and what passes still takes {took * 1e3:.0f} ms")
 
     def _is_cut(self, link: _Link) -> bool:
         return any(
@@ -178,6 +205,8 @@ class Relay:
         greeting = await accept(reader, self._token, _SLOW_GREETING_SECONDS if proxied else _GREETING_SECONDS)
         if greeting is None:
             writer.transport.abort()
+        elif greeting.purpose == _PROBE:
+            writer.close()
         elif greeting.purpose == _THROUGH:
             self._comes_out(greeting, reader, writer)
         else:

@@ -136,10 +136,9 @@ class ProxiedLinks:
             asked.result(STRIKE_SECONDS)
         return slowing
 
-    async def heal(self, slowing: Slowing) -> Proof:
-        """Raises OwnFailure when it has not ended."""
-        await asyncio.wrap_future(self._thread.submit(self._remove_everywhere, slowing))
-        return slowing.proof
+    async def heal(self, slowing: Slowing) -> list[Place]:
+        """Returns where the proxies listen that did it. Raises OwnFailure when one goes on."""
+        return await asyncio.wrap_future(self._thread.submit(self._remove_everywhere, slowing))
 
     # In the thread
 
@@ -162,15 +161,18 @@ class ProxiedLinks:
         for stream in _streams(slowing, ends):
             self._server.add(proxy, f"{self._in_force[slowing]}-{stream}", slowing.toxic, stream)
 
-    def _remove_everywhere(self, slowing: Slowing) -> None:
+    def _remove_everywhere(self, slowing: Slowing) -> list[Place]:
         slowing.ended = time.monotonic()
         toxic = self._in_force.pop(slowing)
-        for ends, (proxy, _) in self._proxies.items():
+        healed = []
+        for ends, (proxy, place) in self._proxies.items():
             names = {f"{toxic}-{stream}" for stream in _streams(slowing, ends)}
+            healed += [place] if names else []
             for name in names:
                 self._server.remove(proxy, name)
             if left := names & set(self._server.toxics(proxy)):
                 raise OwnFailure(f"{', '.join(sorted(left))} of the link {' > '.join(ends)} does not end")
+        return healed
 
 
 def _streams(slowing: Slowing, ends: tuple[str, str]) -> list[Stream]:

@@ -19,7 +19,7 @@ from streamproof.faults.bandwidth import bandwidth
 from streamproof.faults.crash import crash
 from streamproof.faults.delay import delay
 from streamproof.faults.slow_close import slow_close
-from streamproof.harness.embedded import toxics
+from streamproof.harness.embedded import relay, toxics
 from streamproof.harness.embedded.machine import find_toxiproxy
 from streamproof.harness.embedded.nodes import LOOPBACK
 from streamproof.harness.embedded.relay import Relay
@@ -137,9 +137,9 @@ class Link:
 def on_a_link(place: Place, work: Callable[[Link], Awaitable[T]]) -> T:
     async def whole() -> T:
         failures: list[StreamproofError] = []
-        relay = Relay("token", lambda slice_id, incarnation: slice_id, failures.append)
-        at = await relay.listen(LOOPBACK)
-        relay.pass_through(ProxiedLinks(Toxiproxy(place), at, lambda sender, receiver: True))
+        between = Relay("token", lambda slice_id, incarnation: slice_id, failures.append)
+        at = await between.listen(LOOPBACK)
+        between.pass_through(ProxiedLinks(Toxiproxy(place), at, lambda sender, receiver: True))
         incoming: asyncio.Queue[Peer] = asyncio.Queue()
 
         async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -147,11 +147,11 @@ def on_a_link(place: Place, work: Callable[[Link], Awaitable[T]]) -> T:
             incoming.put_nowait((reader, writer))
 
         listening = await asyncio.start_server(answer, LOOPBACK, 0)
-        relay.lead("down", 1, listening.sockets[0].getsockname())
+        between.lead("down", 1, listening.sockets[0].getsockname())
         try:
-            result = await work(Link(relay, at, incoming))
+            result = await work(Link(between, at, incoming))
         finally:
-            await relay.close()
+            await between.close()
             listening.close()
         assert failures == []
         return result
@@ -300,10 +300,28 @@ def test_that_a_peer_has_closed_is_heard_late_and_once_it_heals_at_once(place: P
     assert on_a_link(place, work).startswith("connections whose close took 20")
 
 
+def test_a_healing_that_does_not_heal_is_our_failure(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """toxiproxy says that it has ended, and goes on."""
+
+    async def work(link: Link) -> None:
+        await link.dial()
+        heal = link.slow(toxics.latency(ms(300)))
+        monkeypatch.setattr(relay, "_PROBE_SECONDS", 0.7)
+        monkeypatch.setattr(Toxiproxy, "remove", lambda self, proxy, name: None)
+        with pytest.raises(OwnFailure, match=r"latency-0-upstream.* of the link up > down does not end"):
+            await heal()
+        heal = link.slow(toxics.latency(ms(300)))
+        monkeypatch.setattr(Toxiproxy, "toxics", lambda self, proxy: ())
+        with pytest.raises(OwnFailure, match=r"a latency has ended, and what passes still takes [3-9]\d\d ms"):
+            await heal()
+
+    on_a_link(place, work)
+
+
 def test_a_link_that_is_reset_while_it_is_dialled_leaves_no_connection() -> None:
     async def work() -> None:
-        relay = Relay("token", lambda slice_id, incarnation: slice_id, pytest.fail)
-        at = await relay.listen(LOOPBACK)
+        between = Relay("token", lambda slice_id, incarnation: slice_id, pytest.fail)
+        at = await between.listen(LOOPBACK)
         heard: asyncio.Queue[bytes] = asyncio.Queue()
 
         async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -315,16 +333,16 @@ def test_a_link_that_is_reset_while_it_is_dialled_leaves_no_connection() -> None
 
         relay_ends = asyncio.Event()
         listening = await asyncio.start_server(answer, LOOPBACK, 0)
-        relay.lead("down", 1, listening.sockets[0].getsockname())
+        between.lead("down", 1, listening.sockets[0].getsockname())
         near = await asyncio.open_connection(*at)
         near[1].write(frame(Greeting(VERSION, "token", "link", "node", "up", 1, "down", 1)))
-        relay.cut(lambda sender, receiver: True)
-        while not relay._links:
+        between.cut(lambda sender, receiver: True)
+        while not between._links:
             await asyncio.sleep(0)
-        relay.forget("up", 1)
+        between.forget("up", 1)
         assert await asyncio.wait_for(heard.get(), 5) == b""
         listening.close()
-        await relay.close()
+        await between.close()
 
     asyncio.run(work())
 

@@ -22,6 +22,7 @@ from streamproof.harness.containers.cluster import DockerCluster
 from streamproof.harness.containers.labels import RunLabels, owner_is_gone
 from streamproof.harness.containers.reaping import reap_containers
 from streamproof.harness.containers.spark import ContainerKill, ContainerOptions, SparkContainers, code_under_test
+from streamproof.harness.embedded.machine import TOXIPROXY
 from streamproof.harness.embedded.reaping import ProcessId, this_process
 from streamproof.harness.errors import MissingTool, Unsupported, UserMistake
 from streamproof.harness.quantities import events
@@ -210,6 +211,10 @@ def test_the_images_name_says_what_goes_into_it(monkeypatch: pytest.MonkeyPatch)
     image._content.cache_clear()
     assert image.tag() != name
     image._content.cache_clear()
+
+
+def test_the_image_has_the_toxiproxy_that_is_asked_for_elsewhere() -> None:
+    assert f"ARG TOXIPROXY={TOXIPROXY}\n" in image._dockerfile().read_text()
 
 
 def test_more_replicas_than_nodes_are_refused() -> None:
