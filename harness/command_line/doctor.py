@@ -16,7 +16,7 @@ from pathlib import Path
 
 import psutil
 
-from ..embedded.machine import OLDEST_JAVA, find_java, find_spark, find_toxiproxy
+from ..embedded.machine import OLDEST_JAVA, find_java, find_spark, find_toxiproxy, install_toxiproxy
 from ..errors import MissingTool, StreamproofError
 
 GIB = 1 << 30
@@ -148,7 +148,7 @@ def _toxiproxy() -> Finding:
     try:
         return Finding("toxiproxy", str(find_toxiproxy()), good=True, needed=False)
     except MissingTool as error:
-        return Finding("toxiproxy", str(error), good=False, needed=False)
+        return Finding("toxiproxy", str(error), good=False, needed=False, add=install_toxiproxy(os.environ))
 
 
 def _cores() -> Finding:

@@ -294,7 +294,7 @@ def diagnosis(found: Diagnosis) -> Iterator[Text]:
             ("ok", "green")
             if finding.good
             else ("missing", "bold red" if finding.needed else "yellow")
-            if finding.needed or finding.containers
+            if finding.needed or finding.containers or finding.add
             else ("low", "yellow")
         )
         yield Text.assemble(f"  {finding.what:<{_LABEL}}", (f"{word:<9}", style), finding.found)

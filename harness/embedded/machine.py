@@ -101,15 +101,24 @@ def find_spark() -> Spark:
 def find_toxiproxy(environment: Mapping[str, str] | None = None) -> Path:
     """The `toxiproxy-server` on PATH, else the one in streamproof's cache folder. MissingTool when there is none."""
     env = os.environ if environment is None else environment
-    cache = Path(env.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "streamproof" / "toxiproxy"
     on_path = shutil.which("toxiproxy-server", path=env.get("PATH"))
-    found = Path(on_path) if on_path else cache / "server"
+    found = Path(on_path) if on_path else _toxiproxy_folder(env) / "server"
     if not os.access(found, os.X_OK):
         raise MissingTool(
             "no toxiproxy-server on PATH, which delays, narrows and slowly closes links between slices: install one "
-            f"(with Go: GOBIN={cache} go install github.com/Shopify/toxiproxy/v2/cmd/server@v{TOXIPROXY})"
+            f"(with Go: {install_toxiproxy(env)})"
         )
     return found
+
+
+def install_toxiproxy(environment: Mapping[str, str]) -> str:
+    """The command that puts one where `find_toxiproxy` finds it."""
+    folder = _toxiproxy_folder(environment)
+    return f"GOBIN={folder} go install github.com/Shopify/toxiproxy/v2/cmd/server@v{TOXIPROXY}"
+
+
+def _toxiproxy_folder(environment: Mapping[str, str]) -> Path:
+    return Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "streamproof" / "toxiproxy"
 
 
 def inherited_import_path(path: Iterable[str] | None = None) -> str:
