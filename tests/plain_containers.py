@@ -88,17 +88,14 @@ class PlainContainers:
         found = self.engine.containers.list(filters={"label": f"{labels.RUN}={self.run}"})
         return [one for one in found if labels.NODE not in one.labels]
 
-    def in_sidecar(self, node: str, command: str) -> str:
-        """What a command prints there."""
-        (sidecar,) = (
-            one
-            for one in self.sidecars()
-            if one.attrs["HostConfig"]["NetworkMode"] == f"container:{self.containers[node]}"
-        )
-        status, said = sidecar.exec_run(command)
-        text = str(said.decode(errors="replace"))
-        assert status == 0, text
-        return text
+    def in_sidecars(self, commands: str) -> dict[str, str]:
+        """What shell commands print in the sidecar of each node."""
+        beside = {one.attrs["HostConfig"]["NetworkMode"]: one for one in self.sidecars()}
+        with ThreadPoolExecutor() as pool:
+            said = pool.map(
+                lambda at: beside[f"container:{at}"].exec_run(["sh", "-c", commands])[1], self.containers.values()
+            )
+            return dict(zip(self.containers, (text.decode(errors="replace") for text in said), strict=True))
 
     @contextmanager
     def talking(self, sender: str, receiver: str) -> Iterator[Talk]:

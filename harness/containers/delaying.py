@@ -45,7 +45,7 @@ def _put_up(number: int, delays: str, seeds: dict[str, str]) -> str:
 def _take_down(number: int) -> str:
     files = _files(number)
     end = (
-        f"kill $(cat {files}.pid)",
+        f"kill $(cat {files}.pid) || {{ cat {files}.log >&2; exit 1; }}",
         f"timeout {_END_SECONDS} tail --pid=$(cat {files}.pid) -s 0.01 -f /dev/null",
         f"cat {files}.count || {{ cat {files}.log >&2; exit 1; }}",
     )

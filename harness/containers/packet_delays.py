@@ -28,6 +28,7 @@ from contextlib import suppress
 
 _NETLINK_NETFILTER = 12
 _SO_RCVBUFFORCE = 33
+_SOL_NETLINK, _NO_ENOBUFS = 270, 5
 _SUBSYSTEM = 3 << 8  # NFNL_SUBSYS_QUEUE
 _PACKET, _VERDICT, _CONFIG = (_SUBSYSTEM | number for number in range(3))
 _ERROR = 2  # NLMSG_ERROR
@@ -107,9 +108,11 @@ def packet_in(body: bytes) -> tuple[int, str]:
 def _open(queue: int) -> socket.socket:
     netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_NETFILTER)
     netlink.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _BUFFER)
+    netlink.setsockopt(_SOL_NETLINK, _NO_ENOBUFS, 1)  # What there is no room for passes, and is no error.
     netlink.bind((0, 0))
+    netlink.connect((0, 0))
     for message in configuration(queue):
-        netlink.sendto(message, (0, 0))
+        netlink.send(message)
         for kind, body in messages(netlink.recv(1 << 16)):
             status = struct.unpack_from("=i", body)[0] if kind == _ERROR else 0
             if status:
@@ -152,7 +155,7 @@ class Holding:
     def _let_go(self, until: int | None) -> None:
         while self._held and (until is None or self._held[0][0] <= until):
             _, number, came = heapq.heappop(self._held)
-            self._netlink.sendto(verdict(self._queue, number), (0, 0))
+            self._netlink.send(verdict(self._queue, number))
             self.packets += 1
             self.micros += _now() - came
 

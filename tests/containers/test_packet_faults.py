@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import itertools
 import re
+import secrets
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
 from statistics import median
 
 import pytest
 
 from plain_containers import PlainContainers, plain_containers
+from streamproof.harness.carriers import PACKET_RULES
 from streamproof.harness.containers import labels
+from streamproof.harness.containers.engine import connect
+from streamproof.harness.containers.reaping import reap_containers
+from streamproof.harness.containers.spark import ContainerOptions, SparkContainers
 from streamproof.harness.embedded.disturbances import (
     CutPackets,
     DelayPackets,
@@ -20,8 +29,9 @@ from streamproof.harness.embedded.disturbances import (
     Pairs,
     ResetPackets,
 )
-from streamproof.harness.errors import Unsupported
+from streamproof.harness.errors import DeadlinePassed, Unsupported
 from streamproof.harness.quantities import ms, seconds
+from streamproof.harness.waiting import wait_until
 
 pytestmark = pytest.mark.docker
 
@@ -39,10 +49,10 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlainContainers]
 def nothing_left(nodes: PlainContainers) -> Iterator[None]:
     """Of no disturbance, once it has healed: neither rules nor programs nor classes, nor a sidecar without a node."""
     yield
-    for node in NODES:
-        assert "STREAMPROOF" not in nodes.in_sidecar(node, "iptables-save")
-        assert nodes.in_sidecar(node, "tc qdisc show dev eth0").startswith("qdisc noqueue")
-        assert "packet_delays" not in nodes.in_sidecar(node, "sh -c 'cat /proc/[0-9]*/cmdline'")
+    for left in nodes.in_sidecars("iptables-save; tc qdisc show dev eth0; cat /proc/[0-9]*/cmdline").values():
+        assert "STREAMPROOF" not in left
+        assert "qdisc noqueue" in left
+        assert "packet_delays" not in left
     assert len(nodes.sidecars()) == len(NODES)
 
 
@@ -146,21 +156,19 @@ def test_healing_does_not_wait_for_a_node_that_is_down(nodes: PlainContainers) -
 
 def test_packets_of_one_direction_are_delayed(nodes: PlainContainers) -> None:
     quick = nodes.round_trips("a", "b")
-    delay = nodes.packets.disturb(DelayPackets((("a", "b"),), ms(50), None, 1))
+    delay = nodes.packets.disturb(DelayPackets((("a", "b"),), ms(100), None, 1))
     slow, bystander = nodes.round_trips("a", "b"), nodes.round_trips("a", "c")
     back = nodes.round_trips("b", "a")
     proof = delay.heal()
 
-    assert max(quick) < 25
-    assert min(slow) >= 50
-    assert median(slow) < 75
-    assert median(bystander) < 25
-    assert min(back) >= 50  # Its answers, which a sends.
+    assert min(slow) >= 100
+    assert median(slow) < 150
+    assert min(back) >= 100  # Its answers, which a sends.
+    assert max(median(quick), median(bystander), median(nodes.round_trips("a", "b"))) < 50
     assert proof.count >= len(slow) + len(back)
     each = re.fullmatch(r"packets delayed, each by (\d+\.\d) ms", proof.what)
     assert each is not None
-    assert 50 <= float(each[1]) < 75
-    assert max(nodes.round_trips("a", "b")) < 25
+    assert 100 <= float(each[1]) < 150
 
 
 def test_jitter_spreads_a_delay(nodes: PlainContainers) -> None:
@@ -196,8 +204,8 @@ def test_a_link_that_is_narrow_takes_its_time_and_loses_nothing(nodes: PlainCont
     proof = narrow.heal()
 
     assert quick < 0.5
-    assert 0.9 < slow < 2
-    assert 0.9 < other < 2  # Each link has its own rate.
+    assert 0.9 < slow < 3
+    assert 0.9 < other < 3  # Each link has its own rate.
     assert max(bystander, elsewhere) < 0.5
     assert proof.count > 20
     assert proof.what == "times that packets had to wait"
@@ -243,3 +251,57 @@ def test_a_sidecar_may_change_its_network_and_nothing_else(nodes: PlainContainer
         assert (host["Privileged"], host["CapDrop"], host["CapAdd"]) == (False, ["ALL"], ["NET_ADMIN"])
         assert host["SecurityOpt"] == ["no-new-privileges"]
         assert sidecar.labels[labels.RUN] == nodes.run
+
+
+PROGRAM = """
+import sys, time
+from pathlib import Path
+from plain_containers import plain_containers
+from streamproof.harness.embedded.disturbances import CutPackets, DelayPackets
+from streamproof.harness.quantities import ms
+with plain_containers("a", "b", scratch=Path(sys.argv[1])) as nodes:
+    nodes.packets.disturb(CutPackets((("a", "b"),)))
+    nodes.packets.disturb(DelayPackets((("b", "a"),), ms(50), None, 1))
+    nodes.kill("b")
+    print(nodes.run, flush=True)
+    time.sleep(600)
+"""
+
+
+def test_nothing_survives_kill_9_of_the_harness_once_it_is_reaped(tmp_path: Path) -> None:
+    """Not even a sidecar in the network of a container that has ended."""
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path)]
+    with subprocess.Popen(command, cwd=Path(__file__).parents[1], stdout=subprocess.PIPE, text=True) as harness:
+        assert harness.stdout is not None
+        run = harness.stdout.readline().strip()
+        harness.kill()
+    (reaped,) = (one for one in reap_containers() if one.run == run)
+    assert (len(reaped.containers), len(reaped.networks), reaped.survivors) == (4, 1, ())
+
+
+def test_a_worker_that_comes_back_while_it_is_cut_off_registers_when_that_has_healed(tmp_path: Path) -> None:
+    options = ContainerOptions(workers=1, restart_worker_after=0.1)
+    run = f"cut-{secrets.token_hex(4)}"
+    with SparkContainers(run, tmp_path / "run", options, frozenset({PACKET_RULES})) as cluster:
+        cut = cluster.disturb(CutPackets(both_ways(("master", "node-0"))))
+        assert cluster.kill_node("node-0").bit
+        log = wait_until(lambda: (node := cluster.nodes()["node-0"]).incarnation == 2 and node.log, 20, "its successor")
+
+        def says(text: str) -> bool:
+            return log.is_file() and text in log.read_text()
+
+        wait_until(lambda: says("Connecting to master"), 60, "the worker to look for its master")
+        # Its first segments go out at 0, 1 and 3 s: what is cut off is sent, and sent again.
+        with pytest.raises(DeadlinePassed):
+            wait_until(lambda: says("Successfully registered"), 3, "a worker that is cut off to register")
+        assert cut.heal().count > 0
+        wait_until(lambda: says("Successfully registered"), 30, "the worker to register")
+    assert not Path(tmp_path / "run" / "scratch").exists()
+
+
+def test_a_cluster_that_was_not_told_of_packet_faults_has_no_sidecars_and_carries_none_out(tmp_path: Path) -> None:
+    run = f"plain-{secrets.token_hex(4)}"
+    with SparkContainers(run, tmp_path / "run", ContainerOptions(workers=1)) as cluster, closing(connect()) as engine:
+        assert len(engine.containers.list(filters={"label": f"{labels.RUN}={run}"})) == 2
+        with pytest.raises(Unsupported, match="made ready"):
+            cluster.disturb(CutPackets((("node-0", "master"),)))

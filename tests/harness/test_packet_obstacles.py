@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from streamproof.harness.containers import rules
+from streamproof.harness.containers import delaying, rules, shaping
 from streamproof.harness.containers.disturbing import Carriers
-from streamproof.harness.embedded.disturbances import CutPackets, DropPackets, ResetPackets
-from streamproof.harness.errors import Unsupported
+from streamproof.harness.containers.packets import PacketCarrier
+from streamproof.harness.containers.sidecars import Sidecars
+from streamproof.harness.embedded.disturbances import CutPackets, DelayPackets, DropPackets, NarrowPackets, ResetPackets
+from streamproof.harness.errors import OwnFailure, Unsupported
+from streamproof.harness.quantities import ms
 
 PAIRS = (("a", "c"), ("b", "c"), ("c", "a"), ("a", "c"))
 LISTED = """\
@@ -58,6 +63,132 @@ def test_a_reset_is_for_tcp_and_a_loss_has_its_share() -> None:
     assert "-m statistic --mode random --probability 0.000010000 -j DROP" in some.put_up["c"]
 
 
+def test_delays_stand_before_all_rules_that_drop_and_each_pair_has_its_seed() -> None:
+    made = delaying.obstacle(DelayPackets(PAIRS, ms(50), ms(5), 9), 3, address)
+    program, *table = made.put_up["c"].splitlines()
+    assert program == (
+        "python3 -I -S /opt/streamproof/sidecar/packet_delays.py 3 50000 5000 /tmp/packet-delays-3 "
+        "10.201.7.10=9:a:c 10.201.7.11=9:b:c"
+    )
+    assert table[1] == "*mangle"
+    assert "-A STREAMPROOF-3 -s 10.201.7.11 -j NFQUEUE --queue-num 3 --queue-bypass" in table
+    assert (
+        "packet_delays.py 3 50000 0 " in delaying.obstacle(DelayPackets(PAIRS, ms(50), None, 9), 3, address).put_up["c"]
+    )
+
+
+def test_what_was_held_proves_a_delay() -> None:
+    made = delaying.obstacle(DelayPackets(PAIRS, ms(50), None, 9), 3, address)
+    assert str(made.proof([f"{LISTED}3 151500\n", f"{LISTED}1 50500\n"])) == "packets delayed, each by 50.5 ms: 4"
+    assert str(made.proof([f"{LISTED}0 0\n"])) == "packets delayed: 0"
+
+
+def test_a_narrow_link_is_shaped_where_its_packets_go_out() -> None:
+    made = shaping.obstacle(NarrowPackets(PAIRS, 1_000_000), 3, address)
+    assert made.put_up.keys() == made.take_down.keys() == {"a", "b", "c"}
+    assert made.put_up["a"].splitlines()[1:] == [
+        "tc qdisc show dev eth0 root | grep -q '^qdisc htb 1:' || tc qdisc add dev eth0 root handle 1: htb",
+        "tc class add dev eth0 parent 1: classid 1:61 htb rate 1000000bps burst 10000 quantum 1600",
+        "tc qdisc add dev eth0 parent 1:61 tbf rate 10gbit burst 1600 limit 16mb",
+        "tc filter add dev eth0 parent 1: protocol ip prio 97 u32 match ip dst 10.201.7.12/32 flowid 1:61",
+    ]
+
+
+def test_classes_have_numbers_that_the_kernel_knows() -> None:
+    pairs = tuple(("a", receiver) for receiver in "bcdefgh")
+    for number in (1, 2047, 2048, 70_000):
+        named = re.findall(r"prio (\d+)", shaping.obstacle(NarrowPackets(pairs, 1), number, str).put_up["a"])
+        assert len(set(named)) == len(pairs)
+        assert all(0 < int(name) < 1 << 16 for name in named)
+
+
+def test_packets_that_had_to_wait_prove_a_narrow_link() -> None:
+    listed = (
+        "class htb 1:41 root prio 0 rate 160Kbit ceil 160Kbit burst 1600b cburst 1600b \n"
+        " Sent 62912 bytes 44 pkt (dropped 0, overlimits 7 requeues 0) \n backlog 198b 3p requeues 0\n"
+    )
+    made = shaping.obstacle(NarrowPackets(PAIRS, 1), 3, address)
+    assert str(made.proof([listed * 2, "", listed])) == "times that packets had to wait: 21"
+
+
+class Recording(Sidecars):
+    """Sidecars that keep what they are told."""
+
+    def __init__(self) -> None:
+        self.ran: list[tuple[str, str]] = []
+        self.ended: set[str] = set()
+        self.unreached: set[str] = set()
+
+    def start(self, container: str) -> str:
+        return f"beside {container}"
+
+    def run(self, sidecar: str, commands: str) -> str:
+        self.ran.append((sidecar, commands))
+        if "probe.py" in commands:
+            return "\n".join(set(commands.split()[5:]) - self.unreached)
+        return LISTED if "-nvxL" in commands else ""
+
+    def remove(self, sidecar: str) -> None:
+        self.ran.append((sidecar, "removed"))
+
+    def runs(self, container: str) -> bool:
+        return container not in self.ended
+
+    def ran_in(self, sidecar: str) -> list[str]:
+        """What was done there, in short."""
+        signs = {"probe.py": "probe", "-nvxL": "down", ":STREAMPROOF": "up", "removed": "removed"}
+        return [next(signs[sign] for sign in signs if sign in ran) for where, ran in self.ran if where == sidecar]
+
+
+def started(*nodes: str) -> tuple[Recording, PacketCarrier]:
+    sidecars = Recording()
+    carrier = PacketCarrier(sidecars, address)
+    for node in nodes:
+        carrier.node_started(node, f"{node}-1")
+    return sidecars, carrier
+
+
+def test_what_is_in_force_goes_along_with_a_node_and_keeps_its_count() -> None:
+    sidecars, carrier = started("a", "c")
+    cut = carrier.disturb(CutPackets((("a", "c"),)))
+    carrier.node_started("c", "c-2")
+    assert cut.heal().count == 2 * 123
+    assert sidecars.ran_in("beside c-1") == ["up", "down", "removed"]
+    assert sidecars.ran_in("beside c-2") == ["up", "down"]
+    assert sidecars.ran_in("beside a-1") == ["probe"]
+    carrier.node_started("c", "c-3")
+    assert sidecars.ran_in("beside c-3") == []
+
+
+def test_a_node_that_was_never_started_is_disturbed_from_its_start() -> None:
+    sidecars, carrier = started("a")
+    cut = carrier.disturb(CutPackets((("a", "c"),)))
+    assert sidecars.ran == []
+    carrier.node_started("c", "c-1")
+    assert sidecars.ran_in("beside c-1") == ["up"]
+    assert cut.heal().count == 123
+
+
+def test_packets_that_do_not_get_through_after_a_disturbance_are_our_failure() -> None:
+    sidecars, carrier = started("a", "b", "c")
+    cut = carrier.disturb(CutPackets(PAIRS))
+    sidecars.unreached = {address("c")}
+    with pytest.raises(OwnFailure, match=r"packets from . to c \(10\.201\.7\.12\) do not get through"):
+        cut.heal()
+
+
+def test_nodes_that_have_ended_or_are_disturbed_by_something_else_are_not_probed() -> None:
+    sidecars, carrier = started("a", "b", "c")
+    sidecars.unreached = {address("c")}
+    sidecars.ended = {"b-1"}
+    cut, other = carrier.disturb(CutPackets(PAIRS)), carrier.disturb(DropPackets((("c", "a"),), 0.5))
+    cut.heal()
+    assert "probe" not in sidecars.ran_in("beside a-1") + sidecars.ran_in("beside b-1")
+    sidecars.unreached = {address("a")}
+    with pytest.raises(OwnFailure, match="packets from c to a"):
+        other.heal()
+
+
 def test_what_nobody_carries_is_refused() -> None:
-    with pytest.raises(Unsupported, match="containers cannot carry out CutPackets"):
+    with pytest.raises(Unsupported, match=r"nothing in this run of containers was made ready.*CutPackets"):
         Carriers(()).disturb(CutPackets(PAIRS))
