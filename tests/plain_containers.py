@@ -243,5 +243,4 @@ def plain_containers(*nodes: str, scratch: Path) -> Iterator[PlainContainers]:
             containers.start(*nodes)
             yield containers
         finally:
-            *_, survivors = remove_all(engine, run)
-            assert survivors == ()
+            assert remove_all(engine, run).survivors == ()
