@@ -275,8 +275,11 @@ def test_nothing_survives_kill_9_of_the_harness_once_it_is_reaped(tmp_path: Path
         assert harness.stdout is not None
         run = harness.stdout.readline().strip()
         harness.kill()
-    (reaped,) = (one for one in reap_containers() if one.run == run)
-    assert (len(reaped.containers), len(reaped.networks), reaped.survivors) == (4, 1, ())
+    with closing(connect()) as engine:
+        label = {"label": f"{labels.RUN}={run}"}
+        assert len(engine.containers.list(all=True, filters=label, sparse=True)) == 4
+        reap_containers(engine)
+        assert engine.containers.list(all=True, filters=label, sparse=True) == engine.networks.list(filters=label) == []
 
 
 def test_a_worker_that_comes_back_while_it_is_cut_off_registers_when_that_has_healed(tmp_path: Path) -> None:
