@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+from ..harness.carriers import CPU_QUOTA
 from ..harness.injection import Aims, FaultKind, Machines, Parameter, Reach
 from ..harness.recording.history import Bite
 from ..harness.schedule import Fault
@@ -33,7 +34,7 @@ KIND = FaultKind(
     heals="the share is what it was",
     proof="the kernel counts at least one time that the node was held back, with input still to be processed",
     carriers={
-        ("docker", Reach.NODES): "the quota of the container's processors",
+        ("docker", Reach.NODES): CPU_QUOTA,
     },
     inflict=_inflict,
     lasts=True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+from ..harness.carriers import DISK_THROTTLE
 from ..harness.injection import Aims, FaultKind, Machines, Parameter, Reach
 from ..harness.recording.history import Bite
 from ..harness.schedule import Fault
@@ -37,7 +38,7 @@ KIND = FaultKind(
     heals="the disk is as fast as before",
     proof="a write that had to be durable was measured to take longer than before, with input still to be processed",
     carriers={
-        ("docker", Reach.NODES): "a throttle on the container's block device",
+        ("docker", Reach.NODES): DISK_THROTTLE,
     },
     inflict=_inflict,
     lasts=True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+from ..harness.carriers import MEMORY_LIMIT
 from ..harness.injection import Aims, FaultKind, Machines, Parameter, Reach
 from ..harness.recording.history import Bite
 from ..harness.schedule import Fault
@@ -36,7 +37,7 @@ KIND = FaultKind(
     heals="the limit is what it was",
     proof="the kernel counts at least one time that the limit was reached, with input still to be processed",
     carriers={
-        ("docker", Reach.NODES): "the limit of the container's memory",
+        ("docker", Reach.NODES): MEMORY_LIMIT,
     },
     inflict=_inflict,
     lasts=True,

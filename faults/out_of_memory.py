@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+from ..harness.carriers import MEMORY_LIMIT
 from ..harness.injection import Aims, FaultKind, Machines, Reach
 from ..harness.recording.history import Bite
 from ..harness.schedule import Fault
@@ -34,7 +35,7 @@ KIND = FaultKind(
     proof="the kernel counts at least one process that it ended there for want of memory, with input still to be "
     "processed",
     carriers={
-        ("docker", Reach.NODES): "the limit of the container's memory",
+        ("docker", Reach.NODES): MEMORY_LIMIT,
     },
     inflict=_inflict,
     lasts=True,

@@ -12,3 +12,6 @@ PACKET_QUEUE: Final = "a queue for packets in the receiving nodes' network names
 PACKET_SHAPER: Final = "a shaped queue in the sending nodes' network namespaces"
 STORE_VOLUME: Final = "the volume of the checkpoints, of a fixed size"
 STORE_FOLDER: Final = "the folder of the checkpoints"
+DISK_THROTTLE: Final = "a throttle on the container's block device"
+CPU_QUOTA: Final = "the quota of the container's processors"
+MEMORY_LIMIT: Final = "the limit of the container's memory"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.resources import files
 from typing import Any
 
@@ -12,7 +12,7 @@ import docker
 from docker.errors import APIError, DockerException
 from requests.exceptions import RequestException
 
-from ..errors import OwnFailure
+from ..errors import OwnFailure, StreamproofError
 from ..waiting import wait_until
 
 _SECONDS = 10.0
@@ -52,13 +52,22 @@ def run_inside(client: docker.DockerClient, container: str, operation: str, *arg
 class Background:
     """An operation that goes on in a container until it is told to end, or the container ends."""
 
-    def __init__(self, client: docker.DockerClient, container: str, operation: str, *arguments: str) -> None:
-        """Raises OwnFailure when it cannot be started. Where the container does not run, it has `ended`."""
+    def __init__(
+        self,
+        client: docker.DockerClient,
+        container: str,
+        operation: str,
+        *arguments: str,
+        ended: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`ended` is called, in a thread of its own, once it has. Raises OwnFailure when it cannot be started. Where
+        the container does not run, it has ended."""
         self.said: list[dict[str, Any]] = []
         self.problem = ""
         self._client = client
         self._container = container
         self._operation = operation
+        self._when_ended = ended
         self._id = ""
         output: Iterator[bytes] = iter(())
         try:
@@ -82,7 +91,8 @@ class Background:
                         self.said.append(json.loads(line))
                     else:
                         self.problem = line
-        except (DockerException, RequestException, OSError) as problem:
+            self._when_ended()
+        except (StreamproofError, DockerException, RequestException, OSError) as problem:
             self.problem = str(problem)
 
     @property

@@ -195,10 +195,11 @@ def free(folder: str) -> None:
     say()
 
 
-def empty(folder: str) -> None:
-    """Remove everything in a folder, and say how many files that were. One rename takes each entry away: whoever looks
-    meanwhile sees it whole or not at all."""
-    entries = [entry for entry in Path(folder).iterdir() if entry.name != FILLER]
+def lose(folder: str, *names: str) -> None:
+    """Remove what a store has under these names, drafts included, and say how many files that were. One rename takes
+    each entry away: whoever looks meanwhile sees it whole or not at all."""
+    starts = tuple(f".{name}." for name in names)
+    entries = [entry for entry in Path(folder).iterdir() if entry.name in names or entry.name.startswith(starts)]
     grave = Path(tempfile.mkdtemp(dir=folder, prefix=".lost-"))
     for entry in entries:
         try:
@@ -263,7 +264,7 @@ def throttle(pid: str, cgroups: str, device: str, *limits: str) -> None:
 
 OPERATIONS: tuple[Callable[..., None], ...] = (
     *(count, hog, kill_part, end),
-    *(write, keep_writing, fill, free, empty, remount, throttle),
+    *(write, keep_writing, fill, free, lose, remount, throttle),
 )
 
 if __name__ == "__main__":

@@ -15,11 +15,12 @@ import docker
 from docker.errors import APIError, DockerException
 from requests.exceptions import RequestException
 
+from ..embedded.disturbances import ExhaustMemory, LimitMemory, ThrottleCpu
 from ..errors import OwnFailure, Unsupported
 from ..recording.history import Proof
 from .executing import Background, run_inside
 
-_PERIOD = 100_000
+PERIOD = 100_000
 """Microseconds; the engine's own for a quota."""
 _LEAST_QUOTA = 1_000
 """Microseconds of CPU a period: the kernel takes no less."""
@@ -52,6 +53,8 @@ class _Wanted:
 class Limits:
     """The limits of a run's containers, and what disturbs them."""
 
+    carries = (ThrottleCpu, LimitMemory, ExhaustMemory)
+
     def __init__(self, client: docker.DockerClient, container_of: Callable[[str], str]) -> None:
         """`container_of` gives the present container of a node."""
         self._client = client
@@ -60,12 +63,28 @@ class Limits:
         """Container -> its limits without any disturbance."""
         self._wanted: dict[str, list[_Wanted]] = {}
         """Node -> what is in force."""
+        self._in_force: list[LimitInForce] = []
         self._lock = threading.RLock()
+
+    def disturb(self, disturbance: ThrottleCpu | LimitMemory | ExhaustMemory) -> LimitInForce:
+        match disturbance:
+            case ThrottleCpu(node=node, cores=cores):
+                in_force = self.throttle_cpu(node, cores)
+            case LimitMemory(node=node, size=size):
+                in_force = self.limit_memory(node, size)
+            case ExhaustMemory(node=node):
+                in_force = self.exhaust_memory(node)
+        self._in_force.append(in_force)
+        return in_force
+
+    def node_started(self, node: str, container: str) -> None:
+        for in_force in self._in_force:
+            in_force.node_started(node, container)
 
     def throttle_cpu(self, node: str, cores: float) -> LimitInForce:
         """At most so many cores for all that runs in the node's container. The proof: periods in which the kernel held
         it back."""
-        quota = max(_LEAST_QUOTA, round(cores * _PERIOD))
+        quota = max(_LEAST_QUOTA, round(cores * PERIOD))
         return self._limit(node, _Wanted(cpu_quota=quota), "throttled", "periods of 100 ms without CPU")
 
     def limit_memory(self, node: str, limit: int) -> LimitInForce:
@@ -84,7 +103,8 @@ class Limits:
 
     def exhaust_memory(self, node: str) -> LimitInForce:
         """Next to no memory beyond what is in use, and that is taken by a process of the harness's: until the kernel
-        ends something of the node, which may be all of it. The proof: how many processes it ended."""
+        ends something of the node, which may be all of it. Then the limit is what it was. The proof: how many processes
+        it ended."""
         with self._lock:
             found = self._count(node)
             wanted = _Wanted()
@@ -96,7 +116,9 @@ class Limits:
                     break
             else:
                 wanted.memory = None
-            hog = Background(self._client, self._container_of(node), "hog") if wanted.memory else None
+            hog = None
+            if wanted.memory is not None:
+                hog = Background(self._client, self._container_of(node), "hog", ended=lambda: self.lift(node, wanted))
             what = "processes ended for want of memory"
             return LimitInForce(self, node, wanted, "oom_kills", what, found, hog)
 
@@ -109,7 +131,8 @@ class Limits:
 
     def lift(self, node: str, wanted: _Wanted) -> None:
         with self._lock:
-            self._wanted[node].remove(wanted)
+            if wanted in self._wanted[node]:
+                self._wanted[node].remove(wanted)
             self.enforce(node)
 
     def enforce(self, node: str) -> None:
@@ -190,14 +213,16 @@ class LimitInForce:
         """Of the incarnations that it was in force for."""
         self._before = (before or {}).get(counter, 0)
         self._hog = hog
+        self._healed = False
 
-    def node_started(self, node: str) -> None:
+    def node_started(self, node: str, container: str) -> None:
         """Its successor is limited too."""
-        if node == self._node:
-            self._containers.append(self._limits.container_of(node))
+        if node == self._node and not self._healed:
+            self._containers.append(container)
             self._limits.enforce(node)
 
     def heal(self) -> Proof:
+        self._healed = True
         self._limits.lift(self._node, self._wanted)
         # Only now: what has its time and its memory again can answer.
         count = sum(self._limits.count(container, self._counter) for container in self._containers) - self._before

@@ -14,6 +14,7 @@ import os
 import re
 import secrets
 import shlex
+import signal
 import site
 import sysconfig
 import threading
@@ -29,7 +30,7 @@ from docker.errors import APIError, DockerException
 from docker.types import Mount
 from requests.exceptions import RequestException
 
-from ..carriers import PACKET_QUEUE, PACKET_RULES, PACKET_SHAPER
+from ..carriers import CPU_QUOTA, MEMORY_LIMIT, PACKET_QUEUE, PACKET_RULES, PACKET_SHAPER
 from ..embedded.disturbances import Disturbance, InForce
 from ..embedded.layout import MASTER_CLASS, QUICK_JVM, WORKER_CLASS, Layout
 from ..embedded.machine import inherited_import_path
@@ -40,6 +41,7 @@ from ..embedded.settings import LOG4J2, as_properties, profile_settings
 from ..embedded.toxics import PORT, answers, server_command
 from ..embedded.warm import Unclean
 from ..errors import DeadlinePassed, OwnFailure, ProcessDied, StorageFailed, StreamproofError, Unsupported, UserMistake
+from ..injection import Part
 from ..recording.history import Proof
 from ..waiting import wait_until
 from ..wire import Place
@@ -47,11 +49,14 @@ from . import image
 from .cleanliness import Standing, belongs_to, changes
 from .disturbing import Carrier, Carriers
 from .engine import connect
+from .executing import run_inside
 from .labels import RunLabels
+from .limits import PERIOD, Limits
 from .network import RunNetwork, make_network
 from .packets import PacketCarrier
 from .reaping import containers_of, remove_all, remove_containers
 from .sidecars import Sidecars
+from .storage import Store
 
 MASTER = "master"
 _MASTER_PORT = 7077
@@ -97,6 +102,8 @@ class ContainerKill:
 
     node: str
     container: str
+    number: signal.Signals
+    """What it was killed with."""
     pids: tuple[int, ...]
     """Of its first process, on this machine; none where it had ended before."""
     ended: bool
@@ -106,13 +113,31 @@ class ContainerKill:
 
     @property
     def bit(self) -> bool:
-        return bool(self.pids) and self.ended and self.exit_code == _KILLED
+        """A process that is asked to end may end in its own way."""
+        expected = (_KILLED,) if self.number is signal.SIGKILL else (self.exit_code,)
+        return bool(self.pids) and self.ended and self.exit_code in expected
 
     @property
     def proof(self) -> Proof | None:
         if not self.ended or self.exit_code is None:
             return None
         return Proof(self.exit_code, f"exit status of container {self.container[:12]}, ended {self.finished}")
+
+
+@dataclass(frozen=True)
+class PartKill:
+    """What was killed inside a container."""
+
+    pids: tuple[int, ...]
+    """As the container numbers them."""
+    gone: bool
+    """Whether all of it was seen to be gone."""
+    proof: Proof | None = None
+    """A process leaves nothing to be read."""
+
+    @property
+    def bit(self) -> bool:
+        return self.gone and bool(self.pids)
 
 
 @dataclass(frozen=True)
@@ -204,6 +229,7 @@ class SparkContainers:
         )
         self._labels = RunLabels(run_id, this_process(), self.scratch)
         self._planned = carriers
+        self._checkpoints = self.folder / "checkpoints"
         self._nodes: dict[str, _Node] = {}
         self._ended: dict[str, int] = {}
         """Containers that have ended by themselves or were killed, and their exit status."""
@@ -377,7 +403,9 @@ class SparkContainers:
                     mounts=self._mounts,
                     mem_limit=memory,
                     memswap_limit=memory,
-                    nano_cpus=int(self.options.cpus * 1e9),
+                    # Not as `nano_cpus`, which the engine lets nobody change afterwards.
+                    cpu_period=PERIOD,
+                    cpu_quota=round(self.options.cpus * PERIOD),
                     pids_limit=4096,
                     cap_drop=["ALL"],
                     security_opt=["no-new-privileges"],
@@ -492,21 +520,44 @@ class SparkContainers:
 
     def kill_node(self, name: str) -> ContainerKill:
         """`docker kill`: every process of the container at once. Returns when the engine has seen it end."""
+        return self._end(name, signal.SIGKILL)
+
+    def terminate_node(self, name: str) -> ContainerKill:
+        """SIGTERM to the container's first process, as of `docker stop`. What does not end by it goes on."""
+        return self._end(name, signal.SIGTERM)
+
+    def _end(self, name: str, number: signal.Signals) -> ContainerKill:
         node = self._node(name)
         with node.lock:
             container = node.container
             pid = int(self._state(container)["Pid"])
             try:
                 if pid:
-                    self._engine.api.kill(container, "SIGKILL")
+                    self._engine.api.kill(container, number.name)
             except APIError as problem:
                 if problem.status_code not in (404, 409):  # Else it has ended by itself meanwhile.
                     raise OwnFailure(f"{name} cannot be killed: {problem.explanation}") from problem
-            state = self._await_state(container, lambda state: not state["Running"], f"{name} to end")
-            self._ended[container] = int(state["ExitCode"])
-            return ContainerKill(
-                name, container, (pid,) if pid else (), not state["Running"], state["ExitCode"], state["FinishedAt"]
-            )
+            try:
+                state = self._await_state(container, lambda state: not state["Running"], f"{name} to end")
+            except DeadlinePassed:
+                if number is signal.SIGKILL:
+                    raise
+                return ContainerKill(name, container, number, (pid,) if pid else (), False, None, "")
+            status = self._ended[container] = int(state["ExitCode"])
+            return ContainerKill(name, container, number, (pid,) if pid else (), True, status, state["FinishedAt"])
+
+    def kill_part(self, name: str, part: Part) -> PartKill:
+        """SIGKILL inside the container: the executor with its Python processes, or those alone."""
+        node = self._node(name)
+        with node.lock:
+            found = run_inside(self._engine, node.container, "kill_part", part.value) or {"killed": [], "left": []}
+            return PartKill(tuple(found["killed"]), not found["left"])
+
+    def has_come_up(self, name: str) -> bool:
+        """A driver has begun to say something."""
+        node = self._node(name)
+        sign = {MASTER: _MASTER_IS_UP, "driver": _ANYTHING}.get(node.role, _WORKER_IS_REGISTERED)
+        return self._runs(node) and node.log.is_file() and bool(sign.search(node.log.read_text(errors="replace")))
 
     def stop_node(self, name: str) -> ContainerStop:
         """`docker pause`. `resume` lets it go on."""
@@ -548,11 +599,16 @@ class SparkContainers:
     # -- what its containers are given ------------------------------------------------------------------------------
 
     def _prepare_folder(self) -> None:
-        shared = (self.logs_folder, self.scratch, self.folder / "checkpoints")
         try:
             self.scratch.mkdir(parents=True, exist_ok=True)
             mark_scratch(self.scratch, self.run_id, self._labels.owner)
-            for folder in (*shared, self.scratch / "conf", self.scratch / _GATES):
+            for folder in (
+                self.logs_folder,
+                self.scratch,
+                self._checkpoints,
+                self.scratch / "conf",
+                self.scratch / _GATES,
+            ):
                 folder.mkdir(parents=True, exist_ok=True)
         except OSError as problem:
             raise StorageFailed(f"{self.folder} cannot be written to: {problem}") from problem
@@ -565,7 +621,7 @@ class SparkContainers:
         code = code_under_test()
         self._import_path = code.import_path
         self._mounts = [
-            *(Mount(str(folder), str(folder), type="bind") for folder in shared),
+            *(Mount(str(folder), str(folder), type="bind") for folder in (self.logs_folder, self.scratch)),
             *(Mount(inside, str(outside), type="bind", read_only=True) for inside, outside in code.mounts.items()),
             Mount("/etc/passwd", str(passwd), type="bind", read_only=True),
         ]
@@ -575,7 +631,26 @@ class SparkContainers:
         if not self._planned.isdisjoint({PACKET_RULES, PACKET_QUEUE, PACKET_SHAPER}):
             sidecars = Sidecars(self._engine, self._image, self._labels)
             carriers.append(PacketCarrier(sidecars, lambda name: self._address(self._node(name))))
+        if not self._planned.isdisjoint({CPU_QUOTA, MEMORY_LIMIT}):
+            carriers.append(Limits(self._engine, self._container_of))
+        store = Store(
+            self._engine,
+            self._image,
+            f"streamproof-{self.run_id}-store",
+            self._labels.of(),
+            self._checkpoints,
+            self._planned,
+            self._container_of,
+        )
+        store.prepare()
+        self._mounts.append(store.mount)
+        if store.carries:
+            carriers.append(store)
         return carriers
+
+    def _container_of(self, name: str) -> str:
+        """The present one of a node."""
+        return self._node(name).container
 
     def _gate(self, container: str) -> tuple[str, Path]:
         """What its command begins with, so that it does nothing yet, and the file that lets it go on."""
@@ -612,6 +687,7 @@ class SparkContainers:
 
 _MASTER_IS_UP = re.compile(r"Starting Spark master at spark://[\s\S]*(?:New state: ALIVE|Recovery complete)")
 _WORKER_IS_REGISTERED = re.compile(r"Successfully registered with master")
+_ANYTHING = re.compile(r"\S")
 
 
 @dataclass(frozen=True)

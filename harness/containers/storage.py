@@ -18,16 +18,18 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import docker
 from docker.errors import APIError, DockerException
 from docker.types import Mount
 from requests.exceptions import RequestException
 
+from ..carriers import DISK_THROTTLE, STORE_FOLDER, STORE_VOLUME
+from ..embedded.disturbances import FailStore, FillStore, LoseStore, NarrowDisk, SlowDisk
 from ..errors import OwnFailure, Unsupported
 from ..quantities import Duration
 from ..recording.history import Proof
@@ -36,26 +38,12 @@ from .executing import Background, run_inside
 
 SIZE = 64 << 20
 """Bytes of a store that can be filled."""
-OPERATIONS_OF_A_WRITE = 5
-"""That the kernel does for one small file that is written and synchronized, data and journal; measured on ext4."""
+_OPERATIONS_OF_A_WRITE, _BYTES_OF_A_WRITE = 5, 12_800
+"""That the disk does for one small file that is written and synchronized, data and journal; measured on ext4."""
 _CGROUPS = "/machine/cgroup"
 """Where the keeper sees the machine's cgroups."""
 _PROBE_PAUSE = 0.1
 _FULL_SECONDS = 5.0
-
-
-@dataclass(frozen=True)
-class StorePlan:
-    """What the schedule of a run plans to do to its checkpoint store."""
-
-    fill: bool = False
-    fail: bool = False
-    slow: bool = False
-    lose: bool = False
-
-    @property
-    def anything(self) -> bool:
-        return self.fill or self.fail or self.slow or self.lose
 
 
 class Store:
@@ -69,16 +57,19 @@ class Store:
         name: str,
         labels: Mapping[str, str],
         folder: Path,
-        plan: StorePlan,
+        planned: Set[str],
         container_of: Callable[[str], str],
     ) -> None:
-        """`name` is what is made is called; `container_of` gives the present container of a node."""
+        """What is made is called `name`; `planned` names the carriers of the faults to come; `container_of` gives the
+        present container of a node."""
         self._client = client
         self._image = image
         self._name = name
         self._labels = dict(labels)
         self._folder = folder
-        self._plan = plan
+        self._fills = STORE_VOLUME in planned
+        self._slows = DISK_THROTTLE in planned
+        self._planned = bool({STORE_VOLUME, STORE_FOLDER, DISK_THROTTLE} & planned)
         self._container_of = container_of
         self._keeper = ""
         self._device = ""
@@ -87,21 +78,27 @@ class Store:
         self._throttles: dict[str, list[_Throttle]] = {}
         """Node -> what is in force."""
         self._lock = threading.RLock()
-        self.mount = Mount(str(folder), name if plan.fill else str(folder), type="volume" if plan.fill else "bind")
+        self._in_force: list[_OnStore] = []
+        self.mount = (
+            Mount(str(folder), name, type="volume") if self._fills else Mount(str(folder), str(folder), type="bind")
+        )
+        self.carries: tuple[type, ...] = ()
+        if self._planned:
+            self.carries = (FillStore, FailStore, SlowDisk, NarrowDisk, LoseStore)
 
     def prepare(self) -> None:
         """Make what the planned disturbances need, before any container of the run is there.
 
         Raises Unsupported where they cannot be had, OwnFailure when the engine fails.
         """
-        if not self._plan.anything:
+        if not self._planned:
             return
-        if self._plan.slow:
-            if self._plan.fill:
+        if self._slows:
+            if self._fills:
                 raise Unsupported("a checkpoint store that is filled lies in memory, where nothing can be slowed")
             self._device = disk_of(self._folder)
         try:
-            if self._plan.fill:
+            if self._fills:
                 options = f"size={SIZE},uid={os.geteuid()},gid={os.getegid()},mode=0755"
                 self._client.api.create_volume(
                     self._name, "local", {"type": "tmpfs", "device": "tmpfs", "o": options}, self._labels
@@ -113,10 +110,8 @@ class Store:
 
     def _start_keeper(self) -> None:
         mounts = [self.mount]
-        if self._plan.slow:
+        if self._slows:
             mounts.append(Mount(_CGROUPS, "/sys/fs/cgroup", type="bind"))
-        # To enter a node's mounts, and to find its cgroup, takes the machine's processes and privileges over them.
-        reaches_out = self._plan.fail or self._plan.slow
         api = self._client.api
         created = api.create_container(
             self._image,
@@ -128,16 +123,38 @@ class Store:
                 init=True,
                 mounts=mounts,
                 network_mode="none",
-                pid_mode="host" if reaches_out else None,
+                # To enter a node's mounts, and to find its cgroup, takes the machine's processes and privileges over
+                # them.
+                pid_mode="host",
                 cap_drop=["ALL"],
-                cap_add=["DAC_OVERRIDE", "FOWNER", *(["SYS_ADMIN", "SYS_CHROOT", "SYS_PTRACE"] if reaches_out else [])],
-                security_opt=["apparmor=unconfined"] if reaches_out else ["no-new-privileges"],
+                cap_add=["DAC_OVERRIDE", "FOWNER", "SYS_ADMIN", "SYS_CHROOT", "SYS_PTRACE"],
+                security_opt=["apparmor=unconfined"],
             ),
         )
         self._keeper = created["Id"]
         api.start(self._keeper)
 
     # -- what disturbs it ---------------------------------------------------------------------------------------------
+
+    def disturb(self, disturbance: FillStore | FailStore | SlowDisk | NarrowDisk | LoseStore) -> _OnStore:
+        in_force: _OnStore
+        match disturbance:
+            case FillStore():
+                in_force = self.fill()
+            case FailStore(node=node):
+                in_force = self.fail(node)
+            case SlowDisk(node=node, by=by):
+                in_force = self.slow(node, by)
+            case NarrowDisk(node=node, rate=rate):
+                in_force = self.narrow(node, rate)
+            case LoseStore(actors=actors):
+                in_force = self.lose(actors)
+        self._in_force.append(in_force)
+        return in_force
+
+    def node_started(self, node: str, container: str) -> None:
+        for in_force in self._in_force:
+            in_force.node_started(node, container)
 
     def fill(self) -> FullStore:
         """For all nodes. The proof: how often ENOSPC was seen."""
@@ -152,25 +169,20 @@ class Store:
         return FailingStore(self, node)
 
     def slow(self, node: str, by: Duration) -> SlowStore:
-        """For one node: a checkpoint takes about so much longer. The proof: how much longer a probe's write took.
-
-        Raises Unsupported for more than the kernel's throttle can do.
-        """
-        operations = round(OPERATIONS_OF_A_WRITE / by.seconds)
-        if operations < 1:
-            raise Unsupported(
-                f"a write can be slowed by at most about {OPERATIONS_OF_A_WRITE} s (the disk then does one operation a "
-                f"second), not by {by}"
-            )
-        return SlowStore(self, node, _Throttle(operations=operations))
+        """For one node: a checkpoint takes about so much longer. The proof: how much longer a probe's write took."""
+        operations = round(_OPERATIONS_OF_A_WRITE / by.seconds)
+        if operations:
+            return SlowStore(self, node, _Throttle(operations=operations))
+        # One operation a second is the least that there is.
+        return SlowStore(self, node, _Throttle(bytes=round(_BYTES_OF_A_WRITE / by.seconds)))
 
     def narrow(self, node: str, rate: int) -> SlowStore:
         """For one node: so many bytes a second. The proof: how much longer a probe's write took."""
         return SlowStore(self, node, _Throttle(bytes=rate))
 
-    def lose(self) -> LostStore:
-        """For all nodes, and for good. The proof: how many files were lost."""
-        return LostStore(Proof(int(self._kept("empty", str(self._folder))["lost"]), "files lost"))
+    def lose(self, actors: Sequence[str]) -> LostStore:
+        """What is kept under these names, for good. The proof: how many files were lost."""
+        return LostStore(Proof(int(self._kept("lose", str(self._folder), *actors)["lost"]), "files lost"))
 
     # -- how ----------------------------------------------------------------------------------------------------------
 
@@ -254,12 +266,18 @@ class _Throttle:
     bytes: int = 0
 
 
+class _OnStore(Protocol):
+    def node_started(self, node: str, container: str) -> None: ...
+
+    def heal(self) -> Proof: ...
+
+
 class FullStore:
     def __init__(self, store: Store, filler: Background) -> None:
         self._store = store
         self._filler = filler
 
-    def node_started(self, node: str) -> None:
+    def node_started(self, node: str, container: str) -> None:
         """It finds the store full, as all do."""
 
     def heal(self) -> Proof:
@@ -276,19 +294,20 @@ class FailingStore:
         self._node = node
         self._container = ""
         self._probes: list[Background] = []
-        self._fail()
+        self._healed = False
+        self._fail(store.container_of(node))
 
-    def _fail(self) -> None:
-        container = self._store.container_of(self._node)
+    def _fail(self, container: str) -> None:
         if self._store.let_write(container, False):
             self._container = container
             self._probes.append(self._store.keep_writing(container))
 
-    def node_started(self, node: str) -> None:
-        if node == self._node:
-            self._fail()
+    def node_started(self, node: str, container: str) -> None:
+        if node == self._node and not self._healed:
+            self._fail(container)
 
     def heal(self) -> Proof:
+        self._healed = True
         if self._container and self._store.let_write(self._container, True):
             self._store.require_writable(self._container)
         for probe in self._probes:
@@ -306,7 +325,7 @@ class SlowStore:
         self._began = time.monotonic()
         self._probe = store.write_once(store.container_of(node))
 
-    def node_started(self, node: str) -> None:
+    def node_started(self, node: str, container: str) -> None:
         if node == self._node:
             self._store.throttle(node)
 
@@ -327,7 +346,7 @@ class LostStore:
 
     proof: Proof
 
-    def node_started(self, node: str) -> None:
+    def node_started(self, node: str, container: str) -> None:
         """It finds nothing."""
 
     def heal(self) -> Proof:

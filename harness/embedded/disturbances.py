@@ -72,6 +72,13 @@ class ExhaustMemory:
 
 
 @dataclass(frozen=True)
+class SlowDisk:
+    node: str
+    by: Duration
+    """How much longer it takes about to make a checkpoint durable."""
+
+
+@dataclass(frozen=True)
 class NarrowDisk:
     node: str
     rate: int
@@ -80,7 +87,9 @@ class NarrowDisk:
 
 @dataclass(frozen=True)
 class FailStore:
-    """The store of the checkpoints takes no writes, of anybody."""
+    """The store of the checkpoints takes no writes of this node."""
+
+    node: str
 
 
 @dataclass(frozen=True)
@@ -104,6 +113,7 @@ Disturbance = (
     | ThrottleCpu
     | LimitMemory
     | ExhaustMemory
+    | SlowDisk
     | NarrowDisk
     | FailStore
     | FillStore

@@ -9,10 +9,14 @@ from itertools import product
 from random import Random
 from typing import Protocol, TypeVar
 
-from ..injection import Link, Machines
+import msgspec
+
+from ..injection import Link, Machines, Part
+from ..model import slice_of
 from ..places import numbered_workers
 from ..quantities import Duration
 from ..recording.history import Bite, Proof
+from .crash_loop import CrashLoop
 from .disturbances import (
     CutPackets,
     DelayPackets,
@@ -21,16 +25,16 @@ from .disturbances import (
     ExhaustMemory,
     FailStore,
     FillStore,
-    InForce,
     LimitMemory,
     LoseStore,
     NarrowDisk,
     NarrowPackets,
     Pairs,
     ResetPackets,
+    SlowDisk,
     ThrottleCpu,
 )
-from .nodes import OTHER_NODES, Nodes, Stop
+from .nodes import OTHER_NODES, Kill, Nodes, Stop
 
 T = TypeVar("T")
 Heal = Callable[[], Proof]
@@ -62,6 +66,9 @@ class Striking:
 class ClusterMachines(Machines):
     """The cluster, as one fault sees it, while its point is held."""
 
+    counts_refusals = False
+    """Whether the nodes say which of their checkpoints were refused."""
+
     def __init__(
         self, nodes: Nodes, node_of: Mapping[str, str], outstanding: Callable[[], bool], striking: Striking
     ) -> None:
@@ -81,9 +88,30 @@ class ClusterMachines(Machines):
         """Kill every process of the nodes, all at once."""
         if lose_handed_over:
             return super().crash(targets, lose_handed_over=True)
+        return self._end(targets, self._cluster.kill_node)
+
+    def terminate(self, targets: Sequence[str]) -> list[Bite]:
+        """Send SIGTERM to the nodes, all at once, and see that they end."""
+        return self._end(targets, self._cluster.terminate_node)
+
+    def crash_part(self, targets: Sequence[str], part: Part) -> list[Bite]:
+        """Kill the processes of that part of the nodes, all at once."""
+        return self._end(targets, lambda node: self._cluster.kill_part(node, part))
+
+    def crash_again(self, targets: Sequence[str]) -> list[Bite]:
+        bites = []
+        for bite in self._end(targets, self._cluster.kill_node):
+            if bite.node is not None:
+                loop = CrashLoop(self._cluster, bite.node)
+                self.lasting.append((bite.target, loop.heal))
+                bite = msgspec.structs.replace(bite, lasting=True, proof=None)
+            bites.append(bite)
+        return bites
+
+    def _end(self, targets: Sequence[str], end: Callable[[str], Kill]) -> list[Bite]:
         outstanding = self._outstanding()
         hit, nowhere = self._nodes(targets)
-        proofs = _at_once(self._cluster.kill_node, hit)
+        proofs = _at_once(end, hit)
         bites = [Bite(target, None, (), outstanding, gone=False) for target in nowhere]
         for node, target in hit.items():
             proof = proofs[node]
@@ -124,6 +152,9 @@ class ClusterMachines(Machines):
     def exhaust_memory(self, targets: Sequence[str]) -> list[Bite]:
         return self._on_each(targets, ExhaustMemory)
 
+    def slow_disk(self, targets: Sequence[str], by: Duration) -> list[Bite]:
+        return self._on_each(targets, lambda node: SlowDisk(node, by))
+
     def narrow_disk(self, targets: Sequence[str], rate: int) -> list[Bite]:
         return self._on_each(targets, lambda node: NarrowDisk(node, rate))
 
@@ -140,22 +171,40 @@ class ClusterMachines(Machines):
     # The store of the checkpoints, which the nodes share
 
     def fail_writes(self, targets: Sequence[str]) -> list[Bite]:
-        return self._on_store(targets, self._cluster.disturb(FailStore()))
+        hit, _ = self._nodes(targets)
+        self.refusing |= hit.keys()
+        bites = self._on_each(targets, FailStore)
+        self.lasting = [(target, self._refused(heal)) for target, heal in self.lasting]
+        return bites
 
     def fill_disk(self, targets: Sequence[str]) -> list[Bite]:
-        return self._on_store(targets, self._cluster.disturb(FillStore()))
+        """The store is one for all nodes: none finds room."""
+        self.refusing |= set(self._cluster.nodes())
+        begun = self._cluster.disturb(FillStore())
+        name = ", ".join(targets)
+        self.lasting.append((name, self._refused(begun.heal)))
+        hit, _ = self._nodes(targets)
+        return [self._lasting_bite(name, "checkpoints", self._actors(hit))]
 
     def lose_store(self, targets: Sequence[str]) -> list[Bite]:
+        """Over at once: nothing brings it back."""
         hit, _ = self._nodes(targets)
-        actors = {actor for node in hit for actor in self._on(node)}
-        return self._on_store(targets, self._cluster.disturb(LoseStore(tuple(sorted(actors)))))
+        actors = self._actors(hit)
+        kept = tuple(sorted({slice_of(actor) for actor in actors}))
+        lost = self._cluster.disturb(LoseStore(kept)).heal()
+        name, held = ", ".join(targets), self._striking.exact
+        return [Bite(name, "checkpoints", actors, self._outstanding(), held_at_address=held, proof=lost)]
 
-    def _on_store(self, targets: Sequence[str], begun: InForce) -> list[Bite]:
-        hit, _ = self._nodes(targets)
-        name = ", ".join(targets)
-        actors = tuple(actor for node in hit for actor in self._on(node))
-        self.lasting.append((name, begun.heal))
-        return [self._lasting_bite(name, "checkpoints", actors)]
+    def _refused(self, heal: Heal) -> Heal:
+        """Where the subject itself says what it was refused, that is the proof."""
+        if not self.counts_refusals:
+            return heal
+
+        def healed() -> Proof:
+            seen = heal()
+            return Proof(self._striking.refused(), f"checkpoints refused, with {seen}")
+
+        return healed
 
     # What passes between nodes
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from ..injection import Part
 from ..recording.history import Proof
 from ..wire import Place
 from .disturbances import Disturbance, InForce
@@ -88,6 +89,16 @@ class Nodes(Protocol):
 
     def kill_node(self, name: str) -> Kill:
         """End all that the node is, at once. Returns when it is gone."""
+
+    def terminate_node(self, name: str) -> Kill:
+        """Ask all that the node is to end (SIGTERM). Returns when it is gone, or does not go."""
+
+    def kill_part(self, name: str, part: Part) -> Kill:
+        """End a part of a node at once. Returns when it is gone."""
+
+    def has_come_up(self, name: str) -> bool:
+        """Whether its present incarnation runs and does what it is there for: a worker has found its master, a driver
+        has begun to say something."""
 
     def stop_node(self, name: str) -> Stop:
         """Freeze all that the node is."""

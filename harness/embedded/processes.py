@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import signal
 import subprocess
 import sys
 import threading
@@ -20,6 +21,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from ..errors import DeadlinePassed, ProcessDied, StorageFailed, StreamproofError, Unsupported, UserMistake
+from ..injection import Part
 from ..recording.history import Proof
 from ..waiting import wait_until
 from ..wire import Place
@@ -29,7 +31,7 @@ from .disturbances import Disturbance, InForce
 from .layout import MASTER_CLASS, QUICK_JVM, WORKER_CLASS, Layout
 from .machine import find_java, find_spark, find_toxiproxy, inherited_import_path
 from .nodes import ADDRESS, LOOPBACK
-from .reaping import LabelledProcess, Labels, ProcessId, end_all, labelled_processes, stop_all
+from .reaping import LabelledProcess, Labels, ProcessId, end_all, labelled_processes, part_of, stop_all
 from .settings import LOG4J2, as_properties, profile_settings
 from .toxics import listening_port, server_command
 
@@ -435,27 +437,26 @@ class SparkProcesses:
         with node.lock:
             return self._kill(node, lambda: self._processes_of(node))
 
-    kill_driver = kill_node
-
-    def kill_executor(self, name: str) -> KillProof:
-        """SIGKILL a worker's executor with its Python processes, and leave the worker, which will start another."""
+    def terminate_node(self, name: str) -> KillProof:
+        """SIGTERM every process of a node, the same as `kill_node` would end."""
         node = self._node(name)
         with node.lock:
-            before = self._processes_of(node)
-            worker = node.process
-            old = {process.process for process in before}
+            return self._kill(node, lambda: self._processes_of(node), signal.SIGTERM)
 
-            def find() -> list[LabelledProcess]:
-                # The worker's new children, and theirs, belong to the next executor. Whatever else is not the worker
-                # came from the executor that is killed, even if it was forked, or reparented, meanwhile.
-                now = self._processes_of(node)
-                spared = {process.pid for process in now if process.process == worker}
-                for process in sorted(now, key=lambda process: process.process.started):
-                    if process.process not in old and process.parent in spared:
-                        spared.add(process.pid)
-                return [process for process in now if process.pid not in spared]
+    def kill_part(self, name: str, part: Part) -> KillProof:
+        """SIGKILL a node's executor with its Python processes, and leave the worker, which will start another; or the
+        Python processes alone."""
+        node = self._node(name)
+        with node.lock:
+            # First stopped: what is stopped cannot fork, and nobody starts another in its place before it is gone.
+            stopped = stop_all(lambda: part_of(part, self._processes_of(node)), self.options.kill_seconds)
+            return self._kill(node, lambda: [process for process in stopped if process.process.alive()])
 
-            return self._kill(node, find)
+    def has_come_up(self, name: str) -> bool:
+        """A driver has begun to say something."""
+        node = self._node(name)
+        sign = {MASTER: _MASTER_IS_UP, "driver": _ANYTHING}.get(node.role, _WORKER_IS_REGISTERED)
+        return node.running() and sign.search(node.log_text()) is not None
 
     # -- pausing ----------------------------------------------------------------------------------------------------
 
@@ -480,8 +481,13 @@ class SparkProcesses:
             f"the processes of {proof.node} to go on",
         )
 
-    def _kill(self, node: _Node, find: Callable[[], list[LabelledProcess]]) -> KillProof:
-        ended = end_all(find, self.options.kill_seconds)
+    def _kill(
+        self,
+        node: _Node,
+        find: Callable[[], list[LabelledProcess]],
+        number: signal.Signals = signal.SIGKILL,
+    ) -> KillProof:
+        ended = end_all(find, self.options.kill_seconds, number)
         if node.process is not None and node.popen is not None and not node.process.alive():
             node.popen.wait()  # Only now may its pid be given away.
         return KillProof(
@@ -543,6 +549,7 @@ _MASTER_IS_UP = re.compile(
     r"Starting Spark master at spark://([^:\s]+):(\d+)(?=[\s\S]*(?:New state: ALIVE|Recovery complete))"
 )
 _WORKER_IS_REGISTERED = re.compile(r"Successfully registered with master")
+_ANYTHING = re.compile(r"\S")
 _STREAMS = ("stdout", "stderr")
 
 

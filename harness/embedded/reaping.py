@@ -20,10 +20,12 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from ..injection import Part
 
 RUN: Final = "STREAMPROOF_RUN"
 ROLE: Final = "STREAMPROOF_ROLE"
@@ -70,21 +72,22 @@ class ProcessId:
 
     def end(self) -> None:
         """SIGKILL it, if it is still there."""
-        self._send(signal.SIGKILL)
+        self.signal(signal.SIGKILL)
 
     def stop(self) -> None:
         """SIGSTOP it, if it is still there."""
-        self._send(signal.SIGSTOP)
+        self.signal(signal.SIGSTOP)
 
     def resume(self) -> None:
         """SIGCONT it, if it is still there."""
-        self._send(signal.SIGCONT)
+        self.signal(signal.SIGCONT)
 
     def stopped(self) -> bool:
         stat = _stat(self.pid)
         return stat is not None and stat.started == self.started and stat.state == "T"
 
-    def _send(self, number: signal.Signals) -> None:
+    def signal(self, number: signal.Signals) -> None:
+        """Send it a signal, if it is still there."""
         with _Pidfd(self) as fd:
             if fd is not None:
                 try:
@@ -279,8 +282,10 @@ class Ended:
     survivors: tuple[LabelledProcess, ...]
 
 
-def end_all(find: Callable[[], Iterable[LabelledProcess]], seconds: float = 10.0) -> Ended:
-    """SIGKILL what `find` lists, wait until it is gone, and list again, until two lists in a row are empty.
+def end_all(
+    find: Callable[[], Iterable[LabelledProcess]], seconds: float = 10.0, number: signal.Signals = signal.SIGKILL
+) -> Ended:
+    """Signal what `find` lists, wait until it is gone, and list again, until two lists in a row are empty.
 
     A process that is forked between the listing and the killing is in the next list; once a list's processes are gone,
     none of them can fork. The second empty list is for a process that calls exec just while we look.
@@ -292,7 +297,7 @@ def end_all(find: Callable[[], Iterable[LabelledProcess]], seconds: float = 10.0
     when = time.monotonic_ns()
     while empty_lists < 2:
         for process in listed:
-            process.process.end()
+            process.process.signal(number)
         hit.update((process.process, process) for process in listed)
         for process in listed:
             process.process.wait_gone(deadline - time.monotonic())
@@ -321,6 +326,19 @@ def stop_all(find: Callable[[], Iterable[LabelledProcess]], seconds: float = 10.
             time.sleep(0.001)
         quiet_lists = 0 if fresh else quiet_lists + 1
     return tuple(process for process in hit.values() if process.process.stopped())
+
+
+def part_of(part: Part, processes: Sequence[LabelledProcess]) -> list[LabelledProcess]:
+    """Of a node: the processes of Spark's Python workers, or those and all else that comes from the executor."""
+    found = {process.pid for process in processes if process.kind in _PARTS[part]}
+    if part is Part.EXECUTOR:
+        for process in sorted(processes, key=lambda process: process.process.started):
+            if process.parent in found:
+                found.add(process.pid)
+    return [process for process in processes if process.pid in found]
+
+
+_PARTS = {Part.EXECUTOR: ("executor", "python-worker"), Part.PYTHON: ("python-worker",)}
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,8 @@ class _Span:
     began: int
     ended: int | None = None
     """None: it is in force."""
+    nodes: frozenset[str] = frozenset()
+    """What it hit."""
     refusing: frozenset[str] = frozenset()
     """The nodes whose checkpoints it lets the disk refuse."""
     refused: int = 0
@@ -124,6 +126,8 @@ class RunServer:
         return host, port
 
     async def _close(self) -> None:
+        # Also of a run that has failed.
+        self._heal_all()
         self._server.close()
         for task in list(self._connections):
             task.cancel()
@@ -208,10 +212,11 @@ class RunServer:
         if not explained:
             self.fail(StorageRefused(f"{message.why}, and no fault of the schedule was doing that to {node}"))
 
-    def disturbed_since(self, when: int) -> bool:
-        """Whether any fault was in force at that time of the machine's monotonic clock, ns, or after it. Asked in the
-        loop: there, a fault that strikes has struck."""
-        return any(span.ended is None or span.ended >= when for span in self._spans.values())
+    def disturbed_since(self, when: int, node: str | None = None) -> bool:
+        """Whether any fault, or one of this node, was in force at that time of the machine's monotonic clock, ns, or
+        after it. Asked in the loop: there, a fault that strikes has struck."""
+        spans = (span for span in self._spans.values() if node is None or node in span.nodes)
+        return any(span.ended is None or span.ended >= when for span in spans)
 
     def fail(self, error: StreamproofError) -> None:
         """End the run with this error; the first one counts."""
@@ -244,6 +249,7 @@ class RunServer:
         except StreamproofError as error:
             self.fail(error)
             return
+        span.nodes = frozenset(bite.node for bite in bites if bite.node is not None)
         span.refusing = frozenset(machines.refusing)
         late = self.clock() - since >= HEARTBEAT_LIMIT * 1e6
         for bite in bites:

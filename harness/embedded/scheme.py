@@ -38,7 +38,7 @@ from .deployments import ended_by_itself, watched, write_plan
 from .executor import AgentPlan
 from .incarnations import Incarnations
 from .machines import ClusterMachines, Heal, SlowHeal, Striking
-from .nodes import Nodes
+from .nodes import Kill, Nodes
 from .protocol import (
     Begun,
     DriverToHarness,
@@ -113,10 +113,8 @@ class SchemeDeployment:
         """How many have been started."""
         self._conversations = 0
         """Connections of theirs that have not been heard to their end."""
-        self._doomed = False
-        """A fault is killing the driver, or has killed it."""
-        self._down = False
-        """It has been killed, and the timeline says so."""
+        self._launched = 0
+        """When the newest was, on the machine's monotonic clock, ns."""
         self.server = RunServer(
             run.recorder,
             tuple(run.scenario.faults),
@@ -260,28 +258,30 @@ class SchemeDeployment:
     def _launch(self) -> None:
         """Start the driver, as its next incarnation."""
         self._drivers += 1
+        self._launched = time.monotonic_ns()
         path = write_plan(self._processes.scratch / f"{DRIVER}.{self._drivers}.pickle", self._plan, "the topology")
         self._driver = self._processes.start_driver(DRIVER, "streamproof.harness.embedded.slices_driver", [str(path)])
 
     def _tend(self) -> None:
         """Start the driver again when a fault has taken it and everything that it said has been heard."""
-        if self._driver.poll() is None:
+        if self._driver.poll() is None or self._conversations:
             return
-        if not self._doomed:
+        if not self.server.call(self._lose_driver(Incarnations(self._plan.durable).read())):
             raise ended_by_itself(self._driver, self.server)
-        if self._down and not self._conversations:
-            self.server.call(self._lose_driver(Incarnations(self._plan.durable).read()))
-            self._launch()
+        self._launch()
 
     # In the server's loop
 
-    async def _lose_driver(self, newest: Mapping[str, int]) -> None:
-        """No executor outlives it: whatever it has placed is gone, also what nobody has heard of yet."""
-        self._doomed = self._down = False
+    async def _lose_driver(self, newest: Mapping[str, int]) -> bool:
+        """No executor outlives it: whatever it has placed is gone, also what nobody has heard of yet. False: no fault
+        has hit it."""
+        if not self.server.disturbed_since(self._launched, DRIVER):
+            return False
         self.server.node_seen(DRIVER, False, time.monotonic_ns())
         for slice_id, last in newest.items():
             for incarnation in range(1, last + 1):
                 self._withdraw(slice_id, incarnation)
+        return True
 
     async def _start_ends(self) -> None:
         for slice_id in self._ends:
@@ -380,7 +380,6 @@ class SchemeDeployment:
             striking,
             self._relay,
             self._specs,
-            self._doom,
             self._bury_all,
         )
 
@@ -395,15 +394,6 @@ class SchemeDeployment:
             self._bury(slice_id, incarnation)
             self._agent.withdraw(slice_id, incarnation)
 
-    def _doom(self) -> None:
-        """A fault is about to kill the driver."""
-        self._doomed = True
-        # Once the timeline has the fault.
-        asyncio.get_running_loop().call_soon(self._mark_down)
-
-    def _mark_down(self) -> None:
-        self._down = True
-
     def _bury(self, slice_id: str, incarnation: int) -> None:
         """It is gone, or nobody listens to it any more."""
         self._dead.add((slice_id, incarnation))
@@ -416,6 +406,8 @@ class SchemeDeployment:
 class _Machines(ClusterMachines):
     """The links between slices too, where a relay carries them."""
 
+    counts_refusals = True
+
     def __init__(
         self,
         nodes: Nodes,
@@ -424,23 +416,20 @@ class _Machines(ClusterMachines):
         striking: Striking,
         relay: Relay | None,
         slices: Collection[str],
-        doom: Callable[[], None],
         bury: Callable[[Iterable[str]], None],
     ) -> None:
         super().__init__(nodes, node_of, outstanding, striking)
         self._relay = relay
         self._slices = slices
-        self._doom = doom
         self._bury = bury
 
-    def crash(self, targets: Sequence[str], *, lose_handed_over: bool = False) -> list[Bite]:
-        if DRIVER in targets:
-            self._doom()
-        bites = super().crash(targets, lose_handed_over=lose_handed_over)
+    def _end(self, targets: Sequence[str], end: Callable[[str], Kill]) -> list[Bite]:
+        bites = super()._end(targets, end)
         every = tuple(self._node_of)
         bites = [msgspec.structs.replace(bite, actors=every) if bite.node == DRIVER else bite for bite in bites]
         for bite in bites:
-            self._bury(bite.actors)
+            if bite.gone:
+                self._bury(bite.actors)
         return bites
 
     def cut(self, links: Sequence[Link]) -> list[Bite]:

@@ -10,17 +10,18 @@ from typing import Any
 import pytest
 
 from bare_nodes import BareNodes, bare_nodes
+from streamproof.harness.carriers import DISK_THROTTLE, STORE_FOLDER, STORE_VOLUME
 from streamproof.harness.containers import labels
 from streamproof.harness.containers.executing import run_inside
 from streamproof.harness.containers.reaping import remove_all
-from streamproof.harness.containers.storage import Store, StorePlan, disk_of
+from streamproof.harness.containers.storage import Store, disk_of
 from streamproof.harness.errors import Unsupported
 from streamproof.harness.quantities import seconds
 
 pytestmark = pytest.mark.docker
 
 REST = ["sleep", "600"]
-MakeStore = Callable[[StorePlan], Store]
+MakeStore = Callable[[set[str]], Store]
 
 
 @pytest.fixture
@@ -40,9 +41,9 @@ def folder(tmp_path: Path) -> Path:
 def make(nodes: BareNodes, folder: Path) -> MakeStore:
     """A store that is prepared, with two nodes that have it."""
 
-    def started(plan: StorePlan) -> Store:
+    def started(planned: set[str]) -> Store:
         name = f"streamproof-{nodes.run}-store"
-        store = Store(nodes.client, nodes.image, name, nodes.labels.of(), folder, plan, nodes.of)
+        store = Store(nodes.client, nodes.image, name, nodes.labels.of(), folder, planned, nodes.of)
         store.prepare()
         for node in ("node-0", "node-1"):
             nodes.start(node, REST, store.mount)
@@ -67,13 +68,13 @@ Write = Callable[[str], dict[str, Any]]
 
 
 def test_a_full_store_refuses_every_node_until_it_heals(make: MakeStore, write: Write, nodes: BareNodes) -> None:
-    store = make(StorePlan(fill=True))
+    store = make({STORE_VOLUME})
     full = store.fill()
     assert write("node-0") == write("node-1") == {"refused": "ENOSPC"}
     # What gets free is filled as well.
     nodes.kill("node-0")
     nodes.start("node-0", REST, store.mount)
-    full.node_started("node-0")
+    full.node_started("node-0", nodes.of("node-0"))
     assert write("node-0") == {"refused": "ENOSPC"}
 
     proof = full.heal()
@@ -83,13 +84,13 @@ def test_a_full_store_refuses_every_node_until_it_heals(make: MakeStore, write: 
 
 
 def test_a_failing_store_refuses_one_node_and_no_other(make: MakeStore, write: Write, nodes: BareNodes) -> None:
-    store = make(StorePlan(fail=True))
+    store = make({STORE_FOLDER})
     failing = store.fail("node-0")
     assert write("node-0") == {"refused": "EROFS"}
     assert write("node-1").keys() == {"seconds"}
     nodes.kill("node-0")
     nodes.start("node-0", REST, store.mount)
-    failing.node_started("node-0")
+    failing.node_started("node-0", nodes.of("node-0"))
     assert write("node-0") == {"refused": "EROFS"}
 
     proof = failing.heal()
@@ -99,7 +100,7 @@ def test_a_failing_store_refuses_one_node_and_no_other(make: MakeStore, write: W
 
 
 def test_a_slow_store_takes_its_time_for_one_node(make: MakeStore, write: Write) -> None:
-    store = make(StorePlan(slow=True))
+    store = make({DISK_THROTTLE})
     slow = store.slow("node-0", by=seconds(0.5))
     took = write("node-0")["seconds"]
     assert took > 0.2
@@ -114,7 +115,7 @@ def test_a_slow_store_takes_its_time_for_one_node(make: MakeStore, write: Write)
 
 
 def test_a_slow_store_heals_at_once_in_the_middle_of_a_write(make: MakeStore, write: Write) -> None:
-    store = make(StorePlan(slow=True))
+    store = make({DISK_THROTTLE})
     slow = store.slow("node-0", by=seconds(5))
     time.sleep(1)
     began = time.monotonic()
@@ -124,33 +125,34 @@ def test_a_slow_store_heals_at_once_in_the_middle_of_a_write(make: MakeStore, wr
 
 
 def test_a_narrow_disk_takes_so_many_bytes_a_second(make: MakeStore, write: Write) -> None:
-    store = make(StorePlan(slow=True))
+    store = make({DISK_THROTTLE})
     narrow = store.narrow("node-0", rate=10_000)
     assert write("node-0")["seconds"] > 0.3, "4 KiB, and the journal"
     assert narrow.heal().count > 100
     assert write("node-0")["seconds"] < 0.2
 
 
-def test_a_lost_store_is_empty_and_goes_on(make: MakeStore, write: Write, folder: Path) -> None:
-    store = make(StorePlan(lose=True))
+def test_what_is_lost_of_a_store_is_gone_and_the_rest_is_there(make: MakeStore, write: Write, folder: Path) -> None:
+    store = make({STORE_FOLDER})
     (folder / "count-0" / "1").mkdir(parents=True)
     (folder / "count-0" / "1" / "newest").write_text("state")
-    (folder / "other").write_text("state")
-    proof = store.lose().heal()
+    (folder / ".count-0.1.draft").write_text("state")
+    (folder / "count-1").mkdir()
+    proof = store.lose(["count-0", "split-0"]).heal()
     assert (proof.count, proof.what) == (2, "files lost")
-    assert list(folder.iterdir()) == []
+    assert [path.name for path in folder.iterdir()] == ["count-1"]
     assert write("node-0").keys() == {"seconds"}
 
 
 def test_an_undisturbed_store_has_no_keeper(make: MakeStore, nodes: BareNodes, folder: Path) -> None:
-    store = make(StorePlan())
+    store = make(set())
     found = nodes.client.containers.list(all=True, filters={"label": f"{labels.RUN}={nodes.run}"})
     assert {container.labels.get(labels.NODE) for container in found} == {"node-0", "node-1"}
     assert (store.mount["Type"], store.mount["Source"]) == ("bind", str(folder))
 
 
 def test_the_volume_goes_with_the_run(make: MakeStore, nodes: BareNodes) -> None:
-    make(StorePlan(fill=True)).fill()
+    make({STORE_VOLUME}).fill()
     label = {"label": f"{labels.RUN}={nodes.run}"}
     assert len(nodes.client.volumes.list(filters=label)) == 1
     remove_all(nodes.client, nodes.run)
@@ -159,8 +161,6 @@ def test_the_volume_goes_with_the_run(make: MakeStore, nodes: BareNodes) -> None
 
 def test_what_cannot_be_slowed_is_refused(make: MakeStore) -> None:
     with pytest.raises(Unsupported, match="lies in memory"):
-        make(StorePlan(fill=True, slow=True))
+        make({STORE_VOLUME, DISK_THROTTLE})
     with pytest.raises(Unsupported, match="lies on no disk"):
         disk_of(Path("/proc"))
-    with pytest.raises(Unsupported, match="at most about 5 s"):
-        make(StorePlan(slow=True)).slow("node-0", by=seconds(30))

@@ -14,6 +14,7 @@ from streamproof.harness.embedded.machine import inherited_import_path
 from streamproof.harness.embedded.processes import MASTER, DriverProcess, EmbeddedOptions, KillProof, SparkProcesses
 from streamproof.harness.embedded.reaping import labelled_processes, reap
 from streamproof.harness.errors import ProcessDied, StorageFailed, UnknownName, Unsupported, UserMistake
+from streamproof.harness.injection import Part
 from streamproof.harness.waiting import wait_until
 
 pytestmark = pytest.mark.spark
@@ -129,7 +130,7 @@ def test_what_is_killed_comes_back(tmp_path: Path, run_id: str, notes: Notes) ->
         notes.await_tasks(1)
         worker = cluster.nodes()["node-0"]
 
-        executor = cluster.kill_executor("node-0")
+        executor = cluster.kill_part("node-0", Part.EXECUTOR)
         assert executor.bit
         assert kinds(executor) == {"executor", "python-worker"}
         notes.await_tasks(2)
@@ -139,7 +140,7 @@ def test_what_is_killed_comes_back(tmp_path: Path, run_id: str, notes: Notes) ->
         notes.await_tasks(3)
         assert cluster.nodes()["node-0"].incarnation == worker.incarnation + 1
 
-        driver = cluster.kill_driver("driver")
+        driver = cluster.kill_node("driver")
         assert driver.bit
         assert kinds(driver) == {"driver", "driver-jvm"}
         assert cluster.nodes()["driver"].processes == ()
@@ -151,7 +152,7 @@ def test_what_is_killed_comes_back(tmp_path: Path, run_id: str, notes: Notes) ->
         cluster.start_node(MASTER)
         assert cluster.master_url == address
         # The new master knows the worker and the application: it brings an executor back.
-        assert cluster.kill_executor("node-0").bit
+        assert cluster.kill_part("node-0", Part.EXECUTOR).bit
         notes.await_tasks(5)
     assert labelled_processes(run_id) == []
 
