@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,14 +16,14 @@ from streamproof.harness.addresses import Address, Point, Side
 from streamproof.harness.cluster import Run
 from streamproof.harness.embedded.cluster import EmbeddedCluster
 from streamproof.harness.embedded.processes import SparkProcesses
-from streamproof.harness.embedded.protocol import Arrived
+from streamproof.harness.embedded.protocol import Arrived, Failed
 from streamproof.harness.embedded.query import QueryDeployment
 from streamproof.harness.embedded.query_driver import canonical_rows
 from streamproof.harness.embedded.query_source import EventReader, SourcePlan, write_events
 from streamproof.harness.errors import InvalidOperator, InvalidScenario, UnknownName, Unsupported
 from streamproof.harness.judging.guarantees import exactly_once, exactly_once_output
 from streamproof.harness.model import Event
-from streamproof.harness.quantities import events
+from streamproof.harness.quantities import events, ms, seconds
 from streamproof.harness.query import Query
 from streamproof.harness.recording.recorder import MemoryRecorder
 from streamproof.harness.recording.records import Delivered, Refused
@@ -168,3 +171,42 @@ def test_a_replaced_driver_is_not_heard(tmp_path: Path) -> None:
         Refused("recorder", 0, "driver", 7, "delivered"),
         Refused("recorder", 0, "driver", 7, "arrived"),
     ]
+
+
+@contextmanager
+def told_that_it_failed(tmp_path: Path, *faults: Fault, cleanly: bool = False) -> Iterator[QueryDeployment]:
+    """A deployment whose driver says that the query has failed: after these faults have struck, and where that is
+    asked for in a life that began after them."""
+    recorder = MemoryRecorder()
+    run = Run("test", scenario(*faults), 1, recorder, Registry().faults, tmp_path)
+    deployment = QueryDeployment(run, SparkProcesses("not-started", tmp_path))
+    with deployment.server as server:
+        server.start_timers()
+        wait_until(lambda: len(recorder.timeline) == len(faults), 5, "the faults to strike")
+        if cleanly:
+            deployment._launched = time.monotonic_ns()
+        driver = BlockingConnection(server.place, Greeting(VERSION, server.token, "driver", "driver", incarnation=0))
+        driver.send(Failed("InvalidOperator", "query 'q' failed: boo"))
+        assert driver.receive() is not None
+        yield deployment
+
+
+def test_a_query_that_fails_before_any_fault_is_wrong_itself(tmp_path: Path) -> None:
+    with told_that_it_failed(tmp_path) as deployment:
+        assert isinstance(deployment.server.failure, InvalidOperator)
+        assert str(deployment.server.failure) == "query 'q' failed: boo"
+
+
+def test_a_query_that_fails_in_a_life_that_a_fault_has_touched_is_not_blamed(tmp_path: Path) -> None:
+    with told_that_it_failed(tmp_path, crash("node-0").after(ms(1))) as deployment:
+        assert deployment.server.failure is None
+        assert deployment.waiting_for().endswith("under faults the query failed 1 times, last: query 'q' failed: boo")
+
+
+def test_a_query_that_fails_again_when_nothing_disturbs_it_does_not_recover(tmp_path: Path) -> None:
+    with told_that_it_failed(tmp_path, crash("node-0").after(ms(1)), cleanly=True) as deployment:
+        assert deployment.server.failure is None
+        assert not deployment.drained(seconds(60))
+        assert deployment.waiting_for().endswith(
+            "the query failed again when no fault disturbed it any more: query 'q' failed: boo"
+        )

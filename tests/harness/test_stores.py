@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import shutil
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -9,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from streamproof.harness.errors import DamagedHistory, StorageFailed
+from streamproof.harness.errors import DamagedHistory, StorageFailed, StorageRefused
 from streamproof.harness.model import Event
 from streamproof.harness.slices.messages import Checkpoint, CheckpointId
 from streamproof.harness.stores import CheckpointStore, FencedOff, FileStore, MemoryStore
@@ -115,3 +117,51 @@ def test_a_folder_that_cannot_be_written_is_a_storage_failure(tmp_path: Path) ->
     (tmp_path / "file").touch()
     with pytest.raises(StorageFailed, match="cannot make the checkpoint folder"):
         FileStore(tmp_path / "file" / "checkpoints")
+
+
+@pytest.mark.parametrize(
+    ("number", "error"),
+    [
+        (errno.ENOSPC, StorageRefused),
+        (errno.EROFS, StorageRefused),
+        (errno.EACCES, StorageRefused),
+        (errno.EIO, StorageRefused),
+        (errno.ENAMETOOLONG, StorageFailed),
+    ],
+)
+def test_what_a_disk_may_take_later_is_told_from_what_it_never_will(
+    number: int, error: type[StorageFailed], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(file: int) -> None:
+        raise OSError(number, "no")
+
+    store = FileStore(tmp_path)
+    store.fence("count-0", 1)
+    store.write(_checkpoint(1))
+    with monkeypatch.context() as disk:
+        disk.setattr("streamproof.harness.stores.os.fsync", fail)
+        with pytest.raises(StorageFailed, match="cannot write checkpoint 2 of count-0") as caught:
+            store.write(_checkpoint(2))
+    assert type(caught.value) is error
+    assert store.fence("count-0", 2) == _checkpoint(1)
+
+
+def test_a_store_that_is_lost_in_the_middle_of_a_write_is_begun_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = FileStore(tmp_path)
+    store.fence("count-0", 1)
+    store.write(_checkpoint(1))
+    fenced = FileStore._fenced
+    losses = iter([True])
+
+    def lost(self: FileStore, slice_id: str) -> int:
+        answer = fenced(self, slice_id)
+        if next(losses, False):
+            for path in tmp_path.iterdir():
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        return answer
+
+    monkeypatch.setattr(FileStore, "_fenced", lost)
+    assert store.write(_checkpoint(2))
+    assert store.fence("count-0", 2) == _checkpoint(2)
