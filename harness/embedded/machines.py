@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -158,13 +159,18 @@ class ClusterMachines(Machines):
     def narrow_disk(self, targets: Sequence[str], rate: int) -> list[Bite]:
         return self._on_each(targets, lambda node: NarrowDisk(node, rate))
 
-    def _on_each(self, targets: Sequence[str], disturbance: Callable[[str], Disturbance]) -> list[Bite]:
+    def _on_each(
+        self,
+        targets: Sequence[str],
+        disturbance: Callable[[str], Disturbance],
+        proven: Callable[[Heal], Heal] = lambda heal: heal,
+    ) -> list[Bite]:
         outstanding = self._outstanding()
         hit, nowhere = self._nodes(targets)
         begun = _at_once(lambda node: self._cluster.disturb(disturbance(node)), hit)
         bites = [Bite(target, None, (), outstanding) for target in nowhere]
         for node, target in hit.items():
-            self.lasting.append((target, begun[node].heal))
+            self.lasting.append((target, _aside(proven(begun[node].heal))))
             bites.append(self._lasting_bite(target, node, self._on(node)))
         return bites
 
@@ -173,16 +179,14 @@ class ClusterMachines(Machines):
     def fail_writes(self, targets: Sequence[str]) -> list[Bite]:
         hit, _ = self._nodes(targets)
         self.refusing |= hit.keys()
-        bites = self._on_each(targets, FailStore)
-        self.lasting = [(target, self._refused(heal)) for target, heal in self.lasting]
-        return bites
+        return self._on_each(targets, FailStore, self._refused)
 
     def fill_disk(self, targets: Sequence[str]) -> list[Bite]:
         """The store is one for all nodes: none finds room."""
         self.refusing |= set(self._cluster.nodes())
         begun = self._cluster.disturb(FillStore())
         name = ", ".join(targets)
-        self.lasting.append((name, self._refused(begun.heal)))
+        self.lasting.append((name, _aside(self._refused(begun.heal))))
         hit, _ = self._nodes(targets)
         return [self._lasting_bite(name, "checkpoints", self._actors(hit))]
 
@@ -276,7 +280,7 @@ class ClusterMachines(Machines):
     ) -> list[Bite]:
         if not disturbance.pairs:
             return [Bite(name, None, (), self._outstanding())]
-        self.lasting.append((name, self._cluster.disturb(disturbance).heal))
+        self.lasting.append((name, _aside(self._cluster.disturb(disturbance).heal)))
         return [self._lasting_bite(name, name, self._actors(_ends_of(disturbance.pairs)))]
 
     def _pairs(self, *links: Link) -> Pairs:
@@ -323,6 +327,11 @@ class ClusterMachines(Machines):
 def _at_once(do: Callable[[str], T], nodes: Mapping[str, str]) -> dict[str, T]:
     with ThreadPoolExecutor(max_workers=max(1, len(nodes))) as pool:
         return dict(zip(nodes, pool.map(do, nodes), strict=True))
+
+
+def _aside(heal: Heal) -> SlowHeal:
+    """In a thread: the engine takes its time, and what comes in meanwhile must be taken."""
+    return lambda: asyncio.to_thread(heal)
 
 
 def _back(pairs: Pairs) -> Pairs:

@@ -127,7 +127,7 @@ class RunServer:
 
     async def _close(self) -> None:
         # Also of a run that has failed.
-        self._heal_all()
+        await self._heal_all()
         self._server.close()
         for task in list(self._connections):
             task.cancel()
