@@ -42,16 +42,17 @@ class Slowing:
     def passed(self, size: int, went_in: float, came_out: float) -> None:
         """So many bytes."""
         if self.toxic.type != "slow_close":
-            self._saw(size, went_in, came_out)
+            self._saw(size, went_in, came_out, self.toxic.least_seconds(size))
 
     def closed(self, went_in: float, came_out: float) -> None:
         """A connection: by one end, and then for the other."""
         if self.toxic.type == "slow_close":
-            self._saw(1, went_in, came_out)
+            self._saw(1, went_in, came_out, self.toxic.least_seconds(0))
 
-    def _saw(self, amount: int, went_in: float, came_out: float) -> None:
+    def _saw(self, amount: int, went_in: float, came_out: float, least: float) -> None:
+        """What takes less has not been got in the way of."""
         took = came_out - went_in
-        if self.began <= went_in and came_out <= self.ended and took >= self.toxic.least.seconds:
+        if self.began <= went_in and came_out <= self.ended and took >= least:
             self._count += amount
             self._shortest, self._longest = min(self._shortest, took), max(self._longest, took)
 

@@ -32,6 +32,12 @@ class Toxic:
     attributes: tuple[tuple[str, int], ...]
     least: Duration = Duration(0)
     """How long at least it holds up what it is for."""
+    rate: int | None = None
+    """How many bytes/s at most it lets pass."""
+
+    def least_seconds(self, size: int) -> float:
+        """How long at least so many bytes take, or a close."""
+        return self.least.seconds + (0.0 if self.rate is None else size / self.rate)
 
 
 def latency(by: Duration, jitter: Duration | None = None) -> Toxic:
@@ -45,7 +51,7 @@ def bandwidth(rate: int) -> Toxic:
     """At most so many bytes/s pass, rounded down to whole thousands. Raises Unsupported for less than one of them."""
     if rate < 1000:
         raise Unsupported(f"toxiproxy counts in thousands of bytes/s: it cannot let only {rate} bytes/s pass")
-    return Toxic("bandwidth", (("rate", rate // 1000),))
+    return Toxic("bandwidth", (("rate", rate // 1000),), rate=rate // 1000 * 1000)
 
 
 def slow_close(by: Duration) -> Toxic:

@@ -233,16 +233,19 @@ def test_jitter_spreads_the_delay_and_is_drawn_from_the_seed(place: Place) -> No
 def test_a_narrow_link_carries_so_many_bytes_a_second(place: Place) -> None:
     async def work(link: Link) -> str:
         near, far = await link.dial()
-        assert await there(near, far, 50_000) < 0.2
+        assert await there(near, far, 100_000) < 0.5
         heal = link.slow(toxics.bandwidth(100_000))
-        assert 0.45 <= await there(near, far, 50_000) < 0.8
+        began = time.monotonic()
+        near[1].write(b"x" * 100_000)
+        await far[0].readexactly(100_000)
+        assert 1 <= time.monotonic() - began < 2
         proof = await heal()
-        assert await there(near, far, 50_000) < 0.2
+        assert await there(near, far, 100_000) < 0.5
         return proof
 
-    proof = on_a_link(place, work)
-    assert proof.startswith("bytes that took")
-    assert proof.endswith(": 150,000")
+    what, _, count = on_a_link(place, work).partition(": ")
+    assert what.startswith("bytes that took")
+    assert int(count.replace(",", "")) > 80_000, "all but what catches up with what took longer than it had to"
 
 
 @pytest.mark.parametrize(
