@@ -21,7 +21,8 @@ class CrashLoop:
     def __init__(self, nodes: Nodes, node: str) -> None:
         self._nodes = nodes
         self._node = node
-        self._kills = 1
+        self.kills = 1
+        """So far."""
         self._healed = threading.Event()
         self._failure: StreamproofError | None = None
         self._thread = threading.Thread(target=self._go_on, name=f"crashes {node} again", daemon=True)
@@ -31,7 +32,7 @@ class CrashLoop:
         try:
             while not self._healed.wait(_LOOK):
                 if self._nodes.has_come_up(self._node):
-                    self._kills += self._nodes.kill_node(self._node).bit
+                    self.kills += self._nodes.kill_node(self._node).bit
         except StreamproofError as error:
             self._failure = error
 
@@ -41,4 +42,4 @@ class CrashLoop:
         self._thread.join()
         if self._failure is not None:
             raise self._failure
-        return Proof(self._kills if self._kills > 1 else 0, "kills")
+        return Proof(self.kills if self.kills > 1 else 0, "kills")
