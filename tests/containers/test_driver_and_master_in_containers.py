@@ -17,7 +17,7 @@ from streamproof.harness.recording.records import Started
 from streamproof.harness.registry import Named, Registry
 from streamproof.harness.running import Finished, run_named
 from streamproof.harness.scenario import Scenario
-from streamproof.harness.schedule import Fault
+from streamproof.harness.schedule import Fault, batch
 from streamproof.harness.subject import SchemeSubject
 from streamproof.harness.workload import Workload
 from streamproof.reference_impls.passive_replication import passive_replication
@@ -75,6 +75,9 @@ def test_nodes_that_die_while_there_is_no_master_come_back_with_it(tmp_path: Pat
 
 def test_a_query_does_not_notice_that_its_master_dies_and_comes_back(tmp_path: Path) -> None:
     finished = _run(
-        query_word_count(batch_events=10), words(events=200), [crash("master").after(seconds(3))], tmp_path / "run"
+        query_word_count(batch_events=10),
+        words(events=200),
+        [crash("master").at(batch(3).written.of("driver"))],
+        tmp_path / "run",
     )
     assert {s.record.incarnation for s in finished.history.records if isinstance(s.record, Started)} == {1}
