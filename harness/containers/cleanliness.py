@@ -13,11 +13,14 @@ from docker.models.containers import Container
 from ..embedded.warm import Unclean
 from .labels import RUN
 from .reaping import containers_of, name_of
-from .sidecars import sidecar_name
+from .sidecars import is_sidecar, sidecar_name
 
 _EXECUTORS = ("org.apache.spark.executor.", "pyspark.daemon", "pyspark.worker")
 """In the command line of what an application leaves on a worker while it runs."""
-_LIST_RULES = "iptables-save | grep -e '^-A' -e '^:STREAMPROOF'; tc qdisc show | grep -v -e ' noqueue ' -e ' dev lo '"
+_LIST_RULES = """\
+for table in filter mangle; do iptables-save -t $table; done 2>&1 | grep -e ^-A
+tc qdisc show | grep -v -e " noqueue " -e " dev lo "
+"""
 """Prints nothing where nothing stands in the way of packets."""
 
 
@@ -44,8 +47,9 @@ def changes(client: docker.DockerClient, run: str, nodes: Sequence[Standing]) ->
         state = one.attrs["State"]
         # Earlier incarnations of a node have ended, and stay until the end of the next run.
         if not belongs_to(one, stay) and state not in ("exited", "dead"):
-            # What is created is perhaps the next incarnation of a worker.
-            (passing if state == "created" else lasting).append(f"container {name_of(one)} is {state}")
+            # Perhaps the next incarnation of a worker is being made, and its sidecar takes the place of the one before.
+            coming = state == "created" or is_sidecar(name_of(one))
+            (passing if coming else lasting).append(f"container {name_of(one)} is {state}")
     for node in nodes:
         found = _running(client, node)
         if found is None:

@@ -26,6 +26,11 @@ def sidecar_name(run: str, container: str) -> str:
     return f"streamproof-{run}-sidecar-{container[:12]}"
 
 
+def is_sidecar(name: str) -> bool:
+    """By the name of a container."""
+    return name.startswith("streamproof-") and "-sidecar-" in name
+
+
 class Sidecars:
     """Starts and removes them, and runs commands in them. They carry the run's labels, and go with all else of it."""
 

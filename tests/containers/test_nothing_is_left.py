@@ -14,7 +14,7 @@ import pytest
 
 from streamproof.harness.containers import labels
 from streamproof.harness.containers.engine import connect
-from streamproof.harness.containers.reaping import reap_containers
+from streamproof.harness.containers.reaping import name_of, reap_containers
 from streamproof.harness.embedded.reaping import ProcessId, labelled_processes
 from streamproof.harness.waiting import wait_until
 
@@ -31,6 +31,7 @@ def disturbed():
     faults = [
         pause("count-0").after(seconds(0.2)).lasting(seconds(2)),
         partition("split-0", "count-1").after(seconds(0.5)).lasting(seconds(2)),
+        partition("node-1", "node-2").after(seconds(0.7)).lasting(seconds(1)),
         crash("split-0").after(seconds(3)),
     ]
     subject = passive_replication(word_count(), checkpoint_every=events(60), sink_filter=True)
@@ -82,7 +83,7 @@ class Harness:
         processes = [f"process {one.pid}" for one in labelled_processes() if one.owner == self.id]
         runs = self.folder / "runs"
         folders = [f"{path}" for pattern in ("*-cluster", "*/scratch") for path in runs.glob(pattern)]
-        return [*(str(one.name) for one in on_engine), *processes, *folders]
+        return [*map(name_of, on_engine), *processes, *folders]
 
     def is_in(self, word: str) -> bool:
         """Whether the newest run's timeline has come to an entry of this kind."""

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import docker
 import pytest
 
-from crashed_on_spark import masked_word_count
 from streamproof.faults.crash import crash
+from streamproof.faults.partition import partition
 from streamproof.harness.containers import labels
 from streamproof.harness.containers.cluster import DockerCluster
 from streamproof.harness.containers.engine import connect
-from streamproof.harness.quantities import events
+from streamproof.harness.containers.reaping import containers_of
+from streamproof.harness.containers.sidecars import sidecar_name
+from streamproof.harness.quantities import events, seconds
 from streamproof.harness.registry import Named, Registry
 from streamproof.harness.running import Finished, run_named
 from streamproof.harness.scenario import Scenario
-from streamproof.reference_impls.gap import gap
+from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.word_count import word_count
 from streamproof.scenarios.workloads import words
 
@@ -40,21 +41,21 @@ def _warmth(finished: Finished) -> tuple[str, int, str]:
 
 def test_runs_share_a_cluster_until_it_is_not_clean(engine: docker.DockerClient, tmp_path: Path) -> None:
     registry = Registry()
-    faults = [crash("count-0").after(events(90))]
-    crashed = replace(masked_word_count(), faults=faults)
-    lossy = Scenario(gap(word_count(), checkpoint_every=events(60)), words(events=600), faults)
+    cut = partition("node-0", "node-1").after(seconds(0.3)).lasting(seconds(1))
+    subject = passive_replication(word_count(), checkpoint_every=events(60), sink_filter=True)
+    scenario = Scenario(subject, words(events=3_000, rate=1_000), [cut, crash("split-0").after(seconds(2))])
     with DockerCluster().kept_warm() as cluster:
 
-        def run(scenario: Scenario, name: str) -> Finished:
+        def run(name: str) -> Finished:
             named = Named(name, name, "", scenario)
             return run_named(named, cluster, registry, seed=1, folder=tmp_path / name)
 
-        first, second = run(crashed, "first"), run(lossy, "second")
+        first, second = run("first"), run("second")
         label, served, replaces = _warmth(second)
         assert (served, replaces) == (1, "")
         assert _warmth(first) == (label, 0, "")
         for finished in (first, second):
-            assert [struck.bite.bit for struck in finished.history.struck()] == [True]
+            assert [struck.bite.bit for struck in finished.history.struck()] == [True, True]
             assert {str(verdict.status) for verdict in finished.judgement.verdicts} == {"HOLDS"}
             logs = {path.name for path in (finished.folder / "logs").rglob("*.log")}
             assert sum(name.startswith("driver.") for name in logs) == 2
@@ -62,12 +63,11 @@ def test_runs_share_a_cluster_until_it_is_not_clean(engine: docker.DockerClient,
             assert any((finished.folder / "checkpoints").iterdir())
 
         (master,) = engine.containers.list(filters={"label": [f"{labels.RUN}={label}", f"{labels.NODE}=master"]})
-        master.pause()
-        third = run(crashed, "third")
-        assert _warmth(third)[1:] == (0, "master is paused")
-        assert not engine.containers.list(all=True, filters={"label": f"{labels.RUN}={label}"})
-
-    owned = {"label": labels.RUN}
-    left = [*engine.containers.list(all=True, filters=owned, sparse=True), *engine.networks.list(filters=owned)]
-    assert not [one for one in left if one.attrs["Labels"][labels.RUN] in (label, _warmth(third)[0])]
+        sidecar = engine.containers.get(sidecar_name(label, str(master.id)))
+        assert sidecar.exec_run("iptables -A INPUT -s 10.9.8.7 -j DROP").exit_code == 0
+        another, served, replaces = _warmth(run("third"))
+        assert served == 0
+        assert "-A INPUT -s 10.9.8.7/32 -j DROP" in replaces
+        assert containers_of(engine, label) == []
+    assert containers_of(engine, another) == []
     assert {path.name for path in tmp_path.iterdir()} == {"first", "second", "third"}

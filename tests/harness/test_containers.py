@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -150,10 +150,8 @@ def test_without_the_image_the_command_that_builds_it_is_named(monkeypatch: pyte
 @pytest.mark.usefixtures("fitting_python")
 def test_too_little_memory_is_said_before_anything_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     class Present(Engine):
-        attrs: ClassVar = {"Size": 1_000_000_000}
-
         def get(self, name: str) -> Any:
-            return self
+            return Mock(attrs={"Size": 1_000_000_000}, labels={image.CONTENT: image._content()})
 
     monkeypatch.setattr(cluster, "connect", Present)
     monkeypatch.setattr(engine, "connect", lambda seconds: Present())
