@@ -16,7 +16,7 @@ from streamproof.harness.containers import image, labels
 from streamproof.harness.containers.engine import connect
 from streamproof.harness.containers.labels import RunLabels
 from streamproof.harness.containers.network import make_network
-from streamproof.harness.containers.packets import PacketCarrier
+from streamproof.harness.containers.packets import TRIALS, PacketCarrier
 from streamproof.harness.containers.reaping import remove_all
 from streamproof.harness.containers.sidecars import Sidecars
 from streamproof.harness.embedded.reaping import this_process
@@ -56,7 +56,7 @@ class PlainContainers:
         self._image = image.require(engine)
         self._labels = RunLabels(run, this_process(), scratch)
         self._network = make_network(engine, run, self._labels.of())
-        self.packets = PacketCarrier(Sidecars(engine, self._image, self._labels), self.address)
+        self.packets = PacketCarrier(Sidecars(engine, self._image, self._labels), self.address, TRIALS)
 
     def address(self, node: str) -> str:
         return self._network.address(self._nodes.index(node))

@@ -9,8 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from ..embedded.disturbances import CutPackets, DelayPackets, DropPackets, NarrowPackets, ResetPackets
+from ..carriers import PACKET_QUEUE, PACKET_RULES, PACKET_SHAPER
+from ..embedded.disturbances import CutPackets, DelayPackets, DropPackets, NarrowPackets, Pairs, ResetPackets
 from ..errors import OwnFailure, Unsupported
+from ..quantities import ms
 from ..recording.history import Proof
 from . import delaying, rules, shaping
 from .obstacles import Address, Obstacle, by_sender
@@ -18,6 +20,12 @@ from .sidecars import SCRIPTS, Sidecars
 
 T = TypeVar("T")
 OfPackets = CutPackets | ResetPackets | DropPackets | DelayPackets | NarrowPackets
+TRIALS: Mapping[str, Callable[[Pairs], Sequence[OfPackets]]] = {
+    PACKET_RULES: lambda pairs: (CutPackets(pairs), ResetPackets(pairs), DropPackets(pairs, 0.5)),
+    PACKET_QUEUE: lambda pairs: (DelayPackets(pairs, ms(1), None, 0),),
+    PACKET_SHAPER: lambda pairs: (NarrowPackets(pairs, 1_000),),
+}
+"""What shows whether a kernel can do it, by what carries it."""
 _PROBE_SECONDS = 3.0
 """Long enough for a first segment that was lost to be sent again, after 1 s."""
 
@@ -37,9 +45,12 @@ class PacketCarrier:
 
     carries = (CutPackets, ResetPackets, DropPackets, DelayPackets, NarrowPackets)
 
-    def __init__(self, sidecars: Sidecars, address: Address) -> None:
+    def __init__(self, sidecars: Sidecars, address: Address, planned: Iterable[str]) -> None:
+        """`planned` is by what the packets of this cluster will be disturbed."""
         self._sidecars = sidecars
         self._address = address
+        self._untried = [TRIALS[name] for name in TRIALS if name in planned]
+        self._trying = threading.Lock()
         self._places: dict[str, _Place] = {}
         self._numbers = itertools.count(1)
 
@@ -53,17 +64,35 @@ class PacketCarrier:
         return in_force
 
     def node_started(self, node: str, container: str) -> None:
-        """What stands in the network of the container before is taken down there, for what it has counted."""
+        """What stands in the network of the container before is taken down there, for what it has counted.
+
+        Raises Unsupported, at the first node, for what this machine's kernel cannot do.
+        """
         place = self._place(node)
         with place.lock:
             before, place.container = place.sidecar, container
             place.sidecar = self._sidecars.start(container)
+            self._try_all(node, place.sidecar)
             for in_force in place.standing.values():
                 if before:
                     in_force.said.append(self._sidecars.run(before, in_force.obstacle.take_down[node]))
                 self._sidecars.run(place.sidecar, in_force.obstacle.put_up[node])
             if before:
                 self._sidecars.remove(before)
+
+    def _try_all(self, node: str, sidecar: str) -> None:
+        with self._trying:
+            disturbances = [one for trial in self._untried for one in trial(((node, node),))]
+            made = [self._obstacle(one, next(self._numbers)) for one in disturbances]
+            commands = "\n".join(f"(\n{one.put_up[node]}\n{one.take_down[node]}\n)" for one in made)
+            try:
+                if made:
+                    self._sidecars.run(sidecar, commands)
+            except OwnFailure as problem:
+                raise Unsupported(
+                    f"packets cannot be disturbed on this machine, as the kernel lacks what that needs: {problem}"
+                ) from problem
+            self._untried.clear()
 
     def _obstacle(self, disturbance: OfPackets, number: int) -> Obstacle:
         match disturbance:

@@ -30,7 +30,7 @@ from docker.errors import APIError, DockerException
 from docker.types import Mount
 from requests.exceptions import RequestException
 
-from ..carriers import CPU_QUOTA, MEMORY_LIMIT, PACKET_QUEUE, PACKET_RULES, PACKET_SHAPER
+from ..carriers import CPU_QUOTA, MEMORY_LIMIT
 from ..embedded.disturbances import Disturbance, InForce
 from ..embedded.layout import MASTER_CLASS, QUICK_JVM, WORKER_CLASS, Layout
 from ..embedded.machine import inherited_import_path
@@ -53,7 +53,7 @@ from .executing import run_inside
 from .labels import RunLabels
 from .limits import PERIOD, Limits
 from .network import RunNetwork, make_network
-from .packets import PacketCarrier
+from .packets import TRIALS, PacketCarrier
 from .reaping import containers_of, remove_all, remove_containers
 from .sidecars import Sidecars
 from .storage import Store
@@ -628,9 +628,9 @@ class SparkContainers:
 
     def _prepare_carriers(self) -> list[Carrier]:
         carriers: list[Carrier] = []
-        if not self._planned.isdisjoint({PACKET_RULES, PACKET_QUEUE, PACKET_SHAPER}):
+        if not self._planned.isdisjoint(TRIALS):
             sidecars = Sidecars(self._engine, self._image, self._labels)
-            carriers.append(PacketCarrier(sidecars, lambda name: self._address(self._node(name))))
+            carriers.append(PacketCarrier(sidecars, lambda name: self._address(self._node(name)), self._planned))
         if not self._planned.isdisjoint({CPU_QUOTA, MEMORY_LIMIT}):
             carriers.append(Limits(self._engine, self._container_of))
         store = Store(

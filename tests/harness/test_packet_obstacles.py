@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from streamproof.harness.carriers import PACKET_QUEUE, PACKET_RULES
 from streamproof.harness.containers import delaying, rules, shaping
 from streamproof.harness.containers.disturbing import Carriers
 from streamproof.harness.containers.packets import PacketCarrier
@@ -142,7 +143,7 @@ class Recording(Sidecars):
 
 def started(*nodes: str) -> tuple[Recording, PacketCarrier]:
     sidecars = Recording()
-    carrier = PacketCarrier(sidecars, address)
+    carrier = PacketCarrier(sidecars, address, ())
     for node in nodes:
         carrier.node_started(node, f"{node}-1")
     return sidecars, carrier
@@ -187,6 +188,24 @@ def test_nodes_that_have_ended_or_are_disturbed_by_something_else_are_not_probed
     sidecars.unreached = {address("a")}
     with pytest.raises(OwnFailure, match="packets from c to a"):
         other.heal()
+
+
+def test_what_the_kernel_cannot_do_is_refused_when_the_first_node_starts() -> None:
+    class Lacking(Recording):
+        def run(self, sidecar: str, commands: str) -> str:
+            if "NFQUEUE" in commands:
+                raise OwnFailure("Extension NFQUEUE revision 0 not supported, missing kernel module?")
+            return super().run(sidecar, commands)
+
+    with pytest.raises(Unsupported, match=r"packets cannot be disturbed on this machine.*NFQUEUE"):
+        PacketCarrier(Lacking(), address, (PACKET_RULES, PACKET_QUEUE)).node_started("a", "a-1")
+    sidecars = Lacking()
+    carrier = PacketCarrier(sidecars, address, (PACKET_RULES,))
+    for node in "ab":
+        carrier.node_started(node, f"{node}-1")
+    ((_, tried),) = sidecars.ran
+    assert all(sign in tried for sign in ("-j DROP", "-j REJECT", "-m statistic"))
+    assert tried.count("iptables -t filter -nvxL") == 3
 
 
 def test_what_nobody_carries_is_refused() -> None:
