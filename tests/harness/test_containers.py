@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -249,12 +251,13 @@ def test_only_what_has_no_owner_is_reaped(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_kill_bites_only_what_ran_and_was_ended_by_it() -> None:
-    kill = ContainerKill("node-0", "0123456789abcdef", (7,), True, 137, "2026-01-01T00:00:00Z")
+    kill = ContainerKill("node-0", "0123456789abcdef", signal.SIGKILL, (7,), True, 137, "2026-01-01T00:00:00Z")
     assert kill.bit
     assert str(kill.proof) == "exit status of container 0123456789ab, ended 2026-01-01T00:00:00Z: 137"
-    assert not ContainerKill("node-0", "0123456789ab", (), True, 137, "").bit
-    assert not ContainerKill("node-0", "0123456789ab", (7,), True, 0, "").bit
-    assert not ContainerKill("node-0", "0123456789ab", (7,), False, None, "").bit
+    assert not replace(kill, pids=()).bit
+    assert not replace(kill, exit_code=0).bit
+    assert not replace(kill, ended=False, exit_code=None).bit
+    assert replace(kill, number=signal.SIGTERM, exit_code=0).bit
 
 
 def test_networks_of_two_runs_begin_their_search_apart() -> None:

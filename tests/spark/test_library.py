@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,17 +20,16 @@ IN_EVERY_RUN = ("stateless.source-replay-twice", "two-splitters.k-safe-grouping"
 """What no other test shows on Spark."""
 
 
-def _marks(name: str) -> Iterator[pytest.MarkDecorator]:
-    if name not in IN_EVERY_RUN:
-        yield pytest.mark.long
-    if needs_toxiproxy(EmbeddedCluster(), name):
-        yield pytest.mark.usefixtures("toxiproxy_on_path")
-
-
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=list(_marks(name))) for name in library_on(EmbeddedCluster())]
+    "name",
+    [
+        pytest.param(name, marks=[] if name in IN_EVERY_RUN else [pytest.mark.long])
+        for name in library_on(EmbeddedCluster())
+    ],
 )
-def test_a_scenario_comes_out_as_it_says(name: str, tmp_path: Path) -> None:
+def test_a_scenario_comes_out_as_it_says(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    if needs_toxiproxy(EmbeddedCluster(), name):
+        request.getfixturevalue("toxiproxy_on_path")
     finished = run_named(REGISTRY.scenario(name), EmbeddedCluster(), REGISTRY, seed=1, folder=tmp_path / "run")
 
     verdicts = {
