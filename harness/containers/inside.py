@@ -82,16 +82,16 @@ def hog() -> None:
 
 
 EXECUTOR = "org.apache.spark.executor."
-PYTHON = ("pyspark.daemon", "pyspark.worker")
+PYTHON = frozenset({"pyspark.daemon", "pyspark.worker"})
 
 
-def processes() -> dict[int, tuple[int, str]]:
+def processes() -> dict[int, tuple[int, list[str]]]:
     """Pid -> parent and command line, of all that lives here; zombies do not."""
     found = {}
     for name in filter(str.isdecimal, os.listdir(PROC)):
         try:
             fields = (PROC / name / "stat").read_text(errors="replace").rpartition(")")[2].split()
-            command = (PROC / name / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            command = (PROC / name / "cmdline").read_bytes().decode(errors="replace").split("\0")
         except (FileNotFoundError, ProcessLookupError):
             continue
         if fields[0] not in "ZX":
@@ -99,31 +99,29 @@ def processes() -> dict[int, tuple[int, str]]:
     return found
 
 
-def part_of(part: str, living: dict[int, tuple[int, str]]) -> dict[int, str]:
-    """The processes of the executors with all that came from them, or those of Spark's Python workers alone."""
+def part_of(part: str, living: dict[int, tuple[int, list[str]]]) -> set[int]:
+    """The executors with all that came from them, or Spark's Python workers alone. Whole arguments are compared: this
+    file is one of the arguments of who runs it."""
     if part == "python":
-        return {pid: command for pid, (_, command) in living.items() if any(sign in command for sign in PYTHON)}
-    found = {pid: command for pid, (_, command) in living.items() if EXECUTOR in command}
-    grown = True
-    while grown:
-        children = {pid: command for pid, (parent, command) in living.items() if parent in found and pid not in found}
-        found.update(children)
-        grown = bool(children)
+        return {pid for pid, (_, command) in living.items() if not PYTHON.isdisjoint(command)}
+    found = {pid for pid, (_, command) in living.items() if any(word.startswith(EXECUTOR) for word in command)}
+    while children := {pid for pid, (parent, _) in living.items() if parent in found} - found:
+        found |= children
     return found
 
 
 def kill_part(part: str) -> None:
     """Stop all of it first: what is stopped cannot fork, and nobody starts another in its place before it is gone."""
-    stopped: dict[int, str] = {}
+    stopped: set[int] = set()
     quiet = 0
     while quiet < 2:
-        fresh = {pid: command for pid, command in part_of(part, processes()).items() if pid not in stopped}
+        fresh = part_of(part, processes()) - stopped
         _signal(fresh, signal.SIGSTOP)
-        stopped.update(fresh)
+        stopped |= fresh
         quiet = 0 if fresh else quiet + 1
     _signal(stopped, signal.SIGKILL)
     deadline = time.monotonic() + 10
-    while (left := stopped.keys() & processes().keys()) and time.monotonic() < deadline:
+    while (left := stopped & processes().keys()) and time.monotonic() < deadline:
         time.sleep(0.002)
     say(killed=sorted(stopped), left=sorted(left))
 

@@ -104,7 +104,7 @@ class ClusterMachines(Machines):
         for bite in self._end(targets, self._cluster.kill_node):
             if bite.node is not None:
                 loop = CrashLoop(self._cluster, bite.node)
-                self.lasting.append((bite.target, loop.heal))
+                self.lasting.append((bite.target, _aside(loop.heal)))
                 bite = msgspec.structs.replace(bite, lasting=True, proof=None)
             bites.append(bite)
         return bites
