@@ -97,19 +97,19 @@ MASKED = {
 }
 
 
-def _run(
+def _run_subject(
     subject: SchemeSubject, workload: Workload, faults: list[Fault], folder: Path, restart_after: float = 0.3
 ) -> Finished:
-    return _run_scenario(Scenario(subject, workload, faults, deadline=seconds(30)), folder, restart_after)
+    return _run(Scenario(subject, workload, faults, deadline=seconds(30)), folder, restart_after)
 
 
-def _run_scenario(scenario: Scenario, folder: Path, restart_after: float = 0.3) -> Finished:
+def _run(scenario: Scenario, folder: Path, restart_after: float = 0.3) -> Finished:
     named = Named("test", "test", "", scenario)
     return run_named(named, ThreadsCluster(restart_after=restart_after), Registry(), seed=1, folder=folder)
 
 
 def _disturbed(scheme: str, faults: list[Fault], folder: Path) -> Finished:
-    return _run(MASKED[scheme](), words(events=1_500, rate=2_000), faults, folder)
+    return _run_subject(MASKED[scheme](), words(events=1_500, rate=2_000), faults, folder)
 
 
 def _holds(finished: Finished) -> bool:
@@ -183,13 +183,13 @@ def test_a_run_waits_for_the_replica_that_returns_and_tells_when_it_never_gets_i
     (mutant,) = (one for one in MUTANTS if one.name == "active-standby-never-in-step-again")
     workload = words(events=1_500, rate=2_000)
     scenario = Scenario(active_standby(word_count()), workload, [crash("count-0").after(seconds(0.2))])
-    finished = _run_scenario(scenario, tmp_path / "keeps-its-word")
+    finished = _run(scenario, tmp_path / "keeps-its-word")
     placed = {(slice_of(e.actor), e.incarnation) for e in finished.history.timeline if isinstance(e, Placed)}
     in_step = {(s.record.slice, s.record.incarnation) for s in finished.history.records if isinstance(s.record, InStep)}
     assert in_step == placed
     assert _holds(finished), finished.judgement.verdicts
     broken = replace(scenario, subject=mutant.make(word_count(), events(60)), deadline=seconds(3))
-    (verdict,) = _run_scenario(broken, tmp_path / "breaks-it").judgement.verdicts
+    (verdict,) = _run(broken, tmp_path / "breaks-it").judgement.verdicts
     assert (verdict.status, verdict.anomalies[0].anomaly) == (Status.VIOLATED, mutant.anomaly)
 
 
@@ -222,7 +222,7 @@ ALL_AT_ONCE = {
 @pytest.mark.parametrize("scheme", ALL_AT_ONCE)
 def test_the_death_of_the_driver_is_that_of_all_slices(scheme: str, tmp_path: Path) -> None:
     subject, workload, expected = ALL_AT_ONCE[scheme]
-    finished = _run(subject, workload, [crash("driver").after(seconds(0.3))], tmp_path / "run")
+    finished = _run_subject(subject, workload, [crash("driver").after(seconds(0.3))], tmp_path / "run")
 
     (struck,) = finished.history.struck()
     assert struck.bite.bit, struck.bite.why_not
@@ -245,7 +245,7 @@ def test_the_death_of_the_driver_is_that_of_all_slices(scheme: str, tmp_path: Pa
 
 def test_a_driver_that_was_paused_takes_nobody_for_lost_for_its_own_silence(tmp_path: Path) -> None:
     fault = pause("driver").after(seconds(0.2)).lasting(seconds(HEARTBEAT_LIMIT + 0.5))
-    finished = _run(MASKED["passive-replication"](), words(events=3_500, rate=1_000), [fault], tmp_path / "run")
+    finished = _run_subject(MASKED["passive-replication"](), words(events=3_500, rate=1_000), [fault], tmp_path / "run")
     (struck,) = finished.history.struck()
     assert struck.bite.bit, struck.bite.why_not
     assert not any(isinstance(entry, NodeGone) for entry in finished.history.timeline)
@@ -255,7 +255,7 @@ def test_a_driver_that_was_paused_takes_nobody_for_lost_for_its_own_silence(tmp_
 def test_a_driver_that_comes_back_makes_do_with_the_nodes_that_are_left(tmp_path: Path) -> None:
     faults = [crash("count-0").after(seconds(0.2)), crash("driver").after(seconds(0.3))]
     subject, workload = MASKED["passive-replication"](), words(events=1_500, rate=2_000)
-    finished = _run(subject, workload, faults, tmp_path / "run", restart_after=60)
+    finished = _run_subject(subject, workload, faults, tmp_path / "run", restart_after=60)
     first, second = finished.history.struck()
     assert (first.bite.bit, second.bite.bit) == (True, True)
     timeline = finished.history.timeline
@@ -275,7 +275,7 @@ def test_a_source_hears_that_one_is_gone_which_follows_its_events(tmp_path: Path
 
     subject = replace(source_replay(stateless(), timeout=seconds(1)), wraps={Role.SOURCE: twisted(listen)})
     scenario = Scenario(subject, numbered(events=600, rate=2_000), [crash("tag-0").after(events(50))])
-    finished = _run_scenario(scenario, tmp_path / "run")
+    finished = _run(scenario, tmp_path / "run")
     assert _holds(finished), finished.judgement.verdicts
     assert Gone("tag-0", 1) in heard
 
