@@ -33,7 +33,8 @@ class Standing:
     address: str
     memory: int
     """Bytes."""
-    nano_cpus: int
+    cpu_quota: int
+    """Microseconds of the engine's period."""
     comes_back: bool
     """Whether it is started again when it has ended."""
 
@@ -79,10 +80,10 @@ def _running(client: docker.DockerClient, node: Standing) -> dict[str, Any] | No
 def _changes(node: Standing, found: dict[str, Any]) -> Iterator[str]:
     if found["State"]["Paused"]:
         yield "is paused"
-    given, host = (node.memory, node.memory, node.nano_cpus), found["HostConfig"]
-    limits = host["Memory"], host["MemorySwap"], host["NanoCpus"]
-    if limits != given or host["CpuQuota"]:
-        yield f"has other limits: {limits} (quota {host['CpuQuota']}), not {given}"
+    given, host = (node.memory, node.memory, node.cpu_quota), found["HostConfig"]
+    limits = host["Memory"], host["MemorySwap"], host["CpuQuota"]
+    if limits != given:
+        yield f"has other limits of memory, with swap, and of processors: {limits}, not {given}"
     addresses = [network["IPAddress"] for network in found["NetworkSettings"]["Networks"].values()]
     if addresses != [node.address]:
         yield f"is at {', '.join(addresses) or 'no address'}, not {node.address}"

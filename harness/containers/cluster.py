@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 
+from ..carriers import DISK_THROTTLE, STORE_FOLDER, STORE_VOLUME
 from ..cluster import Cluster, Run
 from ..embedded.cluster import check_subject, deploy_subject, profile_of
 from ..embedded.nodes import OTHER_NODES
@@ -67,13 +68,23 @@ class DockerCluster:
         return replace(self.options, profile=profile_of(scenario, self.options.profile))
 
 
+_OF_THE_STORE = frozenset({STORE_VOLUME, STORE_FOLDER, DISK_THROTTLE})
+"""What carries out faults of the checkpoint store, which is mounted when nodes are made."""
+
+
 class _WarmDockerCluster(DockerCluster):
+    """Runs whose checkpoint store is to be disturbed have a cluster of their own."""
+
     def __init__(self, options: ContainerOptions, warm: WarmCluster[SparkContainers]) -> None:
         super().__init__(options)
         self._warm = warm
 
     @contextmanager
     def deploy(self, run: Run) -> Iterator[Deployment]:
+        if not run.carriers.isdisjoint(_OF_THE_STORE):
+            with super().deploy(run) as deployment:
+                yield deployment
+            return
         options = self._options(run.scenario)
 
         def make(label: str, folder: Path) -> SparkContainers:

@@ -405,7 +405,7 @@ class SparkContainers:
                     memswap_limit=memory,
                     # Not as `nano_cpus`, which the engine lets nobody change afterwards.
                     cpu_period=PERIOD,
-                    cpu_quota=round(self.options.cpus * PERIOD),
+                    cpu_quota=self._cpu_quota,
                     pids_limit=4096,
                     cap_drop=["ALL"],
                     security_opt=["no-new-privileges"],
@@ -509,8 +509,7 @@ class SparkContainers:
 
     def _given(self, node: _Node) -> Standing:
         comes_back = self._restart_after(node) is not None
-        cpus = int(self.options.cpus * 1e9)
-        return Standing(node.name, node.container, self._address(node), self._memory(node), cpus, comes_back)
+        return Standing(node.name, node.container, self._address(node), self._memory(node), self._cpu_quota, comes_back)
 
     def _standing(self) -> list[_Node]:
         """Every node but the drivers."""
@@ -676,6 +675,10 @@ class SparkContainers:
 
     def _address(self, node: _Node) -> str:
         return self._network.address(node.number)
+
+    @property
+    def _cpu_quota(self) -> int:
+        return round(self.options.cpus * PERIOD)
 
     def _memory(self, node: _Node) -> int:
         """That its container may use, in bytes."""
