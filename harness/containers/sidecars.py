@@ -20,6 +20,8 @@ SCRIPTS = Path("/opt/streamproof/sidecar")
 """Where a sidecar has the modules of this package which run in it, each on its own."""
 _MEMORY = "128m"
 _PIDS = 128
+_CPU_SHARES = 16 << 10
+"""Sixteen times a node's: what strikes, or holds packets, does not wait behind what it disturbs."""
 
 
 def sidecar_name(run: str, container: str) -> str:
@@ -58,6 +60,7 @@ class Sidecars:
                     mem_limit=_MEMORY,
                     memswap_limit=_MEMORY,
                     pids_limit=_PIDS,
+                    cpu_shares=_CPU_SHARES,
                     cap_drop=["ALL"],
                     cap_add=["NET_ADMIN"],
                     security_opt=["no-new-privileges"],
