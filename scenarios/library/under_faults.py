@@ -137,7 +137,7 @@ def _disturbed() -> Iterator[_Disturbed]:
     yield _Disturbed(
         "bandwidth",
         bandwidth(*_LINK, rate=50_000).after(running).lasting(seconds(2)),
-        bandwidth(*_EXECUTOR, rate=50_000).at(third).lasting(_LONG),
+        bandwidth(*_EXECUTOR, rate=5_000).at(third).lasting(_LONG),
     )
     yield _Disturbed(
         "slow-close",
@@ -147,8 +147,8 @@ def _disturbed() -> Iterator[_Disturbed]:
     )
     yield _Disturbed(
         "cpu-throttle",
-        cpu_throttle(_COUNTER, cores=0.2).after(taken).lasting(seconds(2)),
-        cpu_throttle(ANY_WORKER, cores=0.2).at(third).lasting(_LONG),
+        cpu_throttle(_COUNTER, cores=0.03).after(taken).lasting(seconds(2)),
+        cpu_throttle(ANY_WORKER, cores=0.1).at(third).lasting(_LONG),
     )
     yield _Disturbed(
         "memory-limit",
