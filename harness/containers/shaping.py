@@ -49,7 +49,9 @@ def _put_up(links: Sequence[tuple[int, str]], rate: int) -> str:
     lines = [
         f"tc qdisc show dev {_DEVICE} root | grep -q '^qdisc htb 1:' || tc qdisc add dev {_DEVICE} root handle 1: htb"
     ]
-    shape = f"htb rate {rate}bps burst {max(_PACKET, rate // 100)} quantum {_PACKET}"
+    # As on a real link, a packet waits until the one before it has passed: no more is sent at once than in 1 ms.
+    at_once = max(1, rate // 1000)
+    shape = f"htb rate {rate}bps burst {at_once} cburst {at_once} quantum {_PACKET}"
     for name, address in links:
         lines += [
             f"tc class add dev {_DEVICE} parent 1: classid 1:{name:x} {shape}",

@@ -89,7 +89,7 @@ def test_a_narrow_link_is_shaped_where_its_packets_go_out() -> None:
     assert made.put_up.keys() == made.take_down.keys() == {"a", "b", "c"}
     assert made.put_up["a"].splitlines()[1:] == [
         "tc qdisc show dev eth0 root | grep -q '^qdisc htb 1:' || tc qdisc add dev eth0 root handle 1: htb",
-        "tc class add dev eth0 parent 1: classid 1:61 htb rate 1000000bps burst 10000 quantum 1600",
+        "tc class add dev eth0 parent 1: classid 1:61 htb rate 1000000bps burst 1000 cburst 1000 quantum 1600",
         "tc qdisc add dev eth0 parent 1:61 tbf rate 10gbit burst 1600 limit 16mb",
         "tc filter add dev eth0 parent 1: protocol ip prio 97 u32 match ip dst 10.201.7.12/32 flowid 1:61",
     ]
