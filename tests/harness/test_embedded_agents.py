@@ -297,7 +297,7 @@ def test_a_spare_that_the_store_lets_speak_no_more_is_placed_again(tmp_path: Pat
     subject = deployed(word_count(), checkpoint_every=events(60), sink_filter=True)
     subject = replace(subject, wrap_store=_RefusesTheFirstPromotion)
     workload = words(events=1_500, rate=2_000)
-    finished = _run(subject, workload, [crash("count-0").after(seconds(0.2))], tmp_path / "run")
+    finished = _run_subject(subject, workload, [crash("count-0").after(seconds(0.2))], tmp_path / "run")
     promoted = [s.record for s in finished.history.records if isinstance(s.record, Promoted)]
     assert [one.incarnation for one in promoted if one.slice == "count-0"] == [3]
     assert _holds(finished), finished.judgement.verdicts
