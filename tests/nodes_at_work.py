@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,10 +38,11 @@ class Work:
         work.await_more_than(set())
         return work
 
-    def attempts(self) -> set[str]:
-        return set(os.listdir(self.folder))
+    def attempts(self) -> set[tuple[str, int]]:
+        """Each with when it began: a pid comes again in another container."""
+        return {(note.name, note.stat().st_mtime_ns) for note in self.folder.iterdir()}
 
-    def await_more_than(self, before: set[str]) -> None:
+    def await_more_than(self, before: set[tuple[str, int]]) -> None:
         wait_until(lambda: self.attempts() - before, SECONDS, "another attempt of the task")
 
 
