@@ -80,7 +80,7 @@ def _k_safe() -> Scenario:
 
 
 def _query() -> Scenario:
-    return Scenario(query_word_count(), text(events=1_200, batch=50), claims=[exactly_once(), rollback_recovery()])
+    return Scenario(query_word_count(), text(events=600, batch=50), claims=[exactly_once(), rollback_recovery()])
 
 
 _SLICES: Final[Mapping[str, tuple[str, Callable[[], Scenario]]]] = {
