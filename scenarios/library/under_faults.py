@@ -152,8 +152,8 @@ def _disturbed() -> Iterator[_Disturbed]:
     )
     yield _Disturbed(
         "memory-limit",
-        memory_limit(_COUNTER, size=300 << 20).after(taken).lasting(seconds(2)),
-        memory_limit(ANY_WORKER, size=300 << 20).at(third).lasting(_LONG),
+        memory_limit(_COUNTER, size=800 << 20).after(taken).lasting(seconds(2)),
+        memory_limit(ANY_WORKER, size=800 << 20).at(third).lasting(_LONG),
     )
     yield _Disturbed(
         "out-of-memory",
