@@ -484,7 +484,9 @@ def _said(reaped: Any) -> str:
     if hasattr(reaped, "containers"):
         sorts = ("containers", "networks", "volumes")
         counts = ", ".join(f"{len(found)} {sort}" for sort in sorts if (found := getattr(reaped, sort)))
-        text = f"ended what run {reaped.run} had left: {counts}"
+        text = f"ended what run {reaped.run} had left: {counts or 'nothing'}"
+        if reaped.stuck:
+            text += f"; the engine keeps {', '.join(reaped.stuck)} until it is restarted, though nothing uses it"
         return text + (f"; still there: {', '.join(reaped.survivors)}" if reaped.survivors else "")
     kinds = ", ".join(sorted({process.kind for process in reaped.processes}))
     text = f"ended what run {reaped.run} had left: {len(reaped.processes)} processes ({kinds})"

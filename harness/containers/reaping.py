@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import docker
-from docker.errors import APIError, DockerException
+from docker.errors import APIError, DockerException, NotFound
 from docker.models.containers import Container
 from docker.models.networks import Network
 from docker.models.volumes import Volume
@@ -25,6 +25,10 @@ _SECONDS = 30.0
 _PAUSE = 0.05
 """Between two lists: what the engine was just making, or removing, shows in a later one."""
 
+_STUCK = 1.0
+"""Seconds after which a network that is refused though nothing uses it is left: the engine has lost count of what was
+connected to it, as Docker 20.10 does now and then, and removes it only once it has been restarted."""
+
 Resource = Container | Network | Volume
 
 
@@ -36,9 +40,11 @@ class Removed:
     networks: tuple[str, ...]
     volumes: tuple[str, ...]
     survivors: tuple[str, ...]
+    stuck: tuple[str, ...] = ()
+    """Networks that the engine keeps though nothing uses them."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ReapedContainers(Removed):
     """What a run has left on the engine, and is removed now."""
 
@@ -85,7 +91,7 @@ def remove_all(client: docker.DockerClient, run: str, wanted: Callable[[Resource
     label = f"{RUN}={run}"
     removed: dict[type[Resource], set[str]] = {Container: set(), Network: set(), Volume: set()}
     empty = 0
-    deadline = time.monotonic() + _SECONDS
+    began = used = time.monotonic()
     while True:
         left = [one for one in _list(client, label) if wanted(one)]
         for one in left:
@@ -96,12 +102,26 @@ def remove_all(client: docker.DockerClient, run: str, wanted: Callable[[Resource
             if not isinstance(one, Container):
                 _remove(one)
         empty = 0 if left else empty + 1
-        if empty == 2 or time.monotonic() > deadline:
+        now = time.monotonic()
+        if not all(isinstance(one, Network) and not _is_used(one) for one in left):
+            used = now
+        if empty == 2 or now - began > _SECONDS or now - used > _STUCK:
             break
         time.sleep(_PAUSE)
-    survivors = [] if empty == 2 else [name_of(one) for one in _list(client, label) if wanted(one)]
+    there = [] if empty == 2 else [one for one in _list(client, label) if wanted(one)]
+    stuck = [name_of(one) for one in there if isinstance(one, Network) and not _is_used(one)]
+    survivors = [name for one in there if (name := name_of(one)) not in stuck]
+    removed[Network] -= set(stuck)
     containers, networks, volumes = (tuple(sorted(removed[kind])) for kind in (Container, Network, Volume))
-    return Removed(containers, networks, volumes, tuple(survivors))
+    return Removed(containers, networks, volumes, tuple(survivors), tuple(stuck))
+
+
+def _is_used(network: Network) -> bool:
+    """Whether a container is connected to it, or was a moment ago: one that is gone is not used."""
+    with suppress(NotFound):
+        network.reload()
+        return bool(network.attrs["Containers"])
+    return False
 
 
 def containers_of(client: docker.DockerClient, run: str) -> list[Container]:

@@ -147,7 +147,7 @@ def _disturbed() -> Iterator[_Disturbed]:
     )
     yield _Disturbed(
         "cpu-throttle",
-        cpu_throttle(_COUNTER, cores=0.03).after(taken).lasting(seconds(2)),
+        cpu_throttle(_COUNTER, cores=0.01).after(taken).lasting(seconds(2)),
         cpu_throttle(ANY_WORKER, cores=0.1).at(third).lasting(_LONG),
     )
     yield _Disturbed(
