@@ -34,7 +34,7 @@ def _embedded(profile: str | None) -> Cluster:
 def _docker(profile: str | None) -> Cluster:
     try:
         from ..containers.cluster import DockerCluster
-        from ..containers.spark import ContainerOptions
+        from ..containers.options import ContainerOptions
     except ImportError as error:
         raise Unsupported(f"this installation cannot run Spark in containers: {error}") from error
     return DockerCluster(None if profile is None else ContainerOptions(profile=profile))

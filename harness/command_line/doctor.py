@@ -78,7 +78,7 @@ def _containers() -> Iterator[Finding]:
         from ..containers import image
         from ..containers.cluster import memory_for
         from ..containers.engine import connect
-        from ..containers.spark import ContainerOptions
+        from ..containers.options import ContainerOptions
     except ImportError as error:
         yield Finding("engine", str(error), False, False, f"{sys.executable} -m pip install docker", containers=True)
         return

@@ -20,8 +20,10 @@ from ..places import numbered_workers
 from ..scenario import Scenario
 from ..subject import Deployment
 from . import image
+from .code import code_under_test
 from .engine import connect
-from .spark import ContainerOptions, SparkContainers, code_under_test
+from .options import ContainerOptions
+from .spark import SparkContainers
 
 _USED_MB = {"master": 300, "worker": 800, "driver": 600}
 """What a container comes to use, by role. Measured, rounded up."""

@@ -15,13 +15,10 @@ import re
 import secrets
 import shlex
 import signal
-import site
-import sysconfig
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from importlib.resources import files
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -33,7 +30,6 @@ from requests.exceptions import RequestException
 from ..carriers import CPU_QUOTA, MEMORY_LIMIT
 from ..embedded.disturbances import Disturbance, InForce
 from ..embedded.layout import MASTER_CLASS, QUICK_JVM, WORKER_CLASS, Layout
-from ..embedded.machine import inherited_import_path
 from ..embedded.master_page import not_idle, read_master_page
 from ..embedded.nodes import ADDRESS
 from ..embedded.reaping import NODE, RUN, mark_scratch, remove_scratch, this_process
@@ -42,18 +38,20 @@ from ..embedded.toxics import PORT, answers, server_command
 from ..embedded.warm import Unclean
 from ..errors import DeadlinePassed, OwnFailure, ProcessDied, StorageFailed, StreamproofError, Unsupported, UserMistake
 from ..injection import Part
-from ..recording.history import Proof
 from ..waiting import wait_until
 from ..wire import Place
 from . import image
 from .cleanliness import Standing, belongs_to, changes
+from .code import code_under_test
 from .disturbing import Carrier, Carriers
 from .engine import connect
 from .executing import run_inside
 from .labels import RunLabels
 from .limits import PERIOD, Limits
 from .network import RunNetwork, make_network
+from .options import ContainerOptions
 from .packets import TRIALS, PacketCarrier
+from .proofs import KILLED, ContainerKill, ContainerStop, PartKill
 from .reaping import containers_of, remove_all, remove_containers
 from .sidecars import Sidecars
 from .storage import Store
@@ -66,91 +64,7 @@ _HELPER_MB = 256
 """What a container may use that is no node."""
 _GATES = "gates"
 """The folder of files that nodes wait for before they begin."""
-_CODE = Path("/opt/streamproof")
-"""Where the code under test is mounted."""
 _TMP = Path("/tmp")
-_KILLED = 137
-"""The exit status of a container whose first process got a SIGKILL."""
-
-
-@dataclass(frozen=True)
-class ContainerOptions:
-    workers: int = 3
-    worker_memory_mb: int = 640
-    """Of an executor's JVM."""
-    restart_worker_after: float | None = 2.0
-    """Seconds after which a worker that ended is started again, once there is a master; None: never."""
-    restart_master_after: float | None = 2.0
-    """Seconds after which a master that ended is started again; None: never."""
-    profile: str = "tuned"
-    """Of Spark's settings."""
-    cpus: float = 2.0
-    """That a container may use at most."""
-    limits_mb: Mapping[str, int] = field(default_factory=lambda: {"master": 512, "worker": 2048, "driver": 2048})
-    """Memory that a container may use at most, by role."""
-    image: str | None = None
-    """An own image, made FROM the one that `build_image` makes; None: that one."""
-    start_seconds: float = 60.0
-    """How long a node may take to come up."""
-    kill_seconds: float = 10.0
-    """How long a kill may take until the container is seen to have ended."""
-
-
-@dataclass(frozen=True)
-class ContainerKill:
-    """What the engine says of a container that was killed."""
-
-    node: str
-    container: str
-    number: signal.Signals
-    """What it was killed with."""
-    pids: tuple[int, ...]
-    """Of its first process, on this machine; none where it had ended before."""
-    ended: bool
-    exit_code: int | None
-    finished: str
-    """When, as the engine has it."""
-
-    @property
-    def bit(self) -> bool:
-        """A process that is asked to end may end in its own way."""
-        expected = (_KILLED,) if self.number is signal.SIGKILL else (self.exit_code,)
-        return bool(self.pids) and self.ended and self.exit_code in expected
-
-    @property
-    def proof(self) -> Proof | None:
-        if not self.ended or self.exit_code is None:
-            return None
-        return Proof(self.exit_code, f"exit status of container {self.container[:12]}, ended {self.finished}")
-
-
-@dataclass(frozen=True)
-class PartKill:
-    """What was killed inside a container."""
-
-    pids: tuple[int, ...]
-    """As the container numbers them."""
-    gone: bool
-    """Whether all of it was seen to be gone."""
-    proof: Proof | None = None
-    """A process leaves nothing to be read."""
-
-    @property
-    def bit(self) -> bool:
-        return self.gone and bool(self.pids)
-
-
-@dataclass(frozen=True)
-class ContainerStop:
-    """What the engine says of a container that was paused."""
-
-    container: str
-    pids: tuple[int, ...]
-    paused: bool
-
-    @property
-    def proof(self) -> Proof:
-        return Proof(int(self.paused), "containers paused")
 
 
 @dataclass
@@ -427,7 +341,7 @@ class SparkContainers:
             # The connection of a wait is busy for as long as the container runs.
             status = int(self._engine.api.wait(container, timeout=None)["StatusCode"])
         except (DockerException, RequestException, OSError):
-            status = _KILLED if self._closing.is_set() else self._asked(container)
+            status = KILLED if self._closing.is_set() else self._asked(container)
         self._ended[container] = status
         delay = self._restart_after(node)
         if delay is None or self._closing.wait(delay) or (node.role != MASTER and not self._master_comes()):
@@ -458,9 +372,9 @@ class SparkContainers:
 
     def _asked(self, container: str) -> int:
         try:
-            return int(self._state(container).get("ExitCode", _KILLED))
+            return int(self._state(container).get("ExitCode", KILLED))
         except (DockerException, RequestException):
-            return _KILLED
+            return KILLED
 
     def _await_in_log(self, node: _Node, sign: re.Pattern[str]) -> None:
         container = node.container
@@ -691,33 +605,6 @@ class SparkContainers:
 _MASTER_IS_UP = re.compile(r"Starting Spark master at spark://[\s\S]*(?:New state: ALIVE|Recovery complete)")
 _WORKER_IS_REGISTERED = re.compile(r"Successfully registered with master")
 _ANYTHING = re.compile(r"\S")
-
-
-@dataclass(frozen=True)
-class Code:
-    """What containers import that is not in the image, and where they find it."""
-
-    mounts: Mapping[str, Path]
-    """Folder inside -> folder of this machine."""
-    import_path: str
-
-
-def code_under_test() -> Code:
-    """This package and the user's import path come before the image's packages, all else that is installed after them:
-    what the user's code needs, in versions that do not get in the way of Spark's."""
-    mounts = {f"{_CODE}/package/streamproof": Path(str(files("streamproof")))}
-    first, last = [f"{_CODE}/package"], [str(image.SITE)]
-    for number, entry in enumerate(filter(None, inherited_import_path().split(os.pathsep))):
-        inside = f"{_CODE}/path/{number}"
-        mounts[inside] = Path(entry)
-        first.append(inside)
-    installed = (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *site.getsitepackages())
-    for number, entry in enumerate(dict.fromkeys(os.path.realpath(folder) for folder in installed)):
-        if os.path.isdir(entry):
-            inside = f"{_CODE}/installed/{number}"
-            mounts[inside] = Path(entry)
-            last.append(inside)
-    return Code(mounts, os.pathsep.join((*first, *last)))
 
 
 def _write(path: Path, text: str) -> None:

@@ -19,7 +19,8 @@ from nodes_at_work import (
     python_dies_and_the_executor_lives,
 )
 from streamproof.harness.containers.engine import connect
-from streamproof.harness.containers.spark import ContainerOptions, SparkContainers
+from streamproof.harness.containers.options import ContainerOptions
+from streamproof.harness.containers.spark import SparkContainers
 
 pytestmark = pytest.mark.docker
 

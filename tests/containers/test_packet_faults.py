@@ -19,8 +19,9 @@ from plain_containers import PlainContainers, plain_containers
 from streamproof.harness.carriers import PACKET_RULES
 from streamproof.harness.containers import labels
 from streamproof.harness.containers.engine import connect
+from streamproof.harness.containers.options import ContainerOptions
 from streamproof.harness.containers.reaping import reap_containers
-from streamproof.harness.containers.spark import ContainerOptions, SparkContainers
+from streamproof.harness.containers.spark import SparkContainers
 from streamproof.harness.embedded.disturbances import (
     CutPackets,
     DelayPackets,

@@ -25,8 +25,9 @@ from streamproof.harness.addresses import Address, Moment
 from streamproof.harness.containers import image, labels
 from streamproof.harness.containers.cluster import DockerCluster
 from streamproof.harness.containers.engine import connect
+from streamproof.harness.containers.options import ContainerOptions
 from streamproof.harness.containers.reaping import reap_containers
-from streamproof.harness.containers.spark import ContainerOptions, SparkContainers
+from streamproof.harness.containers.spark import SparkContainers
 from streamproof.harness.errors import MissingTool, Unsupported
 from streamproof.harness.quantities import events, ms, seconds
 from streamproof.harness.recording.history import FaultHealed

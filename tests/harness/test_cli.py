@@ -622,6 +622,7 @@ def left_behind(*survivors: reaping.LabelledProcess) -> list[reaping.Reaped]:
 
 
 def test_reap_says_what_it_ended(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reaping_containers, "reap_containers", list)
     monkeypatch.setattr(reaping, "reap", left_behind)
     answer = ask("reap")
     assert (answer.status, answer.out) == (0, "ended what run r1 had left: 1 processes (python-worker)\n")

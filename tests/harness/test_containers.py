@@ -21,9 +21,12 @@ from streamproof.faults.crash import crash
 from streamproof.harness.command_line import doctor
 from streamproof.harness.containers import cluster, engine, image, labels, network
 from streamproof.harness.containers.cluster import DockerCluster
+from streamproof.harness.containers.code import code_under_test
 from streamproof.harness.containers.labels import RunLabels, owner_is_gone
+from streamproof.harness.containers.options import ContainerOptions
+from streamproof.harness.containers.proofs import ContainerKill
 from streamproof.harness.containers.reaping import reap_containers
-from streamproof.harness.containers.spark import ContainerKill, ContainerOptions, SparkContainers, code_under_test
+from streamproof.harness.containers.spark import SparkContainers
 from streamproof.harness.embedded.machine import TOXIPROXY
 from streamproof.harness.embedded.reaping import ProcessId, this_process
 from streamproof.harness.errors import MissingTool, Unsupported, UserMistake
