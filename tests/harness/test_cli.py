@@ -19,6 +19,7 @@ import pytest
 
 from asking import Ask
 from streamproof.harness.command_line import cli, clusters, doctor
+from streamproof.harness.containers import reaping as reaping_containers
 from streamproof.harness.embedded import machine, reaping
 from streamproof.harness.embedded.cluster import USUAL, EmbeddedCluster
 from streamproof.harness.errors import MissingTool
