@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from ...faults.bandwidth import bandwidth
@@ -60,30 +61,32 @@ class _Disturbed:
     name: str
     slices: Fault | None
     query: Fault | None
+    rate: int = 1_000
+    """Events/s that the sources of slices offer."""
     meanwhile: Fault | None = None
     """What must happen to the slices for it to get in the way of anything."""
 
 
-def _passive() -> Scenario:
+def _passive(rate: int) -> Scenario:
     subject = passive_replication(word_count(), checkpoint_every=events(500), sink_filter=True)
-    return Scenario(subject, text(events=4_000, batch=50, rate=1_000))
+    return Scenario(subject, text(events=4_000, batch=50, rate=rate))
 
 
-def _active() -> Scenario:
+def _active(rate: int) -> Scenario:
     subject = active_replication(word_count(), acknowledge_every=events(100))
-    return Scenario(subject, text(events=4_000, batch=50, rate=1_000))
+    return Scenario(subject, text(events=4_000, batch=50, rate=rate))
 
 
-def _k_safe() -> Scenario:
+def _k_safe(rate: int) -> Scenario:
     subject = k_safe_grouping(word_stream(), k=1, acknowledge_every=events(100))
-    return Scenario(subject, single_words(events=4_000, batch=50, rate=1_000))
+    return Scenario(subject, single_words(events=4_000, batch=50, rate=rate))
 
 
 def _query() -> Scenario:
     return Scenario(query_word_count(), text(events=600, batch=50), claims=[exactly_once(), rollback_recovery()])
 
 
-_SLICES: Final[Mapping[str, tuple[str, Callable[[], Scenario]]]] = {
+_SLICES: Final[Mapping[str, tuple[str, Callable[[int], Scenario]]]] = {
     "passive-replication": ("Word count under passive replication", _passive),
     "active-replication": ("Word count under active replication", _active),
     "k-safe-grouping": ("A stream of words under k-safe grouping", _k_safe),
@@ -94,7 +97,7 @@ def _disturbed() -> Iterator[_Disturbed]:
     taken, running, third = events(400), seconds(1.5), batch(2).written.of("driver")
     yield _Disturbed("crash", crash(_COUNTER).after(taken), crash(ANY_WORKER).at(third))
     yield _Disturbed("stop", stop(_COUNTER).after(taken), stop("driver").at(third))
-    yield _Disturbed("crash-loop", crash_loop(_COUNTER).after(taken).lasting(seconds(8)), None)
+    yield _Disturbed("crash-loop", crash_loop(_COUNTER).after(taken).lasting(seconds(12)), None, rate=250)
     yield _Disturbed("executor-crash", executor_crash(_COUNTER).after(taken), executor_crash(ANY_WORKER).at(third))
     yield _Disturbed("python-crash", python_crash(_COUNTER).after(taken), python_crash(ANY_WORKER).at(third))
     yield _Disturbed("pause", pause(_COUNTER).after(taken).lasting(_SHORT), pause(ANY_WORKER).at(third).lasting(_LONG))
@@ -189,7 +192,7 @@ def _entries() -> Iterator[Entry]:
                 name == "passive-replication" or disturbed.name not in _WRITES_NO_CHECKPOINTS
             ):
                 faults = [fault for fault in (disturbed.slices, disturbed.meanwhile) if fault is not None]
-                yield _entry(f"{disturbed.name}.{name}", line, base, faults)
+                yield _entry(f"{disturbed.name}.{name}", line, partial(base, disturbed.rate), faults)
         if disturbed.query is not None:
             yield _entry(f"{disturbed.name}.query", "Word count as a query", _query, [disturbed.query])
 
