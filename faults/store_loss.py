@@ -29,7 +29,7 @@ def _draw(random: Random, aims: Aims) -> Fault:
 
 KIND = FaultKind(
     name="store-loss",
-    breaks="the store of the checkpoints: everything in it is gone",
+    breaks="the store of the checkpoints: those of the targets are gone",
     heals="by itself, as new checkpoints are written",
     proof="at least one file of a checkpoint was there and was removed, with input still to be processed",
     carriers={

@@ -136,8 +136,13 @@ def _recovery(history: History, struck: FaultStruck, actor: str) -> Recovery:
 
 
 def _place(history: History, struck: FaultStruck) -> int:
-    """By identity: an entry with the same stamp can have come before the fault."""
-    return next(place for place, entry in enumerate(history.timeline) if entry is struck)
+    """By what it hit: an entry with the same stamp can have come before the fault."""
+    return next(
+        place
+        for place, entry in enumerate(history.timeline)
+        if isinstance(entry, FaultStruck)
+        and (entry.number, entry.bite.target, entry.bite.node) == (struck.number, struck.bite.target, struck.bite.node)
+    )
 
 
 def _span(start: int | None, end: int | None) -> int | None:

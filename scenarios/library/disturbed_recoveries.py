@@ -95,7 +95,7 @@ def flapping_network() -> Scenario:
 
 
 def rolling_restart() -> Scenario:
-    """Every node is stopped in its turn, each once the one before is back: no input is lost and no output shows it."""
+    """Every node is stopped in its turn, 9 s after the one before: no input is lost and no output shows it."""
     return _passive(*(stop(f"node-{number}").after(seconds(2 + 9 * number)) for number in range(3)), size=26_000)
 
 

@@ -30,6 +30,7 @@ from ...faults.python_crash import python_crash
 from ...faults.reset import reset
 from ...faults.ring import ring
 from ...faults.slow_close import slow_close
+from ...faults.slow_disk import slow_disk
 from ...faults.stop import stop
 from ...faults.store_loss import store_loss
 from ...harness.judging.guarantees import exactly_once, rollback_recovery
@@ -178,10 +179,15 @@ def _disturbed() -> Iterator[_Disturbed]:
         full_disk(_COUNTER).after(taken).lasting(seconds(2)),
         full_disk("driver").at(third).lasting(_LONG),
     )
+    yield _Disturbed(
+        "slow-disk",
+        slow_disk(_COUNTER, by=ms(200)).after(taken).lasting(seconds(2)),
+        slow_disk("driver", by=ms(200)).at(third).lasting(_LONG),
+    )
     yield _Disturbed("store-loss", store_loss(_COUNTER).after(events(1_500)), None)
 
 
-_WRITES_NO_CHECKPOINTS: Final = frozenset({"disk-bandwidth", "failed-write", "full-disk", "store-loss"})
+_OF_CHECKPOINTS: Final = frozenset({"slow-disk", "disk-bandwidth", "failed-write", "full-disk", "store-loss"})
 """Kinds that only a scheme with durable checkpoints notices."""
 
 
@@ -189,7 +195,7 @@ def _entries() -> Iterator[Entry]:
     for disturbed in _disturbed():
         for name, (line, base) in _SLICES.items():
             if disturbed.slices is not None and (
-                name == "passive-replication" or disturbed.name not in _WRITES_NO_CHECKPOINTS
+                name == "passive-replication" or disturbed.name not in _OF_CHECKPOINTS
             ):
                 faults = [fault for fault in (disturbed.slices, disturbed.meanwhile) if fault is not None]
                 yield _entry(f"{disturbed.name}.{name}", line, partial(base, disturbed.rate), faults)

@@ -4,7 +4,16 @@ from handmade import Log, Made, chain
 from simulation import history_of, scenario_of
 from streamproof.faults.crash import crash
 from streamproof.harness.judging.recovery import recoveries
-from streamproof.harness.recording.history import Bite, FaultStruck, History, NodeGone, Placed, Stamp
+from streamproof.harness.recording.history import (
+    Bite,
+    FaultHealed,
+    FaultStruck,
+    History,
+    NodeGone,
+    Placed,
+    Proof,
+    Stamp,
+)
 from streamproof.harness.recording.records import CheckpointTaken, Stamped, Started, Taken
 from streamproof.harness.schedule import checkpoint, recovery
 
@@ -99,3 +108,15 @@ def test_both_at_once_recover_as_one_without_a_fellow_does() -> None:
     made.lose("op0", 2, replica=1)
     first, second = recoveries(made.history())
     assert (first.incarnation, first.total, second.incarnation, second.total) == (0, None, 0, None)
+
+
+def test_a_crash_whose_proof_comes_when_it_heals_is_recovered_from_too() -> None:
+    bite = Bite("c-0", "node-0", ("c-0",), outstanding=True, gone=True, lasting=True)
+    timeline = [
+        FaultStruck(Stamp(100), 0, "crash-loop c-0", None, bite),
+        NodeGone(Stamp(110), "node-0"),
+        Placed(Stamp(120), "c-0", 2, "node-1"),
+        FaultHealed(Stamp(130), 0, "crash-loop c-0", "c-0", Proof(2, "kills")),
+    ]
+    (found,) = recoveries(History([], timeline))
+    assert (found.incarnation, found.detected, found.redeployed) == (2, 10, 10)
