@@ -25,8 +25,8 @@ def _masked(topology: Topology, every: Events) -> SchemeSubject:
 
 
 def _in_turn(topology: Topology, every: Events) -> SchemeSubject:
-    """With turns that do not come round between two checkpoints."""
-    return passive_replication(topology, checkpoint_every=every, sink_filter=True, merge=RoundRobin((3, 2)))
+    """With checkpoints that a little input reaches, between which turns do not come round."""
+    return passive_replication(topology, checkpoint_every=Events(8), sink_filter=True, merge=RoundRobin((3, 2)))
 
 
 _PRECISE = Claim(precise_recovery())
