@@ -60,12 +60,14 @@ def test_all_slices_go_with_their_driver_and_recover(tmp_path: Path) -> None:
     assert len(set(lives)) == len(lives), "no number is given out twice"
 
 
+@pytest.mark.long
 def test_a_paused_driver_and_its_agents_find_one_another_again(tmp_path: Path) -> None:
     fault = pause("driver").after(seconds(0.5)).lasting(seconds(2 * HEARTBEAT_LIMIT))
     finished = _run(masked(), words(events=6_000, rate=1_000), [fault], tmp_path / "run")
     assert not any(isinstance(entry, NodeGone) for entry in finished.history.timeline)
 
 
+@pytest.mark.long
 def test_nodes_that_die_while_there_is_no_master_come_back_with_it(tmp_path: Path) -> None:
     faults = [crash("master").after(seconds(0.5)), crash("split-0", "count-0", "count-1").after(seconds(1))]
     finished = _run(masked(), words(events=4_000, rate=1_000), faults, tmp_path / "run")
@@ -73,6 +75,7 @@ def test_nodes_that_die_while_there_is_no_master_come_back_with_it(tmp_path: Pat
     assert finished.history.drained
 
 
+@pytest.mark.long
 def test_a_query_does_not_notice_that_its_master_dies_and_comes_back(tmp_path: Path) -> None:
     finished = _run(
         query_word_count(batch_events=10),

@@ -93,6 +93,7 @@ def test_a_crash_at_an_exact_address_is_masked_and_leaves_nothing_behind(
     assert sum(name.startswith(struck.bite.node or "") and name.endswith("/stderr") for name in logs) == 1
 
 
+@pytest.mark.long
 def test_neighbours_that_crash_at_once_come_back_and_recover_precisely(tmp_path: Path) -> None:
     """Two of three nodes go: only when the cluster has started them again is there one for each slice."""
     subject = passive_replication(word_count(), checkpoint_every=events(60), sink_filter=True)
@@ -105,6 +106,7 @@ def test_neighbours_that_crash_at_once_come_back_and_recover_precisely(tmp_path:
     assert len(list((tmp_path / "run" / "logs").glob("node-*.2.log"))) >= 2
 
 
+@pytest.mark.long
 def test_a_pause_is_survived(tmp_path: Path) -> None:
     subject = passive_replication(word_count(), checkpoint_every=events(60), sink_filter=True)
     fault = pause("count-0").after(seconds(0.3)).lasting(seconds(4))
@@ -179,6 +181,7 @@ def test_containers_have_limits_an_init_and_no_way_out(engine: docker.DockerClie
         assert network.attrs["Internal"] is True
 
 
+@pytest.mark.long
 def test_nothing_survives_kill_9_of_the_harness_once_it_is_reaped(engine: docker.DockerClient, tmp_path: Path) -> None:
     folder = tmp_path / "killed"
     before = set(_left(engine))

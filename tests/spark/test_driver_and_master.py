@@ -77,6 +77,7 @@ def test_all_slices_go_with_their_driver_and_recover_also_when_it_dies_again_mea
     assert all(recovery.total is not None for recovery in finished.judgement.recoveries if recovery.fault == 1)
 
 
+@pytest.mark.long
 def test_the_death_of_the_driver_is_more_than_replicas_can_stand(tmp_path: Path) -> None:
     subject = active_replication(word_count(), acknowledge_every=events(60))
     finished = _run(subject, words(events=2_000, rate=1_000), [crash("driver").after(seconds(1))], tmp_path / "run")
@@ -85,6 +86,7 @@ def test_the_death_of_the_driver_is_more_than_replicas_can_stand(tmp_path: Path)
     assert finished.history.drained
 
 
+@pytest.mark.long
 def test_slices_go_on_without_their_driver_for_as_long_as_it_is_paused(tmp_path: Path) -> None:
     fault = pause("driver").after(seconds(0.5)).lasting(seconds(2 * HEARTBEAT_LIMIT))
     finished = _run(masked(), words(events=6_000, rate=1_000), [fault], tmp_path / "run")
@@ -97,6 +99,7 @@ def test_slices_go_on_without_their_driver_for_as_long_as_it_is_paused(tmp_path:
     )
 
 
+@pytest.mark.long
 def test_a_node_that_dies_while_there_is_no_master_comes_back_with_it(tmp_path: Path) -> None:
     """All nodes die, so that nothing goes on until one comes back."""
     faults = [crash("master").after(seconds(0.5)), crash("split-0", "count-0", "count-1").after(seconds(1))]

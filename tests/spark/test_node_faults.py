@@ -23,6 +23,7 @@ from streamproof.harness.embedded.reaping import labelled_processes
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.long
 def test_nodes_end_in_parts_or_when_asked_to_or_again_and_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
