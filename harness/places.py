@@ -36,6 +36,10 @@ class Places:
         """Everything that can be aimed at."""
         return (*self.nodes, *self.racks, ANY_WORKER)
 
+    def among(self, names: Iterable[str]) -> list[str]:
+        """Those that are ours; the others are slices, operators, sources or sinks."""
+        return [name for name in names if name in self.names]
+
     def stands_for(self, name: str, random: Random) -> tuple[str, ...]:
         """The nodes that a name means; nothing for a name that is not one of ours."""
         if name == ANY_WORKER:

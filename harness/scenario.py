@@ -108,7 +108,7 @@ def reach_of(kind: FaultKind, fault: Fault, places: Places) -> Reach:
     """Raises InvalidScenario for a link from a slice to a node: what would be cut is not clear."""
     if kind.hits is Hits.NODES:
         return Reach.NODES
-    nodes = [target for target in fault.targets if target in places.names]
+    nodes = places.among(fault.targets)
     if nodes and len(nodes) < len(fault.targets):
         raise InvalidScenario(
             f"{fault.kind} {fault.whom}: {', '.join(nodes)} is a node and the other end is not; name two slices, for "

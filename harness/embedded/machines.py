@@ -78,6 +78,7 @@ class ClusterMachines(Machines):
         """Targets, and what ends what is done to them."""
         self.refusing: set[str] = set()
         """The nodes whose checkpoints the disk may refuse while it is in force."""
+        self._places = numbered_workers(nodes.workers, OTHER_NODES)
         self._cluster = nodes
         self._node_of = node_of
         self._outstanding = outstanding
@@ -299,12 +300,11 @@ class ClusterMachines(Machines):
         """The nodes that the targets stand for, each under the name of the first that does; and the targets that stand
         for none."""
         known = self._cluster.nodes()
-        places = numbered_workers(self._cluster.workers, OTHER_NODES)
         hit: dict[str, str] = {}
         nowhere: list[str] = []
         for target in targets:
             runs_on = self._node_of.get(target)
-            meant = places.stands_for(target, self._striking.random) if runs_on is None else (runs_on,)
+            meant = self._places.stands_for(target, self._striking.random) if runs_on is None else (runs_on,)
             there = [node for node in meant if node in known]
             for node in there:
                 hit.setdefault(node, target if len(meant) == 1 else f"{node} of {target}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -379,7 +379,6 @@ class SchemeDeployment:
             lambda: not self._has_drained(),
             striking,
             self._relay,
-            self._specs,
             self._bury_all,
         )
 
@@ -415,12 +414,10 @@ class _Machines(ClusterMachines):
         outstanding: Callable[[], bool],
         striking: Striking,
         relay: Relay | None,
-        slices: Collection[str],
         bury: Callable[[Iterable[str]], None],
     ) -> None:
         super().__init__(nodes, node_of, outstanding, striking)
         self._relay = relay
-        self._slices = slices
         self._bury = bury
 
     def _end(self, targets: Sequence[str], end: Callable[[str], Kill]) -> list[Bite]:
@@ -488,7 +485,7 @@ class _Machines(ClusterMachines):
 
     def _are_routed(self, *links: Link) -> bool:
         """Whether they are between slices, and not between nodes."""
-        return all(any(is_end(slice_id, link.first) for slice_id in self._slices) for link in links)
+        return not self._places.among(end for link in links for end in (link.first, link.second))
 
     def _on_link(self, link: Link, heal: Heal | SlowHeal) -> list[Bite]:
         name = f"{link.first} and {link.second}"

@@ -169,8 +169,8 @@ def test_waiting_for_one_delivery_costs_its_node_no_heartbeat(tmp_path: Path) ->
     assert [e.node for e in finished.history.timeline if isinstance(e, NodeGone)] == [struck.bite.node]
 
 
-def test_replicas_that_lose_touch_synchronize_again(tmp_path: Path) -> None:
-    link = ("count-0", "count-0/1")
+@pytest.mark.parametrize("link", [("count-0", "count-0/1"), ("count-0/1", "count-0")], ids=str)
+def test_replicas_that_lose_touch_synchronize_again(link: tuple[str, str], tmp_path: Path) -> None:
     faults = [loss(*link).after(seconds(0.2)), partition(*link).after(seconds(0.3)).lasting(seconds(0.2))]
     finished = _disturbed("passive-standby", faults, tmp_path / "run")
     assert [struck.bite.bit for struck in finished.history.struck()] == [True, True]
