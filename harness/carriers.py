@@ -10,6 +10,10 @@ TOXIPROXY: Final = "a toxiproxy behind the relay that the links of slices pass t
 PACKET_RULES: Final = "packet rules in the receiving nodes' network namespaces"
 PACKET_QUEUE: Final = "a queue for packets in the receiving nodes' network namespaces"
 PACKET_SHAPER: Final = "a shaped queue in the sending nodes' network namespaces"
+OF_LINKS: Final = frozenset({RELAY, TOXIPROXY})
+"""With any of these, all links of slices pass through the harness."""
+OF_PACKETS: Final = frozenset({PACKET_RULES, PACKET_QUEUE, PACKET_SHAPER})
+"""These get at what passes between two nodes and nowhere else."""
 STORE_VOLUME: Final = "the volume of the checkpoints, of a fixed size"
 STORE_FOLDER: Final = "the folder of the checkpoints"
 DISK_THROTTLE: Final = "a throttle on the container's block device"

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from .addresses import Moment
+from .carriers import OF_LINKS, OF_PACKETS
 from .errors import InvalidScenario, UnknownName, Unsupported
 from .injection import FaultKind, Hits, Reach
 from .judging.guarantees import Guarantee
@@ -91,7 +92,7 @@ def check(
 
 def check_carriers(scenario: Scenario, cluster: str, places: Places, kinds: Mapping[str, FaultKind]) -> tuple[str, ...]:
     """What carries each fault of a scenario that has been checked. Raises Unsupported where nothing on this cluster
-    can."""
+    can, and for faults that would miss what they are aimed at because of one another."""
     found = []
     for fault in scenario.faults:
         kind = kinds[fault.kind]
@@ -101,7 +102,22 @@ def check_carriers(scenario: Scenario, cluster: str, places: Places, kinds: Mapp
             if parameter.name in given and parameter.clusters is not None and cluster not in parameter.clusters:
                 where = ", ".join(sorted(parameter.clusters))
                 raise Unsupported(f"no {parameter.name} of a {kind.name} on {cluster}; it can be had on: {where}")
+    _refuse_past_one_another(scenario.faults, found)
     return tuple(found)
+
+
+def _refuse_past_one_another(faults: Sequence[Fault], carriers: Sequence[str]) -> None:
+    """Where one fault takes the links of slices through the harness, another that cuts nodes off would miss them."""
+    through, between = (
+        next((fault for fault, carrier in zip(faults, carriers, strict=True) if carrier in those), None)
+        for those in (OF_LINKS, OF_PACKETS)
+    )
+    if through is not None and between is not None:
+        raise Unsupported(
+            f"{through.kind} {through.whom} lets the links of all slices pass through the harness, where "
+            f"{between.kind} {between.whom} would not get at them; disturb either links of slices in a scenario or "
+            "packets of nodes"
+        )
 
 
 def reach_of(kind: FaultKind, fault: Fault, places: Places) -> Reach:

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from ..addresses import Address
-from ..carriers import RELAY, TOXIPROXY
+from ..carriers import OF_LINKS, TOXIPROXY
 from ..cluster import Live, Run
 from ..errors import DeadlinePassed, StorageRefused
 from ..injection import Link
@@ -128,7 +128,7 @@ class SchemeDeployment:
         )
         self._names: dict[tuple[str, int], str] = {}
         """(slice, incarnation) -> which replica that is."""
-        disturbed = not run.carriers.isdisjoint({RELAY, TOXIPROXY})
+        disturbed = not run.carriers.isdisjoint(OF_LINKS)
         self._relay = Relay(self.server.token, self._name_of, self.server.fail) if disturbed else None
         self._agent = NodeAgent(
             HARNESS,

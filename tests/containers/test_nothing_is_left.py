@@ -30,7 +30,6 @@ from streamproof.scenarios.workloads import words
 def disturbed():
     faults = [
         pause("count-0").after(seconds(0.2)).lasting(seconds(2)),
-        partition("split-0", "count-1").after(seconds(0.5)).lasting(seconds(2)),
         partition("node-1", "node-2").after(seconds(0.7)).lasting(seconds(1)),
         crash("split-0").after(seconds(3)),
     ]

@@ -5,7 +5,19 @@ from dataclasses import replace
 import pytest
 
 from simulation import KINDS, WORLDS, scenario_of
-from streamproof import bridge, cpu_throttle, delay, failed_write, loss, packet_loss, partition, pause, ring, slow_disk
+from streamproof import (
+    bridge,
+    cpu_throttle,
+    delay,
+    failed_write,
+    isolate,
+    loss,
+    packet_loss,
+    partition,
+    pause,
+    ring,
+    slow_disk,
+)
 from streamproof.faults.crash import crash
 from streamproof.harness.addresses import Moment, Point
 from streamproof.harness.errors import ExitStatus, InvalidScenario, UnknownName, Unsupported, UserMistake
@@ -230,6 +242,24 @@ def test_what_no_mechanism_of_a_cluster_carries_is_refused() -> None:
     jittery = with_faults(delay("count-0", "sink", by=ms(5), jitter=ms(1)).after(seconds(1)))
     with pytest.raises(Unsupported, match="no jitter of a delay on simulated; it can be had on: docker, embedded"):
         check_carriers(jittery, "simulated", places, KINDS)
+
+
+@pytest.mark.parametrize(
+    "of_nodes", [isolate("count-0"), partition("node-0", "driver"), delay("node-0", "node-1", by=ms(5))], ids=str
+)
+@pytest.mark.parametrize("of_slices", [loss("count-0", "sink"), delay("count-0", "sink", by=ms(5))], ids=str)
+def test_packets_that_pass_by_a_fault_of_nodes_are_not_taken_for_what_it_cut_off(
+    of_nodes: Fault, of_slices: Fault
+) -> None:
+    places = numbered_workers(3, ("driver",))
+    both = [of_nodes.after(seconds(1)), of_slices.after(seconds(2))]
+    for fault in both:
+        assert check_carriers(with_faults(fault), "docker", places, KINDS)
+    with pytest.raises(Unsupported, match=f"{of_slices.whom} lets .*, where {of_nodes.kind} .* would not get at them"):
+        check_carriers(with_faults(*both), "docker", places, KINDS)
+    assert check_carriers(
+        with_faults(of_slices.after(seconds(1)), pause("node-0").after(seconds(1))), "docker", places, KINDS
+    )
 
 
 def test_replicas_that_cannot_be_apart_are_refused() -> None:
