@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from ..errors import StreamproofError
+from ..errors import OwnFailure, StreamproofError
 from ..recording.history import Proof
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class CrashLoop:
         self.kills = 1
         """So far."""
         self._healed = threading.Event()
-        self._failure: StreamproofError | None = None
+        self._failure: Exception | None = None
         self._thread = threading.Thread(target=self._go_on, name=f"crashes {node} again", daemon=True)
         self._thread.start()
 
@@ -33,13 +33,18 @@ class CrashLoop:
             while not self._healed.wait(_LOOK):
                 if self._nodes.has_come_up(self._node):
                     self.kills += self._nodes.kill_node(self._node).bit
-        except StreamproofError as error:
+        except Exception as error:
+            # In a thread nobody would hear of it.
             self._failure = error
 
     def heal(self) -> Proof:
         """Raises what a kill has failed with."""
         self._healed.set()
         self._thread.join()
-        if self._failure is not None:
+        if isinstance(self._failure, StreamproofError):
             raise self._failure
+        if self._failure is not None:
+            raise OwnFailure(
+                f"{self._node} could not be killed again: {type(self._failure).__name__}: {self._failure}"
+            ) from self._failure
         return Proof(self.kills if self.kills > 1 else 0, "kills")

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import product
 from random import Random
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -35,18 +35,13 @@ from .disturbances import (
     SlowDisk,
     ThrottleCpu,
 )
+from .flapping import Flapping
 from .nodes import OTHER_NODES, Kill, Nodes, Stop
 
 T = TypeVar("T")
 Heal = Callable[[], Proof]
 SlowHeal = Callable[[], Awaitable[Proof]]
 """One that the loop must not be held for."""
-
-
-class Later(Protocol):
-    """Calls something in the loop that strikes, so many seconds from now."""
-
-    def __call__(self, seconds: float, call: Callable[[], None], /) -> object: ...
 
 
 @dataclass(frozen=True)
@@ -57,7 +52,6 @@ class Striking:
     """Whether the host of its point vouches for it."""
     heal: Callable[[], None]
     """Ends it before its time."""
-    later: Later
     random: Random
     """Its own, from the run's seed."""
     refused: Callable[[], int] = lambda: 0
@@ -76,6 +70,8 @@ class ClusterMachines(Machines):
         """`node_of` says which actor runs where."""
         self.lasting: list[tuple[str, Heal | SlowHeal]] = []
         """Targets, and what ends what is done to them."""
+        self.hit: set[str] = set()
+        """The nodes that it does something to, or to what passes between them."""
         self.refusing: set[str] = set()
         """The nodes whose checkpoints the disk may refuse while it is in force."""
         self._places = numbered_workers(nodes.workers, OTHER_NODES)
@@ -83,6 +79,8 @@ class ClusterMachines(Machines):
         self._node_of = node_of
         self._outstanding = outstanding
         self._striking = striking
+        self._stands_for: dict[str, tuple[str, ...]] = {}
+        """What the names mean to this fault: what is drawn is drawn once."""
 
     # Nodes
 
@@ -114,6 +112,7 @@ class ClusterMachines(Machines):
         outstanding = self._outstanding()
         hit, nowhere = self._nodes(targets)
         proofs = _at_once(end, hit)
+        self.hit |= hit.keys()
         bites = [Bite(target, None, (), outstanding, gone=False) for target in nowhere]
         for node, target in hit.items():
             proof = proofs[node]
@@ -134,6 +133,7 @@ class ClusterMachines(Machines):
             if not proof.pids:
                 bites.append(Bite(target, None, (), outstanding))
                 continue
+            self.hit.add(node)
             self.lasting.append((target, self._resume(proof)))
             bites.append(self._lasting_bite(target, node, self._on(node), proof.pids))
         return bites
@@ -169,6 +169,7 @@ class ClusterMachines(Machines):
         outstanding = self._outstanding()
         hit, nowhere = self._nodes(targets)
         begun = _at_once(lambda node: self._cluster.disturb(disturbance(node)), hit)
+        self.hit |= hit.keys()
         bites = [Bite(target, None, (), outstanding) for target in nowhere]
         for node, target in hit.items():
             self.lasting.append((target, _aside(proven(begun[node].heal))))
@@ -178,13 +179,15 @@ class ClusterMachines(Machines):
     # The store of the checkpoints, which the nodes share
 
     def fail_writes(self, targets: Sequence[str]) -> list[Bite]:
-        hit, _ = self._nodes(targets)
-        self.refusing |= hit.keys()
-        return self._on_each(targets, FailStore, self._refused)
+        bites = self._on_each(targets, FailStore, self._refused)
+        self.refusing |= {bite.node for bite in bites if bite.node is not None}
+        return bites
 
     def fill_disk(self, targets: Sequence[str]) -> list[Bite]:
         """The store is one for all nodes: none finds room."""
-        self.refusing |= set(self._cluster.nodes())
+        every = set(self._cluster.nodes())
+        self.hit |= every
+        self.refusing |= every
         begun = self._cluster.disturb(FillStore())
         name = ", ".join(targets)
         self.lasting.append((name, _aside(self._refused(begun.heal))))
@@ -197,6 +200,7 @@ class ClusterMachines(Machines):
         actors = self._actors(hit)
         kept = tuple(sorted({slice_of(actor) for actor in actors}))
         lost = self._cluster.disturb(LoseStore(kept)).heal()
+        self.hit |= hit.keys()
         name, held = ", ".join(targets), self._striking.exact
         return [Bite(name, "checkpoints", actors, self._outstanding(), held_at_address=held, proof=lost)]
 
@@ -224,44 +228,13 @@ class ClusterMachines(Machines):
 
     def flap(self, link: Link, every: Duration) -> list[Bite]:
         pairs = self._pairs(link)
-        return self._flapping(str(link), every, self._cut_packets(pairs), _ends_of(pairs))
-
-    def _cut_packets(self, pairs: Pairs) -> Callable[[], Heal]:
-        return lambda: self._cluster.disturb(CutPackets(pairs)).heal
-
-    def _flapping(self, name: str, every: Duration, cut: Callable[[], Heal], ends: Iterable[str]) -> list[Bite]:
-        """Cut and mend by turns, until it heals."""
-        mend: Heal | None = cut()
-        times = count = 0
-        what = ""
-        over = False
-
-        def mended() -> None:
-            nonlocal mend, times, count, what
-            assert mend is not None
-            proof = mend()
-            mend, times, count, what = None, times + 1, count + proof.count, proof.what
-
-        def turn() -> None:
-            nonlocal mend
-            if over:
-                return
-            if mend is None:
-                mend = cut()
-            else:
-                mended()
-            self._striking.later(every.seconds, turn)
-
-        def heal() -> Proof:
-            nonlocal over
-            over = True
-            if mend is not None:
-                mended()
-            return Proof(count if times > 1 else 0, f"{what}, in {times} cuts")
-
-        self._striking.later(every.seconds, turn)
-        self.lasting.append((name, heal))
-        return [self._lasting_bite(name, name, self._actors(ends))]
+        if not pairs:
+            return [Bite(str(link), None, (), self._outstanding())]
+        flapping = Flapping(lambda: self._cluster.disturb(CutPackets(pairs)).heal, every, asyncio.to_thread)
+        ends = _ends_of(pairs)
+        self.hit.update(ends)
+        self.lasting.append((str(link), flapping.heal))
+        return [self._lasting_bite(str(link), str(link), self._actors(ends))]
 
     def slow_link(self, link: Link, by: Duration, jitter: Duration | None) -> list[Bite]:
         seed = self._striking.random.getrandbits(32)
@@ -281,8 +254,10 @@ class ClusterMachines(Machines):
     ) -> list[Bite]:
         if not disturbance.pairs:
             return [Bite(name, None, (), self._outstanding())]
+        ends = _ends_of(disturbance.pairs)
         self.lasting.append((name, _aside(self._cluster.disturb(disturbance).heal)))
-        return [self._lasting_bite(name, name, self._actors(_ends_of(disturbance.pairs)))]
+        self.hit.update(ends)
+        return [self._lasting_bite(name, name, self._actors(ends))]
 
     def _pairs(self, *links: Link) -> Pairs:
         """The nodes at both ends, each with each that is another."""
@@ -304,13 +279,18 @@ class ClusterMachines(Machines):
         nowhere: list[str] = []
         for target in targets:
             runs_on = self._node_of.get(target)
-            meant = self._places.stands_for(target, self._striking.random) if runs_on is None else (runs_on,)
+            meant = self._meant_by(target) if runs_on is None else (runs_on,)
             there = [node for node in meant if node in known]
             for node in there:
                 hit.setdefault(node, target if len(meant) == 1 else f"{node} of {target}")
             if not there:
                 nowhere.append(target)
         return hit, nowhere
+
+    def _meant_by(self, place: str) -> tuple[str, ...]:
+        if place not in self._stands_for:
+            self._stands_for[place] = self._places.stands_for(place, self._striking.random)
+        return self._stands_for[place]
 
     def _on(self, node: str) -> tuple[str, ...]:
         return tuple(actor for actor, runs_on in self._node_of.items() if runs_on == node)

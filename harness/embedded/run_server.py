@@ -156,7 +156,7 @@ class RunServer:
 
     def finish(self, drained: Callable[[], bool]) -> bool:
         """Whether the run has come to its end; from then on nothing strikes any more. Asked in the loop, so that no
-        fault can come between the two."""
+        fault can come between the two. Raises what the end of a fault has failed with."""
 
         async def ask() -> bool:
             self.finished = self.finished or drained()
@@ -164,7 +164,9 @@ class RunServer:
                 await self._heal_all()
             return self.finished
 
-        return drained() and self.call(ask())
+        finished = drained() and self.call(ask())
+        self._raise_failure()
+        return finished
 
     @property
     def disturbed(self) -> bool:
@@ -172,9 +174,10 @@ class RunServer:
         return bool(self._in_force)
 
     def missed(self) -> None:
-        """Heal the faults that are in force, and log those whose trigger has not come."""
-
+        """Heal the faults that are in force, and log those whose trigger has not come. Raises what has ended the run,
+        if it is the end of a fault that failed."""
         self.call(self._heal_all())
+        self._raise_failure()
         for number, fault in self._controller.pending():
             self._recorder.log(FaultMissed(self.clock.stamp(), number, str(fault)))
 
@@ -223,6 +226,10 @@ class RunServer:
         if self.failure is None:
             self.failure = error
 
+    def _raise_failure(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+
     @contextmanager
     def _failing(self, what: str) -> Iterator[None]:
         """What fails in here ends the run: in the loop nobody else would hear of it."""
@@ -243,15 +250,15 @@ class RunServer:
         number, fault = strike.number, strike.fault
         random = Random(f"{self._seed}/{number}")
         span = self._spans[number] = _Span(time.monotonic_ns())
-        machines = self._arm(Striking(exact, lambda: self.heal(number), self._later, random, lambda: span.refused))
+        machines = self._arm(Striking(exact, lambda: self.heal(number), random, lambda: span.refused))
         try:
             bites = self._kinds[fault.kind].inflict(machines, fault)
         except StreamproofError as error:
             self.fail(error)
             return
-        span.nodes = frozenset(bite.node for bite in bites if bite.node is not None)
+        span.nodes = frozenset(machines.hit)
         span.refusing = frozenset(machines.refusing)
-        late = self.clock() - since >= HEARTBEAT_LIMIT * 1e6
+        late = strike.address is not None and self.clock() - since >= HEARTBEAT_LIMIT * 1e6
         for bite in bites:
             if bite.node is not None and bite.gone:
                 self._killed[bite.node] = time.monotonic_ns()
@@ -265,13 +272,6 @@ class RunServer:
         else:
             span.ended = time.monotonic_ns()
 
-    def _later(self, seconds: float, call: Callable[[], None]) -> None:
-        def due() -> None:
-            with self._failing("a fault that goes on"):
-                call()
-
-        self._loop.call_later(seconds, due)
-
     def heal(self, number: int) -> None:
         """Begin to end a fault, if it is in force."""
         task = self._loop.create_task(self._heal(number))
@@ -279,18 +279,19 @@ class RunServer:
         task.add_done_callback(self._healing.discard)
 
     async def _heal(self, number: int) -> None:
-        with self._failing("the end of a fault"):
-            fault, lasting = self._in_force.pop(number, (None, []))
-            for target, heal in lasting:
+        fault, lasting = self._in_force.pop(number, (None, []))
+        for target, heal in lasting:
+            # What it does to the other targets ends all the same.
+            with self._failing("the end of a fault"):
                 healed = self.clock.stamp()
                 proof = heal()
                 if isinstance(proof, Awaitable):
                     proof = await proof
                 self._recorder.log(FaultHealed(healed, number, str(fault), target, proof))
-            if lasting:
-                self._spans[number].ended = time.monotonic_ns()
-            if lasting and not self._in_force:
-                self.fault_in_force = ""
+        if lasting:
+            self._spans[number].ended = time.monotonic_ns()
+        if lasting and not self._in_force:
+            self.fault_in_force = ""
 
     async def _heal_all(self) -> None:
         """The end of the run has come for all that is in force. Returns when it has ended."""

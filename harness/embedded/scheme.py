@@ -36,6 +36,7 @@ from ..wire import Greeting, decoded, frame, read_frame
 from .agent import NodeAgent
 from .deployments import ended_by_itself, watched, write_plan
 from .executor import AgentPlan
+from .flapping import Flapping, in_the_loop
 from .incarnations import Incarnations
 from .machines import ClusterMachines, Heal, SlowHeal, Striking
 from .nodes import Kill, Nodes
@@ -438,7 +439,7 @@ class _Machines(ClusterMachines):
     def flap(self, link: Link, every: Duration) -> list[Bite]:
         if not self._are_routed(link):
             return super().flap(link, every)
-        return self._flapping(str(link), every, self._cut(link), (link.first, link.second))
+        return self._on_link(link, Flapping(self._cut(link), every, in_the_loop).heal)
 
     def _cut(self, link: Link) -> Callable[[], Heal]:
         relay = self._relay

@@ -1,0 +1,214 @@
+"""How a fault strikes the nodes of a real cluster, and how it ends: with nodes that only say what is asked of them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from random import Random
+from typing import Any
+
+import pytest
+
+from simulation import KINDS
+from streamproof.faults.cpu_throttle import cpu_throttle
+from streamproof.faults.crash_loop import crash_loop
+from streamproof.faults.failed_write import failed_write
+from streamproof.faults.flapping import flapping
+from streamproof.faults.full_disk import full_disk
+from streamproof.faults.isolate import isolate
+from streamproof.faults.partition import partition
+from streamproof.faults.stop import stop
+from streamproof.harness.embedded import run_server
+from streamproof.harness.embedded.disturbances import CutPackets, Disturbance, FailStore, ThrottleCpu
+from streamproof.harness.embedded.machines import ClusterMachines, Striking
+from streamproof.harness.embedded.run_server import RunServer
+from streamproof.harness.errors import OwnFailure, StreamproofError
+from streamproof.harness.injection import Link
+from streamproof.harness.places import ANY_WORKER
+from streamproof.harness.quantities import ms, seconds
+from streamproof.harness.recording.history import Bite, FaultHealed, Proof
+from streamproof.harness.recording.recorder import MemoryRecorder
+from streamproof.harness.schedule import Fault
+from streamproof.harness.waiting import wait_until
+
+WORKERS = 4
+
+
+class Kill:
+    bit = True
+    pids = (1,)
+    proof = None
+
+
+class InForce:
+    def __init__(self, nodes: StubNodes, disturbance: Disturbance) -> None:
+        self._nodes = nodes
+        self._disturbance = disturbance
+
+    def heal(self) -> Proof:
+        self._nodes.healing(self._disturbance)
+        self._nodes.healed.append(self._disturbance)
+        return Proof(1, "disturbed")
+
+
+class StubNodes:
+    """Notes what is done, and in which threads."""
+
+    workers = WORKERS
+
+    def __init__(self) -> None:
+        self.disturbed: list[Disturbance] = []
+        self.healed: list[Disturbance] = []
+        self.threads: list[str] = []
+        self.kills = 0
+        self.killing: Callable[[], object] = lambda: None
+        self.healing: Callable[[Disturbance], object] = lambda disturbance: None
+
+    def nodes(self) -> Mapping[str, Any]:
+        return dict.fromkeys([*(f"node-{number}" for number in range(WORKERS)), "master", "driver"])
+
+    def disturb(self, disturbance: Disturbance) -> InForce:
+        self.threads.append(threading.current_thread().name)
+        self.disturbed.append(disturbance)
+        return InForce(self, disturbance)
+
+    def kill_node(self, name: str) -> Kill:
+        self.kills += 1
+        if self.kills > 1:
+            self.killing()
+        return Kill()
+
+    terminate_node = kill_node
+
+    def has_come_up(self, name: str) -> bool:
+        return True
+
+
+@contextmanager
+def serving(nodes: StubNodes, *faults: Fault) -> Iterator[tuple[RunServer, MemoryRecorder]]:
+    recorder = MemoryRecorder()
+
+    def arm(striking: Striking) -> ClusterMachines:
+        return ClusterMachines(nodes, {}, lambda: True, striking)  # type: ignore[arg-type]
+
+    with RunServer(recorder, faults, KINDS, 1, arm, lambda record: None) as server:
+        server.start_timers()
+        yield server, recorder
+
+
+def bites(recorder: MemoryRecorder) -> list[Bite]:
+    return [struck.bite for struck in recorder.history().struck()]
+
+
+def struck(recorder: MemoryRecorder) -> list[Bite]:
+    return wait_until(lambda: bites(recorder), 5, "a fault to strike")
+
+
+def ended(recorder: MemoryRecorder) -> list[FaultHealed]:
+    return [entry for entry in recorder.history().timeline if isinstance(entry, FaultHealed)]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_any_worker_is_one_worker_to_all_that_a_fault_does(seed: int) -> None:
+    nodes = StubNodes()
+
+    def machines() -> ClusterMachines:
+        striking = Striking(True, lambda: None, Random(seed))
+        return ClusterMachines(nodes, {}, lambda: True, striking)  # type: ignore[arg-type]
+
+    refusing = machines()
+    refusing.fail_writes([ANY_WORKER])
+    (failing,) = nodes.disturbed
+    assert failing == FailStore(*refusing.refusing)
+
+    nodes.disturbed.clear()
+    machines().cut([Link(ANY_WORKER, "master", one_way=True), Link(ANY_WORKER, "driver", one_way=True)])
+    (cut,) = nodes.disturbed
+    assert isinstance(cut, CutPackets)
+    assert len({sender for sender, _ in cut.pairs}) == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "hit"),
+    [
+        (partition("driver", "node-0"), "driver node-0"),
+        (flapping("driver", "node-0", every=seconds(9)), "driver node-0"),
+        (isolate("node-1"), "driver master node-0 node-1 node-2 node-3"),
+        (partition("node-0", "node-1"), "node-0 node-1"),
+        (full_disk("node-1"), "driver master node-0 node-1 node-2 node-3"),
+        (failed_write("node-1"), "node-1"),
+        (stop("driver"), "driver"),
+    ],
+    ids=str,
+)
+def test_a_fault_is_known_to_have_hit_the_nodes_at_the_ends_of_what_it_disturbs(fault: Fault, hit: str) -> None:
+    nodes = StubNodes()
+    with serving(nodes, fault.after(ms(1))) as (server, recorder):
+        struck(recorder)
+        assert [node for node in sorted(nodes.nodes()) if server.disturbed_since(0, node)] == hit.split()
+
+
+def test_only_what_was_held_at_an_address_can_be_held_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_server, "HEARTBEAT_LIMIT", 0.0)
+    with serving(StubNodes(), stop("node-0").after(ms(1))) as (_, recorder):
+        (bite,) = struck(recorder)
+    assert bite.bit, bite.why_not
+
+
+def test_the_failure_of_one_heal_leaves_no_other_target_disturbed() -> None:
+    nodes = StubNodes()
+
+    def fail(disturbance: Disturbance) -> None:
+        if disturbance == ThrottleCpu("node-0", 0.5):
+            raise OwnFailure("the limit stays")
+
+    nodes.healing = fail
+    with serving(nodes, cpu_throttle("node-0", "node-1", cores=0.5).after(ms(1))) as (server, recorder):
+        struck(recorder)
+        with pytest.raises(OwnFailure, match="the limit stays"):
+            server.finish(lambda: True)
+    assert nodes.healed == [ThrottleCpu("node-1", 0.5)]
+    assert [healed.target for healed in ended(recorder)] == ["node-1"]
+
+
+@pytest.mark.parametrize("error", [OwnFailure("no"), RuntimeError("no")], ids=repr)
+def test_a_crash_loop_that_cannot_kill_ends_the_run(error: Exception) -> None:
+    nodes = StubNodes()
+
+    def fail() -> None:
+        if nodes.kills > 2:
+            raise error
+
+    nodes.killing = fail
+    with serving(nodes, crash_loop("node-0").after(ms(1))) as (server, recorder):
+        wait_until(lambda: nodes.kills > 2, 5, "a kill that fails")
+        with pytest.raises(OwnFailure, match="no"):
+            server.missed()
+    assert ended(recorder) == []
+
+
+def test_a_flapping_link_of_nodes_is_cut_and_mended_beside_the_loop() -> None:
+    nodes = StubNodes()
+    with serving(nodes, flapping("node-0", "node-1", every=ms(5)).after(ms(1))) as (server, recorder):
+        wait_until(lambda: len(nodes.disturbed) >= 3, 5, "three cuts")
+        server.missed()
+    assert nodes.healed == nodes.disturbed
+    strike, *later = nodes.threads
+    assert strike == "run server"
+    assert "run server" not in later
+    (healed,) = ended(recorder)
+    assert str(healed.proof) == f"disturbed, in {len(later) + 1} cuts: {len(later) + 1}"
+
+
+def test_a_link_that_could_not_be_cut_again_ends_the_run() -> None:
+    nodes = StubNodes()
+
+    def fail(disturbance: Disturbance) -> None:
+        raise RuntimeError("no")
+
+    nodes.healing = fail
+    with serving(nodes, flapping("node-0", "node-1", every=ms(5)).after(ms(1))) as (server, recorder):
+        struck(recorder)
+        with pytest.raises(StreamproofError, match="the end of a fault failed: RuntimeError: no"):
+            server.missed()
