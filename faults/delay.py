@@ -18,7 +18,8 @@ def delay(first: str, second: str, *, by: Duration, jitter: Duration | None = No
     `jitter`; the order stays.
 
     The ends are as of `partition`. Say when with `.at(moment)` or `.after(amount)`, and how long with
-    `.lasting(duration)`; by default until the end of the run. Raises InvalidScenario for `by` without a unit.
+    `.lasting(duration)`; by default until the end of the run. Raises InvalidScenario for `by` without a unit, and
+    for jitter that could undo all of it.
     """
     return made(KIND, first, second, by=by, jitter=jitter)
 
@@ -51,6 +52,7 @@ KIND = FaultKind(
             Duration,
             "give or take up to how much",
             required=False,
+            less_than="by",
             clusters=frozenset({"embedded", "docker"}),
         ),
     ),

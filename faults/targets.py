@@ -16,8 +16,5 @@ def made(kind: FaultKind, *targets: str, one_way: bool = False, **amounts: Amoun
     if not targets:
         raise InvalidScenario(f'{call}() needs a target, as in {call}("count-0")')
     given = tuple((name, amount) for name, amount in amounts.items() if amount is not None)
-    for parameter in kind.takes:
-        for name, amount in given:
-            if name == parameter.name:
-                parameter.check(call, amount)
+    kind.check_amounts(call, dict(given))
     return Fault(kind.name, targets, one_way=one_way, amounts=given)

@@ -178,6 +178,8 @@ class Parameter:
     required: bool = True
     below: float | None = None
     """What a number must stay below."""
+    less_than: str = ""
+    """The parameter whose amount it must stay below."""
     clusters: frozenset[str] | None = None
     """Where it can be had; None: wherever the fault can."""
 
@@ -250,6 +252,20 @@ class FaultKind:
     def clusters(self) -> frozenset[str]:
         """The clusters that can carry it out."""
         return frozenset(cluster for cluster, _ in self.carriers)
+
+    def check_amounts(self, who: str, given: Mapping[str, object]) -> None:
+        """Raises InvalidScenario for what cannot be; whether all are there is not asked."""
+        for parameter in self.takes:
+            if parameter.name not in given:
+                continue
+            amount = given[parameter.name]
+            parameter.check(who, amount)
+            bound = given.get(parameter.less_than)
+            if isinstance(amount, Duration) and isinstance(bound, Duration) and amount.micros >= bound.micros:
+                raise InvalidScenario(
+                    f"{who}: with {parameter.name}={amount}, {parameter.less_than}={bound} may be nothing at all; "
+                    f"{parameter.name} must be less"
+                )
 
     def require(self, cluster: str, reach: Reach) -> str:
         """What carries it out there. Raises Unsupported where nothing can."""

@@ -173,10 +173,9 @@ def _check_parameters(kind: FaultKind, fault: Fault) -> None:
         if not isinstance(fault.duration, Duration) or fault.duration.micros <= 0:
             raise InvalidScenario(f"{who}: how long it lasts, {fault.duration!r}, needs its unit, as in ms(50)")
     given = dict(fault.amounts)
+    kind.check_amounts(who, given)
     for parameter in kind.takes:
-        if parameter.name in given:
-            parameter.check(who, given.pop(parameter.name))
-        elif parameter.required:
+        if given.pop(parameter.name, None) is None and parameter.required:
             raise InvalidScenario(f"{who}: say {parameter.meaning}, with {parameter.name}=...")
     if given:
         takes = ", ".join(parameter.name for parameter in kind.takes) or "nothing"

@@ -39,20 +39,28 @@ class Slowing:
         self._shortest, self._longest = float("inf"), 0.0
         """How long they took, in seconds."""
 
-    def passed(self, size: int, went_in: float, came_out: float) -> None:
-        """So many bytes."""
-        if self.toxic.type != "slow_close":
-            self._saw(size, went_in, came_out, self.toxic.least_seconds(size))
+    def passed(self, size: int, went_in: float, came_out: float, free: float) -> float:
+        """So many bytes, through a proxy that was done with those before them at `free`. Returns when it is done with
+        these; what need not wait for others has not been got in the way of by a narrow link."""
+        if self.toxic.type == "slow_close" or went_in < self.began:
+            return free
+        if self.toxic.rate is None:
+            self._saw(size, went_in, came_out, self.toxic.least.seconds)
+            return free
+        done = max(free, went_in) + size / self.toxic.rate
+        if free > went_in:
+            self._saw(size, went_in, came_out, done - went_in)
+        return done
 
     def closed(self, went_in: float, came_out: float) -> None:
         """A connection: by one end, and then for the other."""
-        if self.toxic.type == "slow_close":
-            self._saw(1, went_in, came_out, self.toxic.least_seconds(0))
+        if self.toxic.type == "slow_close" and went_in >= self.began:
+            self._saw(1, went_in, came_out, self.toxic.least.seconds)
 
     def _saw(self, amount: int, went_in: float, came_out: float, least: float) -> None:
         """What takes less has not been got in the way of."""
         took = came_out - went_in
-        if self.began <= went_in and came_out <= self.ended and took >= least:
+        if came_out <= self.ended and took >= least:
             self._count += amount
             self._shortest, self._longest = min(self._shortest, took), max(self._longest, took)
 
@@ -74,6 +82,8 @@ class Passage:
         self._inside: deque[tuple[int, float]] = deque()
         """Bytes, and when they went in."""
         self._closing: float | None = None
+        self._free: dict[Slowing, float] = {}
+        """When it lets the next bytes pass."""
 
     def enter(self, size: int) -> None:
         self._inside.append((size, time.monotonic()))
@@ -88,7 +98,7 @@ class Passage:
             if gone < waiting:
                 self._inside.appendleft((waiting - gone, went_in))
             for slowing in slowings:
-                slowing.passed(gone, went_in, now)
+                self._free[slowing] = slowing.passed(gone, went_in, now, self._free.get(slowing, 0.0))
 
     def close(self) -> None:
         """The end that sends has closed its connection."""

@@ -35,10 +35,6 @@ class Toxic:
     rate: int | None = None
     """How many bytes/s at most it lets pass."""
 
-    def least_seconds(self, size: int) -> float:
-        """How long at least so many bytes take, or a close."""
-        return self.least.seconds + (0.0 if self.rate is None else size / self.rate)
-
 
 def latency(by: Duration, jitter: Duration | None = None) -> Toxic:
     """Everything takes so much longer, give or take up to `jitter`; both are rounded up to whole milliseconds."""

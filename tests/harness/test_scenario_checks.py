@@ -128,6 +128,12 @@ WRONG: dict[str, tuple[Scenario, str]] = {
         with_faults(replace(packet_loss("node-0", "node-1", share=0.5).after(seconds(1)), amounts=(("share", 1.5),))),
         "which share of the packets is lost, a number above 0 and below 1",
     ),
+    "jitter that may undo the delay": (
+        with_faults(
+            Fault("delay", ("count-0", "sink-0"), amounts=(("by", ms(5)), ("jitter", ms(5)))).after(seconds(1))
+        ),
+        "with jitter=0.005 s, by=0.005 s may be nothing at all; jitter must be less",
+    ),
     "a crash that lasts": (
         with_faults(crash("count-0").after(events(5)).lasting(ms(5))),
         "a crash has no duration; the manager restores",
@@ -209,6 +215,7 @@ def test_the_first_life_of_a_second_replica_is_no_recovery() -> None:
         (lambda: cpu_throttle("node-0", cores=0), "a number above 0"),
         (lambda: slow_disk("count-0", by=5), "needs an amount of time"),  # type: ignore[arg-type]
         (lambda: delay("a-0", "b-0", by=ms(0)), "needs an amount of time"),
+        (lambda: delay("a-0", "b-0", by=ms(5), jitter=ms(6)), "jitter must be less"),
         (lambda: pause("count-0").lasting(5), r"lasting\(5\) needs its unit"),  # type: ignore[arg-type]
         (lambda: pause("count-0").lasting(ms(0)), "never happens"),
         (lambda: ms(-1), "not negative"),
