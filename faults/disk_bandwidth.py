@@ -36,7 +36,8 @@ KIND = FaultKind(
     name="disk-bandwidth",
     breaks="the disk of a node: what must be durable takes long",
     heals="the disk is as fast as before",
-    proof="a write that had to be durable was measured to take longer than before, with input still to be processed",
+    proof="a write that had to be durable was measured to take longer than before, and of a query, a batch was written "
+    "or failed meanwhile, with input still to be processed",
     carriers={
         ("docker", Reach.NODES): DISK_THROTTLE,
     },

@@ -35,7 +35,8 @@ KIND = FaultKind(
     name="failed-write",
     breaks="the disk under a node's checkpoints: it takes nothing",
     heals="the disk takes writes again after the duration, and the host writes what was refused",
-    proof="at least one write was refused, with input still to be processed",
+    proof="at least one write was refused, or of a query, a batch was written or failed while nothing could be, with "
+    "input still to be processed",
     carriers={
         ("simulated", Reach.NODES): "the simulated disks",
         ("docker", Reach.NODES): STORE_FOLDER,

@@ -61,9 +61,6 @@ class Striking:
 class ClusterMachines(Machines):
     """The cluster, as one fault sees it, while its point is held."""
 
-    counts_refusals = False
-    """Whether the nodes say which of their checkpoints were refused."""
-
     def __init__(
         self, nodes: Nodes, node_of: Mapping[str, str], outstanding: Callable[[], bool], striking: Striking
     ) -> None:
@@ -155,10 +152,10 @@ class ClusterMachines(Machines):
         return self._on_each(targets, ExhaustMemory)
 
     def slow_disk(self, targets: Sequence[str], by: Duration) -> list[Bite]:
-        return self._on_each(targets, lambda node: SlowDisk(node, by))
+        return self._on_each(targets, lambda node: SlowDisk(node, by), self._on_disk)
 
     def narrow_disk(self, targets: Sequence[str], rate: int) -> list[Bite]:
-        return self._on_each(targets, lambda node: NarrowDisk(node, rate))
+        return self._on_each(targets, lambda node: NarrowDisk(node, rate), self._on_disk)
 
     def _on_each(
         self,
@@ -179,7 +176,7 @@ class ClusterMachines(Machines):
     # The store of the checkpoints, which the nodes share
 
     def fail_writes(self, targets: Sequence[str]) -> list[Bite]:
-        bites = self._on_each(targets, FailStore, self._refused)
+        bites = self._on_each(targets, FailStore, self._on_store)
         self.refusing |= {bite.node for bite in bites if bite.node is not None}
         return bites
 
@@ -190,7 +187,7 @@ class ClusterMachines(Machines):
         self.refusing |= every
         begun = self._cluster.disturb(FillStore())
         name = ", ".join(targets)
-        self.lasting.append((name, _aside(self._refused(begun.heal))))
+        self.lasting.append((name, _aside(self._on_store(begun.heal))))
         hit, _ = self._nodes(targets)
         return [self._lasting_bite(name, "checkpoints", self._actors(hit))]
 
@@ -204,16 +201,13 @@ class ClusterMachines(Machines):
         name, held = ", ".join(targets), self._striking.exact
         return [Bite(name, "checkpoints", actors, self._outstanding(), held_at_address=held, proof=lost)]
 
-    def _refused(self, heal: Heal) -> Heal:
-        """Where the subject itself says what it was refused, that is the proof."""
-        if not self.counts_refusals:
-            return heal
+    def _on_store(self, heal: Heal) -> Heal:
+        """With what shows that the subject met a store that takes nothing."""
+        return heal
 
-        def healed() -> Proof:
-            seen = heal()
-            return Proof(self._striking.refused(), f"checkpoints refused, with {seen}")
-
-        return healed
+    def _on_disk(self, heal: Heal) -> Heal:
+        """With what shows that the subject met a disk that takes its time."""
+        return heal
 
     # What passes between nodes
 

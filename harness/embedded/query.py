@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -28,12 +28,12 @@ from ..errors import DeadlinePassed, InvalidOperator, StorageFailed, Streamproof
 from ..judging.references import DRIVER, REFERENCES, SINK
 from ..quantities import Duration
 from ..query import Query
-from ..recording.history import Drained
+from ..recording.history import Drained, Proof
 from ..recording.records import Delivered, Ended, Offered, Record, Refused
 from ..waiting import wait_until
 from ..wire import Greeting, decoded, frame, read_frame
 from .deployments import ended_by_itself, watched, write_plan, write_private
-from .machines import ClusterMachines, Striking
+from .machines import ClusterMachines, Heal, Striking
 from .nodes import Driver, Nodes
 from .protocol import Arrived, Begun, Failed, Go
 from .query_driver import SOURCE, QueryPlan, QueryRun
@@ -99,6 +99,8 @@ class QueryDeployment:
         self._positions: dict[str, int] = {}
         """How many rows each sink has been delivered."""
         self._offered = 0
+        self._tried = 0
+        """How many batches have come to their sink in the judged driver, or have failed there."""
         self.server = RunServer(
             run.recorder,
             tuple(run.scenario.faults),
@@ -275,12 +277,14 @@ class QueryDeployment:
                 self.server.arrived(address, taken, exact)
                 writer.write(frame(Go()))
             case Failed():
+                self._tried += greeting.node == DRIVER
                 self._hear_failure(greeting.node, from_afar(message))
                 writer.write(frame(Go()))
             case Delivered(sink=sink, rows=rows):
                 position = self._positions.get(sink, 0)
                 self._positions[sink] = position + len(rows)
                 if sink == SINK:
+                    self._tried += 1
                     self._failures.clear()
                 self.server.note(msgspec.structs.replace(message, position=position))
             case _:
@@ -310,4 +314,33 @@ class QueryDeployment:
     # Faults
 
     def _arm(self, striking: Striking) -> ClusterMachines:
-        return ClusterMachines(self._processes, {DRIVER: DRIVER}, lambda: not self._has_ended(), striking)
+        return _Machines(
+            self._processes, {DRIVER: DRIVER}, lambda: not self._has_ended(), striking, lambda: self._tried
+        )
+
+
+class _Machines(ClusterMachines):
+    """What is done to the disks counts where a batch meets it: there is a write before and after each."""
+
+    def __init__(
+        self,
+        nodes: Nodes,
+        node_of: Mapping[str, str],
+        outstanding: Callable[[], bool],
+        striking: Striking,
+        tried: Callable[[], int],
+    ) -> None:
+        super().__init__(nodes, node_of, outstanding, striking)
+        self._tried = tried
+
+    def _on_store(self, heal: Heal) -> Heal:
+        before = self._tried()
+
+        def healed() -> Proof:
+            met = self._tried() - before
+            seen = heal()
+            return Proof(met if seen.count else 0, f"batches written or failed meanwhile, with {seen}")
+
+        return healed
+
+    _on_disk = _on_store

@@ -406,8 +406,6 @@ class SchemeDeployment:
 class _Machines(ClusterMachines):
     """The links between slices too, where a relay carries them."""
 
-    counts_refusals = True
-
     def __init__(
         self,
         nodes: Nodes,
@@ -429,6 +427,15 @@ class _Machines(ClusterMachines):
             if bite.gone:
                 self._bury(bite.actors)
         return bites
+
+    def _on_store(self, heal: Heal) -> Heal:
+        """The nodes say what they were refused."""
+
+        def healed() -> Proof:
+            seen = heal()
+            return Proof(self._striking.refused(), f"checkpoints refused, with {seen}")
+
+        return healed
 
     def cut(self, links: Sequence[Link]) -> list[Bite]:
         if not self._are_routed(*links):

@@ -12,6 +12,10 @@ from typing import Any
 import pytest
 
 from streamproof.faults.crash import crash
+from streamproof.faults.disk_bandwidth import disk_bandwidth
+from streamproof.faults.failed_write import failed_write
+from streamproof.faults.full_disk import full_disk
+from streamproof.faults.slow_disk import slow_disk
 from streamproof.harness.addresses import Address, Point, Side
 from streamproof.harness.cluster import Run
 from streamproof.harness.embedded.cluster import EmbeddedCluster
@@ -25,6 +29,7 @@ from streamproof.harness.judging.guarantees import exactly_once, exactly_once_ou
 from streamproof.harness.model import Event
 from streamproof.harness.quantities import events, ms, seconds
 from streamproof.harness.query import Query
+from streamproof.harness.recording.history import Proof
 from streamproof.harness.recording.recorder import MemoryRecorder
 from streamproof.harness.recording.records import Delivered, Refused
 from streamproof.harness.registry import Registry
@@ -201,6 +206,45 @@ def test_a_query_that_fails_in_a_life_that_a_fault_has_touched_is_not_blamed(tmp
     with told_that_it_failed(tmp_path, crash("node-0").after(ms(1))) as deployment:
         assert deployment.server.failure is None
         assert deployment.waiting_for().endswith("under faults the query failed 1 times, last: query 'q' failed: boo")
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [full_disk("driver"), failed_write("driver"), disk_bandwidth("driver", rate=1_000), slow_disk("driver")],
+    ids=lambda fault: fault.kind,
+)
+@pytest.mark.parametrize("said", ["nothing", "delivered", "failed"])
+def test_a_disk_harms_a_query_only_where_a_batch_meets_it(
+    fault: Fault, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class InForce:
+        def heal(self) -> Proof:
+            return Proof(1, "disks full")
+
+    processes = SparkProcesses("not-started", tmp_path)
+    monkeypatch.setattr(processes, "nodes", lambda: {"driver": None})
+    monkeypatch.setattr(processes, "disturb", lambda disturbance: InForce())
+    recorder = MemoryRecorder()
+    run = Run("test", scenario(fault.after(ms(1))), 1, recorder, Registry().faults, tmp_path)
+    deployment = QueryDeployment(run, processes)
+    with deployment.server as server:
+        driver = BlockingConnection(server.place, Greeting(VERSION, server.token, "driver", "driver", incarnation=0))
+        delivered = Delivered("sink", "q", 0, 0, [Event("q", 0, "a", 1, 0)])
+        driver.send(delivered)
+        wait_until(lambda: recorder.records, 5, "what is before the fault to be heard")
+        server.start_timers()
+        wait_until(lambda: recorder.timeline, 5, "the fault to strike")
+        if said == "delivered":
+            driver.send(delivered)
+            wait_until(lambda: len(recorder.records) == 2, 5, "what is under the fault to be heard")
+        elif said == "failed":
+            driver.send(Failed("InvalidOperator", "no space"))
+            assert driver.receive() is not None
+        server.missed()
+    (struck,) = recorder.history().struck()
+    assert struck.bite.bit == (said != "nothing"), struck.bite.why_not
+    count = 0 if said == "nothing" else 1
+    assert str(struck.bite.proof) == f"batches written or failed meanwhile, with disks full: 1: {count}"
 
 
 def test_a_query_that_fails_again_when_nothing_disturbs_it_does_not_recover(tmp_path: Path) -> None:
