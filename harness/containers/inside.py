@@ -143,8 +143,10 @@ def _signal(pids: Iterable[int], number: signal.Signals) -> None:
 
 
 def write(folder: str) -> None:
-    """Write and synchronize a small file, as checkpoints are written; say how long it took, or why it was refused."""
+    """Write and synchronize a small file, as checkpoints are written; say when it begins, then how long it took, or why
+    it was refused."""
     began = time.monotonic()
+    say(began=began)
     try:
         file, name = tempfile.mkstemp(dir=folder, prefix=".probe-")
         try:

@@ -44,6 +44,9 @@ _CGROUPS = "/machine/cgroup"
 """Where the keeper sees the machine's cgroups."""
 _PROBE_PAUSE = 0.1
 _FULL_SECONDS = 5.0
+_USUAL_WRITES = 3
+_CLEAR_SHARE, _CLEAR_FACTOR = 0.25, 2
+"""Of what was asked for, and of what is usual: a write that took longer by less than that may have done so anyway."""
 
 
 class Store:
@@ -74,17 +77,20 @@ class Store:
         self._keeper = ""
         self._device = ""
         self._usual = 0.0
-        """Seconds that a write takes when nothing is wrong."""
+        """Seconds that the longest of some writes took with nothing wrong."""
         self._throttles: dict[str, list[_Throttle]] = {}
         """Node -> what is in force."""
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
+        """For what is in force, and to whom it is."""
         self._in_force: list[_OnStore] = []
         self.mount = (
             Mount(str(folder), name, type="volume") if self._fills else Mount(str(folder), str(folder), type="bind")
         )
-        self.carries: tuple[type, ...] = ()
-        if self._planned:
-            self.carries = (FillStore, FailStore, SlowDisk, NarrowDisk, LoseStore)
+        self.carries: tuple[type, ...] = (
+            *((FailStore, LoseStore) if self._planned else ()),
+            *((FillStore,) if self._fills else ()),
+            *((SlowDisk, NarrowDisk) if self._slows else ()),
+        )
 
     def prepare(self) -> None:
         """Make what the planned disturbances need, before any container of the run is there.
@@ -106,7 +112,9 @@ class Store:
             self._start_keeper()
         except (DockerException, RequestException) as problem:
             raise OwnFailure(f"the keeper of the checkpoint store cannot be started: {problem}") from problem
-        self._usual = self._written(self._keeper)["seconds"]
+        self.require_writable()
+        if self._slows:
+            self._usual = max(self._written(self._keeper) or 0.0 for _ in range(_USUAL_WRITES))
 
     def _start_keeper(self) -> None:
         mounts = [self.mount]
@@ -126,6 +134,8 @@ class Store:
                 # To enter a node's mounts, and to find its cgroup, takes the machine's processes and privileges over
                 # them.
                 pid_mode="host",
+                # With a namespace of its own it would see the nodes' cgroups under other paths.
+                cgroupns="host",
                 cap_drop=["ALL"],
                 cap_add=["DAC_OVERRIDE", "FOWNER", "SYS_ADMIN", "SYS_CHROOT", "SYS_PTRACE"],
                 security_opt=["apparmor=unconfined"],
@@ -138,26 +148,30 @@ class Store:
 
     def disturb(self, disturbance: FillStore | FailStore | SlowDisk | NarrowDisk | LoseStore) -> _OnStore:
         in_force: _OnStore
-        match disturbance:
-            case FillStore():
-                in_force = self.fill()
-            case FailStore(node=node):
-                in_force = self.fail(node)
-            case SlowDisk(node=node, by=by):
-                in_force = self.slow(node, by)
-            case NarrowDisk(node=node, rate=rate):
-                in_force = self.narrow(node, rate)
-            case LoseStore(actors=actors):
-                in_force = self.lose(actors)
-        self._in_force.append(in_force)
+        with self.lock:  # A node that starts meanwhile finds it begun, or is told of it.
+            match disturbance:
+                case FillStore():
+                    in_force = self.fill()
+                case FailStore(node=node):
+                    in_force = self.fail(node)
+                case SlowDisk(node=node, by=by):
+                    in_force = self.slow(node, by)
+                case NarrowDisk(node=node, rate=rate):
+                    in_force = self.narrow(node, rate)
+                case LoseStore(actors=actors):
+                    in_force = self.lose(actors)
+            self._in_force.append(in_force)
         return in_force
 
     def node_started(self, node: str, container: str) -> None:
-        for in_force in self._in_force:
-            in_force.node_started(node, container)
+        with self.lock:
+            for in_force in self._in_force:
+                in_force.node_started(node, container)
 
     def fill(self) -> FullStore:
-        """For all nodes. The proof: how often ENOSPC was seen."""
+        """For all nodes. The proof: how often ENOSPC was seen. Raises Unsupported where it would fill a real disk."""
+        if not self._fills:
+            raise Unsupported(f"{self._folder} is no volume of a fixed size: to fill it would fill the disk under it")
         filler = Background(self._client, self._keeper, "fill", str(self._folder))
         wait_until(lambda: filler.said or filler.ended, _FULL_SECONDS, "the store to be full", lambda: filler.problem)
         if not filler.said:
@@ -172,13 +186,13 @@ class Store:
         """For one node: a checkpoint takes about so much longer. The proof: how much longer a probe's write took."""
         operations = round(_OPERATIONS_OF_A_WRITE / by.seconds)
         if operations:
-            return SlowStore(self, node, _Throttle(operations=operations))
+            return SlowStore(self, node, _Throttle(operations=operations), by.seconds)
         # One operation a second is the least that there is.
-        return SlowStore(self, node, _Throttle(bytes=round(_BYTES_OF_A_WRITE / by.seconds)))
+        return SlowStore(self, node, _Throttle(bytes=round(_BYTES_OF_A_WRITE / by.seconds)), by.seconds)
 
     def narrow(self, node: str, rate: int) -> SlowStore:
         """For one node: so many bytes a second. The proof: how much longer a probe's write took."""
-        return SlowStore(self, node, _Throttle(bytes=rate))
+        return SlowStore(self, node, _Throttle(bytes=rate), _BYTES_OF_A_WRITE / rate)
 
     def lose(self, actors: Sequence[str]) -> LostStore:
         """What is kept under these names, for good. The proof: how many files were lost."""
@@ -208,7 +222,7 @@ class Store:
 
     def throttle(self, node: str, more: _Throttle | None = None, less: _Throttle | None = None) -> None:
         """Let the node's present container have the throttles that are in force for it."""
-        with self._lock:
+        with self.lock:
             throttles = self._throttles.setdefault(node, [])
             if more is not None:
                 throttles.append(more)
@@ -231,18 +245,26 @@ class Store:
         self._kept("free", str(self._folder))
 
     def require_writable(self, container: str | None = None) -> None:
-        """Raises OwnFailure when a container that runs, or else the keeper, cannot write to it."""
-        self._written(container or self._keeper)
+        """Raises OwnFailure when a container, or the keeper where that cannot be asked, cannot write to it."""
+        if container is not None and self._written(container) is not None:
+            return
+        if self._written(self._keeper) is None:
+            raise OwnFailure("the keeper of the checkpoint store is gone: nothing shows that it can be written to")
 
-    def longer_than_usual(self, seconds: float) -> int:
-        """In milliseconds."""
-        return max(0, round((seconds - self._usual) * 1000))
+    def longer_than_usual(self, seconds: float, asked: float) -> int:
+        """In milliseconds; 0 where it is not clear that this is of a throttle by which so many were asked for."""
+        longer = seconds - self._usual
+        clear = longer >= _CLEAR_SHARE * asked and seconds >= _CLEAR_FACTOR * self._usual
+        return round(longer * 1000) if clear else 0
 
-    def _written(self, container: str) -> dict[str, Any]:
-        answer = run_inside(self._client, container, "write", str(self._folder)) or {"seconds": 0.0}
+    def _written(self, container: str) -> float | None:
+        """Seconds that a write took. None: the container does not run, or is paused."""
+        answer = run_inside(self._client, container, "write", str(self._folder))
+        if answer is None:
+            return None
         if "refused" in answer:
             raise OwnFailure(f"the checkpoint store cannot be written to, though nothing disturbs it: {answer}")
-        return answer
+        return float(answer["seconds"])
 
     def _kept(self, operation: str, *arguments: str) -> dict[str, Any]:
         answer = run_inside(self._client, self._keeper, operation, *arguments)
@@ -298,7 +320,7 @@ class FailingStore:
         self._fail(store.container_of(node))
 
     def _fail(self, container: str) -> None:
-        if self._store.let_write(container, False):
+        if container != self._container and self._store.let_write(container, False):
             self._container = container
             self._probes.append(self._store.keep_writing(container))
 
@@ -307,7 +329,8 @@ class FailingStore:
             self._fail(container)
 
     def heal(self) -> Proof:
-        self._healed = True
+        with self._store.lock:
+            self._healed = True
         if self._container and self._store.let_write(self._container, True):
             self._store.require_writable(self._container)
         for probe in self._probes:
@@ -317,27 +340,43 @@ class FailingStore:
 
 
 class SlowStore:
-    def __init__(self, store: Store, node: str, throttle: _Throttle) -> None:
+    def __init__(self, store: Store, node: str, throttle: _Throttle, asked: float) -> None:
+        """`asked` is how many seconds longer a write should take."""
         self._store = store
         self._node = node
         self._throttle = throttle
+        self._asked = asked
+        self._healed = False
         store.throttle(node, more=throttle)
         self._began = time.monotonic()
-        self._probe = store.write_once(store.container_of(node))
+        self._probes = [store.write_once(store.container_of(node))]
 
     def node_started(self, node: str, container: str) -> None:
-        if node == self._node:
+        if node == self._node and not self._healed:
             self._store.throttle(node)
+            self._probes.append(self._store.write_once(container))
 
     def heal(self) -> Proof:
-        took = time.monotonic() - self._began
-        finished = next((line["seconds"] for line in self._probe.said if "seconds" in line), None)
-        self._store.throttle(self._node, less=self._throttle)
-        self._probe.wait()
-        if finished is None and not self._probe.said:
-            took = 0.0  # Its node was gone before it could write.
-        longer = self._store.longer_than_usual(took if finished is None else finished)
-        return Proof(longer, "ms that a synchronized write took longer")
+        with self._store.lock:
+            self._healed = True
+            healed = time.monotonic()
+            self._store.throttle(self._node, less=self._throttle)
+        for probe in self._probes:
+            probe.wait()
+        # What heals before a write has ended cannot have held it any longer.
+        asked = min(self._asked, healed - self._began)
+        took = max(seconds_written(probe.said, healed) for probe in self._probes)
+        return Proof(self._store.longer_than_usual(took, asked), "ms that a synchronized write took longer")
+
+
+def seconds_written(said: Sequence[Mapping[str, Any]], until: float) -> float:
+    """That a write took, as far as it went on until then; 0 where it had not begun, was refused, or has no end.
+
+    `until` is of the machine's monotonic clock, which containers share.
+    """
+    began = next((line["began"] for line in said if "began" in line), None)
+    took = next((line["seconds"] for line in said if "seconds" in line), None)
+    return 0.0 if began is None or took is None else max(0.0, min(took, until - began))
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from streamproof.harness.containers import inside
@@ -24,3 +27,22 @@ LIVING = {
 @pytest.mark.parametrize(("part", "pids"), [("executor", {20, 31, 32, 33}), ("python", {31, 32})])
 def test_a_part_of_a_node_is_what_spark_started_and_not_who_looks_for_it(part: str, pids: set[int]) -> None:
     assert inside.part_of(part, LIVING) == pids
+
+
+def test_a_disk_is_throttled_with_cgroups_of_version_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    proc, cgroups = tmp_path / "proc", tmp_path / "cgroups"
+    limits = cgroups / "system.slice" / "docker-1.scope" / "io.max"
+    for folder in (proc / "7", limits.parent):
+        folder.mkdir(parents=True)
+    (proc / "7" / "cgroup").write_text("0::/system.slice/docker-1.scope\n")
+    monkeypatch.setattr(inside, "PROC", proc)
+    inside.throttle("7", str(cgroups), "8:0", "operations=10", "bytes=0")
+    assert limits.read_text() == "8:0 wiops=10 wbps=max"
+    inside.throttle("7", str(cgroups), "8:0", "operations=0", "bytes=4096")
+    assert limits.read_text() == "8:0 wiops=max wbps=4096"
+    assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == [
+        {"operations": "10", "bytes": "0"},
+        {"operations": "0", "bytes": "4096"},
+    ]

@@ -1,0 +1,123 @@
+"""What proves that a checkpoint store was disturbed, and that it no longer is. No engine is needed."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+
+from streamproof.harness.carriers import DISK_THROTTLE, STORE_FOLDER, STORE_VOLUME
+from streamproof.harness.containers import storage
+from streamproof.harness.containers.storage import Store, seconds_written
+from streamproof.harness.embedded.disturbances import FailStore, FillStore, LoseStore, NarrowDisk, SlowDisk
+from streamproof.harness.errors import OwnFailure, Unsupported
+from streamproof.harness.quantities import seconds
+
+KEEPER, USUAL = "keeper", 0.01
+
+
+class Machine:
+    """What containers answer, in place of an engine."""
+
+    def __init__(self) -> None:
+        self.gone: set[str] = set()
+        self.readonly: set[str] = set()
+        self.probe: list[dict[str, Any]] = []
+        """What a probe says that begins from now on."""
+        self.client = Mock()
+        self.client.api.create_container.return_value = {"Id": KEEPER}
+        self.client.api.inspect_container.return_value = {"State": {"Pid": 7}}
+
+    def run(self, client: object, container: str, operation: str, *arguments: str) -> dict[str, Any] | None:
+        if container in self.gone:
+            return None
+        match operation:
+            case "write":
+                return {"refused": "EROFS"} if container in self.readonly else {"seconds": USUAL}
+            case "remount":
+                return {"readonly": arguments[-1] == "ro"}
+            case "throttle":
+                return dict(limit.split("=") for limit in arguments[3:])
+        raise AssertionError(operation)
+
+    def begin(self, client: object, container: str, operation: str, *arguments: str) -> Mock:
+        return Mock(said=list(self.probe))
+
+    def store(self, folder: Path, *planned: str) -> Store:
+        store = Store(self.client, "image", "store", {}, folder, set(planned), lambda node: f"{node}-1")
+        store.prepare()
+        return store
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+    machine = Machine()
+    monkeypatch.setattr(storage, "run_inside", machine.run)
+    monkeypatch.setattr(storage, "Background", machine.begin)
+    monkeypatch.setattr(storage, "disk_of", lambda folder: "8:0")
+    return machine
+
+
+@pytest.mark.parametrize(
+    ("said", "wanted"),
+    [
+        pytest.param([], 0.0, id="never begun"),
+        pytest.param([{"began": 9.0}, {"seconds": 0.4}], 0.4, id="ended before"),
+        pytest.param([{"began": 9.0}, {"seconds": 3.0}], 1.0, id="held until then"),
+        pytest.param([{"began": 10.1}, {"seconds": 0.4}], 0.0, id="begun after"),
+        pytest.param([{"began": 9.0}, {"refused": "EROFS"}], 0.0, id="refused"),
+        pytest.param([{"began": 9.0}], 0.0, id="gone with its node"),
+    ],
+)
+def test_a_write_counts_from_its_beginning_and_only_where_it_has_an_end(
+    said: list[dict[str, Any]], wanted: float
+) -> None:
+    assert seconds_written(said, until=10.0) == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize(("longer", "count"), [(0.001, 0), (0.004, 0), (0.3, 300), (1.1, 1100)])
+def test_a_write_that_took_hardly_longer_than_usual_was_not_slowed(
+    machine: Machine, tmp_path: Path, longer: float, count: int
+) -> None:
+    began = time.monotonic() - 60
+    machine.probe = [{"began": began}, {"seconds": USUAL + longer}]
+    slow = machine.store(tmp_path, DISK_THROTTLE).slow("node-0", seconds(1))
+    slow._began = began
+    assert slow.heal().count == count
+
+
+def test_a_node_that_comes_back_is_probed_again(machine: Machine, tmp_path: Path) -> None:
+    slow = machine.store(tmp_path, DISK_THROTTLE).slow("node-0", seconds(1))
+    machine.probe = [{"began": time.monotonic() - 60}, {"seconds": 0.9}]
+    slow.node_started("node-0", "node-0-2")
+    assert slow.heal().count == 890
+
+
+def test_that_a_store_can_be_written_to_again_is_seen_and_not_assumed(machine: Machine, tmp_path: Path) -> None:
+    failing = machine.store(tmp_path, STORE_FOLDER).fail("node-0")
+    machine.gone = {"node-0-1"}  # Paused, as it were.
+    failing.heal()
+    machine.gone.add(KEEPER)
+    with pytest.raises(OwnFailure, match="keeper of the checkpoint store is gone"):
+        failing.heal()
+    with pytest.raises(OwnFailure, match="keeper of the checkpoint store is gone"):
+        machine.store(tmp_path, DISK_THROTTLE)
+
+
+def test_a_keeper_sees_the_machines_cgroups(machine: Machine, tmp_path: Path) -> None:
+    machine.store(tmp_path, DISK_THROTTLE)
+    given = machine.client.api.create_host_config.call_args.kwargs
+    assert (given["pid_mode"], given["cgroupns"]) == ("host", "host")
+
+
+def test_only_a_volume_is_filled_and_only_what_was_made_ready_is_carried(machine: Machine, tmp_path: Path) -> None:
+    folder = machine.store(tmp_path, STORE_FOLDER)
+    assert set(folder.carries) == {FailStore, LoseStore}
+    with pytest.raises(Unsupported, match="to fill it would fill the disk under it"):
+        folder.fill()
+    assert set(machine.store(tmp_path, STORE_VOLUME).carries) == {FailStore, LoseStore, FillStore}
+    assert set(machine.store(tmp_path, DISK_THROTTLE).carries) == {FailStore, LoseStore, SlowDisk, NarrowDisk}
+    assert machine.store(tmp_path).carries == ()
