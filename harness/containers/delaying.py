@@ -12,7 +12,7 @@ from ..embedded.disturbances import DelayPackets
 from ..recording.history import Proof
 from .obstacles import Address, Obstacle, by_receiver
 from .rules import add_chain, remove_chain
-from .sidecars import SCRIPTS
+from .sidecars import python
 
 _TABLE = "mangle"
 _END_SECONDS = 5
@@ -38,7 +38,7 @@ def _put_up(number: int, delays: str, seeds: dict[str, str]) -> str:
     held = " ".join(f"{address}={seed}" for address, seed in seeds.items())
     # Were the program to die, packets would pass: that is seen at the end, and no other fault takes place meanwhile.
     rules = [f"-s {address} -j NFQUEUE --queue-num {queue} --queue-bypass" for address in seeds]
-    program = f"python3 -I -S {SCRIPTS}/packet_delays.py {queue} {delays} {_files(number)} {held}"
+    program = python("packet_delays", queue, delays, _files(number), held)
     return f"{program}\n{add_chain(_TABLE, _chain(number), rules)}"
 
 

@@ -1,8 +1,8 @@
 """Holds packets that the kernel hands over, and lets each go on when its time has come.
 
-It runs in a sidecar, where there is nothing but Python's own library:
+It runs in a sidecar, where there is nothing but Python's own library, with these arguments:
 
-    python3 packet_delays.py QUEUE BY JITTER FILES ADDRESS=SEED...
+    QUEUE BY JITTER FILES ADDRESS=SEED...
 
 QUEUE is the number that a rule of the packet filter names (NFQUEUE, iptables-extensions(8)). A packet of the sender at
 ADDRESS is held for BY microseconds, give or take JITTER, as drawn from its SEED. Once the queue is its own, the program

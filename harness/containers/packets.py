@@ -16,7 +16,7 @@ from ..quantities import ms
 from ..recording.history import Proof
 from . import delaying, rules, shaping
 from .obstacles import Address, Obstacle, by_sender
-from .sidecars import SCRIPTS, Sidecars
+from .sidecars import Sidecars, python
 
 T = TypeVar("T")
 OfPackets = CutPackets | ResetPackets | DropPackets | DelayPackets | NarrowPackets
@@ -149,8 +149,14 @@ class PacketCarrier:
 
     def _probe_from(self, sender: str, receivers: Sequence[str], containers: Mapping[str, str]) -> None:
         names = {self._address(receiver): receiver for receiver in receivers}
-        command = f"python3 -I -S {SCRIPTS}/probe.py {_PROBE_SECONDS:g} {' '.join(names)}"
-        reached = self._sidecars.run(self._places[sender].sidecar, command).split()
+        try:
+            reached = self._sidecars.run(
+                self._places[sender].sidecar, python("probe", f"{_PROBE_SECONDS:g}", *names)
+            ).split()
+        except OwnFailure:
+            if self._still(sender, containers[sender]):
+                raise
+            return  # Its sidecar was taken away with the container before.
         for address in names.keys() - reached:
             # A node that has ended meanwhile answers nobody.
             if all(self._still(node, containers[node]) for node in (sender, names[address])):

@@ -1,4 +1,4 @@
-"""Says which addresses can be reached, and answer. It runs in a sidecar: `python3 probe.py SECONDS ADDRESS...`."""
+"""Says which addresses can be reached, and answer. It runs in a sidecar, with SECONDS ADDRESS... as its arguments."""
 
 from __future__ import annotations
 

@@ -52,7 +52,8 @@ def remove_chain(table: str, chain: str) -> str:
         (
             f"iptables -t {table} -nvxL {chain}",
             removal,
-            f"if iptables-save -t {table} | grep -wF -e {chain} >&2; then exit 1; fi",
+            f"left=$(iptables-save -t {table})",  # Apart: a pipe would hide that it failed.
+            f'if echo "$left" | grep -wF -e {chain} >&2; then exit 1; fi',
         )
     )
 

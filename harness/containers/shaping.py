@@ -73,7 +73,8 @@ def _take_down(names: Sequence[int]) -> str:
             f"for i in $(seq {_DRAINED}); do {listed} | grep -q 'backlog 0b' && break; sleep 0.02; done",
             f"tc filter del dev {_DEVICE} parent 1: prio {name}",
             f"tc class del dev {_DEVICE} classid 1:{name:x}",
-            f"if tc class show dev {_DEVICE} | grep -w 'htb 1:{name:x}' >&2; then exit 1; fi",
+            f"left=$(tc class show dev {_DEVICE})",  # Apart: a pipe would hide that it failed.
+            f"if echo \"$left\" | grep -w 'htb 1:{name:x}' >&2; then exit 1; fi",
         ]
     lines.append(f"tc class show dev {_DEVICE} | grep -q . || tc qdisc del dev {_DEVICE} root")
     return _where_there_is_a_device(lines)

@@ -7,17 +7,16 @@ for as long as its sidecar runs; only the interface is gone from it.
 from __future__ import annotations
 
 from importlib.resources import files
-from pathlib import Path
 
 import docker
 from docker.errors import APIError
-from docker.types import Mount
 
 from ..errors import OwnFailure
 from .labels import RunLabels
 
-SCRIPTS = Path("/opt/streamproof/sidecar")
-"""Where a sidecar has the modules of this package which run in it, each on its own."""
+_PROGRAMS = ("probe", "packet_delays")
+"""The modules of this package which run in sidecars, each on its own. Their source is handed over in the environment: a
+sidecar's user, which has no privilege over files, may not be able to read this user's."""
 _MEMORY = "128m"
 _PIDS = 128
 _CPU_SHARES = 16 << 10
@@ -26,6 +25,20 @@ _CPU_SHARES = 16 << 10
 
 def sidecar_name(run: str, container: str) -> str:
     return f"streamproof-{run}-sidecar-{container[:12]}"
+
+
+def python(program: str, *arguments: object) -> str:
+    """The shell command, in a sidecar, that runs one of the programs there."""
+    return " ".join((f'python3 -I -S -c "${_variable(program)}"', *map(str, arguments)))
+
+
+def sources() -> dict[str, str]:
+    """The environment variables that `python` needs."""
+    return {_variable(program): (files(__package__) / f"{program}.py").read_text() for program in _PROGRAMS}
+
+
+def _variable(program: str) -> str:
+    return f"STREAMPROOF_{program.upper()}"
 
 
 def is_sidecar(name: str) -> bool:
@@ -41,7 +54,7 @@ class Sidecars:
         self._engine = engine
         self._image = image
         self._labels = labels
-        self._scripts = Mount(str(SCRIPTS), str(files(__package__)), type="bind", read_only=True)
+        self._environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", **sources()}
 
     def start(self, container: str) -> str:
         """A sidecar of a container that runs: the engine's id of it."""
@@ -52,11 +65,10 @@ class Sidecars:
                 name=sidecar_name(self._labels.run, container),
                 user="0:0",
                 labels=self._labels.of(),
-                environment={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
+                environment=self._environment,
                 host_config=self._engine.api.create_host_config(
                     init=True,
                     network_mode=f"container:{container}",
-                    mounts=[self._scripts],
                     mem_limit=_MEMORY,
                     memswap_limit=_MEMORY,
                     pids_limit=_PIDS,

@@ -53,7 +53,7 @@ def nothing_left(nodes: PlainContainers) -> Iterator[None]:
     for left in nodes.in_sidecars("iptables-save; tc qdisc show dev eth0; cat /proc/[0-9]*/cmdline").values():
         assert "STREAMPROOF" not in left
         assert "qdisc noqueue" in left
-        assert "packet_delays" not in left
+        assert "/tmp/packet-delays" not in left
     assert len(nodes.sidecars()) == len(NODES)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+from collections.abc import Callable
 
 import pytest
 
@@ -10,7 +12,7 @@ from streamproof.harness.carriers import PACKET_QUEUE, PACKET_RULES
 from streamproof.harness.containers import delaying, rules, shaping
 from streamproof.harness.containers.disturbing import Carriers
 from streamproof.harness.containers.packets import PacketCarrier
-from streamproof.harness.containers.sidecars import Sidecars
+from streamproof.harness.containers.sidecars import Sidecars, python, sources
 from streamproof.harness.embedded.disturbances import CutPackets, DelayPackets, DropPackets, NarrowPackets, ResetPackets
 from streamproof.harness.errors import OwnFailure, Unsupported
 from streamproof.harness.quantities import ms
@@ -48,7 +50,10 @@ def test_a_chain_is_listed_then_removed_then_looked_for() -> None:
     lines = rules.obstacle(CutPackets(PAIRS), 3, address).take_down["c"].splitlines()
     assert lines[0] == "iptables -t filter -nvxL STREAMPROOF-3"
     assert lines[3:6] == ["-D INPUT -j STREAMPROOF-3", "-F STREAMPROOF-3", "-X STREAMPROOF-3"]
-    assert lines[-1] == "if iptables-save -t filter | grep -wF -e STREAMPROOF-3 >&2; then exit 1; fi"
+    assert lines[-2:] == [
+        "left=$(iptables-save -t filter)",
+        'if echo "$left" | grep -wF -e STREAMPROOF-3 >&2; then exit 1; fi',
+    ]
 
 
 def test_what_rules_have_counted_proves_them() -> None:
@@ -68,14 +73,13 @@ def test_delays_stand_before_all_rules_that_drop_and_each_pair_has_its_seed() ->
     made = delaying.obstacle(DelayPackets(PAIRS, ms(50), ms(5), 9), 3, address)
     program, *table = made.put_up["c"].splitlines()
     assert program == (
-        "python3 -I -S /opt/streamproof/sidecar/packet_delays.py 3 50000 5000 /tmp/packet-delays-3 "
+        'python3 -I -S -c "$STREAMPROOF_PACKET_DELAYS" 3 50000 5000 /tmp/packet-delays-3 '
         "10.201.7.10=9:a:c 10.201.7.11=9:b:c"
     )
     assert table[1] == "*mangle"
     assert "-A STREAMPROOF-3 -s 10.201.7.11 -j NFQUEUE --queue-num 3 --queue-bypass" in table
-    assert (
-        "packet_delays.py 3 50000 0 " in delaying.obstacle(DelayPackets(PAIRS, ms(50), None, 9), 3, address).put_up["c"]
-    )
+    without_jitter = delaying.obstacle(DelayPackets(PAIRS, ms(50), None, 9), 3, address)
+    assert '_DELAYS" 3 50000 0 ' in without_jitter.put_up["c"]
 
 
 def test_what_was_held_proves_a_delay() -> None:
@@ -119,14 +123,16 @@ class Recording(Sidecars):
         self.ran: list[tuple[str, str]] = []
         self.ended: set[str] = set()
         self.unreached: set[str] = set()
+        self.when_probed: Callable[[], None] = lambda: None
 
     def start(self, container: str) -> str:
         return f"beside {container}"
 
     def run(self, sidecar: str, commands: str) -> str:
         self.ran.append((sidecar, commands))
-        if "probe.py" in commands:
-            return "\n".join(set(commands.split()[5:]) - self.unreached)
+        if "_PROBE" in commands:
+            self.when_probed()
+            return "\n".join(set(commands.split()[6:]) - self.unreached)
         return LISTED if "-nvxL" in commands else ""
 
     def remove(self, sidecar: str) -> None:
@@ -137,7 +143,7 @@ class Recording(Sidecars):
 
     def ran_in(self, sidecar: str) -> list[str]:
         """What was done there, in short."""
-        signs = {"probe.py": "probe", "-nvxL": "down", ":STREAMPROOF": "up", "removed": "removed"}
+        signs = {"_PROBE": "probe", "-nvxL": "down", ":STREAMPROOF": "up", "removed": "removed"}
         return [next(signs[sign] for sign in signs if sign in ran) for where, ran in self.ran if where == sidecar]
 
 
@@ -188,6 +194,36 @@ def test_nodes_that_have_ended_or_are_disturbed_by_something_else_are_not_probed
     sidecars.unreached = {address("a")}
     with pytest.raises(OwnFailure, match="packets from c to a"):
         other.heal()
+
+
+def test_a_probe_whose_sender_is_replaced_meanwhile_is_left_out() -> None:
+    sidecars, carrier = started("a", "c")
+    cut = carrier.disturb(CutPackets((("a", "c"),)))
+
+    def fail() -> None:
+        raise OwnFailure("in sidecar 'beside a-1' commands failed with status 137")
+
+    def restart() -> None:
+        carrier.node_started("a", "a-2")
+        fail()
+
+    sidecars.when_probed = restart
+    assert cut.heal().count == 123
+    sidecars.when_probed = fail
+    with pytest.raises(OwnFailure, match="status 137"):
+        carrier.disturb(CutPackets((("a", "c"),))).heal()
+
+
+def test_what_runs_in_a_sidecar_needs_no_file_of_ours() -> None:
+    said = subprocess.run(
+        ["/bin/sh", "-ec", python("probe", 3, "127.0.0.1")],
+        env={"PATH": "/usr/bin:/bin", **sources()},
+        cwd="/",
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    assert said.stdout == "127.0.0.1\n"
 
 
 def test_what_the_kernel_cannot_do_is_refused_when_the_first_node_starts() -> None:
