@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import docker
 from docker.errors import APIError, NotFound
@@ -18,10 +18,27 @@ from .sidecars import is_sidecar, sidecar_name
 _EXECUTORS = ("org.apache.spark.executor.", "pyspark.daemon", "pyspark.worker")
 """In the command line of what an application leaves on a worker while it runs."""
 _LIST_RULES = """\
-for table in filter mangle; do iptables-save -t $table; done 2>&1 | grep -e ^-A
-tc qdisc show | grep -v -e " noqueue " -e " dev lo "
+rules=$(iptables-save -t filter && iptables-save -t mangle)
+queues=$(tc qdisc show)
+echo "$rules" | grep -e ^-A || true
+echo "$queues" | grep -v -e ^$ -e " noqueue " -e " dev lo " || true
 """
-"""Prints nothing where nothing stands in the way of packets."""
+"""Prints nothing where nothing stands in the way of packets, and fails where that cannot be seen: not in a pipe, which
+would hide it."""
+
+
+class Granted(NamedTuple):
+    """The limits of a container as the engine has them: what the kernel cannot limit is not what was asked for."""
+
+    memory: int
+    memory_and_swap: int
+    cpu_quota: int
+
+
+def granted(found: Mapping[str, Any]) -> Granted:
+    """To a container of which the engine says this."""
+    host = found["HostConfig"]
+    return Granted(host["Memory"], host["MemorySwap"], host["CpuQuota"])
 
 
 @dataclass(frozen=True)
@@ -31,10 +48,8 @@ class Standing:
     name: str
     container: str
     address: str
-    memory: int
-    """Bytes."""
-    cpu_quota: int
-    """Microseconds of the engine's period."""
+    granted: Granted
+    """At its start."""
     comes_back: bool
     """Whether it is started again when it has ended."""
 
@@ -80,10 +95,8 @@ def _running(client: docker.DockerClient, node: Standing) -> dict[str, Any] | No
 def _changes(node: Standing, found: dict[str, Any]) -> Iterator[str]:
     if found["State"]["Paused"]:
         yield "is paused"
-    given, host = (node.memory, node.memory, node.cpu_quota), found["HostConfig"]
-    limits = host["Memory"], host["MemorySwap"], host["CpuQuota"]
-    if limits != given:
-        yield f"has other limits of memory, with swap, and of processors: {limits}, not {given}"
+    if granted(found) != node.granted:
+        yield f"has other limits than at its start: {granted(found)}, not {node.granted}"
     addresses = [network["IPAddress"] for network in found["NetworkSettings"]["Networks"].values()]
     if addresses != [node.address]:
         yield f"is at {', '.join(addresses) or 'no address'}, not {node.address}"
@@ -93,11 +106,15 @@ def _rules(client: docker.DockerClient, run: str, container: str) -> list[str]:
     """What stands in the network of a container, where it has a sidecar that can look."""
     try:
         sidecar = client.api.inspect_container(sidecar_name(run, container))["Id"]
-        execution = client.api.exec_create(sidecar, ["/bin/sh", "-c", _LIST_RULES])["Id"]
-        said: bytes = client.api.exec_start(execution)
+        execution = client.api.exec_create(sidecar, ["/bin/sh", "-ec", _LIST_RULES])["Id"]
+        said, wrong = client.api.exec_start(execution, demux=True)
+        status = client.api.exec_inspect(execution)["ExitCode"]
     except NotFound:
         return []
-    return said.decode(errors="replace").splitlines()
+    if status != 0:
+        text = (wrong or b"").decode(errors="replace").strip()
+        return [f"nobody knows what, since looking failed with status {status} ({text})"]
+    return (said or b"").decode(errors="replace").splitlines()
 
 
 def _run(one: Container) -> str:

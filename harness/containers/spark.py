@@ -41,7 +41,7 @@ from ..injection import Part
 from ..waiting import wait_until
 from ..wire import Place
 from . import image
-from .cleanliness import Standing, belongs_to, changes
+from .cleanliness import Granted, Standing, belongs_to, changes, granted
 from .code import code_under_test
 from .disturbing import Carrier, Carriers
 from .engine import connect
@@ -79,6 +79,8 @@ class _Node:
     incarnation: int = 0
     container: str = ""
     """The engine's id of its newest incarnation."""
+    granted: Granted | None = None
+    """To that container, at its start."""
     log: Path = Path()
 
     def log_text(self) -> str:
@@ -328,6 +330,7 @@ class SparkContainers:
             )
             container = str(created["Id"])
             node.incarnation += 1
+            node.granted = granted(self._engine.api.inspect_container(container))
             node.container, node.log = container, stderr
             self._engine.api.start(container)
             if ready is not None:
@@ -423,7 +426,8 @@ class SparkContainers:
 
     def _given(self, node: _Node) -> Standing:
         comes_back = self._restart_after(node) is not None
-        return Standing(node.name, node.container, self._address(node), self._memory(node), self._cpu_quota, comes_back)
+        assert node.granted is not None  # Every node that stands was started.
+        return Standing(node.name, node.container, self._address(node), node.granted, comes_back)
 
     def _standing(self) -> list[_Node]:
         """Every node but the drivers."""
