@@ -105,7 +105,7 @@ def rolling_restart_of_a_query() -> Scenario:
     stops = [stop(f"node-{number}").at(batch(2 + 4 * number).written.of("driver")) for number in range(3)]
     return Scenario(
         subject,
-        text(events=1_000, batch=50),
+        text(events=2_000, batch=50),
         [*stops, stop("driver").at(batch(14).written)],
         claims=[exactly_once(), rollback_recovery()],
     )

@@ -84,7 +84,7 @@ def _k_safe(rate: int) -> Scenario:
 
 
 def _query() -> Scenario:
-    return Scenario(query_word_count(), text(events=600, batch=50), claims=[exactly_once(), rollback_recovery()])
+    return Scenario(query_word_count(), text(events=1_000, batch=50), claims=[exactly_once(), rollback_recovery()])
 
 
 _SLICES: Final[Mapping[str, tuple[str, Callable[[int], Scenario]]]] = {
@@ -156,8 +156,8 @@ def _disturbed() -> Iterator[_Disturbed]:
     )
     yield _Disturbed(
         "memory-limit",
-        memory_limit(_COUNTER, size=800 << 20).after(taken).lasting(seconds(2)),
-        memory_limit(ANY_WORKER, size=800 << 20).at(third).lasting(_LONG),
+        memory_limit(_COUNTER, size=300 << 20).after(taken).lasting(seconds(2)),
+        memory_limit(ANY_WORKER, size=300 << 20).at(third).lasting(_LONG),
     )
     yield _Disturbed(
         "out-of-memory",
