@@ -6,9 +6,13 @@ from random import Random
 
 from ..harness.carriers import PACKET_SHAPER, TOXIPROXY
 from ..harness.injection import Aims, FaultKind, Hits, Link, Machines, Parameter, Reach
+from ..harness.places import Places
 from ..harness.recording.history import Bite
 from ..harness.schedule import Fault
 from .targets import made
+
+_LEAST = 1000
+"""Bytes/s, of links of slices: toxiproxy counts in thousands."""
 
 
 def bandwidth(first: str, second: str, *, rate: int) -> Fault:
@@ -22,6 +26,13 @@ def bandwidth(first: str, second: str, *, rate: int) -> Fault:
 
 def _inflict(machines: Machines, fault: Fault) -> list[Bite]:
     return machines.narrow(Link.of(fault), fault.amount("rate", int))
+
+
+def _cannot(fault: Fault, places: Places) -> str:
+    rate = fault.amount("rate", int)
+    if rate >= _LEAST or places.among(fault.targets):
+        return ""
+    return f"links of slices are narrowed in thousands of bytes/s: {rate} is less than one of them"
 
 
 def _draw(random: Random, aims: Aims) -> Fault:
@@ -39,6 +50,7 @@ KIND = FaultKind(
         ("docker", Reach.NODES): PACKET_SHAPER,
     },
     inflict=_inflict,
+    cannot=_cannot,
     hits=Hits.LINK,
     lasts=True,
     takes=(Parameter("rate", int, "how much passes, in bytes/s"),),

@@ -8,7 +8,7 @@ from ..harness.carriers import PACKET_RULES
 from ..harness.injection import Aims, FaultKind, Link, Machines, Reach
 from ..harness.recording.history import Bite
 from ..harness.schedule import Fault
-from .targets import made
+from .targets import made, not_different_nodes
 
 
 def bridge(one: str, between: str, other: str) -> Fault:
@@ -37,6 +37,7 @@ KIND = FaultKind(
         ("docker", Reach.NODES): PACKET_RULES,
     },
     inflict=_inflict,
+    cannot=not_different_nodes,
     lasts=True,
     ends=3,
     draw=_draw,

@@ -7,7 +7,7 @@ from random import Random
 from ..harness.injection import Aims, FaultKind, Machines, Part, Reach
 from ..harness.recording.history import Bite
 from ..harness.schedule import Fault
-from .targets import made
+from .targets import made, not_on_workers
 
 
 def executor_crash(*targets: str) -> Fault:
@@ -36,5 +36,6 @@ KIND = FaultKind(
         ("docker", Reach.NODES): "SIGKILL to the executor's processes, inside the container",
     },
     inflict=_inflict,
+    cannot=not_on_workers,
     draw=_draw,
 )

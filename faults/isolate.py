@@ -6,6 +6,7 @@ from random import Random
 
 from ..harness.carriers import PACKET_RULES
 from ..harness.injection import Aims, FaultKind, Machines, Reach
+from ..harness.places import Places
 from ..harness.recording.history import Bite
 from ..harness.schedule import Fault
 from .targets import made
@@ -25,6 +26,11 @@ def _inflict(machines: Machines, fault: Fault) -> list[Bite]:
     return machines.isolate(fault.targets)
 
 
+def _cannot(fault: Fault, places: Places) -> str:
+    named = {node for target in fault.targets for node in places.racks.get(target, (target,))}
+    return "these are all nodes, and there is nobody to cut them off from" if named >= set(places.nodes) else ""
+
+
 def _draw(random: Random, aims: Aims) -> Fault:
     return isolate(random.choice(aims.actors)).lasting(aims.duration(random))
 
@@ -38,6 +44,7 @@ KIND = FaultKind(
         ("docker", Reach.NODES): PACKET_RULES,
     },
     inflict=_inflict,
+    cannot=_cannot,
     lasts=True,
     draw=_draw,
 )

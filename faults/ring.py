@@ -10,7 +10,7 @@ from ..harness.errors import InvalidScenario
 from ..harness.injection import Aims, FaultKind, Link, Machines, Reach
 from ..harness.recording.history import Bite
 from ..harness.schedule import Fault
-from .targets import made
+from .targets import made, not_different_nodes
 
 
 def ring(*nodes: str) -> Fault:
@@ -49,6 +49,7 @@ KIND = FaultKind(
         ("docker", Reach.NODES): PACKET_RULES,
     },
     inflict=_inflict,
+    cannot=not_different_nodes,
     lasts=True,
     draw=_draw,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..harness.errors import InvalidScenario
 from ..harness.injection import FaultKind
+from ..harness.places import Places
 from ..harness.schedule import Amount, Fault
 
 
@@ -18,3 +19,19 @@ def made(kind: FaultKind, *targets: str, one_way: bool = False, **amounts: Amoun
     given = tuple((name, amount) for name, amount in amounts.items() if amount is not None)
     kind.check_amounts(call, dict(given))
     return Fault(kind.name, targets, one_way=one_way, amounts=given)
+
+
+def not_different_nodes(fault: Fault, places: Places) -> str:
+    """Why a fault that needs nodes by their names, each in its own role, cannot have these."""
+    strangers = [target for target in fault.targets if target not in places.names]
+    if strangers:
+        return f"{strangers[0]} is no node; name nodes, of: {', '.join(places.names)}"
+    nodes = [node for target in fault.targets for node in places.racks.get(target, (target,))]
+    twice = [node for node in nodes if nodes.count(node) > 1]
+    return f"{twice[0]} is named twice, and can be in one place only" if twice else ""
+
+
+def not_on_workers(fault: Fault, places: Places) -> str:
+    """Why a fault of what only workers have cannot have these targets."""
+    without = [target for target in fault.targets if target in places.others]
+    return f"there is no executor on the {without[0]}; name a worker, or what runs on one" if without else ""

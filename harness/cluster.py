@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,6 +68,9 @@ class Cluster(Protocol):
 
     def check(self, scenario: Scenario) -> None:
         """Refuse what this cluster cannot run, before anything starts. Raises Unsupported or MissingTool."""
+
+    def require(self, carriers: Collection[str]) -> None:
+        """See that what carries faults out can be had here, before anything starts. Raises MissingTool."""
 
     def describe(self, scenario: Scenario) -> Mapping[str, object]:
         """What a record must say about it as it is for this scenario: sizes, settings, versions."""

@@ -11,6 +11,7 @@ from typing import cast
 
 from .addresses import Point
 from .errors import InvalidScenario, Unsupported
+from .places import Places
 from .quantities import Duration
 from .recording.history import Bite
 from .schedule import Fault
@@ -163,6 +164,8 @@ class Reach(StrEnum):
     """What passes between slices, on links that the harness routes."""
 
 
+Cannot = Callable[[Fault, Places], str]
+"""Why a fault cannot be meant as it stands; empty where it can."""
 Carriers = Mapping[tuple[str, Reach], str]
 """(cluster, reach) -> what carries the fault out there, in words."""
 
@@ -238,6 +241,8 @@ class FaultKind:
     takes: tuple[Parameter, ...] = ()
     ends: int | None = None
     """How many targets it needs, where that is fixed."""
+    cannot: Cannot = lambda fault, places: ""
+    """Asked of a fault whose targets exist, and whose amounts are right."""
     draw: Draw | None = None
     """How it is drawn at random, without a trigger; None: it is not."""
     bites_at: frozenset[Point] = frozenset()

@@ -44,7 +44,9 @@ def check_scenario(scenario: Scenario, cluster: Cluster, registry: Registry) -> 
     out."""
     check(scenario, cluster.places, registry.faults, registry.oracles)
     cluster.check(scenario)
-    return check_carriers(scenario, cluster.name, cluster.places, registry.faults)
+    carriers = check_carriers(scenario, cluster.name, cluster.places, registry.faults)
+    cluster.require(carriers)
+    return carriers
 
 
 def run_named(

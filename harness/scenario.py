@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
+from math import inf
 
 from .addresses import Moment
-from .carriers import OF_LINKS, OF_PACKETS
+from .carriers import OF_LINKS, OF_PACKETS, PACKET_QUEUE, PACKET_SHAPER
 from .errors import InvalidScenario, UnknownName, Unsupported
 from .injection import FaultKind, Hits, Reach
 from .judging.guarantees import Guarantee
@@ -14,7 +16,7 @@ from .judging.oracle import Oracle
 from .model import operator_of, replica_of, slice_of
 from .places import Places
 from .quantities import Duration, seconds
-from .schedule import Fault
+from .schedule import AtTime, Fault
 from .subject import Subject
 from .workload import Workload
 
@@ -72,6 +74,8 @@ def check(
         else:
             _check_nodes(subject, kind, fault, places)
         _check_parameters(kind, fault)
+        if reason := kind.cannot(fault, places):
+            raise InvalidScenario(f"{fault.what}: {reason}")
         if fault.trigger is None:
             raise InvalidScenario(f"{fault.kind} {fault.whom}: say when, with .at(...) or .after(...)")
         if isinstance(fault.trigger, Moment):
@@ -103,6 +107,7 @@ def check_carriers(scenario: Scenario, cluster: str, places: Places, kinds: Mapp
                 where = ", ".join(sorted(parameter.clusters))
                 raise Unsupported(f"no {parameter.name} of a {kind.name} on {cluster}; it can be had on: {where}")
     _refuse_past_one_another(scenario.faults, found)
+    _refuse_twice(scenario.faults, found)
     return tuple(found)
 
 
@@ -118,6 +123,35 @@ def _refuse_past_one_another(faults: Sequence[Fault], carriers: Sequence[str]) -
             f"{between.kind} {between.whom} would not get at them; disturb either links of slices in a scenario or "
             "packets of nodes"
         )
+
+
+def _refuse_twice(faults: Sequence[Fault], carriers: Sequence[str]) -> None:
+    """A packet waits in one queue. Where the two may come one after the other, it is seen when they strike."""
+    queued = [
+        fault for fault, carrier in zip(faults, carriers, strict=True) if carrier in (PACKET_QUEUE, PACKET_SHAPER)
+    ]
+    for one, other in combinations(queued, 2):
+        if one.kind == other.kind and set(one.targets) == set(other.targets) and _overlap(one, other):
+            raise Unsupported(
+                f"a second {one.kind} of what passes between {one.whom} while the first is in force: let one heal "
+                "before the other strikes"
+            )
+
+
+def _overlap(one: Fault, other: Fault) -> bool:
+    """Whether they are sure to be in force at once."""
+    if one.duration is None and other.duration is None:
+        return True
+    first, second = one.trigger, other.trigger
+    if not isinstance(first, AtTime) or not isinstance(second, AtTime):
+        return False
+    begins, ends = zip(_in_force(first, one.duration), _in_force(second, other.duration), strict=True)
+    return max(begins) < min(ends)
+
+
+def _in_force(trigger: AtTime, duration: Duration | None) -> tuple[float, float]:
+    began = trigger.after.micros
+    return began, inf if duration is None else began + duration.micros
 
 
 def reach_of(kind: FaultKind, fault: Fault, places: Places) -> Reach:

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -224,6 +224,9 @@ class ThreadsCluster:
         self.places = numbered_workers(workers, ("driver",))
 
     def check(self, scenario: Scenario) -> None:
+        pass
+
+    def require(self, carriers: Collection[str]) -> None:
         pass
 
     def describe(self, scenario: Scenario) -> Mapping[str, object]:

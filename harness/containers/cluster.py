@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -46,6 +46,9 @@ class DockerCluster:
         memory = memory_for(self.options.workers)
         if not memory.enough:
             raise MissingTool(f"too little memory is free: {memory}")
+
+    def require(self, carriers: Collection[str]) -> None:
+        """Tools are in the image; what the kernel lacks is seen when the cluster comes up."""
 
     def describe(self, scenario: Scenario) -> Mapping[str, object]:
         options = self._options(scenario)

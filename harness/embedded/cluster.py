@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, replace
 from typing import Final
@@ -41,6 +41,10 @@ class EmbeddedCluster:
         find_spark()
         check_subject(scenario, self.options.workers)
 
+    def require(self, carriers: Collection[str]) -> None:
+        if TOXIPROXY in carriers:
+            find_toxiproxy()
+
     def describe(self, scenario: Scenario) -> Mapping[str, object]:
         options = self._options(scenario)
         settings = profile_settings(options.profile, options.worker_memory_mb)
@@ -49,8 +53,6 @@ class EmbeddedCluster:
     @contextmanager
     def deploy(self, run: Run) -> Iterator[Deployment]:
         assert run.folder is not None
-        if TOXIPROXY in run.carriers:
-            find_toxiproxy()
         options = self._options(run.scenario)
         with SparkProcesses(run.id, run.folder, options) as processes, deploy_subject(run, processes) as deployment:
             yield deployment

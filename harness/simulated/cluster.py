@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict
 
@@ -35,6 +35,9 @@ class SimulatedCluster:
                 "Run it with --cluster embedded"
             )
         check_room(scenario.subject, self.options.nodes)
+
+    def require(self, carriers: Collection[str]) -> None:
+        """All of it is simulated."""
 
     def describe(self, scenario: Scenario) -> Mapping[str, object]:
         return {"cluster": self.name, **asdict(self.options)}

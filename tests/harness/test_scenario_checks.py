@@ -1,26 +1,32 @@
 """What cannot be run or judged is refused before anything starts, with what is there instead."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from simulation import KINDS, WORLDS, scenario_of
 from streamproof import (
+    bandwidth,
     bridge,
     cpu_throttle,
     delay,
+    executor_crash,
     failed_write,
     isolate,
     loss,
     packet_loss,
     partition,
     pause,
+    python_crash,
     ring,
     slow_disk,
 )
 from streamproof.faults.crash import crash
 from streamproof.harness.addresses import Moment, Point
-from streamproof.harness.errors import ExitStatus, InvalidScenario, UnknownName, Unsupported, UserMistake
+from streamproof.harness.embedded import cluster as embedded
+from streamproof.harness.errors import ExitStatus, InvalidScenario, MissingTool, UnknownName, Unsupported, UserMistake
 from streamproof.harness.judging.guarantees import (
     Guarantee,
     amnesia,
@@ -30,6 +36,8 @@ from streamproof.harness.judging.guarantees import (
 )
 from streamproof.harness.places import numbered_workers
 from streamproof.harness.quantities import events, ms, seconds
+from streamproof.harness.registry import Registry
+from streamproof.harness.running import check_scenario
 from streamproof.harness.scenario import Scenario, check, check_carriers
 from streamproof.harness.schedule import Fault, batch, checkpoint, recovery
 from streamproof.harness.simulated.cluster import SimulatedCluster
@@ -77,6 +85,14 @@ GOOD = {
         failed_write("node-0").after(ms(5)).lasting(seconds(1)),
     ),
     "faults of a rack, and of any node": with_faults(crash("rack-0", "any-worker").after(seconds(1))),
+    "faults of several nodes": with_faults(
+        bridge("rack-0", "node-2", "any-worker").after(seconds(1)),
+        isolate("rack-0", "count-0").after(seconds(1)),
+    ),
+    "narrow links": with_faults(
+        bandwidth("count-0", "sink", rate=1000).after(seconds(1)),
+        bandwidth("node-0", "node-1", rate=10).after(seconds(1)),
+    ),
     "faults between nodes": with_faults(
         partition("node-0", "rack-1").after(seconds(1)), packet_loss("node-0", "node-1", share=0.1).after(seconds(1))
     ),
@@ -119,6 +135,30 @@ WRONG: dict[str, tuple[Scenario, str]] = {
     "a bridge of two": (
         with_faults(bridge("node-0", "node-1", "node-0").after(seconds(1))),
         "bridge node-0 and node-1 and node-0: it needs 3 different targets",
+    ),
+    "a bridge between slices": (
+        with_faults(bridge("count-0", "node-1", "node-0").after(seconds(1))),
+        "bridge count-0 and node-1 and node-0: count-0 is no node; name nodes, of: node-0, ",
+    ),
+    "a bridge from a node to its rack": (
+        with_faults(bridge("node-0", "node-1", "rack-0").after(seconds(1))),
+        "node-0 is named twice",
+    ),
+    "a ring of slices": (
+        with_faults(ring("count-0", "count-1", "split-0", "node-0").after(seconds(1))),
+        "count-0 is no node",
+    ),
+    "a ring with the same node twice": (
+        with_faults(ring("node-0", "node-1", "node-2", "node-0").after(seconds(1))),
+        "node-0 is named twice",
+    ),
+    "an isolation of all": (
+        with_faults(isolate("rack-0", "rack-1").after(seconds(1))),
+        "isolate rack-0 and rack-1: these are all nodes, and there is nobody",
+    ),
+    "less than a link of slices can be narrowed to": (
+        with_faults(bandwidth("count-0", "sink", rate=999).after(seconds(1))),
+        "in thousands of bytes/s: 999 is less than one of them",
     ),
     "an amount that the kind does not take": (
         with_faults(replace(pause("count-0").after(seconds(1)), amounts=(("by", ms(1)),))),
@@ -269,8 +309,53 @@ def test_packets_that_pass_by_a_fault_of_nodes_are_not_taken_for_what_it_cut_off
     )
 
 
+@pytest.mark.parametrize("kind", [python_crash, executor_crash])
+@pytest.mark.parametrize("other", ["master", "driver"])
+def test_where_no_executor_is_none_can_crash(kind: Callable[[str], Fault], other: str) -> None:
+    places = numbered_workers(3, ("master", "driver"))
+    check(with_faults(kind("node-0").after(seconds(1)), kind("count-0").after(seconds(1))), places, KINDS, JUDGES)
+    with pytest.raises(InvalidScenario, match=f"there is no executor on the {other}"):
+        check(with_faults(kind(other).after(seconds(1))), places, KINDS, JUDGES)
+
+
+SLOW, NARROW = delay("node-0", "node-1", by=ms(5)), bandwidth("node-0", "node-1", rate=5_000)
+
+
+@pytest.mark.parametrize(
+    ("faults", "refused"),
+    [
+        ([SLOW.after(seconds(1)), SLOW.after(seconds(2))], True),
+        ([NARROW.after(seconds(1)).lasting(seconds(2)), bandwidth("node-1", "node-0", rate=9).after(seconds(2))], True),
+        ([SLOW.after(seconds(1)).lasting(seconds(1)), SLOW.after(seconds(2)).lasting(seconds(9))], False),
+        ([SLOW.after(seconds(5)), SLOW.after(seconds(2)).lasting(seconds(1))], False),
+        ([SLOW.after(seconds(1)).lasting(seconds(5)), SLOW.at(checkpoint(2).durable.of("count-0"))], False),
+        ([SLOW.after(seconds(1)), NARROW.after(seconds(1))], False),
+        ([SLOW.after(seconds(1)), delay("node-0", "node-2", by=ms(1)).after(seconds(1))], False),
+    ],
+)
+def test_a_second_queue_for_the_same_packets_is_refused(faults: list[Fault], refused: bool) -> None:
+    scenario, places = with_faults(*faults), numbered_workers(3)
+    if refused:
+        with pytest.raises(Unsupported, match=r"a second .* between node-0 and node-1 while the first is in force"):
+            check_carriers(scenario, "docker", places, KINDS)
+    else:
+        assert len(check_carriers(scenario, "docker", places, KINDS)) == 2
+
+
 def test_replicas_that_cannot_be_apart_are_refused() -> None:
     scenario = scenario_of("2-safe-grouping/word-stream")
     SimulatedCluster(SimulationOptions(nodes=3)).check(scenario)
     with pytest.raises(Unsupported, match=r"3 replicas of each slice, apart .* needs as many nodes, and there are 2"):
         SimulatedCluster(SimulationOptions(nodes=2)).check(scenario)
+
+
+def test_a_tool_that_is_missing_is_named_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedded, "find_java", lambda: None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    cut, slow = partition("count-0", "sink"), delay("count-0", "sink", by=ms(5))
+    assert check_scenario(with_faults(cut.after(seconds(1))), embedded.EmbeddedCluster(), Registry())
+    with pytest.raises(MissingTool, match="no toxiproxy-server on PATH"):
+        check_scenario(with_faults(slow.after(seconds(1))), embedded.EmbeddedCluster(), Registry())
