@@ -16,8 +16,9 @@ import secrets
 import shlex
 import signal
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -47,6 +48,7 @@ from .disturbing import Carrier, Carriers
 from .engine import connect
 from .executing import run_inside
 from .labels import RunLabels
+from .launches import Launches
 from .limits import PERIOD, Limits
 from .network import RunNetwork, make_network
 from .options import ContainerOptions
@@ -149,9 +151,10 @@ class SparkContainers:
         self._nodes: dict[str, _Node] = {}
         self._ended: dict[str, int] = {}
         """Containers that have ended by themselves or were killed, and their exit status."""
-        self._closing = threading.Event()
-        self._launching = threading.Lock()  # Nothing is launched any more once the end has begun.
-        self._failed: list[Exception] = []
+        self._launches = Launches()
+        self._closing = self._launches.closing
+        self._starting = threading.Lock()  # Containers are started one by one; what strikes them, all at once.
+        self._failure: StreamproofError | None = None
 
     # -- its life ---------------------------------------------------------------------------------------------------
 
@@ -185,13 +188,13 @@ class SparkContainers:
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
-        if problem is None and self._failed:
-            raise self._failed[0]
+        # The cause of what else went wrong since, unless that is the user's wish.
+        if self._failure not in (None, problem) and (problem is None or isinstance(problem, Exception)):
+            raise self._failure from problem
 
     def stop(self) -> None:
         """End all that belongs to the cluster. Raises DeadlinePassed, or OwnFailure when the engine fails."""
-        with self._launching:
-            self._closing.set()
+        self._launches.close()
         try:
             survivors = remove_all(self._engine, self.run_id).survivors
         except (DockerException, RequestException) as problem:
@@ -216,6 +219,10 @@ class SparkContainers:
     @property
     def workers(self) -> int:
         return self.options.workers
+
+    @property
+    def failure(self) -> StreamproofError | None:
+        return self._failure
 
     @property
     def master_url(self) -> str:
@@ -285,58 +292,62 @@ class SparkContainers:
     def _launch(
         self, node: _Node, command: Sequence[str], stdout: Path, stderr: Path, environment: Mapping[str, str]
     ) -> None:
-        address = self._address(node)
-        memory = self._memory(node)
         streams = f">>{shlex.quote(str(stdout))} 2>>{shlex.quote(str(stderr))}"
         # Straight into the run's folder: there they are whatever becomes of the container, the engine or the harness.
         name = f"streamproof-{self.run_id}-{node.name}-{node.incarnation + 1}"
         wait, ready = self._gate(name) if node.name in self._nodes and self._carriers else ("", None)
         shell = ["/bin/sh", "-c", f"{wait}exec {shlex.join(command)} {streams}"]
-        with self._launching:
-            if self._closing.is_set():
-                raise Unsupported(f"{node.name} cannot be started: the cluster is being stopped")
-            endpoint = self._engine.api.create_endpoint_config(ipv4_address=address, aliases=[node.name])
-            names: Any = {str(self._network.network.name): endpoint}  # Which the stubs take for one endpoint.
-            networks = self._engine.api.create_networking_config(names)
-            created = self._engine.api.create_container(
-                self._image,
-                shell,
-                name=name,
-                hostname=node.name,
-                user=f"{os.geteuid()}:{os.getegid()}",
-                working_dir=str(_TMP),
-                labels=self._labels.of(node.name),
-                environment={
-                    **self._layout.environment(address, _TMP / "spark", self._import_path),
-                    RUN: self.run_id,
-                    NODE: node.name,
-                    ADDRESS: address,
-                    "HOME": str(_TMP),
-                    **environment,
-                },
-                host_config=self._engine.api.create_host_config(
-                    init=True,
-                    mounts=self._mounts,
-                    mem_limit=memory,
-                    memswap_limit=memory,
-                    # Not as `nano_cpus`, which the engine lets nobody change afterwards.
-                    cpu_period=PERIOD,
-                    cpu_quota=self._cpu_quota,
-                    pids_limit=4096,
-                    cap_drop=["ALL"],
-                    security_opt=["no-new-privileges"],
-                ),
-                networking_config=networks,
-            )
-            container = str(created["Id"])
-            node.incarnation += 1
-            node.granted = granted(self._engine.api.inspect_container(container))
-            node.container, node.log = container, stderr
-            self._engine.api.start(container)
+        with self._launches.one(node.name), _asking_engine(f"{node.name} cannot be started"):
+            with self._starting:
+                container = self._start(node, name, shell, stderr, environment)
             if ready is not None:
                 self._carriers.node_started(node.name, container)
                 _write(ready, "")
         threading.Thread(target=self._watch, args=(node, container), name=f"watches {node.name}", daemon=True).start()
+
+    def _start(self, node: _Node, name: str, command: Sequence[str], log: Path, environment: Mapping[str, str]) -> str:
+        """A new container, of that name: the engine's id of it."""
+        address = self._address(node)
+        memory = self._memory(node)
+        endpoint = self._engine.api.create_endpoint_config(ipv4_address=address, aliases=[node.name])
+        names: Any = {str(self._network.network.name): endpoint}  # Which the stubs take for one endpoint.
+        networks = self._engine.api.create_networking_config(names)
+        created = self._engine.api.create_container(
+            self._image,
+            list(command),
+            name=name,
+            hostname=node.name,
+            user=f"{os.geteuid()}:{os.getegid()}",
+            working_dir=str(_TMP),
+            labels=self._labels.of(node.name),
+            environment={
+                **self._layout.environment(address, _TMP / "spark", self._import_path),
+                RUN: self.run_id,
+                NODE: node.name,
+                ADDRESS: address,
+                "HOME": str(_TMP),
+                **environment,
+            },
+            host_config=self._engine.api.create_host_config(
+                init=True,
+                mounts=self._mounts,
+                mem_limit=memory,
+                memswap_limit=memory,
+                # Not as `nano_cpus`, which the engine lets nobody change afterwards.
+                cpu_period=PERIOD,
+                cpu_quota=self._cpu_quota,
+                pids_limit=4096,
+                cap_drop=["ALL"],
+                security_opt=["no-new-privileges"],
+            ),
+            networking_config=networks,
+        )
+        container = str(created["Id"])
+        node.incarnation += 1
+        node.granted = granted(self._engine.api.inspect_container(container))
+        node.container, node.log = container, log
+        self._engine.api.start(container)
+        return container
 
     def _watch(self, node: _Node, container: str) -> None:
         """Wait for a container's end, and let a worker or the master have a successor."""
@@ -353,9 +364,11 @@ class SparkContainers:
             with node.lock:  # A kill that is under way must not hit the successor.
                 if not self._closing.is_set() and node.container == container:
                     (self._launch_master if node.role == MASTER else self._launch_worker)(node)
-        except (StreamproofError, DockerException, RequestException, OSError) as problem:
-            if not self._closing.is_set():
-                self._failed.append(problem)
+        except (StreamproofError, OSError) as problem:
+            if not self._closing.is_set() and self._failure is None:
+                if isinstance(problem, OSError):
+                    problem = OwnFailure(f"{node.name} cannot be started: {problem}")
+                self._failure = problem
 
     def _restart_after(self, node: _Node) -> float | None:
         if node.role == MASTER:
@@ -376,7 +389,7 @@ class SparkContainers:
     def _asked(self, container: str) -> int:
         try:
             return int(self._state(container).get("ExitCode", KILLED))
-        except (DockerException, RequestException):
+        except OwnFailure:
             return KILLED
 
     def _await_in_log(self, node: _Node, sign: re.Pattern[str]) -> None:
@@ -399,15 +412,15 @@ class SparkContainers:
 
     def end_run(self) -> None:
         """End the drivers, and remove what has ended. Raises what went wrong meanwhile with restarting workers."""
-        with self._launching:
+        with self._launches.none():
             stay = [node.container for node in self._standing()]
             gone = [one for one in containers_of(self._engine, self.run_id) if not belongs_to(one, stay)]
         try:
             remove_containers(gone)
         except (DockerException, RequestException) as problem:
             raise OwnFailure(f"the Docker engine failed while a driver was ended: {problem}") from problem
-        if self._failed:
-            raise self._failed[0]
+        if self._failure is not None:
+            raise self._failure
 
     def unclean(self) -> Unclean:
         """What is not as it was when the cluster came up."""
@@ -448,12 +461,9 @@ class SparkContainers:
         with node.lock:
             container = node.container
             pid = int(self._state(container)["Pid"])
-            try:
-                if pid:
+            if pid:  # A container that is not there has ended by itself meanwhile.
+                with _asking_engine(f"{name} cannot be killed", passing=(404, 409)):
                     self._engine.api.kill(container, number.name)
-            except APIError as problem:
-                if problem.status_code not in (404, 409):  # Else it has ended by itself meanwhile.
-                    raise OwnFailure(f"{name} cannot be killed: {problem.explanation}") from problem
             try:
                 state = self._await_state(container, lambda state: not state["Running"], f"{name} to end")
             except DeadlinePassed:
@@ -482,21 +492,15 @@ class SparkContainers:
         with node.lock:
             container = node.container
             pid = int(self._state(container)["Pid"])
-            try:
-                if pid:
+            if pid:
+                with _asking_engine(f"{name} cannot be paused", passing=(404, 409)):
                     self._engine.api.pause(container)
-            except APIError as problem:
-                if problem.status_code not in (404, 409):
-                    raise OwnFailure(f"{name} cannot be paused: {problem.explanation}") from problem
             return ContainerStop(container, (pid,) if pid else (), bool(self._state(container)["Paused"]))
 
     def resume(self, stopped: ContainerStop) -> None:
         """A container that has ended meanwhile, or its successor, is not touched."""
-        try:
+        with _asking_engine("a container cannot go on", passing=(404, 409, 500)):
             self._engine.api.unpause(stopped.container)
-        except APIError as problem:
-            if problem.status_code not in (404, 409, 500):
-                raise OwnFailure(f"a container cannot go on: {problem.explanation}") from problem
         self._await_state(stopped.container, lambda state: not state["Paused"], "a container to go on")
 
     def disturb(self, disturbance: Disturbance) -> InForce:
@@ -510,7 +514,8 @@ class SparkContainers:
         return wait_until(look, self.options.kill_seconds, what, every=0.005)
 
     def _state(self, container: str) -> dict[str, Any]:
-        state: dict[str, Any] = self._engine.api.inspect_container(container)["State"]
+        with _asking_engine("a container cannot be looked at"):
+            state: dict[str, Any] = self._engine.api.inspect_container(container)["State"]
         return state
 
     # -- what its containers are given ------------------------------------------------------------------------------
@@ -609,6 +614,18 @@ class SparkContainers:
 _MASTER_IS_UP = re.compile(r"Starting Spark master at spark://[\s\S]*(?:New state: ALIVE|Recovery complete)")
 _WORKER_IS_REGISTERED = re.compile(r"Successfully registered with master")
 _ANYTHING = re.compile(r"\S")
+
+
+@contextmanager
+def _asking_engine(what: str, passing: tuple[int, ...] = ()) -> Iterator[None]:
+    """An engine that fails, does not answer, or refuses with another status than `passing`, is our own failure."""
+    try:
+        yield
+    except APIError as problem:
+        if problem.status_code not in passing:
+            raise OwnFailure(f"{what}: {problem.explanation}") from problem
+    except (DockerException, RequestException) as problem:
+        raise OwnFailure(f"{what}: {problem}") from problem
 
 
 def _write(path: Path, text: str) -> None:

@@ -13,19 +13,20 @@ from types import ModuleType
 from pyspark import cloudpickle
 
 from ..errors import InvalidOperator, ProcessDied, StorageFailed, StreamproofError
-from .nodes import Driver
+from .nodes import Driver, Nodes
 from .run_server import RunServer
 
 
 def watched(
-    condition: Callable[[], bool], server: RunServer, show: Callable[[], None], tend: Callable[[], None]
+    condition: Callable[[], bool], server: RunServer, nodes: Nodes, show: Callable[[], None], tend: Callable[[], None]
 ) -> Callable[[], bool]:
     """The condition, with an eye on what could end the run meanwhile. `tend` looks after the driver."""
 
     def look() -> bool:
         show()
-        if server.failure is not None:
-            raise server.failure
+        failure = server.failure or nodes.failure
+        if failure is not None:
+            raise failure
         if condition():
             return True
         tend()

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from ..errors import StreamproofError
 from ..injection import Part
 from ..recording.history import Proof
 from ..wire import Place
@@ -73,6 +74,10 @@ class Nodes(Protocol):
 
     @property
     def workers(self) -> int: ...
+
+    @property
+    def failure(self) -> StreamproofError | None:
+        """What has gone wrong with bringing a node back; None: nothing."""
 
     def start_driver(
         self,

@@ -190,7 +190,7 @@ class SparkProcesses:
         self._toxiproxy: subprocess.Popen[bytes] | None = None
         self._closing = threading.Event()
         self._launching = threading.Lock()  # Nothing is launched any more once the end has begun.
-        self._supervision_failed: list[Exception] = []
+        self.failure: StreamproofError | None = None
 
     # -- its life ---------------------------------------------------------------------------------------------------
 
@@ -218,8 +218,8 @@ class SparkProcesses:
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stop()
-        if problem is None and self._supervision_failed:
-            raise self._supervision_failed[0]
+        if problem is None and self.failure is not None:
+            raise self.failure
 
     def _stop(self) -> None:
         with self._launching:
@@ -416,7 +416,7 @@ class SparkProcesses:
                         launch(node)
         except StreamproofError as problem:
             if not self._closing.is_set():
-                self._supervision_failed.append(problem)
+                self.failure = problem
 
     def _master_comes(self) -> bool:
         """Return when there is a master, or none will come: a worker that finds none waits for 20 s before it tries

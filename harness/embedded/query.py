@@ -174,7 +174,7 @@ class QueryDeployment:
             elif reference.poll() is not None and not condition():
                 raise ended_by_itself(reference, self.server)
 
-        return watched(condition, self.server, show, tend)
+        return watched(condition, self.server, self._processes, show, tend)
 
     def _tend(self) -> None:
         """Start the driver again when a fault has taken it and everything that it said has been heard."""

@@ -252,7 +252,7 @@ class SchemeDeployment:
         def show() -> None:
             self._run.show(Live(self._progress.offered, self._progress.delivered, self.server.fault_in_force))
 
-        return watched(condition, self.server, show, self._tend)
+        return watched(condition, self.server, self._processes, show, self._tend)
 
     # Drivers
 

@@ -1,0 +1,70 @@
+"""What becomes of a cluster's nodes when the engine fails meanwhile. No engine is needed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from unittest.mock import Mock
+
+import pytest
+from docker.errors import APIError
+from requests.exceptions import ReadTimeout
+
+from streamproof.harness.containers.options import ContainerOptions
+from streamproof.harness.containers.spark import MASTER, SparkContainers
+from streamproof.harness.embedded.deployments import watched
+from streamproof.harness.errors import DeadlinePassed, OwnFailure
+
+REFUSED = APIError("500 Server Error", Mock(status_code=500), "no space left on device")
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> SparkContainers:
+    """One whose only worker has a container."""
+    options = ContainerOptions(workers=1, restart_worker_after=0, restart_master_after=None)
+    cluster = SparkContainers("run", tmp_path, options)
+    cluster._engine, cluster._network = Mock(), Mock()
+    cluster._network.address.return_value = "10.0.0.2"  # type: ignore[attr-defined]
+    cluster._image, cluster._import_path, cluster._mounts, cluster._carriers = "image", "", [], Mock()
+    cluster._add(MASTER, MASTER)
+    cluster._add("node-0", "worker-0").container = "first"
+    return cluster
+
+
+def lose(cluster: SparkContainers) -> None:
+    """The worker ends, and the engine does not start another."""
+    cluster._engine.api.wait.return_value = {"StatusCode": 137}
+    cluster._engine.api.create_container.side_effect = REFUSED
+    cluster._watch(cluster.nodes()["node-0"], "first")
+
+
+def test_a_node_that_cannot_be_brought_back_ends_the_run_at_the_next_look(cluster: SparkContainers) -> None:
+    look = watched(lambda: False, Mock(failure=None), cluster, lambda: None, lambda: None)
+    assert not look()
+    lose(cluster)
+    with pytest.raises(OwnFailure, match="node-0 cannot be started: no space left on device"):
+        look()
+
+
+def test_it_is_said_also_where_the_run_ends_in_what_came_of_it(
+    cluster: SparkContainers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "stop", lambda: None)
+    lose(cluster)
+    stall = DeadlinePassed("the end of the input to pass through", 120, "nothing of it")
+    with pytest.raises(OwnFailure, match="node-0 cannot be started") as found:
+        cluster.__exit__(DeadlinePassed, stall, None)
+    assert found.value.__cause__ is stall
+    cluster.__exit__(OwnFailure, cluster.failure, None)  # It is raised already.
+    cluster.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
+
+
+@pytest.mark.parametrize("problem", [REFUSED, ReadTimeout("60 s")])
+def test_an_engine_that_fails_is_our_own_failure(cluster: SparkContainers, problem: Exception) -> None:
+    cluster._engine.api.inspect_container.side_effect = problem
+    with pytest.raises(OwnFailure, match="a container cannot be looked at"):
+        cluster.kill_node("node-0")
+    cluster._engine.api.inspect_container.side_effect = None
+    cluster._engine.api.inspect_container.return_value = {"State": {"Pid": 7, "Running": True, "Paused": False}}
+    cluster._engine.api.kill.side_effect = problem
+    with pytest.raises(OwnFailure, match="node-0 cannot be killed"):
+        cluster.kill_node("node-0")
