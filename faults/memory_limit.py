@@ -14,9 +14,10 @@ from .targets import made
 def memory_limit(*targets: str, size: int) -> Fault:
     """Let the nodes that run these slices or drivers, or the nodes of these names, have at most `size` bytes of memory.
 
-    What they cannot do without is taken from them as in `out_of_memory`. Say when with `.at(moment)` or
-    `.after(amount)`, and how long with `.lasting(duration)`; by default until the end of the run. Raises
-    InvalidScenario without a target or a size.
+    The kernel takes back what it can. A node that uses more than `size` at that moment keeps what it uses: it gets the
+    least limit that the kernel can set, and the proof says which. For processes to end by it there is `out_of_memory`.
+    Say when with `.at(moment)` or `.after(amount)`, and how long with `.lasting(duration)`; by default until the end of
+    the run. Raises InvalidScenario without a target or a size.
     """
     return made(KIND, *targets, size=size)
 

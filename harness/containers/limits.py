@@ -7,7 +7,8 @@ how often they got in the way of something. Where several disturbances of one no
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ from docker.errors import APIError, DockerException
 from requests.exceptions import RequestException
 
 from ..embedded.disturbances import ExhaustMemory, LimitMemory, ThrottleCpu
-from ..errors import OwnFailure, Unsupported
+from ..errors import OwnFailure
 from ..recording.history import Proof
 from .executing import Background, run_inside
 
@@ -25,7 +26,7 @@ PERIOD = 100_000
 _LEAST_QUOTA = 1_000
 """Microseconds of CPU a period: the kernel takes no less."""
 _ROOM = 16 << 20
-"""Bytes that a node whose memory is to be exhausted has left at first."""
+"""Bytes that a node has left at first whose limit is as near as can be to what it uses."""
 _STEPS = 16
 """How often the limit is tried, that much higher each time: with cgroups of version 1 the kernel refuses one that it
 cannot reach by giving up what is cached."""
@@ -64,22 +65,24 @@ class Limits:
         self._wanted: dict[str, list[_Wanted]] = {}
         """Node -> what is in force."""
         self._in_force: list[LimitInForce] = []
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
 
     def disturb(self, disturbance: ThrottleCpu | LimitMemory | ExhaustMemory) -> LimitInForce:
-        match disturbance:
-            case ThrottleCpu(node=node, cores=cores):
-                in_force = self.throttle_cpu(node, cores)
-            case LimitMemory(node=node, size=size):
-                in_force = self.limit_memory(node, size)
-            case ExhaustMemory(node=node):
-                in_force = self.exhaust_memory(node)
-        self._in_force.append(in_force)
+        with self.lock:  # A node that starts meanwhile finds it in force, or is told of it.
+            match disturbance:
+                case ThrottleCpu(node=node, cores=cores):
+                    in_force = self.throttle_cpu(node, cores)
+                case LimitMemory(node=node, size=size):
+                    in_force = self.limit_memory(node, size)
+                case ExhaustMemory(node=node):
+                    in_force = self.exhaust_memory(node)
+            self._in_force.append(in_force)
         return in_force
 
     def node_started(self, node: str, container: str) -> None:
-        for in_force in self._in_force:
-            in_force.node_started(node, container)
+        with self.lock:
+            for in_force in self._in_force:
+                in_force.node_started(node, container)
 
     def throttle_cpu(self, node: str, cores: float) -> LimitInForce:
         """At most so many cores for all that runs in the node's container. The proof: periods in which the kernel held
@@ -88,49 +91,66 @@ class Limits:
         return self._limit(node, _Wanted(cpu_quota=quota), "throttled", "periods of 100 ms without CPU")
 
     def limit_memory(self, node: str, limit: int) -> LimitInForce:
-        """At most so many bytes. The proof: how often the kernel had to make room, or bring back what it had
-        taken away to make some.
-
-        Raises Unsupported for less than is in use: that ends processes, which is another fault.
-        """
-        found = self._count(node)
-        if found is not None and found["in_use"] > limit:
-            raise Unsupported(
-                f"{node} uses {found['in_use'] >> 20} MiB of memory: a limit of {limit >> 20} MiB would end a process "
-                "of it; ask for a higher one, or exhaust its memory"
-            )
-        return self._limit(node, _Wanted(memory=limit), "limited", "times that memory ran short")
+        """At most so many bytes; where the node uses more, the least that the kernel can leave it, since to end
+        processes is another fault. The proof: how often the kernel had to make room, or bring back what it had taken
+        away to make some."""
+        with self.lock:
+            container = self._container_of(node)
+            before = self._count(container)
+            in_use = 0 if before is None else before["in_use"]
+            wanted = _Wanted(memory=limit)
+            with self._adding(node, wanted):
+                if in_use > limit or not self._enforced(node):
+                    self._squeeze(node, wanted, max(in_use, limit))
+            got = f", with {wanted.memory >> 20} MiB of it" if wanted.memory else ""
+            return LimitInForce(self, node, container, wanted, "limited", f"times that memory ran short{got}", before)
 
     def exhaust_memory(self, node: str) -> LimitInForce:
         """Next to no memory beyond what is in use, and that is taken by a process of the harness's: until the kernel
         ends something of the node, which may be all of it. Then the limit is what it was. The proof: how many processes
         it ended."""
-        with self._lock:
-            found = self._count(node)
+        with self.lock:
+            container = self._container_of(node)
+            before = self._count(container)
             wanted = _Wanted()
-            self._wanted.setdefault(node, []).append(wanted)
-            in_use = 0 if found is None else found["in_use"]
-            for step in range(1, _STEPS + 1) if in_use else ():
-                wanted.memory = in_use + step * _ROOM
-                if self._enforced(node):
-                    break
-            else:
-                wanted.memory = None
             hog = None
-            if wanted.memory is not None:
-                hog = Background(self._client, self._container_of(node), "hog", ended=lambda: self.lift(node, wanted))
+            with self._adding(node, wanted):
+                if before is not None and self._squeeze(node, wanted, before["in_use"]):
+                    hog = Background(self._client, container, "hog", ended=lambda: self.lift(node, wanted))
             what = "processes ended for want of memory"
-            return LimitInForce(self, node, wanted, "oom_kills", what, found, hog)
+            return LimitInForce(self, node, container, wanted, "oom_kills", what, before, hog)
 
     def _limit(self, node: str, wanted: _Wanted, counter: str, what: str) -> LimitInForce:
-        with self._lock:
-            before = self._count(node)
-            self._wanted.setdefault(node, []).append(wanted)
-            self.enforce(node)
-            return LimitInForce(self, node, wanted, counter, what, before)
+        with self.lock:
+            container = self._container_of(node)
+            before = self._count(container)
+            with self._adding(node, wanted):
+                self.enforce(node)
+            return LimitInForce(self, node, container, wanted, counter, what, before)
+
+    @contextmanager
+    def _adding(self, node: str, wanted: _Wanted) -> Iterator[None]:
+        """To what is in force; it is taken back where it cannot be had."""
+        those = self._wanted.setdefault(node, [])
+        those.append(wanted)
+        try:
+            yield
+        except BaseException:
+            those.remove(wanted)
+            raise
+
+    def _squeeze(self, node: str, wanted: _Wanted, memory: int) -> bool:
+        """Ask for the least from so many bytes on that the kernel can leave the node. False: for nothing, since it
+        takes none that is tried."""
+        for step in range(1, _STEPS + 1):
+            wanted.memory = memory + step * _ROOM
+            if self._enforced(node):
+                return True
+        wanted.memory = None
+        return False
 
     def lift(self, node: str, wanted: _Wanted) -> None:
-        with self._lock:
+        with self.lock:
             if wanted in self._wanted[node]:
                 self._wanted[node].remove(wanted)
             self.enforce(node)
@@ -142,7 +162,7 @@ class Limits:
             raise OwnFailure(f"the kernel does not take the limits of {node}: it cannot give up enough memory")
 
     def _enforced(self, node: str) -> bool:
-        with self._lock:
+        with self.lock:
             container = self._container_of(node)
             try:
                 given = self._given.get(container) or self._given.setdefault(container, self._limits(container))
@@ -173,22 +193,19 @@ class Limits:
         answer: dict[str, Any] = self._client.api.inspect_container(container)
         return answer
 
-    def _count(self, node: str) -> dict[str, int] | None:
-        """None: the node does not run."""
-        return run_inside(self._client, self._container_of(node), "count")
+    def _count(self, container: str) -> dict[str, int] | None:
+        """None: it does not run."""
+        return run_inside(self._client, container, "count")
 
     def count(self, container: str, counter: str) -> int:
         """Of a container; of one that has ended, only whether that was for want of memory."""
-        found = run_inside(self._client, container, "count")
+        found = self._count(container)
         if found is not None:
             return int(found[counter])
         return int(counter == "oom_kills" and self._inspect(container)["State"]["OOMKilled"])
 
     def runs(self, container: str) -> bool:
         return bool(self._inspect(container)["State"]["Running"])
-
-    def container_of(self, node: str) -> str:
-        return self._container_of(node)
 
 
 class LimitInForce:
@@ -198,6 +215,7 @@ class LimitInForce:
         self,
         limits: Limits,
         node: str,
+        container: str,
         wanted: _Wanted,
         counter: str,
         what: str,
@@ -209,7 +227,7 @@ class LimitInForce:
         self._wanted = wanted
         self._counter = counter
         self._what = what
-        self._containers = [limits.container_of(node)]
+        self._containers = [container]
         """Of the incarnations that it was in force for."""
         self._before = (before or {}).get(counter, 0)
         self._hog = hog
@@ -218,11 +236,13 @@ class LimitInForce:
     def node_started(self, node: str, container: str) -> None:
         """Its successor is limited too."""
         if node == self._node and not self._healed:
-            self._containers.append(container)
+            if container not in self._containers:
+                self._containers.append(container)
             self._limits.enforce(node)
 
     def heal(self) -> Proof:
-        self._healed = True
+        with self._limits.lock:
+            self._healed = True
         self._limits.lift(self._node, self._wanted)
         # Only now: what has its time and its memory again can answer.
         count = sum(self._limits.count(container, self._counter) for container in self._containers) - self._before
