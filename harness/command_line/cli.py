@@ -14,7 +14,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
@@ -42,6 +42,8 @@ class _Session:
 
     folder: Path | None = None
     """That of the run which has begun."""
+    judged: list[Any] = field(default_factory=list)
+    """With --json, the documents of the runs before it."""
 
 
 app = typer.Typer(
@@ -219,7 +221,7 @@ def run(
         return ExitStatus.HOLDS
     if not chosen.virtual_time:
         _reap_silently()
-    documents, statuses = [], set()
+    statuses = set()
     session: _Session = context.obj
     with chosen.kept_warm() if several else contextlib.nullcontext(chosen) as used:
         for number, named in enumerate(scenarios):
@@ -232,13 +234,13 @@ def run(
                 finished = run_named(named, used, registry, seed=seed, run_id=run_id, folder=path, show=line.show)
             statuses.add(finished.judgement.exit_status)
             if as_json:
-                documents.append(_judged(path, finished.description, finished.judgement))
+                session.judged.append(_judged(path, finished.description, finished.judgement))
             else:
                 _write("\n" if number else "")
                 _show(end_of_run(finished.description, finished.history, finished.judgement, path))
     worst = next(status for status in _FROM_WORST if status in statuses)
     if as_json:
-        _write_json({"runs": documents, "exit_status": int(worst)} if several else documents[0])
+        _write_json({"runs": session.judged, "exit_status": int(worst)} if several else session.judged[0])
     return worst
 
 
@@ -611,7 +613,8 @@ def _failed(text: str, error: Exception, status: ExitStatus, session: _Session, 
         kind = (
             type(error).__name__ if isinstance(error, StreamproofError) else "WrongUsage" if not ours else "OwnFailure"
         )
-        _write_json({"error": {"kind": kind, "message": text, "exit_status": int(status)}})
+        before = {"runs": session.judged} if session.judged else {}
+        _write_json({**before, "error": {"kind": kind, "message": text, "exit_status": int(status)}})
     return int(status)
 
 

@@ -43,6 +43,9 @@ class DockerCluster:
         check_subject(scenario, self.options.workers)
         with closing(connect()) as engine:
             image.require(engine, self.options.image)
+        self._check_memory()
+
+    def _check_memory(self) -> None:
         memory = memory_for(self.options.workers)
         if not memory.enough:
             raise MissingTool(f"too little memory is free: {memory}")
@@ -84,9 +87,16 @@ class _WarmDockerCluster(DockerCluster):
         super().__init__(options)
         self._warm = warm
 
+    def _check_memory(self) -> None:
+        """A cluster that is kept has what it needs, or makes room for the next."""
+        if not self._warm.keeps_one:
+            super()._check_memory()
+
     @contextmanager
     def deploy(self, run: Run) -> Iterator[Deployment]:
         if not run.carriers.isdisjoint(_OF_THE_STORE):
+            if not memory_for(self.options.workers).enough:
+                self._warm.give_up("a run on a cluster of its own needed the memory")
             with super().deploy(run) as deployment:
                 yield deployment
             return

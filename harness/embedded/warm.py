@@ -92,6 +92,15 @@ class WarmCluster(Generic[C]):
     ) -> None:
         self._throw_away("")
 
+    @property
+    def keeps_one(self) -> bool:
+        return self._kept is not None
+
+    def give_up(self, reason: str) -> None:
+        """End the cluster that is kept; the record of the run that gets the next one says why."""
+        if self._kept is not None:
+            self._throw_away(reason)
+
     @contextmanager
     def serve(self, run: Run, make: Callable[[str, Path], C], needs: object) -> Iterator[tuple[Run, C]]:
         """A clean cluster, and the run as it is there: its folder is one that the cluster's nodes see.

@@ -133,6 +133,22 @@ def test_of_several_runs_the_worst_is_the_status(ask: Ask, module: Callable[...,
     }
 
 
+def test_what_was_judged_before_a_run_that_failed_is_not_lost(ask: Ask, module: Callable[..., str]) -> None:
+    name = module(
+        "class Broken(Operator[None]):\n"
+        "    def initial_state(self): return None\n"
+        "    def process(self, event, state): raise ValueError('not this one')\n"
+        'EDGES = (Edge("source", "broken"), Edge("broken", "sink"))\n'
+        'BROKEN = Topology("broken", {"broken": Stage(Broken())}, EDGES)\n'
+        f"def holds(): return Scenario({MASKED}, {SMALL})\n"
+        f"def fails(): return Scenario(passive_replication(BROKEN, checkpoint_every=events(50)), {SMALL})\n"
+    )
+    answer = ask("run", f"{name}:holds", f"{name}:holds", f"{name}:fails", "--cluster", "simulated", "--json")
+    assert answer.status == 3
+    assert [run["exit_status"] for run in answer.document["runs"]] == [0, 0]
+    assert "not this one" in answer.document["error"]["message"]
+
+
 def test_of_several_runs_none_begins_when_one_cannot(ask: Ask, tmp_path: Path) -> None:
     answer = ask("run", "trace.passive-replication", "word-count.nonsense", "--cluster", "simulated")
     assert answer.status == 3

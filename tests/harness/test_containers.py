@@ -29,6 +29,7 @@ from streamproof.harness.containers.reaping import reap_containers
 from streamproof.harness.containers.spark import SparkContainers
 from streamproof.harness.embedded.machine import TOXIPROXY
 from streamproof.harness.embedded.reaping import ProcessId, this_process
+from streamproof.harness.embedded.warm import WarmCluster
 from streamproof.harness.errors import MissingTool, Unsupported, UserMistake
 from streamproof.harness.quantities import events
 from streamproof.harness.scenario import Scenario
@@ -164,6 +165,12 @@ def test_too_little_memory_is_said_before_anything_starts(monkeypatch: pytest.Mo
     monkeypatch.setattr(cluster.psutil, "virtual_memory", lambda: Mock(available=2 << 30))
     with pytest.raises(MissingTool, match=r"too little memory is free: 3 workers .* want 3\.2 GiB; 2\.0 are free"):
         free.check(scenario())
+    with WarmCluster[SparkContainers]() as warm:
+        kept = cluster._WarmDockerCluster(free.options, warm)
+        with pytest.raises(MissingTool, match="too little memory is free"):
+            kept.check(scenario())
+        monkeypatch.setattr(WarmCluster, "keeps_one", True)
+        kept.check(scenario())
     monkeypatch.setattr(doctor, "_memory", lambda: doctor.Finding("memory", "much", True, False))
     found = doctor.diagnose()
     assert found.docker is False

@@ -160,6 +160,20 @@ def test_a_run_that_needs_another_cluster_gets_one(series: Series) -> None:
     assert served(series) == [(0, ""), (0, "the next run needs another one")]
 
 
+def test_a_cluster_makes_room_and_the_next_one_says_for_what(series: Series) -> None:
+    series.kept.give_up("there is none")
+    assert not series.kept.keeps_one
+    with series.run():
+        pass
+    assert series.kept.keeps_one
+    series.kept.give_up("its memory was needed")
+    assert not series.kept.keeps_one
+    assert series.clusters[0].stopped
+    with series.run():
+        pass
+    assert served(series) == [(0, ""), (0, "its memory was needed")]
+
+
 def test_a_run_gets_what_it_has_left_and_nothing_of_another(series: Series) -> None:
     for number in range(2):
         with series.run() as (recorded, inside, cluster):
