@@ -158,27 +158,29 @@ def test_healing_does_not_wait_for_a_node_that_is_down(nodes: PlainContainers) -
 def test_packets_of_one_direction_are_delayed(nodes: PlainContainers) -> None:
     quick = nodes.round_trips("a", "b")
     delay = nodes.packets.disturb(DelayPackets((("a", "b"),), ms(100), None, 1))
-    slow, bystander = nodes.round_trips("a", "b"), nodes.round_trips("a", "c")
-    back = nodes.round_trips("b", "a")
+    with ThreadPoolExecutor() as pool:
+        slow, back, bystander = pool.map(lambda link: nodes.round_trips(*link), [("a", "b"), ("b", "a"), ("a", "c")])
     proof = delay.heal()
 
     assert min(slow) >= 100
-    assert median(slow) < 150
     assert min(back) >= 100  # Its answers, which a sends.
-    assert max(median(quick), median(bystander), median(nodes.round_trips("a", "b"))) < 50
+    assert median(slow) < 150 + max(bystander)
+    assert max(map(min, (quick, bystander, nodes.round_trips("a", "b")))) < 100
     assert proof.count >= len(slow) + len(back)
     each = re.fullmatch(r"packets delayed, each by (\d+\.\d) ms", proof.what)
     assert each is not None
-    assert 100 <= float(each[1]) < 150
+    # The ends of the connections go early where they are still held when it heals.
+    assert 100 * (len(slow) + len(back)) / proof.count <= float(each[1]) < 150 + max(bystander)
 
 
 def test_jitter_spreads_a_delay(nodes: PlainContainers) -> None:
     delay = nodes.packets.disturb(DelayPackets((("a", "b"),), ms(60), ms(40), 7))
-    trips = nodes.round_trips("a", "b", 40)
+    with ThreadPoolExecutor() as pool:
+        trips, bystander = pool.map(lambda node: nodes.round_trips("a", node, 40), "bc")
     assert delay.heal().count >= 40
-    assert 20 <= min(trips) < 45
+    assert 20 <= min(trips) < 45 + median(bystander)
     assert max(trips) > 75
-    assert 45 < median(trips) < 85
+    assert 45 < median(trips) < 85 + median(bystander)
 
 
 def test_what_is_held_when_a_delay_heals_arrives(nodes: PlainContainers) -> None:
@@ -204,13 +206,12 @@ def test_a_link_that_is_narrow_takes_its_time_and_loses_nothing(nodes: PlainCont
         slow, other, bystander, elsewhere = pool.map(lambda link: nodes.transfer(*link, 60_000), links)
     proof = narrow.heal()
 
-    assert quick < 0.5
-    assert 0.9 < slow < 3
-    assert 0.9 < other < 3  # Each link has its own rate.
-    assert max(bystander, elsewhere) < 0.5
+    assert min(slow, other) > 0.9
+    assert max(slow, other) < 3 + bystander  # Each link has its own rate.
+    assert max(quick, bystander, elsewhere) < min(slow, other)
     assert proof.count > 20
     assert proof.what == "times that packets had to wait"
-    assert nodes.transfer("a", "b", 60_000) < 0.5
+    assert nodes.transfer("a", "b", 60_000) < min(slow, other)
 
 
 def test_a_narrow_link_that_is_not_used_has_no_proof(nodes: PlainContainers) -> None:
@@ -241,9 +242,10 @@ def test_a_link_of_nodes_that_come_back_is_still_slow(
     for node in ("a", "b"):
         nodes.kill(node)
         nodes.start(node)
-    assert nodes.transfer("a", "b", 60_000) > 0.15
+    took = min(nodes.transfer("a", "b", 60_000) for _ in range(3))
+    assert took > 0.15
     assert slow.heal().count > 0
-    assert nodes.transfer("a", "b", 60_000) < 0.15
+    assert min(nodes.transfer("a", "b", 60_000) for _ in range(3)) < took / 2
 
 
 def test_a_sidecar_may_change_its_network_and_nothing_else(nodes: PlainContainers) -> None:

@@ -17,6 +17,7 @@ from streamproof.harness.containers.reaping import remove_all
 from streamproof.harness.containers.storage import Store, disk_of
 from streamproof.harness.errors import Unsupported
 from streamproof.harness.quantities import seconds
+from streamproof.harness.waiting import wait_until
 
 pytestmark = pytest.mark.docker
 
@@ -67,6 +68,11 @@ def write(nodes: BareNodes, folder: Path) -> Callable[[str], dict[str, Any]]:
 Write = Callable[[str], dict[str, Any]]
 
 
+def quickest(write: Write, node: str) -> float:
+    """Seconds, of three writes: others use the disk too."""
+    return float(min(write(node)["seconds"] for _ in range(3)))
+
+
 def test_a_full_store_refuses_every_node_until_it_heals(make: MakeStore, write: Write, nodes: BareNodes) -> None:
     store = make({STORE_VOLUME})
     full = store.fill()
@@ -102,34 +108,36 @@ def test_a_failing_store_refuses_one_node_and_no_other(make: MakeStore, write: W
 def test_a_slow_store_takes_its_time_for_one_node(make: MakeStore, write: Write) -> None:
     store = make({DISK_THROTTLE})
     slow = store.slow("node-0", by=seconds(0.5))
-    took = write("node-0")["seconds"]
+    took = quickest(write, "node-0")
     assert took > 0.2
-    assert write("node-1")["seconds"] < took
+    assert quickest(write, "node-1") < took
 
     proof = slow.heal()
-    assert 100 < proof.count < 5_000
+    assert proof.count > 100
     assert proof.what == "ms that a synchronized write took longer"
-    began = time.monotonic()
-    assert write("node-0")["seconds"] < 0.2
-    assert time.monotonic() - began < 2
+    assert quickest(write, "node-0") < took / 2
 
 
 def test_a_slow_store_heals_at_once_in_the_middle_of_a_write(make: MakeStore, write: Write) -> None:
     store = make({DISK_THROTTLE})
     slow = store.slow("node-0", by=seconds(5))
+    (probe,) = slow._probes
+    began = wait_until(lambda: probe.said, 10, "a probe to begin")[0]["began"]
     time.sleep(1)
-    began = time.monotonic()
-    assert 500 < slow.heal().count < 2_000, "as long as it has been waiting"
-    assert time.monotonic() - began < 2
-    assert write("node-0")["seconds"] < 0.2
+    count = slow.heal().count
+    assert 900 < count < 1000 * (time.monotonic() - began), "as long as it has been waiting"
+    took = probe.said[-1]["seconds"]
+    assert took < 4, "it was not held any longer"
+    assert quickest(write, "node-0") < took / 2
 
 
 def test_a_narrow_disk_takes_so_many_bytes_a_second(make: MakeStore, write: Write) -> None:
     store = make({DISK_THROTTLE})
     narrow = store.narrow("node-0", rate=10_000)
-    assert write("node-0")["seconds"] > 0.3, "4 KiB, and the journal"
+    took = quickest(write, "node-0")
+    assert took > 0.3, "4 KiB, and the journal"
     assert narrow.heal().count > 100
-    assert write("node-0")["seconds"] < 0.2
+    assert quickest(write, "node-0") < took / 2
 
 
 def test_what_is_lost_of_a_store_is_gone_and_the_rest_is_there(make: MakeStore, write: Write, folder: Path) -> None:
