@@ -172,6 +172,9 @@ class Store:
         """For all nodes. The proof: how often ENOSPC was seen. Raises Unsupported where it would fill a real disk."""
         if not self._fills:
             raise Unsupported(f"{self._folder} is no volume of a fixed size: to fill it would fill the disk under it")
+        for in_force in self._in_force:
+            if isinstance(in_force, FullStore) and not in_force.healed:
+                return FullStore(self, in_force.filler)
         filler = Background(self._client, self._keeper, "fill", str(self._folder))
         wait_until(lambda: filler.said or filler.ended, _FULL_SECONDS, "the store to be full", lambda: filler.problem)
         if not filler.said:
@@ -244,8 +247,17 @@ class Store:
         """Remove what fills it."""
         self._kept("free", str(self._folder))
 
+    def is_full(self) -> bool:
+        return any(isinstance(one, FullStore) and not one.healed for one in self._in_force)
+
+    def fails(self, node: str) -> bool:
+        return any(isinstance(one, FailingStore) and one.node == node and not one.healed for one in self._in_force)
+
     def require_writable(self, container: str | None = None) -> None:
-        """Raises OwnFailure when a container, or the keeper where that cannot be asked, cannot write to it."""
+        """Raises OwnFailure when a container, or the keeper where that cannot be asked, cannot write to it; while it is
+        full, nobody can."""
+        if self.is_full():
+            return
         if container is not None and self._written(container) is not None:
             return
         if self._written(self._keeper) is None:
@@ -297,26 +309,30 @@ class _OnStore(Protocol):
 class FullStore:
     def __init__(self, store: Store, filler: Background) -> None:
         self._store = store
-        self._filler = filler
+        self.filler = filler
+        self.healed = False
 
     def node_started(self, node: str, container: str) -> None:
         """It finds the store full, as all do."""
 
     def heal(self) -> Proof:
-        self._store.free()
-        self._filler.wait()
-        self._store.require_writable()
-        seen = max((line["full"] for line in self._filler.said), default=0)
+        with self._store.lock:
+            self.healed = True
+            if not self._store.is_full():
+                self._store.free()
+                self.filler.wait()
+            self._store.require_writable()
+        seen = max((line["full"] for line in self.filler.said), default=0)
         return Proof(seen, "times that the store was full (ENOSPC)")
 
 
 class FailingStore:
     def __init__(self, store: Store, node: str) -> None:
         self._store = store
-        self._node = node
+        self.node = node
         self._container = ""
         self._probes: list[Background] = []
-        self._healed = False
+        self.healed = False
         self._fail(store.container_of(node))
 
     def _fail(self, container: str) -> None:
@@ -325,14 +341,14 @@ class FailingStore:
             self._probes.append(self._store.keep_writing(container))
 
     def node_started(self, node: str, container: str) -> None:
-        if node == self._node and not self._healed:
+        if node == self.node and not self.healed:
             self._fail(container)
 
     def heal(self) -> Proof:
         with self._store.lock:
-            self._healed = True
-        if self._container and self._store.let_write(self._container, True):
-            self._store.require_writable(self._container)
+            self.healed = True
+            if self._container and not self._store.fails(self.node) and self._store.let_write(self._container, True):
+                self._store.require_writable(self._container)
         for probe in self._probes:
             probe.end()
         refused = sum("refused" in line for probe in self._probes for line in probe.said)

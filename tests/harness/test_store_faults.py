@@ -24,6 +24,7 @@ class Machine:
 
     def __init__(self) -> None:
         self.gone: set[str] = set()
+        self.full = False
         self.readonly: set[str] = set()
         self.probe: list[dict[str, Any]] = []
         """What a probe says that begins from now on."""
@@ -36,15 +37,21 @@ class Machine:
             return None
         match operation:
             case "write":
-                return {"refused": "EROFS"} if container in self.readonly else {"seconds": USUAL}
+                refused = container in self.readonly or self.full
+                return {"refused": "EIO"} if refused else {"seconds": USUAL}
             case "remount":
+                (self.readonly.add if arguments[-1] == "ro" else self.readonly.discard)("node-0-1")
                 return {"readonly": arguments[-1] == "ro"}
+            case "free":
+                self.full = False
+                return {}
             case "throttle":
                 return dict(limit.split("=") for limit in arguments[3:])
         raise AssertionError(operation)
 
     def begin(self, client: object, container: str, operation: str, *arguments: str) -> Mock:
-        return Mock(said=list(self.probe))
+        self.full = operation == "fill" or self.full
+        return Mock(said=[{"full": 1}] if operation == "fill" else list(self.probe))
 
     def store(self, folder: Path, *planned: str) -> Store:
         store = Store(self.client, "image", "store", {}, folder, set(planned), lambda node: f"{node}-1")
@@ -121,3 +128,17 @@ def test_only_a_volume_is_filled_and_only_what_was_made_ready_is_carried(machine
     assert set(machine.store(tmp_path, STORE_VOLUME).carries) == {FailStore, LoseStore, FillStore}
     assert set(machine.store(tmp_path, DISK_THROTTLE).carries) == {FailStore, LoseStore, SlowDisk, NarrowDisk}
     assert machine.store(tmp_path).carries == ()
+
+
+def test_what_disturbs_a_store_heals_one_by_one(machine: Machine, tmp_path: Path) -> None:
+    store = machine.store(tmp_path, STORE_VOLUME)
+    first, second = store.disturb(FillStore()), store.disturb(FillStore())
+    failing, again = store.disturb(FailStore("node-0")), store.disturb(FailStore("node-0"))
+    failing.heal()
+    assert machine.readonly == {"node-0-1"}
+    again.heal()
+    assert machine.readonly == set()
+    assert first.heal().count == 1
+    assert machine.full
+    assert second.heal().count == 1
+    assert not machine.full
