@@ -96,11 +96,13 @@ _SLICES: Final[Mapping[str, tuple[str, Callable[[int], Scenario]]]] = {
 
 def _disturbed() -> Iterator[_Disturbed]:
     taken, running, third = events(400), seconds(1.5), batch(2).written.of("driver")
+    # By then every worker has read a batch, and keeps the Python worker that did.
+    late = batch(8).written.of("driver")
     yield _Disturbed("crash", crash(_COUNTER).after(taken), crash(ANY_WORKER).at(third))
     yield _Disturbed("stop", stop(_COUNTER).after(taken), stop("driver").at(third))
     yield _Disturbed("crash-loop", crash_loop(_COUNTER).after(taken).lasting(seconds(12)), None, rate=250)
     yield _Disturbed("executor-crash", executor_crash(_COUNTER).after(taken), executor_crash(ANY_WORKER).at(third))
-    yield _Disturbed("python-crash", python_crash(_COUNTER).after(taken), python_crash(ANY_WORKER).at(third))
+    yield _Disturbed("python-crash", python_crash(_COUNTER).after(taken), python_crash(ANY_WORKER).at(late))
     yield _Disturbed("pause", pause(_COUNTER).after(taken).lasting(_SHORT), pause(ANY_WORKER).at(third).lasting(_LONG))
     yield _Disturbed(
         "partition",
