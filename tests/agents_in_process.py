@@ -143,6 +143,7 @@ class ThreadsForProcesses:
 
     def __init__(self, folder: Path, workers: int, restart_after: float) -> None:
         self.workers = workers
+        self.failure = None
         self.address = LOOPBACK
         self.scratch = folder
         self._restart_after = restart_after
