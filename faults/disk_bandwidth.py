@@ -27,7 +27,7 @@ def _inflict(machines: Machines, fault: Fault) -> list[Bite]:
 
 
 def _draw(random: Random, aims: Aims) -> Fault:
-    return disk_bandwidth(random.choice(aims.actors), rate=int(10 ** random.uniform(3, 6))).lasting(
+    return disk_bandwidth(random.choice(aims.actors), rate=int(10 ** random.uniform(3, 4.7))).lasting(
         aims.duration(random)
     )
 
