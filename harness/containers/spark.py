@@ -494,8 +494,18 @@ class SparkContainers:
             pid = int(self._state(container)["Pid"])
             if pid:
                 with _asking_engine(f"{name} cannot be paused", passing=(404, 409)):
-                    self._engine.api.pause(container)
+                    wait_until(lambda: self._pause(container), self.options.kill_seconds, f"{name} to freeze")
             return ContainerStop(container, (pid,) if pid else (), bool(self._state(container)["Paused"]))
+
+    def _pause(self, container: str) -> bool:
+        """False: the kernel could not freeze it this time, as with cgroups of version 1 while it starts processes."""
+        try:
+            self._engine.api.pause(container)
+        except APIError as problem:
+            if "unable to freeze" not in str(problem.explanation):
+                raise
+            return False
+        return True
 
     def resume(self, stopped: ContainerStop) -> None:
         """A container that has ended meanwhile, or its successor, is not touched."""

@@ -68,3 +68,14 @@ def test_an_engine_that_fails_is_our_own_failure(cluster: SparkContainers, probl
     cluster._engine.api.kill.side_effect = problem
     with pytest.raises(OwnFailure, match="node-0 cannot be killed"):
         cluster.kill_node("node-0")
+
+
+def test_a_container_that_does_not_freeze_at_once_is_asked_again(cluster: SparkContainers) -> None:
+    api = cluster._engine.api
+    api.inspect_container.return_value = {"State": {"Pid": 7, "Paused": True}}  # type: ignore[attr-defined]
+    thawed = APIError("500 Server Error", Mock(status_code=500), "OCI runtime pause failed: unable to freeze: unknown")
+    api.pause.side_effect = [thawed, thawed, None]  # type: ignore[attr-defined]
+    assert cluster.stop_node("node-0").paused
+    api.pause.side_effect = REFUSED  # type: ignore[attr-defined]
+    with pytest.raises(OwnFailure, match="node-0 cannot be paused: no space left on device"):
+        cluster.stop_node("node-0")
