@@ -132,7 +132,7 @@ def _kill_at_a_random_moment(seed: int, engine: docker.DockerClient, start: Star
     assert reap_containers(engine) == []
 
 
-@pytest.mark.parametrize("seed", [2, 5])
+@pytest.mark.parametrize("seed", [2, pytest.param(5, marks=pytest.mark.long)])
 def test_nothing_is_left_of_a_harness_that_was_killed_at_some_moment(
     seed: int, engine: docker.DockerClient, start: Start
 ) -> None:
@@ -157,6 +157,7 @@ def test_nothing_is_left_after_an_interrupt_while_a_fault_is_in_force(start: Sta
     assert harness.left() == []
 
 
+@pytest.mark.long
 def test_nothing_is_left_after_a_run_that_failed(start: Start) -> None:
     harness = start("failing", "disturbed")
     said, _ = harness.process.communicate(timeout=120)

@@ -139,6 +139,7 @@ def test_links_are_slowed_by_a_toxiproxy_in_a_container_of_the_runs_own(
     assert _left(engine, finished.description.run) == []
 
 
+@pytest.mark.long
 def test_a_query_whose_driver_is_killed_does_everything_once(engine: docker.DockerClient, tmp_path: Path) -> None:
     registry = Registry()
     finished = run_named(

@@ -18,11 +18,14 @@ from streamproof.harness.scenario import Scenario
 
 pytestmark = pytest.mark.spark
 
+IN_EVERY_RUN = ("deployed", "upstream-backup", "passive-standby-cold", "source-replay")
+"""The schemes that no other test runs on a real cluster, here or in containers."""
+
 
 @pytest.mark.parametrize(
     ("scheme", "number"),
     [
-        pytest.param(scheme, number, marks=[pytest.mark.long] if number else [])
+        pytest.param(scheme, number, marks=[] if scheme in IN_EVERY_RUN and not number else [pytest.mark.long])
         for scheme in SUBJECTS
         for number in range(CRASHES)
     ],

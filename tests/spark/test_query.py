@@ -33,7 +33,9 @@ def statuses(finished: Finished) -> dict[str, str]:
     return {v.guarantee.name: v.status.value for v in judgement.verdicts + judgement.broken}
 
 
-@pytest.fixture(scope="module", params=["query.word-count", "query.word-count-after-write"])
+@pytest.fixture(
+    scope="module", params=[pytest.param("query.word-count", marks=pytest.mark.long), "query.word-count-after-write"]
+)
 def killed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Finished:
     """A scenario of the library, run once."""
     registry = Registry()
@@ -97,6 +99,7 @@ def run(query: Query, folder: Path) -> Finished:
     return run_named(Named("test", "test", "", scenario), EmbeddedCluster(), Registry(), seed=1, folder=folder)
 
 
+@pytest.mark.long
 def test_without_a_fault_both_hold(tmp_path: Path) -> None:
     finished = run(query_word_count(batch_events=25), tmp_path / "run")
     assert statuses(finished) == {"exactly-once": "HOLDS", "exactly-once-output": "HOLDS"}
