@@ -21,7 +21,7 @@ from streamproof.harness.embedded.nodes import LOOPBACK
 from streamproof.harness.embedded.processes import Killed, KillProof
 from streamproof.harness.embedded.scheme import SchemeDeployment, deploy_scheme
 from streamproof.harness.embedded.slices_driver import DriverPlan, ManagerHost
-from streamproof.harness.embedded.toxics import listening_port, server_command
+from streamproof.harness.embedded.toxiproxy_server import listening_port, server_command
 from streamproof.harness.places import numbered_workers
 from streamproof.harness.recording.history import Proof
 from streamproof.harness.scenario import Scenario

@@ -35,7 +35,7 @@ from ..embedded.master_page import not_idle, read_master_page
 from ..embedded.nodes import ADDRESS
 from ..embedded.reaping import NODE, RUN, mark_scratch, remove_scratch, this_process
 from ..embedded.settings import LOG4J2, as_properties, profile_settings
-from ..embedded.toxics import PORT, answers, server_command
+from ..embedded.toxiproxy_server import PORT, answers, server_command
 from ..embedded.warm import Unclean
 from ..errors import DeadlinePassed, OwnFailure, ProcessDied, StorageFailed, StreamproofError, Unsupported, UserMistake
 from ..injection import Part

@@ -33,7 +33,7 @@ from .machine import find_java, find_spark, find_toxiproxy, inherited_import_pat
 from .nodes import ADDRESS, LOOPBACK
 from .reaping import LabelledProcess, Labels, ProcessId, end_all, labelled_processes, part_of, stop_all
 from .settings import LOG4J2, as_properties, profile_settings
-from .toxics import listening_port, server_command
+from .toxiproxy_server import listening_port, server_command
 
 T = TypeVar("T")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -283,3 +284,13 @@ def test_the_code_under_test_comes_first_and_what_else_is_installed_last() -> No
     assert (Path(code.mounts["/opt/streamproof/package/streamproof"]) / "harness").is_dir()
     assert all("/installed/" in entry for entry in found[found.index(str(image.SITE)) + 1 :])
     assert all(folder.is_dir() for folder in code.mounts.values())
+
+
+def test_what_trains_the_image_needs_no_package_that_is_not_in_it() -> None:
+    """While it is built there is nothing beside Spark and what that needs."""
+    lacking = ("docker", "requests", "rich", "toxiproxy", "typer")
+    program = (
+        f"import sys; sys.modules.update(dict.fromkeys({lacking}))\n"
+        "import streamproof.harness.embedded.build_class_archive, streamproof.harness.embedded.training\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
