@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -108,10 +109,12 @@ def _carry_out(run: Run, cluster: Cluster) -> None:
 
 
 def new_run_id(name: str) -> str:
-    """A label that no other run on this machine carries: everything that is started for a run is found by it."""
+    """A label that no other run on this machine carries: everything that is started for a run is found by it, and may
+    be called by it."""
     number = next(_runs)
     again = f"-{number}" if number > 1 else ""
-    return f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%S}-{name}-{os.getpid()}{again}"
+    named = re.sub(r"[^A-Za-z0-9_.-]", "-", name)
+    return f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%S}-{named}-{os.getpid()}{again}"
 
 
 def describe(named: Named, cluster: Cluster, seed: int, run_id: str) -> Description:

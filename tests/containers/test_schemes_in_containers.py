@@ -176,7 +176,7 @@ def test_containers_have_limits_an_init_and_no_way_out(engine: docker.DockerClie
             host = attributes["HostConfig"]
             assert (host["Init"], host["Privileged"], host["CapDrop"], host["CapAdd"]) == (True, False, ["ALL"], None)
             assert host["Memory"] == host["MemorySwap"] == cluster.options.limits_mb[node.role.partition("-")[0]] << 20
-            assert host["NanoCpus"] == cluster.options.cpus * 1e9
+            assert host["CpuQuota"] == cluster.options.cpus * host["CpuPeriod"]
             assert host["PortBindings"] in (None, {})
         (network,) = engine.networks.list(filters={"label": f"{labels.RUN}=limits"}, greedy=True)
         assert network.attrs["Internal"] is True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -33,6 +34,7 @@ from streamproof.harness.embedded.reaping import ProcessId, this_process
 from streamproof.harness.embedded.warm import WarmCluster
 from streamproof.harness.errors import MissingTool, Unsupported, UserMistake
 from streamproof.harness.quantities import events
+from streamproof.harness.running import new_run_id
 from streamproof.harness.scenario import Scenario
 from streamproof.reference_impls.active_replication import active_replication
 from streamproof.reference_impls.gap import gap
@@ -294,3 +296,10 @@ def test_what_trains_the_image_needs_no_package_that_is_not_in_it() -> None:
         "import streamproof.harness.embedded.build_class_archive, streamproof.harness.embedded.training\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_what_is_started_for_a_run_can_be_called_by_its_label() -> None:
+    """Also for that of a mutant, whose name has a sign that the engine does not take."""
+    label = new_run_id("passive-replication-without-vector@trace.passive-replication")
+    assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", label)
+    assert "without-vector-trace.passive" in label
