@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from streamproof.harness.cluster import Cluster
 from streamproof.harness.exploration.bench import Bench, Kind
-from streamproof.harness.exploration.counterexample import counterexample, save
+from streamproof.harness.exploration.counterexample import counterexample, replay, save
 from streamproof.harness.exploration.plans import EverySingle
 from streamproof.harness.exploration.search import Budget, Violation, search
 from streamproof.harness.exploration.shrinking import STEADY, shows, shrink
@@ -55,3 +56,16 @@ MUTANTS = [
     ),
 ]
 """Origin and anomaly."""
+
+
+def breaks_in_the_same_way(origin: str, anomaly: str, cluster: Cluster, folder: Path) -> None:
+    """Find a counterexample, and replay it on a real cluster, into `run` in the folder."""
+    path = folder / "counterexample.json"
+    kind = found_in_the_simulator(origin, anomaly, path)
+    replayed = replay(path, cluster, folder=folder / "run")
+
+    assert [entry.bite.bit for entry in replayed.history.struck()] == [True], [
+        entry.bite.why_not for entry in replayed.history.struck()
+    ]
+    assert replayed.reproduced, replayed.verdict
+    assert (replayed.counterexample.kind, kind.anomaly) == (kind, anomaly)

@@ -29,10 +29,12 @@ from docker.types import Mount
 from requests.exceptions import RequestException
 
 from ..carriers import CPU_QUOTA, MEMORY_LIMIT
+from ..embedded.coming_up import MASTER_IS_UP, WORKER_IS_REGISTERED, has_come_up, master_comes
 from ..embedded.disturbances import Disturbance, InForce
 from ..embedded.layout import MASTER_CLASS, QUICK_JVM, WORKER_CLASS, Layout
 from ..embedded.master_page import not_idle, read_master_page
 from ..embedded.nodes import ADDRESS
+from ..embedded.private_files import write_private
 from ..embedded.reaping import NODE, RUN, mark_scratch, remove_scratch, this_process
 from ..embedded.settings import LOG4J2, as_properties, profile_settings
 from ..embedded.toxiproxy_server import PORT, answers, server_command
@@ -171,12 +173,12 @@ class SparkContainers:
                 self._add(f"node-{number}", f"worker-{number}")
             master, workers = self._nodes[MASTER], self._workers()
             self._launch_master(master)
-            self._await_in_log(master, _MASTER_IS_UP)
+            self._await_in_log(master, MASTER_IS_UP)
             # Together, and only now: a worker that finds no master waits for 20 s before it tries again.
             with ThreadPoolExecutor(max_workers=len(workers)) as pool:
                 list(pool.map(self._launch_worker, workers))
             for worker in workers:
-                self._await_in_log(worker, _WORKER_IS_REGISTERED)
+                self._await_in_log(worker, WORKER_IS_REGISTERED)
         except BaseException as problem:
             self.stop()
             if isinstance(problem, DockerException | RequestException):
@@ -258,7 +260,7 @@ class SparkContainers:
             address = self._address(node)
             own = {"spark.driver.host": address, "spark.driver.bindAddress": address}
             properties = self.scratch / "conf" / f"{name}.properties"
-            _write(properties, as_properties({**self._settings, **own, **(settings or {})}))
+            write_private(properties, as_properties({**self._settings, **own, **(settings or {})}))
             stream = self.logs_folder / f"{name}.{node.incarnation + 1}"
             stdout, stderr = (stream.with_name(f"{stream.name}.{end}.log") for end in ("stdout", "stderr"))
             environment = {**self._layout.submit(self.master_url, properties), **(env or {})}
@@ -302,7 +304,7 @@ class SparkContainers:
                 container = self._start(node, name, shell, stderr, environment)
             if ready is not None:
                 self._carriers.node_started(node.name, container)
-                _write(ready, "")
+                write_private(ready, "")
         threading.Thread(target=self._watch, args=(node, container), name=f"watches {node.name}", daemon=True).start()
 
     def _start(self, node: _Node, name: str, command: Sequence[str], log: Path, environment: Mapping[str, str]) -> str:
@@ -376,15 +378,8 @@ class SparkContainers:
         return self.options.restart_worker_after if node.role.startswith("worker-") else None
 
     def _master_comes(self) -> bool:
-        """Return when there is a master, or none will come: a worker that finds none waits for 20 s before it tries
-        again. False: the cluster is being stopped."""
-        master = self._nodes[MASTER]
-        while not (self._runs(master) and _MASTER_IS_UP.search(master.log_text())):
-            if self.options.restart_master_after is None:
-                return True
-            if self._closing.wait(0.05):
-                return False
-        return True
+        comes_back = self.options.restart_master_after is not None
+        return master_comes(lambda: self.has_come_up(MASTER), comes_back, self._closing)
 
     def _asked(self, container: str) -> int:
         try:
@@ -481,10 +476,8 @@ class SparkContainers:
             return PartKill(tuple(found["killed"]), not found["left"])
 
     def has_come_up(self, name: str) -> bool:
-        """A driver has begun to say something."""
         node = self._node(name)
-        sign = {MASTER: _MASTER_IS_UP, "driver": _ANYTHING}.get(node.role, _WORKER_IS_REGISTERED)
-        return self._runs(node) and node.log.is_file() and bool(sign.search(node.log.read_text(errors="replace")))
+        return self._runs(node) and has_come_up(node.role, node.log_text())
 
     def stop_node(self, name: str) -> ContainerStop:
         """`docker pause`. `resume` lets it go on."""
@@ -545,11 +538,11 @@ class SparkContainers:
         except OSError as problem:
             raise StorageFailed(f"{self.folder} cannot be written to: {problem}") from problem
         self._settings = {**self.settings, **self._layout.private_settings(secrets.token_hex(32))}
-        _write(self._layout.log4j2, LOG4J2)
-        _write(self._layout.daemon_properties, self._layout.daemon_settings(self._settings))
+        write_private(self._layout.log4j2, LOG4J2)
+        write_private(self._layout.daemon_properties, self._layout.daemon_settings(self._settings))
         # Java wants a name for the user, whoever that is.
         passwd = self.scratch / "conf" / "passwd"
-        _write(passwd, f"streamproof:x:{os.geteuid()}:{os.getegid()}::{_TMP}:/bin/sh\n")
+        write_private(passwd, f"streamproof:x:{os.geteuid()}:{os.getegid()}::{_TMP}:/bin/sh\n")
         code = code_under_test()
         self._import_path = code.import_path
         self._mounts = [
@@ -621,11 +614,6 @@ class SparkContainers:
         return bool(node.container) and node.container not in self._ended
 
 
-_MASTER_IS_UP = re.compile(r"Starting Spark master at spark://[\s\S]*(?:New state: ALIVE|Recovery complete)")
-_WORKER_IS_REGISTERED = re.compile(r"Successfully registered with master")
-_ANYTHING = re.compile(r"\S")
-
-
 @contextmanager
 def _asking_engine(what: str, passing: tuple[int, ...] = ()) -> Iterator[None]:
     """An engine that fails, does not answer, or refuses with another status than `passing`, is our own failure."""
@@ -636,12 +624,3 @@ def _asking_engine(what: str, passing: tuple[int, ...] = ()) -> Iterator[None]:
             raise OwnFailure(f"{what}: {problem.explanation}") from problem
     except (DockerException, RequestException) as problem:
         raise OwnFailure(f"{what}: {problem}") from problem
-
-
-def _write(path: Path, text: str) -> None:
-    """For this user alone: some of these files hold the run's secret."""
-    try:
-        path.touch(mode=0o600)
-        path.write_text(text)
-    except OSError as problem:
-        raise StorageFailed(f"{path} cannot be written: {problem}") from problem

@@ -12,8 +12,9 @@ from types import ModuleType
 
 from pyspark import cloudpickle
 
-from ..errors import InvalidOperator, ProcessDied, StorageFailed, StreamproofError
+from ..errors import InvalidOperator, ProcessDied, StreamproofError
 from .nodes import Driver, Nodes
+from .private_files import write_private
 from .run_server import RunServer
 
 
@@ -41,16 +42,6 @@ def ended_by_itself(driver: Driver, server: RunServer) -> StreamproofError:
     return server.failure or ProcessDied(
         f"the driver ended by itself with status {driver.poll()}; its log {driver.stderr} ends:\n{end}"
     )
-
-
-def write_private(path: Path, body: bytes) -> Path:
-    """Put something where only this user can read it: it holds the run's token."""
-    try:
-        path.touch(mode=0o600)
-        path.write_bytes(body)
-    except OSError as error:
-        raise StorageFailed(f"cannot write {path}: {error.strerror}") from error
-    return path
 
 
 def write_plan(path: Path, plan: object, what: str) -> Path:

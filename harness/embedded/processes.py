@@ -27,10 +27,12 @@ from ..waiting import wait_until
 from ..wire import Place
 from . import reaping
 from .class_archive import archive_options
+from .coming_up import MASTER_IS_UP, WORKER_IS_REGISTERED, has_come_up, master_comes
 from .disturbances import Disturbance, InForce
 from .layout import MASTER_CLASS, QUICK_JVM, WORKER_CLASS, Layout
 from .machine import find_java, find_spark, find_toxiproxy, inherited_import_path
 from .nodes import ADDRESS, LOOPBACK
+from .private_files import write_private
 from .reaping import LabelledProcess, Labels, ProcessId, end_all, labelled_processes, part_of, stop_all
 from .settings import LOG4J2, as_properties, profile_settings
 from .toxiproxy_server import listening_port, server_command
@@ -271,7 +273,7 @@ class SparkProcesses:
                 raise Unsupported(f"{name} is running: it cannot be started")
             if name == MASTER:
                 self._launch_master(node)
-                self._master_address = self._await_in_log(node, _MASTER_IS_UP, lambda found: (found[1], int(found[2])))
+                self._master_address = self._await_in_log(node, MASTER_IS_UP, lambda found: (found[1], int(found[2])))
             elif node.role.startswith("worker-"):
                 self._launch_worker(node)
                 self._await_worker(node)
@@ -300,7 +302,7 @@ class SparkProcesses:
             if node.running():
                 raise Unsupported(f"driver {name} is running: it cannot be started")
             properties = self.scratch / "conf" / f"{name}.properties"
-            _write(properties, as_properties({**self._settings, **(settings or {})}))
+            write_private(properties, as_properties({**self._settings, **(settings or {})}))
             work = self.scratch / name
             _make_folder(work)
             stream = self.logs_folder / f"{name}.{node.incarnation + 1}"
@@ -373,7 +375,7 @@ class SparkProcesses:
         return popen
 
     def _await_worker(self, node: _Node) -> None:
-        self._await_in_log(node, _WORKER_IS_REGISTERED, lambda found: True)
+        self._await_in_log(node, WORKER_IS_REGISTERED, lambda found: True)
 
     def _await_in_log(self, node: _Node, sign: re.Pattern[str], read: Callable[[re.Match[str]], T]) -> T:
         def look() -> T | None:
@@ -419,15 +421,8 @@ class SparkProcesses:
                 self.failure = problem
 
     def _master_comes(self) -> bool:
-        """Return when there is a master, or none will come: a worker that finds none waits for 20 s before it tries
-        again. False: the cluster is being stopped."""
-        master = self._nodes[MASTER]
-        while not (master.running() and _MASTER_IS_UP.search(master.log_text())):
-            if self.options.restart_master_after is None:
-                return True
-            if self._closing.wait(0.05):
-                return False
-        return True
+        comes_back = self.options.restart_master_after is not None
+        return master_comes(lambda: self.has_come_up(MASTER), comes_back, self._closing)
 
     # -- killing ----------------------------------------------------------------------------------------------------
 
@@ -453,10 +448,8 @@ class SparkProcesses:
             return self._kill(node, lambda: [process for process in stopped if process.process.alive()])
 
     def has_come_up(self, name: str) -> bool:
-        """A driver has begun to say something."""
         node = self._node(name)
-        sign = {MASTER: _MASTER_IS_UP, "driver": _ANYTHING}.get(node.role, _WORKER_IS_REGISTERED)
-        return node.running() and sign.search(node.log_text()) is not None
+        return node.running() and has_come_up(node.role, node.log_text())
 
     # -- pausing ----------------------------------------------------------------------------------------------------
 
@@ -508,8 +501,8 @@ class SparkProcesses:
             reaping.mark_scratch(self.scratch, self.run_id, self._labels.owner)
         except OSError as problem:
             raise StorageFailed(f"{self.scratch} cannot be written to: {problem}") from problem
-        _write(self._layout.log4j2, LOG4J2)
-        _write(self._layout.daemon_properties, self._layout.daemon_settings(self._settings))
+        write_private(self._layout.log4j2, LOG4J2)
+        write_private(self._layout.daemon_properties, self._layout.daemon_settings(self._settings))
 
     def _environment(self, node: _Node) -> dict[str, str]:
         # A Spark that the user has set up elsewhere must not leak in.
@@ -545,11 +538,6 @@ class SparkProcesses:
         return [process for process in labelled_processes(self.run_id, sessions) if process.node == node.name]
 
 
-_MASTER_IS_UP = re.compile(
-    r"Starting Spark master at spark://([^:\s]+):(\d+)(?=[\s\S]*(?:New state: ALIVE|Recovery complete))"
-)
-_WORKER_IS_REGISTERED = re.compile(r"Successfully registered with master")
-_ANYTHING = re.compile(r"\S")
 _STREAMS = ("stdout", "stderr")
 
 
@@ -558,15 +546,6 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
         raise StorageFailed(f"the folder {folder} cannot be made: {problem}") from problem
-
-
-def _write(path: Path, text: str) -> None:
-    """For this user alone: some of these files hold the run's secret."""
-    try:
-        path.touch(mode=0o600)
-        path.write_text(text)
-    except OSError as problem:
-        raise StorageFailed(f"{path} cannot be written: {problem}") from problem
 
 
 def _tail(log: Path, lines: int = 15) -> str:

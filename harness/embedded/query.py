@@ -32,9 +32,10 @@ from ..recording.history import Drained, Proof
 from ..recording.records import Delivered, Ended, Offered, Record, Refused
 from ..waiting import wait_until
 from ..wire import Greeting, decoded, frame, read_frame
-from .deployments import ended_by_itself, watched, write_plan, write_private
+from .deployments import ended_by_itself, watched, write_plan
 from .machines import ClusterMachines, Heal, Striking
 from .nodes import Driver, Nodes
+from .private_files import write_private
 from .protocol import Arrived, Begun, Failed, Go
 from .query_driver import SOURCE, QueryPlan, QueryRun
 from .query_source import SourcePlan, write_events

@@ -24,10 +24,11 @@ from typing import Final
 
 from ..embedded import reaping
 from ..embedded.class_archive import archive_options
-from ..embedded.deployments import modules_of_the_user, pickled, write_private
+from ..embedded.deployments import modules_of_the_user, pickled
 from ..embedded.layout import QUICK_JVM
 from ..embedded.machine import find_java, find_spark, inherited_import_path
 from ..embedded.nodes import LOOPBACK
+from ..embedded.private_files import write_private
 from ..embedded.protocol import Failed
 from ..embedded.reaping import LabelledProcess, Labels, end_all, labelled_processes
 from ..embedded.run_server import from_afar

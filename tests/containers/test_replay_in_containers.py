@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from found_in_the_simulator import MUTANTS, found_in_the_simulator
+from found_in_the_simulator import MUTANTS, breaks_in_the_same_way
 from streamproof.harness.containers.cluster import DockerCluster
-from streamproof.harness.exploration.counterexample import replay
 
 pytestmark = pytest.mark.docker
 
@@ -17,12 +16,4 @@ pytestmark = pytest.mark.docker
 def test_a_counterexample_of_the_simulator_breaks_the_claim_in_the_same_way(
     origin: str, anomaly: str, tmp_path: Path
 ) -> None:
-    path = tmp_path / "counterexample.json"
-    kind = found_in_the_simulator(origin, anomaly, path)
-    replayed = replay(path, DockerCluster(), folder=tmp_path / "run")
-
-    assert [entry.bite.bit for entry in replayed.history.struck()] == [True], [
-        entry.bite.why_not for entry in replayed.history.struck()
-    ]
-    assert replayed.reproduced, replayed.verdict
-    assert (replayed.counterexample.kind, kind.anomaly) == (kind, anomaly)
+    breaks_in_the_same_way(origin, anomaly, DockerCluster(), tmp_path)

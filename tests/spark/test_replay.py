@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from found_in_the_simulator import MUTANTS, found_in_the_simulator
+from found_in_the_simulator import MUTANTS, breaks_in_the_same_way
 from streamproof.harness.embedded.cluster import EmbeddedCluster
 from streamproof.harness.embedded.reaping import labelled_processes
-from streamproof.harness.exploration.counterexample import replay
 from streamproof.harness.recording.folder import read_description
 
 pytestmark = pytest.mark.spark
@@ -19,13 +18,5 @@ pytestmark = pytest.mark.spark
 def test_a_counterexample_of_the_simulator_breaks_the_claim_in_the_same_way(
     origin: str, anomaly: str, tmp_path: Path
 ) -> None:
-    path = tmp_path / "counterexample.json"
-    kind = found_in_the_simulator(origin, anomaly, path)
-    replayed = replay(path, EmbeddedCluster(), folder=tmp_path / "run")
-
-    assert [entry.bite.bit for entry in replayed.history.struck()] == [True], [
-        entry.bite.why_not for entry in replayed.history.struck()
-    ]
-    assert replayed.reproduced, replayed.verdict
-    assert (replayed.counterexample.kind, kind.anomaly) == (kind, anomaly)
+    breaks_in_the_same_way(origin, anomaly, EmbeddedCluster(), tmp_path)
     assert labelled_processes(read_description(tmp_path / "run").run) == []
