@@ -44,10 +44,45 @@ class Point(StrEnum):
     """The slice hears that it is durable."""
     TIMER = "timer"
     """A timer fires. Key: its name."""
+    SOURCE_LATEST = "source-latest"
+    """Spark asks a query's source how far the next batch goes. The keys of a query's points begin with the batch id,
+    which is all of it where nothing else is said."""
     SOURCE_COMMIT = "source-commit"
-    """Spark tells a query's source that a batch's offsets are in the log. Key: the batch id."""
+    """Spark tells a query's source that a batch's offsets are in the log."""
+    SOURCE_PARTITIONS = "source-partitions"
+    """Spark plans what a query's source gives in a batch."""
+    SOURCE_READ = "source-read"
+    """A task reads from a query's source."""
     SINK_WRITE = "sink-write"
-    """A query's sink is given a batch. Key: the batch id."""
+    """The harness's sink is given a batch."""
+    OFFSET_LOG = "offset-log"
+    """Spark writes down how far a batch goes."""
+    COMMIT_LOG = "commit-log"
+    """Spark writes down that a batch is done."""
+    ADD_BATCH = "add-batch"
+    """Spark hands a batch to a sink of the first interface."""
+    STREAM_COMMIT = "stream-commit"
+    """Spark tells a sink of the second interface that all of a batch is written."""
+    SINK_LOG = "sink-log"
+    """A file sink writes down which files a batch has."""
+    SOURCE_LOG = "source-log"
+    """A file source writes down which files a batch has."""
+    JOB_COMMIT = "job-commit"
+    """A file sink ends the job of a batch."""
+    CLEANUP = "cleanup"
+    """Spark lets a query's source and logs forget what is done, before it goes on with the next batch."""
+    RENAME = "rename"
+    """A file of the checkpoint gets its name, and is there from then on. Key: `3/offsets/3`, the path's last parts."""
+    WRITER_COMMIT = "writer-commit"
+    """A task's writer ends. Key: `3/0`, the batch and the partition."""
+    TASK_COMMIT = "task-commit"
+    """A file sink ends a task. Key: the batch and the partition."""
+    STATE_COMMIT = "state-commit"
+    """A task makes its part of the state durable. Key: `3/0/1/default`, batch, partition, operator and store."""
+    TASK_END = "task-end"
+    """A task of a batch is over. Key: `3/2/0`, batch, stage and partition."""
+    USER = "user"
+    """A place that the user's code names. Key: `3/after-upload`."""
 
 
 class Side(StrEnum):
@@ -157,6 +192,23 @@ _WORDS = {
     Point.CHECKPOINT_DURABLE: "checkpoint {key} of {actor} is durable",
     Point.CHECKPOINT_TOLD: "{actor} hears that checkpoint {key} is durable",
     Point.TIMER: "timer {key} of {actor} fires",
+    Point.SOURCE_LATEST: "the source of {actor} is asked for batch {key}",
     Point.SOURCE_COMMIT: "the source of {actor} commits batch {key}",
+    Point.SOURCE_PARTITIONS: "the source of {actor} plans batch {key}",
+    Point.SOURCE_READ: "{actor} reads batch {key}",
     Point.SINK_WRITE: "the sink of {actor} writes batch {key}",
+    Point.OFFSET_LOG: "{actor} adds batch {key} to the offset log",
+    Point.COMMIT_LOG: "{actor} adds batch {key} to the commit log",
+    Point.ADD_BATCH: "{actor} gives batch {key} to the sink",
+    Point.STREAM_COMMIT: "{actor} commits batch {key} at the sink",
+    Point.SINK_LOG: "{actor} adds batch {key} to the sink's log",
+    Point.SOURCE_LOG: "{actor} adds batch {key} to the source's log",
+    Point.JOB_COMMIT: "{actor} commits the job of batch {key}",
+    Point.CLEANUP: "{actor} cleans up after batch {key}",
+    Point.RENAME: "{actor} gives {key} its name",
+    Point.WRITER_COMMIT: "the writer of {actor} {key} commits",
+    Point.TASK_COMMIT: "{actor} {key} commits its files",
+    Point.STATE_COMMIT: "{actor} commits its state {key}",
+    Point.TASK_END: "{actor} {key} ends",
+    Point.USER: "{actor} comes to {key}",
 }
