@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from .harness.judging.guarantees import amnesia as amnesia_recovery
     from .harness.model import Edge, Event, Operator, Output, Partitioning, RandomOperator, Stage, Topology
     from .harness.quantities import events, ms, seconds
-    from .harness.query import Query
+    from .harness.query import Query, RunFolders, Store
     from .harness.scenario import Scenario
     from .harness.schedule import batch, checkpoint, recovery
     from .harness.slices.merging import ByTime, RoundRobin
@@ -91,9 +91,11 @@ __all__ = [
     "Query",
     "RandomOperator",
     "RoundRobin",
+    "RunFolders",
     "Scenario",
     "Simulated",
     "Stage",
+    "Store",
     "StreamproofError",
     "Topology",
     "Workload",
@@ -200,7 +202,7 @@ _NAMES = {
     "k_safety precise_recovery recovers_within replicas_agree rollback_recovery",
     "harness.model": "Edge Event Operator Output Partitioning RandomOperator Stage Topology",
     "harness.quantities": "events ms seconds",
-    "harness.query": "Query",
+    "harness.query": "Query RunFolders Store",
     "harness.scenario": "Scenario",
     "harness.schedule": "batch checkpoint recovery",
     "harness.slices.merging": "ByTime RoundRobin",

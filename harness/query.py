@@ -1,60 +1,144 @@
-"""A Structured Streaming query as a subject: a black box between the harness's source and its recording sink."""
+"""A Structured Streaming query as a subject: a black box between a source and a sink.
+
+The harness's source fixes the batches, so that every run of the query has the same ones: `batch_events` events each,
+and then one *closing* event, far ahead in event time, that lets every watermark pass. Its sink records every batch.
+Where `write` and `read` are given, the sink is the user's, and what counts is what a consumer reads of it in the end.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .addresses import Point
 from .errors import InvalidScenario
 from .judging.collation import Collation
 from .judging.references import DRIVER, collate_references
+from .judging.shapes import OutputMode, OutputShape
+from .model import Event
 from .recording.history import History
 from .subject import QUERY_POINTS, Claim
+from .workload import Workload
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 KIND = "structured-streaming-query"
+SOURCE = "source"
+CLOSING_MS = 365 * 24 * 3_600_000
+"""How far ahead of the last event the closing one is, in event time."""
+
+
+@dataclass(frozen=True)
+class RunFolders:
+    """What one run of a query has to itself. Every node sees the folders under the same paths."""
+
+    label: str
+    """The run's own, of letters, digits and '-': for the names of tables or topics in a store outside."""
+    sink: Path
+    """An empty folder for whatever the sink stores."""
+    checkpoint: Path
+    """Spark's checkpoint location."""
+
+
+@dataclass(frozen=True)
+class Store:
+    """A store outside Spark and outside the run's folders: a database, a topic. It cannot be copied."""
+
+    name: str
+    reset: Callable[[RunFolders], None]
+    """Makes it as new for a run; called before each."""
+
+
+Write = Callable[["DataFrame", RunFolders], "DataStreamWriter | StreamingQuery"]
+Read = Callable[["SparkSession", RunFolders], "DataFrame"]
 
 
 @dataclass(frozen=True)
 class Query:
-    """`transform` makes the query of a streaming frame with the columns key, value (string), seq and time (long).
+    """`transform` makes the query of a streaming frame. It has to be picklable, as `write`, `read` and `source` have.
 
-    It runs in update mode: each batch gives rows with the columns `key` (one or more; at most one row a key) and
-    `value`, and a row replaces the one of its key in the table that they make. The harness fixes the batches,
-    `batch_events` events each, so that every run of the query has the same ones. `transform` has to be picklable.
+    The frame has the columns key, value (string), seq and time (long; ms of event time) and timestamp; with a `schema`
+    the events' values are JSON objects, and it has the columns of the schema, seq and timestamp.
+
+    `write` is given what `transform` gives, and returns a DataStreamWriter, which the harness gives its checkpoint and
+    trigger and starts; or it starts the stream itself, with the checkpoint of its RunFolders, and returns that. `read`
+    gives what a consumer would see.
     """
 
-    name: str
     transform: Callable[[DataFrame], DataFrame]
-    key: tuple[str, ...]
-    value: str
+    name: str = ""
+    """The function's, where it is left out."""
+    mode: OutputMode = OutputMode.APPEND
+    key: tuple[str, ...] = ()
+    """The columns that name a row of the table that the output makes. Update mode needs them."""
+    write: Write | None = None
+    read: Read | None = None
+    source: Read | None = None
+    """Where the input comes from, where that is not the harness's."""
+    schema: str = ""
+    """Of the events' values, in SQL's words (`user STRING, clicks INT`)."""
+    stores: tuple[Store, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Spark's configuration."""
+    secrets: Mapping[str, str] = field(default_factory=dict, hash=False, repr=False)
+    """More of it, of which no record holds the values."""
+    packages: tuple[str, ...] = ()
+    """Maven coordinates, as `spark.jars.packages` takes them."""
+    jars: tuple[str, ...] = ()
     claims: tuple[Claim, ...] = ()
     batch_events: int = 100
 
     kind = KIND
 
     def __post_init__(self) -> None:
-        if not self.name:
-            raise InvalidScenario("a query needs a name")
         if not callable(self.transform):
             raise InvalidScenario(
                 f"query {self.name!r}: transform={self.transform!r} must be a function of a DataFrame"
             )
-        if isinstance(self.key, str) or not self.key:
-            raise InvalidScenario(f'query {self.name!r}: key={self.key!r} must name its key columns, as in ("word",)')
-        if self.value in self.key or not self.value:
-            raise InvalidScenario(
-                f"query {self.name!r}: value={self.value!r} must name a column that is not of the key"
-            )
+        if not self.name:
+            object.__setattr__(self, "name", _name_of(self.transform))
+        self._check_shape()
         count = self.batch_events
         if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-            raise InvalidScenario(f"query {self.name!r}: batch_events={count!r} needs a positive whole number")
+            raise self._wrong(f"batch_events={count!r} needs a positive whole number")
+        for name in ("write", "read", "source"):
+            given = getattr(self, name)
+            if given is not None and not callable(given):
+                raise self._wrong(f"{name}={given!r} must be a function")
+        if (self.write is None) != (self.read is None):
+            there, missing = ("write", "read") if self.read is None else ("read", "write")
+            raise self._wrong(f"{there} is given without {missing}: a sink is written, and read by a consumer")
+        for name in ("stores", "packages", "jars"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        strange = [store for store in self.stores if not isinstance(store, Store)]
+        if strange:
+            raise self._wrong(f"stores holds {strange[0]!r}, which is no Store")
+        for name, value in {**self.settings, **self.secrets}.items():
+            if not isinstance(name, str) or not name.startswith("spark."):
+                raise self._wrong(f"the setting {name!r} must begin with 'spark.'")
+            if not isinstance(value, str):
+                raise self._wrong(f"the value of the setting {name!r} must be a text")
+
+    def _check_shape(self) -> None:
+        try:
+            object.__setattr__(self, "mode", OutputMode(self.mode))
+        except ValueError:
+            raise self._wrong(f"mode={self.mode!r}; there are: {', '.join(OutputMode)}") from None
+        if isinstance(self.key, str) or not all(isinstance(column, str) for column in self.key):
+            raise self._wrong(f'key={self.key!r} must name its key columns, as in ("word",)')
+        object.__setattr__(self, "key", tuple(self.key))
+        if self.mode is OutputMode.UPDATE and not self.key and self.write is None:
+            raise self._wrong('update mode needs the key columns of its table, as in key=("word",)')
+
+    def _wrong(self, why: str) -> InvalidScenario:
+        return InvalidScenario(f"query {self.name!r}: {why}")
 
     @property
     def actors(self) -> tuple[str, ...]:
@@ -62,7 +146,7 @@ class Query:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        return ("source",)
+        return (SOURCE,)
 
     @property
     def links(self) -> tuple[tuple[str, str], ...]:
@@ -75,21 +159,50 @@ class Query:
 
     @property
     def observables(self) -> tuple[str, ...]:
-        return ("outputs", "state")
+        return ("outputs", "state") if self.read is None else ("state",)
 
     @property
     def checkpoint_every(self) -> int | None:
         """A query's checkpoints are its batches, not events of an actor."""
         return None
 
+    @property
+    def shape(self) -> OutputShape:
+        return OutputShape(self.mode, self.key, self.read is not None)
+
+    @property
+    def copyable(self) -> bool:
+        """Whether all that it keeps lies in the run's folders."""
+        return not self.stores and self.source is None
+
+    @property
+    def configuration(self) -> dict[str, str]:
+        """All that Spark is to be told for it, secrets included."""
+        brought = {"spark.jars.packages": ",".join(self.packages), "spark.jars": ",".join(self.jars)}
+        return {**{name: value for name, value in brought.items() if value}, **self.settings, **self.secrets}
+
+    def batches(self, workload: Workload) -> list[list[Event]]:
+        """Its input, batch by batch, the closing one included."""
+        events = [event for batch in workload.batches(SOURCE) for event in batch]
+        batches = [events[i : i + self.batch_events] for i in range(0, len(events), self.batch_events)]
+        last = events[-1]
+        return [*batches, [Event(SOURCE, last.seq + 1, last.key, last.value, last.time + CLOSING_MS)]]
+
     def describe(self) -> dict[str, Any]:
+        given = {"transform": self.transform, "write": self.write, "read": self.read, "source": self.source}
         return {
             "name": self.name,
             "kind": self.kind,
-            "transform": f"{self.transform.__module__}:{getattr(self.transform, '__qualname__', '?')}",
-            "source": _source_digest(self.transform),
+            "mode": str(self.mode),
             "key": list(self.key),
-            "value": self.value,
+            "reads": self.read is not None,
+            "code": {name: _described(function) for name, function in given.items() if function is not None},
+            "schema": self.schema,
+            "stores": [store.name for store in self.stores],
+            "settings": dict(self.settings),
+            "secrets": sorted(self.secrets),
+            "packages": list(self.packages),
+            "jars": list(self.jars),
             "batch_events": self.batch_events,
         }
 
@@ -97,9 +210,20 @@ class Query:
         return collate_references(history)
 
 
+def _name_of(function: Callable[..., Any]) -> str:
+    name = getattr(function, "__name__", type(function).__name__).strip("_").replace("_", "-")
+    return "query" if name == "<lambda>" else name
+
+
+def _described(function: Callable[..., Any]) -> dict[str, str | None]:
+    name = f"{function.__module__}:{getattr(function, '__qualname__', type(function).__qualname__)}"
+    return {"name": name, "source": _source_digest(function)}
+
+
 def _source_digest(function: Callable[..., Any]) -> str | None:
-    """SHA-256 of a function's text; None where it has none (typed in, or built in)."""
+    """SHA-256 of the text of the function's module, which holds what it calls; None where it has none (typed in, or
+    built in)."""
     try:
-        return hashlib.sha256(inspect.getsource(function).encode()).hexdigest()
+        return hashlib.sha256(inspect.getsource(inspect.getmodule(function) or function).encode()).hexdigest()
     except (OSError, TypeError):
         return None

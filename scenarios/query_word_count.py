@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..harness.judging.guarantees import exactly_once, rollback_recovery
+from ..harness.judging.shapes import OutputMode
 from ..harness.query import Query
 from ..harness.subject import Claim
 
@@ -24,10 +25,10 @@ def query_word_count(batch_events: int = 100) -> Query:
     """Its sink takes every batch that Spark hands it, so it sees the last one again if the driver dies before that is
     in Spark's commit log. The counts are the same then, since the state goes back with the batch."""
     return Query(
-        "query-word-count",
         count_words,
+        "query-word-count",
+        mode=OutputMode.UPDATE,
         key=("word",),
-        value="count",
         claims=(Claim(exactly_once()), Claim(rollback_recovery())),
         batch_events=batch_events,
     )

@@ -27,7 +27,7 @@ from ..cluster import Live, Run
 from ..errors import DeadlinePassed, InvalidOperator, StorageFailed, StreamproofError
 from ..judging.references import DRIVER, REFERENCES, SINK
 from ..quantities import Duration
-from ..query import Query
+from ..query import SOURCE, Query, RunFolders
 from ..recording.history import Drained, Proof
 from ..recording.records import Delivered, Ended, Offered, Record, Refused
 from ..waiting import wait_until
@@ -37,8 +37,8 @@ from .machines import ClusterMachines, Heal, Striking
 from .nodes import Driver, Nodes
 from .private_files import write_private
 from .protocol import Arrived, Begun, Failed, Go
-from .query_driver import SOURCE, QueryPlan, QueryRun
-from .query_source import SourcePlan, write_events
+from .query_driver import QueryPlan, QueryRun
+from .query_source import SourcePlan, spans, write_events
 from .run_server import RunServer, from_afar
 
 REFERENCE_DRIVER = "reference"
@@ -48,8 +48,6 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 8.0
 _SETTINGS = {
     # The state's partitions; each costs every batch a task.
     "spark.sql.shuffle.partitions": "2",
-    # Batch n of the source is to be Spark's batch n.
-    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
 }
 
 _from_driver = msgspec.msgpack.Decoder(Record | Begun | Arrived | Failed)
@@ -74,9 +72,7 @@ class QueryDeployment:
         self._query = subject
         self._folder: Path = run.folder
         self._processes = processes
-        events = [event for batch in run.scenario.workload.batches(SOURCE) for event in batch]
-        self._batches = [events[i : i + subject.batch_events] for i in range(0, len(events), subject.batch_events)]
-        self._events = len(events)
+        self._batches = subject.batches(run.scenario.workload)
         self._incarnation = 0
         """Of the judged driver: the newest that was started."""
         self._conversations = 0
@@ -229,16 +225,22 @@ class QueryDeployment:
             armed,
         )
         path = write_private(self._processes.scratch / f"{actor}.{incarnation}.json", msgspec.json.encode(source))
-        checkpoint = (self._folder / "checkpoints" / actor).resolve()
-        return QueryRun(actor, sink, checkpoint, path.resolve(), armed, waits=actor == DRIVER)
+        return QueryRun(actor, sink, self._folders(actor), path.resolve(), armed, waits=actor == DRIVER)
+
+    def _folders(self, actor: str) -> RunFolders:
+        """On the storage that outlives the nodes."""
+        stored = (self._folder / "checkpoints").resolve()
+        return RunFolders(f"{self._run.id}-{actor}", stored / f"{actor}.sink", stored / actor)
 
     def _start(self, node: str, incarnation: int, runs: tuple[QueryRun, ...]) -> Driver:
-        plan = QueryPlan(self.server.token, self.server.place, node, incarnation, self._query, self._events, runs)
+        plan = QueryPlan(
+            self.server.token, self.server.place, node, incarnation, self._query, spans(self._batches), runs
+        )
         path = self._processes.scratch / f"{node}.{incarnation}.pickle"
         write_plan(path, plan, f"the query {self._query.name!r}")
         module = "streamproof.harness.embedded.query_driver"
         # An executor on every worker, so that every one can be hit.
-        settings = {**_SETTINGS, "spark.cores.max": str(self._processes.workers)}
+        settings = {**_SETTINGS, "spark.cores.max": str(self._processes.workers), **self._query.configuration}
         return self._processes.start_driver(node, module, [str(path.resolve())], settings=settings)
 
     # In the server's loop

@@ -1,4 +1,4 @@
-"""The driver of a query on embedded Spark: from the harness's source, through the query, to the harness's recorder.
+"""The driver of a query: runs it from its source to its sink, each the harness's own or the user's.
 
 Run as `python -m streamproof.harness.embedded.query_driver PLAN`; PLAN is a file that the harness wrote. All that the
 driver says goes over one connection, in order, and is in the kernel's hands before Spark hears that a batch was taken.
@@ -10,27 +10,28 @@ import pickle
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from ..addresses import Address, Moment, Point, Side
-from ..errors import InvalidOperator, OwnFailure, StreamproofError
+from ..errors import InvalidOperator, OwnFailure, StorageFailed, StreamproofError
 from ..judging.references import row_number
-from ..model import Event, Value
-from ..query import Query
-from ..recording.records import Delivered, Ended, Started, Taken
+from ..model import Event
+from ..query import SOURCE, Query, RunFolders
+from ..recording.records import BatchDone, Delivered, Ended, Kept, Started, Taken
 from ..wire import VERSION, BlockingConnection, Greeting, Place
+from .attaching import attached_session
 from .protocol import Arrived, Begun, Failed
+from .query_rows import canonical_rows, canonical_table
 from .query_source import FORMAT, EventSource
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
-SOURCE = "source"
+PROGRESS = "spark.sql.streaming.numRecentProgressUpdates"
 
 
 @dataclass(frozen=True)
@@ -39,10 +40,11 @@ class QueryRun:
 
     actor: str
     sink: str
-    checkpoint: Path
+    folders: RunFolders
     source_plan: Path
     """A `SourcePlan` in JSON."""
-    armed: tuple[Moment, ...] = ()
+    armed: tuple[Moment, ...] | None = ()
+    """The points of the harness's own sink that are announced; None: all."""
     waits: bool = False
     """Whether it begins only when the harness says go."""
 
@@ -56,9 +58,11 @@ class QueryPlan:
     node: str
     incarnation: int
     query: Query
-    events: int
-    """How many events the input has."""
+    spans: tuple[tuple[int, int], ...]
+    """The first and the last event of each batch of the harness's source."""
     runs: tuple[QueryRun, ...]
+    attaches: bool = False
+    """Whether it takes the JVM that its environment names, and leaves it behind."""
 
 
 class HarnessLink:
@@ -94,12 +98,27 @@ class _Execution:
         """What went wrong in here. Spark passes on no more than its text."""
 
     def begin(self) -> None:
-        committed = _last_committed(self._run.checkpoint)
+        if self._run.waits:
+            self._link.ask(Arrived(self._address(Point.STARTED, "", Side.AFTER), 0, exact=True))
+        self._prepare()
+        committed = _last_committed(self._run.folders.checkpoint)
         before = None if committed is None else (self._plan.incarnation - 1, committed)
         next_batch = 0 if committed is None else committed + 1
         self._link.send(Started(self._run.actor, self._plan.incarnation, before, row_number(next_batch, 0)))
-        if self._run.waits:
-            self._link.ask(Arrived(self._address(Point.STARTED, "", Side.AFTER), 0, exact=True))
+
+    def _prepare(self) -> None:
+        folders, query = self._run.folders, self._plan.query
+        try:
+            folders.sink.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StorageFailed(f"cannot make {folders.sink}: {error.strerror or error}") from error
+        for store in query.stores if self._plan.incarnation == 1 else ():
+            try:
+                store.reset(folders)
+            except Exception as error:
+                raise InvalidOperator(
+                    f"query {query.name!r}: the store {store.name!r} cannot be reset: {_shortened(_said(error))}"
+                ) from error
 
     def take(self, frame: DataFrame, number: int) -> None:
         """What foreachBatch calls."""
@@ -119,55 +138,55 @@ class _Execution:
             )
             raise
 
-    def end(self) -> None:
-        self._link.send(Ended(self._run.actor, self._plan.incarnation, {SOURCE: [1]}))
+    def end(self, spark: SparkSession, query: StreamingQuery) -> None:
+        run, incarnation = self._run, self._plan.incarnation
+        for progress in query.recentProgress:
+            self._link.send(_batch_done(run.actor, incarnation, progress))
+        if self._plan.query.read is not None:
+            self._link.send(Kept(run.actor, incarnation, self._read(spark)))
+        self._link.send(Ended(run.actor, incarnation, {SOURCE: [1]}))
+
+    def _read(self, spark: SparkSession) -> dict[str, Any]:
+        query = self._plan.query
+        assert query.read is not None
+        try:
+            rows = query.read(spark, self._run.folders).collect()
+        except Exception as error:
+            raise InvalidOperator(f"query {query.name!r}: read failed: {_shortened(_said(error))}") from error
+        return canonical_table(query, rows)
 
     def _deliver(self, rows: list[Event], number: int) -> None:
         run, incarnation = self._run, self._plan.incarnation
-        first = number * self._plan.query.batch_events + 1
-        last = min(first + self._plan.query.batch_events - 1, self._plan.events)
         self._pass(Point.SINK_WRITE, str(number), Side.BEFORE)
-        self._taken += last - first + 1
-        self._link.send(
-            Taken(run.actor, incarnation, SOURCE, 1, first, last, last - first + 1),
-            # The recorder counts positions; nobody else knows what came before.
-            Delivered(run.sink, self._plan.query.name, incarnation, 0, rows),
-        )
+        if number < len(self._plan.spans) and self._plan.query.source is None:
+            first, last = self._plan.spans[number]
+            self._taken += last - first + 1
+            self._link.send(Taken(run.actor, incarnation, SOURCE, 1, first, last, last - first + 1))
+        # The recorder counts positions; nobody else knows what came before.
+        self._link.send(Delivered(run.sink, self._plan.query.name, incarnation, 0, rows))
         self._pass(Point.SINK_WRITE, str(number), Side.AFTER)
 
     def _pass(self, point: Point, key: str, side: Side) -> None:
         address = self._address(point, key, side)
-        if any(moment.matches(address, self._taken) for moment in self._run.armed):
+        armed = self._run.armed
+        if armed is None or any(moment.matches(address, self._taken) for moment in armed):
             self._link.ask(Arrived(address, self._taken, exact=True))
 
     def _address(self, point: Point, key: str, side: Side) -> Address:
         return Address(self._run.actor, self._plan.incarnation, point, key, side)
 
 
-def canonical_rows(query: Query, rows: Sequence[Row], batch: int) -> list[Event]:
-    """A batch's rows in the order of their keys.
-
-    Raises InvalidOperator where a key comes twice, or a value cannot be recorded.
-    """
-    found: dict[str, Value] = {}
-    for row in rows:
-        key = _key([row[column] for column in query.key])
-        if key in found:
-            raise InvalidOperator(
-                f"query {query.name!r} gives the key {key!r} twice in batch {batch}; update mode has one row"
-            )
-        try:
-            found[key] = msgspec.to_builtins(row[query.value])
-        except (TypeError, ValueError) as error:
-            raise InvalidOperator(f"query {query.name!r} gives {query.value}={row[query.value]!r}: {error}") from error
-    return [Event(query.name, row_number(batch, place), key, found[key], 0) for place, key in enumerate(sorted(found))]
-
-
-def _key(columns: list[Any]) -> str:
-    """A single string as it is, anything else as JSON."""
-    if len(columns) == 1:
-        return columns[0] if isinstance(columns[0], str) else msgspec.json.encode(columns[0]).decode()
-    return msgspec.json.encode(columns).decode()
+def _batch_done(actor: str, incarnation: int, progress: Mapping[str, Any]) -> BatchDone:
+    operators = progress["stateOperators"]
+    return BatchDone(
+        actor,
+        incarnation,
+        progress["batchId"],
+        progress["numInputRows"],
+        sum(one["numRowsDroppedByWatermark"] for one in operators),
+        sum(one["numRowsRemoved"] for one in operators),
+        int(progress["durationMs"].get("triggerExecution", 0)),
+    )
 
 
 def _last_committed(checkpoint: Path) -> int | None:
@@ -183,18 +202,62 @@ def run_query(spark: SparkSession, plan: QueryPlan, run: QueryRun, link: Harness
     execution.begin()
     query = plan.query
     try:
-        frame = spark.readStream.format(FORMAT).option("plan", str(run.source_plan)).load()
-        output = _checked(query, query.transform(frame))
-        writer = output.writeStream.outputMode("update").foreachBatch(execution.take)
-        writer = writer.option("checkpointLocation", str(run.checkpoint)).queryName(f"{query.name} as {run.actor}")
-        writer.trigger(availableNow=True).start().awaitTermination()
+        output = _checked(query, query.transform(_input(spark, query, run)))
+        stream = _started(query, output, run, execution)
+        try:
+            if plan.query.write is None or _ends_by_itself(stream):
+                stream.awaitTermination()
+            else:
+                stream.processAllAvailable()
+        finally:
+            stream.stop()
+        execution.end(spark, stream)
     except StreamproofError:
         raise
     except Exception as error:
         if execution.failure is not None:
             raise execution.failure from error
         raise _blame(query, error) from error
-    execution.end()
+
+
+def _input(spark: SparkSession, query: Query, run: QueryRun) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    if query.source is not None:
+        return query.source(spark, run.folders)
+    given = spark.readStream.format(FORMAT).option("plan", str(run.source_plan)).load()
+    given = given.withColumn("timestamp", f.timestamp_millis("time"))
+    if not query.schema:
+        return given
+    parsed = given.select(f.from_json("value", query.schema).alias("row"), "seq", "timestamp")
+    own = [column for column in ("seq", "timestamp") if column not in parsed.select("row.*").columns]
+    return parsed.select("row.*", *own)
+
+
+def _started(query: Query, output: DataFrame, run: QueryRun, execution: _Execution) -> StreamingQuery:
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+    if query.write is None:
+        written: object = output.writeStream.outputMode(query.mode.value).foreachBatch(execution.take)
+    else:
+        written = query.write(output, run.folders)
+    if isinstance(written, StreamingQuery):
+        return written
+    if not isinstance(written, DataStreamWriter):
+        raise InvalidOperator(
+            f"query {query.name!r}: write gives a {type(written).__name__}; "
+            "it must be a DataStreamWriter, or the StreamingQuery that it has started"
+        )
+    writer = written.outputMode(query.mode.value).option("checkpointLocation", str(run.folders.checkpoint))
+    return writer.queryName(f"{query.name} as {run.actor}").trigger(availableNow=True).start()
+
+
+def _ends_by_itself(stream: StreamingQuery) -> bool:
+    """Whether its trigger takes what is there and ends."""
+    execution: Any = stream._jsq
+    streaming: Any = execution.streamingQuery() if hasattr(execution, "streamingQuery") else execution
+    return "AvailableNow" in str(streaming.trigger())
 
 
 def _checked(query: Query, output: object) -> DataFrame:
@@ -204,12 +267,12 @@ def _checked(query: Query, output: object) -> DataFrame:
         raise InvalidOperator(f"query {query.name!r}: transform gives a {type(output).__name__}, not a DataFrame")
     if not output.isStreaming:
         raise InvalidOperator(f"query {query.name!r}: what transform gives is not a streaming frame")
-    missing = [column for column in (*query.key, query.value) if column not in output.columns]
-    if missing:
+    missing = [column for column in query.key if column not in output.columns]
+    if missing and query.read is None:
         raise InvalidOperator(
             f"query {query.name!r}: its output has no column {missing[0]!r}; it has: {', '.join(output.columns)}"
         )
-    return output.select(*query.key, query.value)
+    return output
 
 
 _OURS = ("query_source.py", "ExecutorLostFailure", "No space left on device", "SparkContext was shut down")
@@ -217,11 +280,16 @@ _OURS = ("query_source.py", "ExecutorLostFailure", "No space left on device", "S
 
 
 def _blame(query: Query, error: Exception) -> StreamproofError:
-    text = str(error)
+    text = _said(error)
     sign = next((sign for sign in _OURS if sign in text), None)
     if sign is not None:
         return OwnFailure(f"query {query.name!r} was ended by its surroundings ({sign}): {_shortened(text)}")
     return InvalidOperator(f"query {query.name!r} failed: {_shortened(text)}")
+
+
+def _said(error: Exception) -> str:
+    """Of an error of the user's own in this process, its kind as well: Spark's say theirs themselves."""
+    return str(error) if type(error).__module__.startswith(("pyspark", "py4j")) else f"{type(error).__name__}: {error}"
 
 
 def _shortened(text: str, lines: int = 12) -> str:
@@ -232,22 +300,33 @@ def _shortened(text: str, lines: int = 12) -> str:
     return next(raised, "\n".join(kept[:lines] + (["..."] if len(kept) > lines else [])))
 
 
+def _session(plan: QueryPlan) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    if plan.attaches:
+        spark = attached_session()
+        for name, value in {**plan.query.settings, **plan.query.secrets}.items():
+            if spark.conf.isModifiable(name):
+                spark.conf.set(name, value)
+        return spark
+    return SparkSession.builder.appName(f"streamproof {plan.query.name}").getOrCreate()
+
+
 def main(path: str) -> int:
     plan: QueryPlan = pickle.loads(Path(path).read_bytes())
     link = HarnessLink(plan)
     for run in plan.runs:
         link.send(Begun(run.actor, 0, plan.incarnation, time.monotonic_ns()))
     try:
-        from pyspark.sql import SparkSession
-
-        spark = SparkSession.builder.appName(f"streamproof {plan.query.name}").getOrCreate()
+        spark = _session(plan)
         spark.dataSource.register(EventSource)
         for run in plan.runs:
             run_query(spark, plan, run, link)
     except StreamproofError as error:
         link.ask(Failed(type(error).__name__, str(error)))
         raise
-    spark.stop()
+    if not plan.attaches:
+        spark.stop()
     return 0
 
 

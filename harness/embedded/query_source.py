@@ -41,7 +41,8 @@ class SourcePlan(msgspec.Struct, frozen=True):
     incarnation: int
     token: str
     harness: Place
-    armed: tuple[Moment, ...]
+    armed: tuple[Moment, ...] | None
+    """The points that are announced; None: all."""
 
 
 def write_events(path: Path, batches: Sequence[Sequence[Event]]) -> None:
@@ -56,6 +57,11 @@ def write_events(path: Path, batches: Sequence[Sequence[Event]]) -> None:
                 [event.time for event in events],
             )
             writer.write_batch(pa.record_batch([*map(pa.array, columns, schema.types)], schema=schema))
+
+
+def spans(batches: Sequence[Sequence[Event]]) -> tuple[tuple[int, int], ...]:
+    """The first and the last event of each batch, by their numbers."""
+    return tuple((events[0].seq, events[-1].seq) for events in batches)
 
 
 def _text(value: Any) -> str:
@@ -77,7 +83,7 @@ class EventSource(DataSource):
 
 
 class EventReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Gives every batch as often as it is asked for, and announces the point SOURCE_COMMIT where it is armed."""
+    """Gives every batch as often as it is asked for, and announces the points of its own that are armed."""
 
     def __init__(self, plan: SourcePlan) -> None:
         self._events = plan.events
@@ -95,9 +101,14 @@ class EventReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The input is whole from the start."""
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        return {"batches": min(start["batches"] + 1, self._plan.batches)}
+        batch = start["batches"]
+        # Spark asks again and again when nothing more comes.
+        if batch < self._plan.batches:
+            self._pass(Point.SOURCE_LATEST, batch, Side.BEFORE)
+        return {"batches": min(batch + 1, self._plan.batches)}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        self._pass(Point.SOURCE_PARTITIONS, end["batches"] - 1, Side.BEFORE)
         return [InputPartition(batch) for batch in range(start["batches"], end["batches"])]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
@@ -106,11 +117,13 @@ class EventReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def commit(self, end: dict[str, int]) -> None:
         for side in Side:
-            address = Address(
-                self._plan.actor, self._plan.incarnation, Point.SOURCE_COMMIT, str(end["batches"] - 1), side
-            )
-            if any(moment.matches(address, 0) for moment in self._plan.armed):
-                self._hold(address)
+            self._pass(Point.SOURCE_COMMIT, end["batches"] - 1, side)
+
+    def _pass(self, point: Point, batch: int, side: Side) -> None:
+        plan = self._plan
+        address = Address(plan.actor, plan.incarnation, point, str(batch), side)
+        if plan.armed is None or any(moment.matches(address, 0) for moment in plan.armed):
+            self._hold(address)
 
     def _hold(self, address: Address) -> None:
         plan = self._plan

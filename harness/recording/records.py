@@ -135,6 +135,22 @@ class Kept(msgspec.Struct, frozen=True, tag="kept", array_like=True):
     rows: dict[str, Value]
 
 
+class BatchDone(msgspec.Struct, frozen=True, tag="batch-done", array_like=True):
+    """What Spark said of a micro-batch of a query, at the end of the life that ran it."""
+
+    actor: str
+    incarnation: int
+    batch: int
+    rows: int
+    """Of its input."""
+    late: int
+    """Rows that the watermark had it drop."""
+    evicted: int
+    """Rows that left its state."""
+    milliseconds: int
+    """Of the whole batch."""
+
+
 Record = (
     Offered
     | Started
@@ -149,6 +165,7 @@ Record = (
     | Ended
     | Delivered
     | Kept
+    | BatchDone
 )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import Row
 
 from streamproof.faults.crash import crash
 from streamproof.faults.disk_bandwidth import disk_bandwidth
@@ -26,9 +27,10 @@ from streamproof.harness.embedded.query_driver import canonical_rows
 from streamproof.harness.embedded.query_source import EventReader, SourcePlan, write_events
 from streamproof.harness.errors import InvalidOperator, InvalidScenario, UnknownName, Unsupported
 from streamproof.harness.judging.guarantees import exactly_once, exactly_once_output
+from streamproof.harness.judging.shapes import OutputMode
 from streamproof.harness.model import Event
 from streamproof.harness.quantities import events, ms, seconds
-from streamproof.harness.query import Query
+from streamproof.harness.query import CLOSING_MS, Query
 from streamproof.harness.recording.history import Proof
 from streamproof.harness.recording.recorder import MemoryRecorder
 from streamproof.harness.recording.records import Delivered, Refused
@@ -56,12 +58,16 @@ def check(what: Scenario) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"name": ""}, "needs a name"),
         ({"transform": "count"}, "must be a function"),
         ({"key": "word"}, "must name its key columns"),
-        ({"key": ()}, "must name its key columns"),
-        ({"value": "word"}, "must name a column that is not of the key"),
-        ({"value": ""}, "must name a column"),
+        ({"key": ()}, "update mode needs the key columns"),
+        ({"mode": "upsert"}, "mode='upsert'; there are: append, update, complete"),
+        ({"write": lambda frame, folders: None}, "write is given without read"),
+        ({"read": lambda spark, folders: None}, "read is given without write"),
+        ({"source": "kafka"}, "must be a function"),
+        ({"stores": ["postgres"]}, "'postgres', which is no Store"),
+        ({"settings": {"shuffle": "1"}}, "must begin with 'spark.'"),
+        ({"secrets": {"spark.password": 1}}, "must be a text"),
         ({"batch_events": 0}, "positive whole number"),
         ({"batch_events": True}, "positive whole number"),
     ],
@@ -82,8 +88,30 @@ def test_a_changed_query_is_noticed() -> None:
 
     query = query_word_count()
     assert query.describe() == query_word_count().describe()
-    assert query.describe()["transform"] == "streamproof.scenarios.query_word_count:count_words"
-    assert replace(query, transform=other).describe()["source"] != query.describe()["source"]
+    assert query.describe()["code"]["transform"]["name"] == "streamproof.scenarios.query_word_count:count_words"
+    assert replace(query, transform=other).describe()["code"] != query.describe()["code"]
+
+
+def test_no_record_holds_a_secret() -> None:
+    query = replace(query_word_count(), secrets={"spark.jdbc.password": "hunter2"})
+    assert query.describe()["secrets"] == ["spark.jdbc.password"]
+    assert "hunter2" not in str(query.describe()) + repr(query)
+    assert query.configuration["spark.jdbc.password"] == "hunter2"
+
+
+def test_a_query_goes_by_the_name_of_its_function() -> None:
+    def count_clicks(lines: Any) -> Any:
+        return lines
+
+    assert Query(count_clicks).name == "count-clicks"
+    assert Query(lambda lines: lines).name == "query"
+
+
+def test_the_input_ends_with_one_event_that_lets_every_watermark_pass() -> None:
+    batches = query_word_count(batch_events=50).batches(words(events=120))
+    assert [len(one) for one in batches] == [50, 50, 20, 1]
+    (closing,) = batches[-1]
+    assert (closing.seq, closing.time - batches[-2][-1].time) == (121, CLOSING_MS)
 
 
 def test_the_simulator_refuses_it() -> None:
@@ -119,20 +147,25 @@ def test_it_sets_its_own_pace() -> None:
 
 
 def test_rows_are_recorded_in_the_order_of_their_keys() -> None:
-    query = Query("q", lambda lines: lines, ("a", "b"), "n")
-    rows: list[Any] = [{"a": "x", "b": 2, "n": 7}, {"a": "x", "b": 1, "n": 8.5}]
+    query = Query(lambda lines: lines, "q", mode=OutputMode.UPDATE, key=("a", "b"))
+    rows = [Row(a="x", b=2, n=7), Row(a="x", b=1, n=8.5)]
     found = canonical_rows(query, rows, 3)
     assert [(event.seq, event.key, event.value) for event in found] == [
         (3_000_000_000, '["x",1]', 8.5),
         (3_000_000_001, '["x",2]', 7),
     ]
     single = canonical_rows(replace(query, key=("a",)), rows[:1], 0)
-    assert single == [Event("q", 0, "x", 7, 0)]
+    assert single == [Event("q", 0, "x", {"b": 2, "n": 7}, 0)]
+    unnamed = canonical_rows(replace(query, mode="append"), [*rows, rows[0]], 0)
+    assert [(event.key, event.value) for event in unnamed] == [
+        ('{"a":"x","b":1,"n":8.5}', 1),
+        ('{"a":"x","b":2,"n":7}', 2),
+    ]
 
 
 def test_a_key_twice_in_a_batch_is_the_querys_mistake() -> None:
-    query = Query("q", lambda lines: lines, ("a",), "n")
-    rows: list[Any] = [{"a": "x", "n": 1}, {"a": "x", "n": 2}]
+    query = Query(lambda lines: lines, "q", mode=OutputMode.UPDATE, key=("a",))
+    rows = [Row(a="x", n=1), Row(a="x", n=2)]
     with pytest.raises(InvalidOperator, match="'x' twice in batch 4"):
         canonical_rows(query, rows, 4)
 

@@ -1,0 +1,76 @@
+"""The rows of a query as records hold them: canonical, so that equal rows are equal texts on every run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ..errors import InvalidOperator
+from ..judging.references import row_number
+from ..judging.shapes import OutputMode
+from ..model import Event, Value
+from ..query import Query
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row
+
+_json = msgspec.json.Encoder(order="sorted")
+
+
+def canonical_rows(query: Query, rows: Sequence[Row], batch: int) -> list[Event]:
+    """What a sink was given in a batch, in a fixed order. With a key, a row's key and what else it has; without, each
+    row and how often it is there.
+
+    Raises InvalidOperator where a key comes twice in update mode, or a value cannot be recorded.
+    """
+    keyed = query.key and query.mode is not OutputMode.APPEND
+    found = _keyed(query, rows, batch) if keyed else dict(Counter(text_of(query, row) for row in rows))
+    return [Event(query.name, row_number(batch, place), key, found[key], 0) for place, key in enumerate(sorted(found))]
+
+
+def canonical_table(query: Query, rows: Sequence[Row]) -> dict[str, Value]:
+    """What a consumer read: each row, and how often it is there."""
+    return dict(sorted(Counter(text_of(query, row) for row in rows).items()))
+
+
+def text_of(query: Query, row: Row) -> str:
+    """A row as JSON."""
+    return _json.encode(_plain(query, row)).decode()
+
+
+def _keyed(query: Query, rows: Sequence[Row], batch: int) -> dict[str, Value]:
+    found: dict[str, Value] = {}
+    for row in rows:
+        plain = _plain(query, row)
+        missing = [column for column in query.key if column not in plain]
+        if missing:
+            raise InvalidOperator(
+                f"query {query.name!r}: its output has no column {missing[0]!r}; it has: {', '.join(plain)}"
+            )
+        key = _key([plain.pop(column) for column in query.key])
+        if key in found:
+            raise InvalidOperator(
+                f"query {query.name!r} gives the key {key!r} twice in batch {batch}; "
+                f"{query.mode} mode with a key has one row"
+            )
+        found[key] = next(iter(plain.values())) if len(plain) == 1 else plain
+    return found
+
+
+def _key(columns: list[Any]) -> str:
+    """A single string as it is, anything else as JSON."""
+    if len(columns) == 1:
+        return columns[0] if isinstance(columns[0], str) else _json.encode(columns[0]).decode()
+    return _json.encode(columns).decode()
+
+
+def _plain(query: Query, row: Row) -> dict[str, Value]:
+    values = row.asDict(recursive=True)
+    try:
+        plain: dict[str, Value] = msgspec.to_builtins(values)
+    except (TypeError, ValueError) as error:
+        raise InvalidOperator(f"query {query.name!r} gives {values!r}, which cannot be recorded: {error}") from error
+    return plain
