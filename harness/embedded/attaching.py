@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 PORT, SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 """What pyspark reads: with them in its environment a process starts no JVM of its own."""
+LIFE = "STREAMPROOF_LIFE"
 
 
 def gateway_of(spark: SparkSession) -> Mapping[str, str]:
@@ -20,8 +21,9 @@ def gateway_of(spark: SparkSession) -> Mapping[str, str]:
     return {PORT: str(parameters.port), SECRET: parameters.auth_token}
 
 
-def attached_session() -> SparkSession:
-    """A session of its own on the JVM that the environment names: with no table, function or setting of another's."""
+def attached_session(life: str) -> SparkSession:
+    """A session of its own on the JVM that the environment names: with no table, function, setting or state store of
+    another's, and with Python workers of its own, which have the name of this life in their environment."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
@@ -31,4 +33,9 @@ def attached_session() -> SparkSession:
     context = jvm.org.apache.spark.SparkContext.getOrCreate()
     conf = SparkConf(loadDefaults=False, _jvm=jvm, _jconf=context.conf())
     shared = SparkContext(gateway=gateway, jsc=jvm.org.apache.spark.api.java.JavaSparkContext(context), conf=conf)
+    # Loaded, a state store knows later versions than the checkpoint that was put back; it must be loaded anew.
+    jvm.org.apache.spark.sql.execution.streaming.state.StateStore.stop()
+    # Python workers are kept for those who have the same environment: nobody else has this one.
+    environment: dict[str, str] = shared.environment
+    environment[LIFE] = life
     return SparkSession(shared, jvm.org.apache.spark.sql.classic.SparkSession.builder().getOrCreate()).newSession()

@@ -45,6 +45,7 @@ MASTER = "master"
 @dataclass(frozen=True)
 class EmbeddedOptions:
     workers: int = 3
+    """0: there is no cluster, and drivers bring a master of their own."""
     worker_memory_mb: int = 640
     restart_worker_after: float | None = None
     """Seconds after which a worker that ended is started again, once there is a master; None: never."""
@@ -170,8 +171,8 @@ class SparkProcesses:
         self.run_id = run_id
         self.folder = folder.resolve()
         self.options = options or EmbeddedOptions()
-        if self.options.workers < 1:
-            raise UserMistake(f"a cluster needs at least one worker, not {self.options.workers}")
+        if self.options.workers < 0:
+            raise UserMistake(f"a cluster has {self.options.workers} workers; it takes one, or none for lone drivers")
         self.settings = profile_settings(self.options.profile, self.options.worker_memory_mb)
         self.logs_folder = self.folder / "logs"
         self.scratch = self.folder / "scratch"
@@ -200,21 +201,26 @@ class SparkProcesses:
         try:
             self._prepare_folder()
             self._start_watchdog()
-            self._nodes[MASTER] = _Node(MASTER, MASTER)
-            for number in range(self.options.workers):
-                self._nodes[f"node-{number}"] = _Node(f"node-{number}", f"worker-{number}")
-            self.start_node(MASTER)
-            # Together, and only now: a worker that finds no master waits for 20 s before it tries again.
-            for node in self._workers():
-                self._launch_worker(node)
-            for node in self._workers():
-                self._await_worker(node)
+            if self.options.workers:
+                self._start_cluster()
         except BaseException:
             self._stop()
             raise
-        self._restart_whenever_ended([self._nodes[MASTER]], self.options.restart_master_after, self._launch_master)
+        masters = [node for node in self._nodes.values() if node.role == MASTER]
+        self._restart_whenever_ended(masters, self.options.restart_master_after, self._launch_master)
         self._restart_whenever_ended(self._workers(), self.options.restart_worker_after, self._launch_worker)
         return self
+
+    def _start_cluster(self) -> None:
+        self._nodes[MASTER] = _Node(MASTER, MASTER)
+        for number in range(self.options.workers):
+            self._nodes[f"node-{number}"] = _Node(f"node-{number}", f"worker-{number}")
+        self.start_node(MASTER)
+        # Together, and only now: a worker that finds no master waits for 20 s before it tries again.
+        for node in self._workers():
+            self._launch_worker(node)
+        for node in self._workers():
+            self._await_worker(node)
 
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
@@ -287,8 +293,10 @@ class SparkProcesses:
         args: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
         settings: Mapping[str, str] | None = None,
+        master: str | None = None,
     ) -> DriverProcess:
-        """`python -m module args`, whose first SparkSession or SparkContext is a client of this cluster.
+        """`python -m module args`, whose first SparkSession or SparkContext is a client of this cluster, or has the
+        `master` that is given, as in local[1].
 
         A name can be used again once that driver has ended. Whatever this process can import, the driver and the
         executors can. `settings` are Spark's, over the profile's.
@@ -312,7 +320,7 @@ class SparkProcesses:
             )
             environment = {
                 **self._environment(node),
-                **self._layout.submit(self.master_url, properties),
+                **self._layout.submit(master or self.master_url, properties),
                 **(env or {}),
             }
             popen = self._launch(node, self._layout.driver(module, args), environment, stdout, stderr, work)

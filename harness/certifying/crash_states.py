@@ -1,0 +1,137 @@
+"""Crash states: what is durable in a run's folders at one moment, kept so that it can be put back at its path.
+
+Contents are kept once each, by their hash: most files of a checkpoint never change. Two states that hold the same are
+equal, and a recovery from one is a recovery from the other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from ..errors import OwnFailure, StorageFailed
+from ..waiting import wait_until
+
+QUIET_SECONDS = 5.0
+"""How long files may go on changing while everybody is held."""
+
+
+class Kept(msgspec.Struct, frozen=True, order=True):
+    """A file or folder of a crash state."""
+
+    path: str
+    """Absolute: Spark's logs hold such paths."""
+    content: str | None
+    """Its hash; None: a folder."""
+    changed: int = 0
+    """When it was, ns: a source of files goes by that."""
+
+
+class CrashState(msgspec.Struct, frozen=True):
+    """What is durable at a crash point."""
+
+    files: tuple[Kept, ...]
+
+    @property
+    def digest(self) -> str:
+        """Of paths and contents. Times are left out: what is recovered from does not differ by them."""
+        told = [(kept.path, kept.content) for kept in self.files]
+        return hashlib.sha256(msgspec.json.encode(told)).hexdigest()
+
+
+class NotQuiet(OwnFailure):
+    """Somebody wrote to a store while its crash state was taken."""
+
+
+class CopiedFolders:
+    """The durable store of a run whose every effect lies in folders, as `DurableStore` has it."""
+
+    def __init__(self, folders: Sequence[Path], contents: Path) -> None:
+        """`contents` is a folder of its own for what is kept."""
+        self._folders = tuple(folders)
+        self._contents = contents
+        try:
+            contents.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StorageFailed(f"cannot make {contents}: {error.strerror or error}") from error
+
+    def quiesce(self) -> None:
+        """Return when the folders look the same twice in a row. Raises DeadlinePassed."""
+        before = self._look()
+
+        def quiet() -> bool:
+            nonlocal before
+            now = self._look()
+            settled, before = now == before, now
+            return settled
+
+        wait_until(quiet, QUIET_SECONDS, f"{', '.join(map(str, self._folders))} to be left alone", every=0.005)
+
+    def capture(self) -> CrashState:
+        """Raises NotQuiet where something changed meanwhile: then it is no state that any crash leaves."""
+        before = self._look()
+        try:
+            files = tuple(self._keep(Path(path), changed) for path, changed, *_ in before)
+        except FileNotFoundError as error:
+            raise NotQuiet(f"{error.filename} went away while its crash state was taken") from error
+        except OSError as error:
+            raise StorageFailed(f"cannot copy {error.filename}: {error.strerror or error}") from error
+        if self._look() != before:
+            raise NotQuiet(f"{', '.join(map(str, self._folders))} changed while their crash state was taken")
+        return CrashState(files)
+
+    def restore(self, captured: object) -> None:
+        assert isinstance(captured, CrashState)
+        try:
+            self.clear()
+            for kept in captured.files:
+                path = Path(kept.path)
+                if kept.content is None:
+                    path.mkdir(parents=True, exist_ok=True)
+                else:
+                    shutil.copyfile(self._contents / kept.content, path)
+                    os.utime(path, ns=(kept.changed, kept.changed))
+        except OSError as error:
+            raise StorageFailed(f"cannot put {error.filename} back: {error.strerror or error}") from error
+
+    def clear(self) -> None:
+        """As before the first run."""
+        for folder in self._folders:
+            shutil.rmtree(folder, ignore_errors=not folder.exists())
+
+    def _keep(self, path: Path, changed: int) -> Kept:
+        if path.is_dir():
+            return Kept(str(path), None)
+        content = path.read_bytes()
+        name = hashlib.sha256(content).hexdigest()
+        if not (self._contents / name).exists():
+            (self._contents / name).write_bytes(content)
+        return Kept(str(path), name, changed)
+
+    def _look(self) -> list[tuple[str, int, int, int]]:
+        """Every file and folder, in an order in which folders come before what is in them."""
+        return [found for folder in self._folders for found in _walk(folder)]
+
+
+def _walk(folder: Path) -> Iterator[tuple[str, int, int, int]]:
+    """Path, time of change in ns, size, and inode. What goes away meanwhile is not there."""
+    try:
+        about = folder.stat()
+        yield str(folder), about.st_mtime_ns, 0, about.st_ino
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except FileNotFoundError:
+        return
+    for entry in entries:
+        try:
+            if entry.is_dir(follow_symlinks=False):
+                yield from _walk(Path(entry.path))
+            else:
+                about = entry.stat()
+                yield entry.path, about.st_mtime_ns, about.st_size, about.st_ino
+        except FileNotFoundError:
+            continue

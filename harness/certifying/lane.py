@@ -1,0 +1,343 @@
+"""A lane: a warm session with one task slot, and folders of its own, in which a query lives one life after the other.
+
+In a life that is watched, every thread that comes to a crash point is held while what is durable is copied. Nobody else
+writes meanwhile: with one slot at most one task runs, Spark's stream thread waits for it, what Spark does in the
+background is switched off, and a store that changes all the same gives no state (`CopiedFolders`).
+
+A life in a warm session forgets what a crash forgets: the user's code runs in a fresh process, with fresh Python
+workers, a session of its own, and no state store loaded. What the JVM has compiled and loaded stays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+import psutil
+
+from ..addresses import Address, Point
+from ..embedded.attaching import LIFE
+from ..embedded.deployments import write_plan
+from ..embedded.machines import ClusterMachines, Striking
+from ..embedded.private_files import write_private
+from ..embedded.processes import DriverProcess, SparkProcesses
+from ..embedded.protocol import Arrived, Begun, Failed, Go
+from ..embedded.query_driver import QueryPlan, QueryRun
+from ..embedded.query_source import SourcePlan, spans, write_events
+from ..embedded.run_server import RunServer, from_afar
+from ..errors import DeadlinePassed, OwnFailure, ProcessDied, StreamproofError
+from ..inside_spark.agent import find_agent
+from ..inside_spark.listener import HeldPoint, PointListener
+from ..inside_spark.rules import script
+from ..inside_spark.settings import agent_settings
+from ..inside_spark.versions import SparkVersion
+from ..model import Event
+from ..query import Query, RunFolders
+from ..subject import TASK_POINTS
+from ..recording.history import Stamp, TimelineEntry
+from ..recording.records import Ended, Record, Stamped
+from ..waiting import wait_until
+from ..wire import Greeting, decoded, frame, read_frame
+from .crash_states import CopiedFolders, CrashState, NotQuiet
+from .warm_session import PURPOSE, Warm, WarmPlan
+
+READY_SECONDS = 90.0
+TASK = "task"
+"""The actor of what tasks pass."""
+_SETTINGS = {
+    "spark.sql.shuffle.partitions": "2",
+    # What would write while a point is held.
+    "spark.sql.streaming.stateStore.maintenanceInterval": "1h",
+    "spark.sql.streaming.asyncLogPurge.enabled": "false",
+    "spark.ui.enabled": "false",
+}
+
+_from_life = msgspec.msgpack.Decoder(Record | Begun | Arrived | Failed)
+_from_warm = msgspec.msgpack.Decoder(Warm)
+
+
+@dataclass(frozen=True)
+class Passed:
+    """A crash point that a life passed."""
+
+    address: Address
+    at: int
+    """Microseconds since the lane began."""
+    records: int
+    """How many records the life had made by then."""
+    state: CrashState | None
+    """What was durable; None where it was not looked at, or `why_not` says why it is not known."""
+    why_not: str = ""
+
+
+@dataclass
+class Life:
+    """One life of a query, from a checkpoint to the end of its input, or to its failure."""
+
+    actor: str
+    incarnation: int
+    passed: list[Passed] = field(default_factory=list)
+    records: list[Stamped] = field(default_factory=list)
+    failure: StreamproofError | None = None
+
+    @property
+    def ended(self) -> bool:
+        return any(isinstance(stamped.record, Ended) for stamped in self.records)
+
+
+class _CurrentLife:
+    """The recorder of a lane: what comes belongs to the life that is lived now."""
+
+    def __init__(self) -> None:
+        self.life: Life | None = None
+
+    def note(self, at: int, record: Record) -> None:
+        if self.life is not None:
+            self.life.records.append(Stamped(at, record))
+
+    def log(self, entry: TimelineEntry) -> None:
+        """No fault strikes in a lane."""
+
+    def deployed(self, facts: Mapping[str, object]) -> None: ...
+
+    @property
+    def latest(self) -> Stamp:
+        records = self.life.records if self.life is not None else []
+        return Stamp(records[-1].at if records else 0)
+
+
+class Lane:
+    """Use it as a context manager. Its lives are lived one after the other."""
+
+    def __init__(
+        self,
+        number: int,
+        processes: SparkProcesses,
+        query: Query,
+        batches: Sequence[Sequence[Event]],
+        folder: Path,
+        spark: SparkVersion,
+        deadline: float,
+        watches_inside: bool = True,
+    ) -> None:
+        """`deadline` is how long a life may take, seconds. `watches_inside`: whether points inside Spark are seen."""
+        self.name = f"lane-{number}"
+        self._processes = processes
+        self._query = query
+        self._batches = batches
+        self._spark = spark
+        self._deadline = deadline
+        self._watches_inside = watches_inside
+        home = folder / self.name
+        self.folders = RunFolders(f"{processes.run_id}-{self.name}", home / "sink", home / "checkpoint")
+        self.store = CopiedFolders((self.folders.checkpoint, self.folders.sink), home / "states")
+        self._input = processes.scratch / f"{self.name}.arrow"
+        self._current = _CurrentLife()
+        self._lives = 0
+        self._watching = False
+        self._batch = ""
+        self._gateway: Mapping[str, str] | None = None
+        self._over = asyncio.Event()
+        self._server = RunServer(
+            self._current,
+            (),
+            {},
+            0,
+            self._no_faults,
+            lambda record: None,
+            others={PURPOSE: self._hear_warm, "driver": self._hear_life},
+            address=processes.address,
+        )
+
+    def __enter__(self) -> Lane:
+        write_events(self._input, self._batches)
+        self._server.__enter__()
+        try:
+            self._server.call(self._listen())
+            self._session = self._start_session()
+        except BaseException:
+            self._server.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.call(self._hang_up())
+        self._server.__exit__()
+
+    def await_ready(self) -> None:
+        """Raises DeadlinePassed or ProcessDied."""
+        wait_until(lambda: self._alive(self._session) and self._gateway is not None, READY_SECONDS, "a warm session")
+
+    def live(self, actor: str, sink: str, incarnation: int, watched: bool) -> Life:
+        """Live from what is in the folders to the end of the input.
+
+        What the query does wrong is in the life that comes back. Raises OwnFailure, or what else went wrong with the
+        lane itself.
+        """
+        life = self._begin(actor, incarnation, watched)
+        process = self._start_life(actor, sink, incarnation)
+
+        def over() -> bool:
+            if self._server.failure is not None:
+                raise self._server.failure
+            return process.poll() is not None
+
+        try:
+            wait_until(over, self._deadline, f"the query {self._query.name!r} to come to the end of its input")
+        except DeadlinePassed as error:
+            life.failure = DeadlinePassed(error.waited_for, error.seconds, self._seen(life))
+            self._processes.kill_node(process.name)
+        finally:
+            self._server.call(self._forget_life())
+            _end_workers_of(process.name, self._session.pid)
+        if life.failure is None and not life.ended:
+            tail = "\n".join(process.stderr.read_text(errors="replace").splitlines()[-15:])
+            life.failure = ProcessDied(f"a life of the query ended with status {process.poll()}; its log ends:\n{tail}")
+        return life
+
+    def _begin(self, actor: str, incarnation: int, watched: bool) -> Life:
+        life = Life(actor, incarnation)
+
+        async def begin() -> None:
+            self._lives += 1
+            self._watching = watched
+            self._batch = "0"
+            self._current.life = life
+
+        self._server.call(begin())
+        return life
+
+    def _seen(self, life: Life) -> str:
+        last = life.passed[-1].address if life.passed else "no crash point"
+        return f"it had come to {last}, and had made {len(life.records)} records"
+
+    def _alive(self, process: DriverProcess) -> bool:
+        if process.poll() is None:
+            return True
+        tail = "\n".join(process.stderr.read_text(errors="replace").splitlines()[-15:])
+        raise ProcessDied(f"{process.name} ended with status {process.poll()}; its log ends:\n{tail}")
+
+    # Processes
+
+    def _start_session(self) -> DriverProcess:
+        server = self._server
+        plan = WarmPlan(server.token, server.place, self.name)
+        path = write_private(self._processes.scratch / f"{self.name}.json", msgspec.json.encode(plan))
+        settings = {**_SETTINGS, **self._query.configuration, **self._watching_settings()}
+        return self._processes.start_driver(
+            self.name,
+            "streamproof.harness.certifying.warm_session",
+            [str(path.resolve())],
+            settings=settings,
+            master="local[1]",
+        )
+
+    def _watching_settings(self) -> dict[str, str]:
+        if not self._watches_inside:
+            return {}
+        rules = script(self._spark, self._points_place, self._server.token, self.name, 1)
+        path = write_private(self._processes.scratch / f"{self.name}.btm", rules.encode())
+        return agent_settings(find_agent(), path.resolve())
+
+    def _start_life(self, actor: str, sink: str, incarnation: int) -> DriverProcess:
+        server, scratch = self._server, self._processes.scratch
+        name = f"{self.name}.life-{self._lives}"
+        armed = None if self._watching else ()
+        source = SourcePlan(
+            str(self._input.resolve()), len(self._batches), name, actor, incarnation, server.token, server.place, armed
+        )
+        source_path = write_private(scratch / f"{name}.json", msgspec.json.encode(source))
+        run = QueryRun(actor, sink, self.folders, source_path.resolve(), armed)
+        plan = QueryPlan(
+            server.token, server.place, name, incarnation, self._query, spans(self._batches), (run,), attaches=True
+        )
+        path = scratch / f"{name}.pickle"
+        write_plan(path, plan, f"the query {self._query.name!r}")
+        assert self._gateway is not None
+        return self._processes.start_driver(
+            name, "streamproof.harness.embedded.query_driver", [str(path.resolve())], env=self._gateway
+        )
+
+    # In the server's loop
+
+    async def _listen(self) -> None:
+        host, _ = self._server.place
+        self._points = PointListener((host, 0), self._server.token, self._held)
+        self._points_place = await self._points.start()
+
+    async def _hang_up(self) -> None:
+        self._over.set()
+        await self._points.close()
+
+    async def _forget_life(self) -> None:
+        """What a life that is over still says is nobody's, and its Python workers are nobody's either."""
+        self._watching = False
+        self._current.life = None
+
+    async def _hear_warm(self, greeting: Greeting, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        body = await read_frame(reader)
+        if body is not None:
+            self._gateway = decoded(_from_warm, body).gateway
+            await self._over.wait()
+
+    async def _hear_life(self, greeting: Greeting, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while (body := await read_frame(reader)) is not None:
+            message = decoded(_from_life, body)
+            life = self._current.life
+            if life is None or greeting.node != f"{self.name}.life-{self._lives}":
+                return
+            match message:
+                case Begun():
+                    continue
+                case Arrived(address=address):
+                    self._pass(life, address)
+                    writer.write(frame(Go()))
+                case Failed():
+                    life.failure = from_afar(message)
+                    writer.write(frame(Go()))
+                case _:
+                    self._server.note(message)
+
+    async def _held(self, held: HeldPoint) -> None:
+        life = self._current.life
+        if life is None:
+            return
+        batch, slash, rest = held.key.partition("/")
+        if batch == "?":
+            batch = self._batch
+        self._batch = batch
+        # The user's code knows its batch in tasks alone.
+        in_task = held.point in TASK_POINTS or (held.point is Point.USER and not held.key.startswith("?"))
+        actor = TASK if in_task else life.actor
+        self._pass(life, Address(actor, life.incarnation, held.point, f"{batch}{slash}{rest}", held.side))
+
+    def _pass(self, life: Life, address: Address) -> None:
+        at = self._server.clock.stamp().at
+        state, why_not = None, ""
+        if self._watching:
+            try:
+                state = self.store.capture()
+            except NotQuiet as error:
+                why_not = str(error)
+        life.passed.append(Passed(address, at, len(life.records), state, why_not))
+
+    def _no_faults(self, striking: Striking) -> ClusterMachines:
+        raise OwnFailure("a fault struck in a lane, where none does")
+
+
+def _end_workers_of(life: str, session: int) -> None:
+    """The Python workers of a life live on in its session, for a life that never comes."""
+    try:
+        found = psutil.Process(session).children(recursive=True)
+    except psutil.NoSuchProcess:
+        return
+    for process in found:
+        try:
+            if process.environ().get(LIFE) == life:
+                process.kill()
+        except psutil.Error:
+            # It has ended meanwhile.
+            continue

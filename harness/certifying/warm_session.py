@@ -1,0 +1,48 @@
+"""A warm session: a driver whose JVM stays up, and to which one process after the other attaches.
+
+Run as `python -m streamproof.harness.certifying.warm_session PLAN`. It says how its JVM is reached, and ends when the
+harness hangs up.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import msgspec
+
+from ..embedded.attaching import gateway_of
+from ..wire import VERSION, BlockingConnection, Greeting, Place
+
+PURPOSE = "warm"
+
+
+class WarmPlan(msgspec.Struct, frozen=True):
+    token: str
+    harness: Place
+    node: str
+
+
+class Warm(msgspec.Struct, frozen=True, tag="warm", array_like=True):
+    """Warm session to harness: the JVM is up."""
+
+    gateway: dict[str, str]
+    """The environment with which a process attaches to it."""
+
+
+def main(path: str) -> int:
+    from pyspark.sql import SparkSession
+
+    plan = msgspec.json.decode(Path(path).read_bytes(), type=WarmPlan)
+    harness = BlockingConnection(plan.harness, Greeting(VERSION, plan.token, PURPOSE, plan.node))
+    spark = SparkSession.builder.appName(f"streamproof {plan.node}").getOrCreate()
+    # The first job loads what every other one needs.
+    spark.range(10).selectExpr("sum(id)").collect()
+    harness.send(Warm(dict(gateway_of(spark))))
+    harness.receive()
+    spark.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
