@@ -19,7 +19,6 @@ import msgspec
 import psutil
 
 from ..addresses import Address, Point
-from ..embedded.attaching import LIFE
 from ..embedded.deployments import write_plan
 from ..embedded.machines import ClusterMachines, Striking
 from ..embedded.private_files import write_private
@@ -42,9 +41,11 @@ from ..recording.records import Ended, Record, Stamped
 from ..waiting import wait_until
 from ..wire import Greeting, decoded, frame, read_frame
 from .crash_states import CopiedFolders, CrashState, NotQuiet
+from .warm_daemon import MODULE
 from .warm_session import PURPOSE, Warm, WarmPlan
 
 READY_SECONDS = 90.0
+_MASTER = "local[1]"
 TASK = "task"
 """The actor of what tasks pass."""
 _SETTINGS = {
@@ -52,7 +53,7 @@ _SETTINGS = {
     # What would write while a point is held.
     "spark.sql.streaming.stateStore.maintenanceInterval": "1h",
     "spark.sql.streaming.asyncLogPurge.enabled": "false",
-    "spark.ui.enabled": "false",
+    "spark.python.daemon.module": MODULE,
 }
 
 _from_life = msgspec.msgpack.Decoder(Record | Begun | Arrived | Failed)
@@ -192,7 +193,7 @@ class Lane:
             self._processes.kill_node(process.name)
         finally:
             self._server.call(self._forget_life())
-            _end_workers_of(process.name, self._session.pid)
+            _end_python_workers(self._session.pid)
         if life.failure is None and not life.ended:
             tail = "\n".join(process.stderr.read_text(errors="replace").splitlines()[-15:])
             life.failure = ProcessDied(f"a life of the query ended with status {process.poll()}; its log ends:\n{tail}")
@@ -232,7 +233,7 @@ class Lane:
             "streamproof.harness.certifying.warm_session",
             [str(path.resolve())],
             settings=settings,
-            master="local[1]",
+            master=_MASTER,
         )
 
     def _watching_settings(self) -> dict[str, str]:
@@ -258,7 +259,11 @@ class Lane:
         write_plan(path, plan, f"the query {self._query.name!r}")
         assert self._gateway is not None
         return self._processes.start_driver(
-            name, "streamproof.harness.embedded.query_driver", [str(path.resolve())], env=self._gateway
+            name,
+            "streamproof.harness.embedded.query_driver",
+            [str(path.resolve())],
+            env=self._gateway,
+            master=_MASTER,
         )
 
     # In the server's loop
@@ -328,16 +333,14 @@ class Lane:
         raise OwnFailure("a fault struck in a lane, where none does")
 
 
-def _end_workers_of(life: str, session: int) -> None:
-    """The Python workers of a life live on in its session, for a life that never comes."""
+def _end_python_workers(session: int) -> None:
+    """End what the daemons of a session have forked. Spark looks whether a worker lives before it is used again."""
     try:
         found = psutil.Process(session).children(recursive=True)
+        workers = [worker for daemon in found if MODULE in daemon.cmdline() for worker in daemon.children()]
+        for worker in workers:
+            worker.kill()
+        psutil.wait_procs(workers, timeout=READY_SECONDS)
     except psutil.NoSuchProcess:
+        # It has ended meanwhile, and those that it forked with it.
         return
-    for process in found:
-        try:
-            if process.environ().get(LIFE) == life:
-                process.kill()
-        except psutil.Error:
-            # It has ended meanwhile.
-            continue

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
 
 PORT, SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 """What pyspark reads: with them in its environment a process starts no JVM of its own."""
-LIFE = "STREAMPROOF_LIFE"
 
 
 def gateway_of(spark: SparkSession) -> Mapping[str, str]:
@@ -21,9 +20,9 @@ def gateway_of(spark: SparkSession) -> Mapping[str, str]:
     return {PORT: str(parameters.port), SECRET: parameters.auth_token}
 
 
-def attached_session(life: str) -> SparkSession:
+def attached_session() -> SparkSession:
     """A session of its own on the JVM that the environment names: with no table, function, setting or state store of
-    another's, and with Python workers of its own, which have the name of this life in their environment."""
+    another's. Python workers are shared with whoever attached before, unless somebody has ended them."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
@@ -35,7 +34,4 @@ def attached_session(life: str) -> SparkSession:
     shared = SparkContext(gateway=gateway, jsc=jvm.org.apache.spark.api.java.JavaSparkContext(context), conf=conf)
     # Loaded, a state store knows later versions than the checkpoint that was put back; it must be loaded anew.
     jvm.org.apache.spark.sql.execution.streaming.state.StateStore.stop()
-    # Python workers are kept for those who have the same environment: nobody else has this one.
-    environment: dict[str, str] = shared.environment
-    environment[LIFE] = life
     return SparkSession(shared, jvm.org.apache.spark.sql.classic.SparkSession.builder().getOrCreate()).newSession()

@@ -36,9 +36,15 @@ def build_archive() -> Path:
         # A list that was cut off by the kill can end in half a line.
         lines = {line for path in lists.iterdir() for line in path.read_text().split("\n")[:-1]}
         merged = Path(folder, "merged")
-        merged.write_text("".join(f"{line}\n" for line in sorted(lines) if not line.startswith("#")))
+        merged.write_text("".join(f"{line}\n" for line in sorted(lines) if _can_be_archived(line)))
         _dump(java, spark, merged, archive)
     return archive
+
+
+def _can_be_archived(line: str) -> bool:
+    """Not what Java makes up itself for method handles: with an agent that looks at classes as they are loaded, as the
+    one that holds crash points is, Java 17 looks for the file of such a class, and dies of finding none."""
+    return not line.startswith(("#", "@lambda-form-invoker", "java/lang/invoke/BoundMethodHandle$Species_"))
 
 
 def _dump(java: Java, spark: Spark, classes: Path, archive: Path) -> None:

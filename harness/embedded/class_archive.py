@@ -15,13 +15,15 @@ from pathlib import Path
 from .machine import Java, Spark
 
 RECORDING = "STREAMPROOF_RECORD_CLASSES"
+_RECIPE = 2
+"""Changes with what is put into an archive."""
 
 
 def archive_path(java: Java, spark: Spark) -> Path:
     """Where the archive for exactly this Java and these jars is kept. Java itself refuses one that does not fit."""
     jars = sorted((jar.name, jar.stat().st_size, jar.stat().st_mtime_ns) for jar in (spark.home / "jars").glob("*.jar"))
     binary = java.executable.stat()
-    stamp = repr((str(java.home), binary.st_size, binary.st_mtime_ns, str(spark.home), jars))
+    stamp = repr((_RECIPE, str(java.home), binary.st_size, binary.st_mtime_ns, str(spark.home), jars))
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return cache / "streamproof" / f"spark-{hashlib.sha256(stamp.encode()).hexdigest()[:16]}.jsa"
 

@@ -15,7 +15,14 @@ MASTER_CLASS: Final = "org.apache.spark.deploy.master.Master"
 WORKER_CLASS: Final = "org.apache.spark.deploy.worker.Worker"
 
 # What starts fastest: no optimizing compiler, no collector threads, no files in /tmp/hsperfdata.
-QUICK_JVM: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xshare:auto")
+QUICK_JVM: Final = (
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-XX:-UsePerfData",
+    "-Xshare:auto",
+    # Hadoop asks a process for every link that a file could be: four for each file that gets its name.
+    "-Djdk.lang.Process.launchMechanism=VFORK",
+)
 
 
 @dataclass(frozen=True)

@@ -304,7 +304,7 @@ def _session(plan: QueryPlan) -> SparkSession:
     from pyspark.sql import SparkSession
 
     if plan.attaches:
-        spark = attached_session(plan.node)
+        spark = attached_session()
         for name, value in {**plan.query.settings, **plan.query.secrets}.items():
             if spark.conf.isModifiable(name):
                 spark.conf.set(name, value)
