@@ -82,6 +82,18 @@ class ScenarioChanged(InvalidHistory):
     """The code of a scenario is not what it was when its run, or a counterexample of it, was recorded."""
 
 
+class InvalidCertificate(InvalidHistory):
+    """A folder holds no certificate, or one that cannot be read."""
+
+
+class AlteredCertificate(InvalidCertificate):
+    """A certificate, or a file that it lists, is not what it was when it was written."""
+
+
+class UnknownCertificateVersion(InvalidCertificate):
+    """The certificate was written by another version of the format."""
+
+
 class InvalidCounterexample(UserMistake):
     """A file cannot be replayed: it is no counterexample, or a damaged one."""
 

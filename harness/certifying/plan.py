@@ -1,0 +1,84 @@
+"""What a campaign plans and what it tries: crashes of a query, and trials of them.
+
+A *crash* is planned: a point of a batch, and what dies there. A *trial* is one attempt, a run folder and what it came
+to. The same crash can be tried in several ways, and several times.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from ..addresses import Moment, Point, Side
+from ..judging.verdicts import Status
+
+
+class Victim(StrEnum):
+    """What dies."""
+
+    DRIVER = "driver"
+    EXECUTOR = "executor"
+    PYTHON = "python"
+    """An executor's Python worker."""
+    NODE = "node"
+    """Everything on it."""
+
+
+class How(StrEnum):
+    """The way in which a crash is tried."""
+
+    CRASH_STATE = "crash-state"
+    """What was durable while the point held was copied, put back, and recovered from by fresh processes."""
+    KILL = "kill"
+    """The victim was killed while the point held."""
+    SPLIT_BRAIN = "split-brain"
+    """The driver was paused at the point, a second one was started on the same checkpoint, and the first went on."""
+
+
+class Crash(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What dies, and where exactly."""
+
+    point: Point
+    side: Side
+    key: str
+    """Which one of its batch: `3`, `3/0`."""
+    actor: str
+    """Who passes the point: `driver` or `task`."""
+    victim: Victim
+    batch: int
+    kinds: tuple[str, ...]
+    """Of its batch: first, steady, late-data, eviction, compaction, after-restart, last, no-data."""
+    recovering: bool = False
+    """Whether it strikes during the recovery from a crash at the same batch."""
+
+    def __str__(self) -> str:
+        actor = "the driver" if self.actor == "driver" else f"a {self.actor}"
+        when = Moment(self.point, self.side, self.key, actor, recovering=self.recovering)
+        return f"the {_VICTIMS[self.victim]} dies {when}"
+
+
+class Trial(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One attempt."""
+
+    crashes: tuple[Crash, ...]
+    """In the order in which they struck."""
+    how: How
+    folder: str
+    """Of the run: `runs/<name>`, relative to the certificate's folder."""
+    verdicts: dict[str, Status]
+    """Of each claim, by its text."""
+    reason: str = ""
+    """Why a verdict is UNKNOWN."""
+    sampled: bool = False
+    """Whether it is one of the random sample."""
+    digest: str = ""
+    """Of the run's history."""
+
+
+_VICTIMS = {
+    Victim.DRIVER: "driver",
+    Victim.EXECUTOR: "executor",
+    Victim.PYTHON: "Python worker",
+    Victim.NODE: "node",
+}
