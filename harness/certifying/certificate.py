@@ -26,7 +26,7 @@ import msgspec
 from ..errors import AlteredCertificate, ExitStatus, InvalidCertificate, StorageFailed, UnknownCertificateVersion
 from ..judging.guarantees import Guarantee
 from ..quantities import Duration, Events
-from .conclusion import ClaimVerdict, Covered, NotReached, Planned, exit_status
+from .conclusion import ClaimVerdict, Conclusion, Covered, NotReached, Planned, conclude, exit_status
 from .page import page
 from .plan import Crash, How, Trial
 from .statistics import Bound, Draw
@@ -167,6 +167,25 @@ class Certificate(msgspec.Struct, frozen=True):
     @property
     def guarantees(self) -> tuple[Guarantee, ...]:
         return tuple(claim.as_guarantee() for claim in self.claims)
+
+
+def concluded(certificate: Certificate) -> Conclusion:
+    """What follows from a certificate's plan, trials and sample, whatever it says itself."""
+    return conclude(
+        [str(claim) for claim in certificate.claims],
+        certificate.plan,
+        certificate.trials,
+        certificate.not_reached,
+        unjudgeable=certificate.unjudgeable,
+        exhausted=certificate.exhausted,
+        draw=certificate.draw,
+    )
+
+
+def with_conclusion(certificate: Certificate) -> Certificate:
+    """The same, with what follows filled in."""
+    found = concluded(certificate)
+    return msgspec.structs.replace(certificate, verdicts=found.verdicts, coverage=found.coverage, bounds=found.bounds)
 
 
 def write_certificate(folder: Path, certificate: Certificate) -> Certificate:

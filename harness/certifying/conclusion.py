@@ -11,7 +11,7 @@ A pure function of the plan and the trials, so that whoever has the records come
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -94,3 +94,235 @@ def exit_status(verdicts: Sequence[ClaimVerdict]) -> ExitStatus:
     if Status.VIOLATED in statuses:
         return ExitStatus.VIOLATED
     return ExitStatus.HOLDS if statuses == {Status.HOLDS} else ExitStatus.UNKNOWN
+
+
+def conclude(
+    claims: Sequence[str],
+    plan: Sequence[Planned],
+    trials: Sequence[Trial],
+    not_reached: Sequence[NotReached],
+    *,
+    unjudgeable: str = "",
+    exhausted: str = "",
+    draw: Draw | None = None,
+) -> Conclusion:
+    """The verdict on each claim, the coverage of each line of the plan, and what the sample bounds.
+
+    `unjudgeable` says why nothing can be judged at all, `exhausted` which part of the budget ended the campaign.
+    """
+    found = _by_line(trials)
+    why_not = {one.planned: one.why for one in not_reached}
+    # What was not reached is no less open for standing in no plan.
+    wanted = tuple(dict.fromkeys((*plan, *why_not)))
+    coverage = tuple(_covered(line, found.get(line, ()), claims, why_not.get(line, "")) for line in wanted)
+    verdicts = []
+    for claim in claims:
+        lines = [_Line(line, found.get(line, ()), claim, why_not.get(line)) for line in wanted]
+        verdicts.append(_verdict(claim, lines, trials, unjudgeable, exhausted))
+    bounds = () if draw is None else tuple(_bound(claim, draw, plan, trials) for claim in claims)
+    return Conclusion(tuple(verdicts), coverage, bounds)
+
+
+def lines_of(trial: Trial) -> tuple[Planned, ...]:
+    """The lines of a plan that a trial says something of: its crashes, but for those from which it did not recover
+    undisturbed."""
+    split = trial.how is How.SPLIT_BRAIN
+    followers = (*trial.crashes[1:], None)
+    return tuple(
+        Planned(crash, split)
+        for crash, after in zip(trial.crashes, followers, strict=True)
+        if after is None or not after.recovering
+    )
+
+
+def passes(trial: Trial, line: Planned, claim: str) -> bool:
+    """Whether a trial of this line of the plan counts as passed. A crash state stands for the death of the driver, with
+    all that it runs, and of nothing else."""
+    if trial.verdicts.get(claim) is not Status.HOLDS:
+        return False
+    return trial.how is not How.CRASH_STATE or line.crash.victim is Victim.DRIVER
+
+
+def real(trial: Trial) -> bool:
+    """Whether something really died, or slept."""
+    return trial.how is not How.CRASH_STATE
+
+
+def _by_line(trials: Iterable[Trial]) -> dict[Planned, list[Trial]]:
+    found: dict[Planned, list[Trial]] = {}
+    for trial in trials:
+        for line in dict.fromkeys(lines_of(trial)):
+            found.setdefault(line, []).append(trial)
+    return found
+
+
+def _covered(line: Planned, trials: Sequence[Trial], claims: Sequence[str], why_not: str) -> Covered:
+    kills = sum(map(real, trials))
+    counts = {claim: Counter(trial.verdicts.get(claim, Status.UNKNOWN) for trial in trials) for claim in claims}
+    verdicts = {claim: {status: n for status in Status if (n := counts[claim][status])} for claim in claims if trials}
+    return Covered(line, len(trials) - kills, kills, verdicts, why_not)
+
+
+class _Line:
+    """What the trials of one line of the plan say of one claim."""
+
+    def __init__(self, planned: Planned, trials: Sequence[Trial], claim: str, why_not: str | None) -> None:
+        self.planned = planned
+        self.trials = trials
+        self.why_not = why_not
+        self.violated = any(trial.verdicts.get(claim) is Status.VIOLATED for trial in trials)
+        self.passed = any(passes(trial, planned, claim) for trial in trials)
+        self.open = sorted({_why_open(trial, claim) for trial in trials})
+
+    @property
+    def covered(self) -> bool:
+        return self.passed and not self.violated and self.why_not is None
+
+
+def _why_open(trial: Trial, claim: str) -> str:
+    if trial.verdicts.get(claim) is Status.HOLDS:
+        return "a crash state says nothing of the death of anything but the driver"
+    return trial.reason or "no verdict was recorded"
+
+
+def _verdict(
+    claim: str, lines: Sequence[_Line], trials: Sequence[Trial], unjudgeable: str, exhausted: str
+) -> ClaimVerdict:
+    covered = sum(line.covered for line in lines)
+    verdict = ClaimVerdict(claim, Status.UNKNOWN, "", covered=covered, planned=len(lines))
+    if unjudgeable:
+        return msgspec.structs.replace(verdict, reasons=(unjudgeable,), covered=0)
+    violating = [trial for trial in trials if trial.verdicts.get(claim) is Status.VIOLATED]
+    if any(map(real, violating)):
+        return _violated(verdict, claim, violating, trials, lines)
+    reasons = tuple(_reasons(claim, lines, trials, violating, exhausted))
+    if reasons:
+        summary = f"{covered:,} of {_crashes(len(lines))} passed" if trials else ""
+        shown_by = violating[0].folder if violating else ""
+        return msgspec.structs.replace(verdict, reasons=reasons, summary=summary, shown_by=shown_by)
+    return msgspec.structs.replace(verdict, status=Status.HOLDS, summary=_held(claim, lines, trials))
+
+
+def _violated(
+    verdict: ClaimVerdict, claim: str, violating: Sequence[Trial], trials: Sequence[Trial], lines: Sequence[_Line]
+) -> ClaimVerdict:
+    """By the schedule that shows it best: with the fewest crashes, then in most of its repeats."""
+    repeats: dict[tuple[How, tuple[Crash, ...]], list[Trial]] = {}
+    for trial in filter(real, trials):
+        repeats.setdefault((trial.how, trial.crashes), []).append(trial)
+
+    def clarity(trial: Trial) -> tuple[int, float, int]:
+        same = repeats[trial.how, trial.crashes]
+        shown = sum(one.verdicts.get(claim) is Status.VIOLATED for one in same)
+        return len(trial.crashes), -shown / len(same), -len(same)
+
+    best = min(filter(real, violating), key=clarity)
+    same = repeats[best.how, best.crashes]
+    shown = sum(one.verdicts.get(claim) is Status.VIOLATED for one in same)
+    wrong = sum(line.violated for line in lines)
+    summary = f"{schedule(best)}: violated in {shown} of {len(same)} {_HOWS[best.how]}"
+    if len(same) == 1:
+        summary += ", which was not repeated"
+    if wrong > 1:
+        summary += f"; {wrong:,} of {_crashes(len(lines))} violate"
+    return msgspec.structs.replace(
+        verdict,
+        status=Status.VIOLATED,
+        summary=summary,
+        violated=shown,
+        repeats=len(same),
+        shown_by=best.folder,
+    )
+
+
+_HOWS = {How.KILL: "real kills", How.SPLIT_BRAIN: "split brains", How.CRASH_STATE: "crash states"}
+
+
+def schedule(trial: Trial) -> str:
+    """What struck in a trial, in words."""
+    split = trial.how is How.SPLIT_BRAIN
+    return ", then ".join(str(Planned(crash, split)) for crash in trial.crashes) or "no crash"
+
+
+def _reasons(
+    claim: str, lines: Sequence[_Line], trials: Sequence[Trial], violating: Sequence[Trial], exhausted: str
+) -> Iterator[str]:
+    """Why a claim that no kill violates cannot be said to hold; nothing where it can."""
+    if violating:
+        yield _only_in_states(violating, trials)
+    if not lines:
+        yield NOTHING_PLANNED
+    elif not trials and not any(line.why_not is not None for line in lines):
+        yield f"{TOO_SMALL}{_because(exhausted)}"
+    else:
+        missed = [line.why_not for line in lines if line.why_not is not None]
+        if missed:
+            yield f"{len(missed):,} of {_crashes(len(lines))} could not be reached: {_counted(missed)}"
+        rest = [line for line in lines if not line.passed and not line.violated and line.why_not is None]
+        unclear = ["; ".join(line.open) for line in rest if line.trials]
+        if unclear:
+            yield f"{len(unclear):,} of {_crashes(len(lines))} came to no verdict: {_counted(unclear)}"
+        untried = sum(not line.trials for line in rest)
+        if untried:
+            yield f"{untried:,} of {_crashes(len(lines))} were not tried{_because(exhausted)}"
+
+
+def _only_in_states(violating: Sequence[Trial], trials: Sequence[Trial]) -> str:
+    kills = sum(real(trial) and any(trial.crashes == one.crashes for one in violating) for trial in trials)
+    shown = dict.fromkeys(schedule(trial) for trial in violating)
+    more = f", and in {len(shown) - 1:,} more" if len(shown) > 1 else ""
+    tried = f"{kills:,} real kills there did not show it" if kills else "no kill was tried there"
+    return f"a crash state shows a violation ({next(iter(shown))}{more}), not confirmed by a kill: {tried}"
+
+
+def _held(claim: str, lines: Sequence[_Line], trials: Sequence[Trial]) -> str:
+    held = [trial for trial in trials if trial.verdicts.get(claim) is Status.HOLDS]
+    kills = sum(map(real, held))
+    text = f"all {_crashes(len(lines))} passed, in {len(held) - kills:,} crash states and {kills:,} real kills"
+    unclear = len(trials) - len(held)
+    return f"{text}; {unclear:,} more trials came to no verdict" if unclear else text
+
+
+def _crashes(count: int) -> str:
+    return f"{count:,} planned crashes" if count != 1 else "1 planned crash"
+
+
+def _because(exhausted: str) -> str:
+    return f": {exhausted}" if exhausted else ""
+
+
+def _counted(reasons: Iterable[str], most: int = 5) -> str:
+    """The most frequent reasons, each with how often it was given."""
+    counts = Counter(reasons).most_common()
+    said = [f"{reason} (× {count:,})" if count > 1 else reason for reason, count in counts[:most]]
+    return "; ".join(said) + (f"; and {len(counts) - most:,} more reasons" if len(counts) > most else "")
+
+
+def _bound(claim: str, draw: Draw, plan: Sequence[Planned], trials: Sequence[Trial]) -> Bound:
+    """Over the sampled kills, each of which must have been drawn."""
+    sampled = [trial for trial in trials if trial.sampled]
+    found = Counter(trial.verdicts.get(claim, Status.UNKNOWN) for trial in sampled)
+    violations, unknown = found[Status.VIOLATED], found[Status.UNKNOWN]
+    bound = Bound(claim, len(sampled), violations, unknown, None, None, _why_no_bound(draw, plan, sampled))
+    if bound.why_none:
+        return bound
+    upper = upper_bound(violations + unknown, len(sampled))
+    return msgspec.structs.replace(bound, upper=upper, lower=lower_bound(violations, len(sampled)))
+
+
+def _why_no_bound(draw: Draw, plan: Sequence[Planned], sampled: Sequence[Trial]) -> str:
+    if not draw.size or not draw.places:
+        return "nothing was drawn"
+    if not all(0 <= place < len(plan) and not plan[place].split_brain for place in draw.places):
+        return "the sample was drawn from crashes that were not planned as kills"
+    if Draw.of(draw.population, draw.places, draw.size, draw.seed) != draw:
+        return "what was drawn does not follow from the seed"
+    wanted = Counter(plan[place].crash for place in draw.drawn)
+    if any(trial.how is not How.KILL or len(trial.crashes) != 1 for trial in sampled):
+        return "the sample has trials that are not one real kill each"
+    done = Counter(trial.crashes[0] for trial in sampled)
+    if not done <= wanted:
+        return "the sample has kills that were not drawn"
+    if done != wanted:
+        return f"{len(sampled):,} of {draw.size:,} drawn kills were finished, and an unfinished sample bounds nothing"
+    return ""
