@@ -207,7 +207,8 @@ def write_certificate(folder: Path, certificate: Certificate) -> Certificate:
 
 
 def is_certificate(folder: Path) -> bool:
-    return (folder / FILE).exists()
+    """Whether somebody meant it to be one, be it damaged."""
+    return (folder / FILE).exists() or (folder / PAGE).exists()
 
 
 def read_certificate(folder: Path) -> Certificate:

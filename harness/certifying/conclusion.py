@@ -55,6 +55,8 @@ class Covered(msgspec.Struct, frozen=True, omit_defaults=True):
     """Real kills, or split brains."""
     verdicts: dict[str, dict[Status, int]] = {}
     """Claim -> verdict -> how many trials came to it."""
+    passed: tuple[str, ...] = ()
+    """The claims of which at least one trial passed, and none failed."""
     not_reached: str = ""
     """Why it was not, if so."""
 
@@ -110,17 +112,18 @@ def conclude(
 
     `unjudgeable` says why nothing can be judged at all, `exhausted` which part of the budget ended the campaign.
     """
-    found = _by_line(trials)
+    tried = _by_line(trials)
     why_not = {one.planned: one.why for one in not_reached}
     # What was not reached is no less open for standing in no plan.
     wanted = tuple(dict.fromkeys((*plan, *why_not)))
-    coverage = tuple(_covered(line, found.get(line, ()), claims, why_not.get(line, "")) for line in wanted)
-    verdicts = []
-    for claim in claims:
-        lines = [_Line(line, found.get(line, ()), claim, why_not.get(line)) for line in wanted]
-        verdicts.append(_verdict(claim, lines, trials, unjudgeable, exhausted))
+    lines = {claim: [_Line(line, tried.get(line, ()), claim, why_not.get(line)) for line in wanted] for claim in claims}
+    coverage = []
+    for place, line in enumerate(wanted):
+        passed = tuple(claim for claim in claims if lines[claim][place].covered)
+        coverage.append(_covered(line, tried.get(line, ()), claims, passed, why_not.get(line, "")))
+    verdicts = (_verdict(claim, lines[claim], trials, unjudgeable, exhausted) for claim in claims)
     bounds = () if draw is None else tuple(_bound(claim, draw, plan, trials) for claim in claims)
-    return Conclusion(tuple(verdicts), coverage, bounds)
+    return Conclusion(tuple(verdicts), tuple(coverage), bounds)
 
 
 def lines_of(trial: Trial) -> tuple[Planned, ...]:
@@ -156,11 +159,13 @@ def _by_line(trials: Iterable[Trial]) -> dict[Planned, list[Trial]]:
     return found
 
 
-def _covered(line: Planned, trials: Sequence[Trial], claims: Sequence[str], why_not: str) -> Covered:
+def _covered(
+    line: Planned, trials: Sequence[Trial], claims: Sequence[str], passed: tuple[str, ...], why_not: str
+) -> Covered:
     kills = sum(map(real, trials))
     counts = {claim: Counter(trial.verdicts.get(claim, Status.UNKNOWN) for trial in trials) for claim in claims}
     verdicts = {claim: {status: n for status in Status if (n := counts[claim][status])} for claim in claims if trials}
-    return Covered(line, len(trials) - kills, kills, verdicts, why_not)
+    return Covered(line, len(trials) - kills, kills, verdicts, passed, why_not)
 
 
 class _Line:

@@ -1,12 +1,405 @@
-"""The page for people: `certificate.md`."""
+"""The page for people, `certificate.md`, and the sentences that the screen shares with it.
+
+It begins with what was covered and what was not, since a verdict is worth no more than that. However large the plan, it
+stays a page: crashes are counted, not listed; `certificate.json` has them all.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from ..addresses import Point, Side
+from ..judging.verdicts import Status
+from .conclusion import Covered, Planned
+from .plan import How, Victim
 
 if TYPE_CHECKING:
-    from .certificate import Certificate
+    from .certificate import Certificate, Counterexample
+    from .statistics import Bound, Draw
+
+KINDS: Final = ("first", "steady", "late-data", "eviction", "compaction", "after-restart", "last", "no-data")
+"""In the order in which they are shown; any others come after."""
+ROWS: Final = 40
+"""Of the table of coverage. A larger one tells no side of a point from the other."""
+LISTED: Final = 10
+"""Of what a list could go on with for ever."""
+LONG: Final = 600
+"""Characters of what the query gave or was given."""
 
 
 def page(certificate: Certificate) -> str:
-    return f"# {certificate.name}\n"
+    """The page, in Markdown."""
+    sections = (
+        _covered(certificate),
+        _not_covered(certificate),
+        _verdicts(certificate),
+        _counterexample(certificate),
+        _table(certificate),
+        _sample(certificate),
+        _circumstances(certificate),
+    )
+    lines = [line for section in sections for line in section]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join([f"# Certificate of {_text(subject_name(certificate))}", "", *lines]))
+
+
+def subject_name(certificate: Certificate) -> str:
+    return str(certificate.subject.get("name") or certificate.name)
+
+
+# What was covered, and what was not
+
+
+def covered_said(certificate: Certificate) -> str:
+    """`58 of 60 planned crashes passed or were seen to violate: 60 crash states, 22 real kills`."""
+    known = sum(_known(line) for line in certificate.coverage)
+    hows = Counter(trial.how for trial in certificate.trials)
+    names = {
+        How.CRASH_STATE: ("crash state recovered from", "crash states recovered from"),
+        How.KILL: ("real kill", "real kills"),
+        How.SPLIT_BRAIN: ("split brain", "split brains"),
+    }
+    tried = ", ".join(f"{hows[how]:,} {names[how][hows[how] != 1]}" for how in How if hows[how])
+    total = len(certificate.coverage)
+    return f"{known:,} of {total:,} planned crashes came to a verdict" + (f": {tried}" if tried else "")
+
+
+def not_covered_said(certificate: Certificate) -> Iterator[str]:
+    """What the verdicts do not speak of, a sentence each."""
+    if certificate.unjudgeable:
+        yield f"Nothing can be judged: {certificate.unjudgeable}"
+    missed: dict[str, list[str]] = {}
+    for one in certificate.not_reached:
+        missed.setdefault(one.why, []).append(str(one.planned))
+    for why, crashes in _most(sorted(missed.items(), key=lambda entry: -len(entry[1]))):
+        if not crashes:
+            yield why
+            continue
+        more = f", and {len(crashes) - 1:,} more" if len(crashes) > 1 else ""
+        yield f"Planned and not reached: {crashes[0]}{more} ({why})"
+    lines = [line for line in certificate.coverage if not line.not_reached]
+    untried = [line for line in lines if not line.states and not line.kills]
+    if untried:
+        because = f" ({certificate.exhausted})" if certificate.exhausted else ""
+        more = f", and {len(untried) - 1:,} more" if len(untried) > 1 else ""
+        yield f"Planned and not tried{because}: {untried[0].planned}{more}"
+    unclear = [line for line in lines if (line.states or line.kills) and not _known(line)]
+    if unclear:
+        more = f", and {len(unclear) - 1:,} more" if len(unclear) > 1 else ""
+        yield f"Tried, and without a verdict on every claim: {unclear[0].planned}{more}"
+    yield from certificate.not_covered
+
+
+def _most(entries: Sequence[tuple[str, list[str]]]) -> Iterator[tuple[str, list[str]]]:
+    yield from entries[:LISTED]
+    rest = entries[LISTED:]
+    if rest:
+        yield f"{sum(len(crashes) for _, crashes in rest):,} more were not reached, for {len(rest):,} other reasons", []
+
+
+def _known(line: Covered) -> bool:
+    """Whether each claim has a verdict there."""
+    return bool(line.verdicts) and all(
+        claim in line.passed or Status.VIOLATED in found for claim, found in line.verdicts.items()
+    )
+
+
+def _covered(certificate: Certificate) -> Iterator[str]:
+    yield "## Covered"
+    yield ""
+    yield f"- {covered_said(certificate)}"
+    crashes = [line.planned.crash for line in certificate.coverage]
+    if crashes:
+        points = len({(crash.point, crash.side) for crash in crashes})
+        victims = Counter(crash.victim for crash in crashes)
+        died = ", ".join(f"{_VICTIMS[victim]} ({victims[victim]:,})" for victim in Victim if victims[victim])
+        batches = _count(len({crash.batch for crash in crashes}), "batch", "batches")
+        yield f"- planned before and after crash points, {points} places in all, in {batches}; to die: {died}"
+    recovering = sum(crash.recovering for crash in crashes)
+    if recovering:
+        yield f"- {recovering:,} of them strike during the recovery from another"
+    if certificate.batches:
+        kinds = ", ".join(f"{kind} ({certificate.batches[kind]:,})" for kind in _kinds(certificate.batches))
+        yield f"- kinds of batch: {kinds}"
+    yield from (f"- {text}" for text in sample_said(certificate.draw, certificate.bounds))
+    yield ""
+
+
+def _not_covered(certificate: Certificate) -> Iterator[str]:
+    yield "## Not covered"
+    yield ""
+    said = list(not_covered_said(certificate))
+    yield from (f"- {_text(_cut(text))}" for text in said or ["Nothing that was planned"])
+    yield ""
+
+
+# What it comes to
+
+
+def _verdicts(certificate: Certificate) -> Iterator[str]:
+    yield "## Verdicts"
+    yield ""
+    for verdict in certificate.verdicts:
+        said = f": {_text(_cut(verdict.summary))}" if verdict.summary else ""
+        yield f"- **{_text(verdict.claim)}: {verdict.status}**{said}"
+        yield from (f"  - {_text(_cut(reason))}" for reason in verdict.reasons)
+        if verdict.shown_by:
+            yield f"  - shown by [`{verdict.shown_by}`]({verdict.shown_by})"
+    if not certificate.verdicts:
+        yield "Nothing was claimed."
+    yield ""
+
+
+def story(shown: Counterexample) -> Iterator[str]:
+    """What happened, from the input to the first wrong output, a sentence each."""
+    batch = "" if shown.batch is None else f" of batch {shown.batch}"
+    if shown.input:
+        yield f"The input{batch} holds {_cut(shown.input)}"
+    for crash in shown.crashes:
+        yield _capital(str(Planned(crash, shown.how is How.SPLIT_BRAIN)))
+        yield _SPLIT_BRAIN if shown.how is How.SPLIT_BRAIN else _AFTERWARDS[crash.victim]
+    yield f"The first wrong output{batch}: {_cut(shown.wrong)} ({shown.anomaly})"
+
+
+_SPLIT_BRAIN = "A second driver starts on the same checkpoint, and the first one wakes up"
+_AFTERWARDS = {
+    Victim.DRIVER: "A new driver goes on from the checkpoint",
+    Victim.EXECUTOR: "Spark runs its tasks again",
+    Victim.PYTHON: "Spark runs the task again",
+    Victim.NODE: "What ran there is started again",
+}
+
+
+def shrunk_said(shown: Counterexample) -> str:
+    size = f"{_count(len(shown.crashes), 'crash', 'crashes')} and {_count(shown.events, 'event', 'events')}"
+    text = f"{shown.violated} of {_count(shown.repeats, 'repeat', 'repeats')} showed it, with {size}"
+    if (shown.crashes_before, shown.events_before) != (len(shown.crashes), shown.events):
+        before = _count(shown.crashes_before, "crash", "crashes")
+        text += f", shrunk from {before} and {_count(shown.events_before, 'event', 'events')}"
+    return text
+
+
+def _counterexample(certificate: Certificate) -> Iterator[str]:
+    shown = certificate.counterexample
+    if shown is None:
+        return
+    yield f"## How {_text(shown.claim)} is violated"
+    yield ""
+    for number, sentence in enumerate(story(shown), start=1):
+        yield f"{number}. {_text(sentence)}"
+    yield ""
+    yield f"{shrunk_said(shown)}. This replays it:"
+    yield ""
+    yield "```sh"
+    yield shown.command
+    yield "```"
+    yield ""
+
+
+# The table
+
+
+def _table(certificate: Certificate) -> Iterator[str]:
+    if not certificate.coverage:
+        return
+    rows = _rows(certificate.coverage, _row)
+    if len(rows) > ROWS:
+        rows = _rows(certificate.coverage, _coarse_row)
+    kinds = _kinds({kind for line in certificate.coverage for kind in line.planned.crash.kinds})
+    yield "## Crash points, kinds of batch and victims"
+    yield ""
+    yield "Crashes that passed, of those that were planned. ✗: a trial violates a claim. A batch can be of several"
+    yield "kinds, and is counted under each."
+    yield ""
+    yield "| crash point | dies | " + " | ".join((*kinds, "all")) + " |"
+    yield "| --- | --- |" + " ---: |" * (len(kinds) + 1)
+    for (_, where, victim), lines in sorted(rows.items(), key=lambda entry: entry[0]):
+        cells = [_cell([line for line in lines if kind in line.planned.crash.kinds]) for kind in kinds]
+        yield f"| {where} | {victim} | " + " | ".join((*cells, _cell(lines))) + " |"
+    yield ""
+
+
+_Row = tuple[tuple[int, ...], str, str]
+"""What the rows are sorted by, the place, and what dies."""
+_POINTS = {point: place for place, point in enumerate(Point)}
+
+
+def _rows(coverage: Iterable[Covered], row_of: Callable[[Planned], _Row]) -> dict[_Row, list[Covered]]:
+    rows: dict[_Row, list[Covered]] = {}
+    for line in coverage:
+        rows.setdefault(row_of(line.planned), []).append(line)
+    return rows
+
+
+def _row(planned: Planned) -> _Row:
+    crash = planned.crash
+    order = (_POINTS[crash.point], crash.side is Side.AFTER, crash.recovering, planned.split_brain)
+    return order, f"{crash.side} `{crash.point}`" + ", recovering" * crash.recovering, _dies(planned)
+
+
+def _coarse_row(planned: Planned) -> _Row:
+    return (_POINTS[planned.crash.point],), f"`{planned.crash.point}`", _dies(planned)
+
+
+def _dies(planned: Planned) -> str:
+    return "driver, split brain" if planned.split_brain else _VICTIMS[planned.crash.victim]
+
+
+_VICTIMS = {
+    Victim.DRIVER: "driver",
+    Victim.EXECUTOR: "executor",
+    Victim.PYTHON: "Python worker",
+    Victim.NODE: "node",
+}
+
+
+def _cell(lines: Sequence[Covered]) -> str:
+    if not lines:
+        return ""
+    passed = sum(bool(line.verdicts) and len(line.passed) == len(line.verdicts) for line in lines)
+    violated = any(Status.VIOLATED in found for line in lines for found in line.verdicts.values())
+    return f"{passed:,}/{len(lines):,}" + (" ✗" if violated else "")
+
+
+def _kinds(present: Iterable[str]) -> list[str]:
+    order = {kind: place for place, kind in enumerate(KINDS)}
+    return sorted(present, key=lambda kind: (order.get(kind, len(order)), kind))
+
+
+# The sample
+
+
+def sample_said(draw: Draw | None, bounds: Sequence[Bound]) -> Iterator[str]:
+    """What the random sample says of each claim, a sentence each."""
+    if draw is None:
+        return
+    drawn = f"{_count(draw.size, 'real kill', 'real kills')} drawn at random from {draw.population}"
+    for bound in bounds:
+        yield f"{bound.claim}, {drawn}: {_bounded(bound)}"
+
+
+def _bounded(bound: Bound) -> str:
+    if bound.upper is None or bound.lower is None:
+        return f"no bound, since {bound.why_none}"
+    unclear = ""
+    if bound.unknown:
+        trials = "trial" if bound.unknown == 1 else "trials"
+        unclear = f" (counting {bound.unknown:,} {trials} without a verdict as violations)"
+    most = f"at most {percent(bound.upper, up=True)} of such kills violate{unclear}, with 95 % confidence"
+    if not bound.violations:
+        return f"no violation, so {most}"
+    # Each side is right in 95 of 100 samples, which says less of both at once; so the one that matters stands alone.
+    least = percent(bound.lower, up=False)
+    violations = _count(bound.violations, "violation", "violations")
+    return f"{violations}, so at least {least} of such kills violate, with 95 % confidence"
+
+
+def percent(share: float, up: bool) -> str:
+    """A share in percent, with a decimal, two digits where it is below a tenth of a percent; rounded to the safe side,
+    up or down."""
+    amount = share * 100
+    decimals = 1 if amount >= 0.1 or not amount else 1 - math.floor(math.log10(amount))
+    scale = 10**decimals
+    # What is a float's own inexactness is no reason to round further.
+    rounded = math.ceil(amount * scale - 1e-9) if up else math.floor(amount * scale + 1e-9)
+    return f"{rounded / scale:.{decimals}f} %"
+
+
+def _sample(certificate: Certificate) -> Iterator[str]:
+    draw = certificate.draw
+    if draw is None:
+        return
+    yield "## The random sample"
+    yield ""
+    yield (
+        f"Before its first kill, {draw.size:,} kills were drawn with seed {draw.seed}, with equal chances and with "
+        f"replacement, from {_text(draw.population)} ({_count(len(draw.places), 'crash', 'crashes')}). Bounds are "
+        "exact (Clopper-Pearson, one-sided). Crash states, and the kills that confirm or shrink, are not of the sample."
+    )
+    yield ""
+    yield "| claim | finished | violations | without a verdict | at least | at most |"
+    yield "| --- | ---: | ---: | ---: | ---: | ---: |"
+    for bound in certificate.bounds:
+        least = "" if bound.lower is None else percent(bound.lower, up=False)
+        most = "" if bound.upper is None else percent(bound.upper, up=True)
+        counts = f"{bound.finished:,} of {draw.size:,} | {bound.violations:,} | {bound.unknown:,}"
+        yield f"| {_text(bound.claim)} | {counts} | {least} | {most} |"
+    yield ""
+
+
+# How it came about
+
+
+def _circumstances(certificate: Certificate) -> Iterator[str]:
+    yield "## How it was run"
+    yield ""
+    yield "| | |"
+    yield "| --- | --- |"
+    facts: list[tuple[str, Any]] = [
+        ("campaign", certificate.name),
+        ("began", certificate.began),
+        ("claims", ", ".join(map(str, certificate.claims)) or "nothing"),
+        ("input", _flat(certificate.workload)),
+        ("seed", certificate.seed),
+        ("cluster", _flat(certificate.cluster)),
+        ("machine", _flat(certificate.machine)),
+        ("versions", _flat(certificate.versions)),
+        ("budget", _flat(certificate.budget) + (f"; {certificate.exhausted}" if certificate.exhausted else "")),
+        ("took", ", ".join(f"{part} {seconds:,.1f} s" for part, seconds in certificate.durations.items())),
+        *((name, f"{value:,.3g}" if value < 1000 else f"{value:,.0f}") for name, value in certificate.figures.items()),
+    ]
+    yield from (f"| {_text(name)} | {_text(_cut(str(said)))} |" for name, said in facts if said not in ("", None))
+    yield ""
+    yield from _titled("The query", certificate.subject)
+    yield from _titled("Spark's configuration", certificate.settings)
+    yield "`certificate.json` has all of this, every planned crash and every trial; `streamproof judge` on this folder"
+    yield "verifies each file and judges every run again."
+    yield ""
+
+
+def _titled(title: str, facts: Mapping[str, Any]) -> Iterator[str]:
+    said = {name: _flat(value) if isinstance(value, Mapping) else _plain(value) for name, value in facts.items()}
+    if not any(said.values()):
+        return
+    yield f"### {title}"
+    yield ""
+    yield "| | |"
+    yield "| --- | --- |"
+    yield from (f"| {_text(name)} | {_text(_cut(value))} |" for name, value in said.items() if value)
+    yield ""
+
+
+def _flat(facts: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {_plain(value)}" for name, value in facts.items() if value not in (None, "", {}, []))
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"({_flat(value)})"
+    return ", ".join(map(_plain, value)) if isinstance(value, list | tuple) else "" if value is None else str(value)
+
+
+# Text
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number:,} {one if number == 1 else many}"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONG else f"{text[:LONG]} … ({len(text) - LONG:,} more characters)"
+
+
+_SPECIAL = re.compile(r"([\\`*_\[\]<>|#])")
+
+
+def _text(text: str) -> str:
+    """As it is to be read: nothing in it is Markdown."""
+    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))

@@ -426,15 +426,22 @@ def replay(
 
 @app.command()
 def judge(
-    folder: Annotated[Path, typer.Argument(help="The folder of a run.", show_default=False)],
+    folder: Annotated[Path, typer.Argument(help="The folder of a run, or of a certificate.", show_default=False)],
     as_json: Json = False,
 ) -> ExitStatus:
-    """Judge a run again from its folder."""
+    """Judge a run again from its folder, or a certificate with all of its runs.
+
+    A certificate's runs are judged without the query's code. One that was altered, or does not say what its runs come
+    to, ends in status 3.
+    """
+    from ..certifying.certificate import is_certificate
     from ..judging.judgement import judge_folder
     from ..recording.folder import in_use
     from ..running import write_verdicts
     from .screen import end_of_run
 
+    if is_certificate(folder):
+        return _judge_certificate(folder, as_json)
     description, history, judgement = judge_folder(folder, _registry())
     if not in_use(folder):
         # A folder that cannot be written can be judged all the same.
@@ -445,6 +452,18 @@ def judge(
     else:
         _show(end_of_run(description, history, judgement, folder))
     return judgement.exit_status
+
+
+def _judge_certificate(folder: Path, as_json: bool) -> ExitStatus:
+    from ..certifying.rejudging import judge_certificate
+    from .certificates import document, judged_again
+
+    judged = judge_certificate(folder, _registry().oracles)
+    if as_json:
+        _write_json(document(judged, folder))
+    else:
+        _show(judged_again(judged, folder))
+    return judged.exit_status
 
 
 @app.command()

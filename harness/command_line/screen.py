@@ -23,7 +23,7 @@ from .planning import Plan
 
 EVIDENCE: Final = 3
 """Lines of evidence for each anomaly."""
-_STYLES: Final = {Status.HOLDS: "bold green", Status.VIOLATED: "bold red", Status.UNKNOWN: "bold yellow"}
+STYLES: Final = {Status.HOLDS: "bold green", Status.VIOLATED: "bold red", Status.UNKNOWN: "bold yellow"}
 _CLUSTERS: Final = {"embedded": "embedded Spark", "simulated": "simulator", "docker": "Spark in containers"}
 _LABEL: Final = 11
 
@@ -205,9 +205,9 @@ def _summary_of_broken(verdict: Verdict) -> str:
 
 
 def _verdict(verdict: Verdict, width: int, summary: str, several: bool, expected: bool = False) -> Iterator[Text]:
-    style = _STYLES[verdict.status]
+    style = STYLES[verdict.status]
     if expected and verdict.status is not Status.UNKNOWN:
-        style = _STYLES[Status.HOLDS if verdict.status is Status.VIOLATED else Status.VIOLATED]
+        style = STYLES[Status.HOLDS if verdict.status is Status.VIOLATED else Status.VIOLATED]
     line = Text.assemble(f"  {verdict.guarantee!s:<{width}}   ", (f"{verdict.status:<8}", style), f"   {summary}")
     line.rstrip()
     yield line

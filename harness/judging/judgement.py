@@ -50,7 +50,7 @@ def judge_history(scenario: Scenario, history: History, oracles: Mapping[str, Or
     """Judge one history against what its scenario claims, and what it expects to break."""
     collation = scenario.subject.collate(history)
     if not collation.unproven:
-        collation = replace(collation, unproven=_not_come(scenario, history))
+        collation = replace(collation, unproven=not_come([str(fault) for fault in scenario.faults], history))
     case = Case(history, collation, scenario.subject.checkpoint_every, virtual_time)
     return Judgement(
         tuple(judge_claims(scenario.subject, case, scenario.claimed, oracles)),
@@ -90,10 +90,10 @@ def _tolerated(subject: Subject, case: Case, verdict: Verdict) -> Verdict:
     return Verdict(verdict.guarantee, Status.VIOLATED, verdict.observables, ", ".join(map(str, behind)), behind)
 
 
-def _not_come(scenario: Scenario, history: History) -> str:
+def not_come(schedule: Sequence[str], history: History) -> str:
     """Which planned fault a run that was cut short says nothing of; empty when there is none."""
     told = {entry.number for entry in history.timeline if isinstance(entry, FaultStruck | FaultMissed)}
-    for number, fault in enumerate(scenario.faults):
+    for number, fault in enumerate(schedule):
         if number not in told:
             return f"the run ended before the trigger of fault {number + 1} came: {fault}"
     return ""

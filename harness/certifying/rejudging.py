@@ -1,0 +1,248 @@
+"""Judges runs of a query from what they recorded, without the user's code; and so a whole certificate again."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from ..addresses import Address, Point
+from ..errors import ExitStatus, InvalidHistory, InvalidScenario
+from ..judging.collation import Collation
+from ..judging.guarantees import Guarantee
+from ..judging.judgement import not_come
+from ..judging.oracle import Case, Oracle, judge
+from ..judging.references import collate_references
+from ..judging.verdicts import Evidence, Status, Tally, Verdict
+from ..recording.folder import Description, read_description, read_history
+from ..recording.history import History
+from .certificate import Certificate, check_files, concluded, read_certificate
+from .conclusion import ClaimVerdict, Conclusion
+from .plan import Crash, Trial
+from .statistics import Bound
+
+RESIZED: Final = frozenset({"batch_events"})
+"""What may differ between the subject of a certificate and that of its runs: shrinking takes fewer rows."""
+
+
+@dataclass(frozen=True)
+class JudgedRun:
+    """What the record of one run comes to."""
+
+    description: Description
+    history: History
+    collation: Collation
+    verdicts: tuple[Verdict, ...]
+    digest: str
+
+    @property
+    def statuses(self) -> dict[str, Status]:
+        """As a `Trial` has them."""
+        return {str(verdict.guarantee): verdict.status for verdict in self.verdicts}
+
+    @property
+    def reason(self) -> str:
+        """Why a verdict is UNKNOWN, as a `Trial` has it."""
+        return next((verdict.reason for verdict in self.verdicts if verdict.status is Status.UNKNOWN), "")
+
+
+def judge_run(
+    folder: Path, crashes: Sequence[Crash], guarantees: Sequence[Guarantee], oracles: Mapping[str, Oracle]
+) -> JudgedRun:
+    """Judge one run of a query. To hold, its record must also show that the crashes struck, where they say.
+
+    Raises InvalidHistory, DamagedHistory or UnknownHistoryVersion for a folder that cannot be judged, UnknownName for a
+    guarantee without an oracle.
+    """
+    description = read_description(folder)
+    history = read_history(folder)
+    collation = _collate(folder, description, history)
+    if not collation.unproven:
+        unproven = not_come(description.schedule, history) or not_struck(crashes, history)
+        collation = replace(collation, unproven=unproven)
+    verdicts = judge(Case(history, collation), guarantees, oracles)
+    return JudgedRun(description, history, collation, tuple(verdicts), history.digest())
+
+
+def _collate(folder: Path, description: Description, history: History) -> Collation:
+    return collate_references(history)
+
+
+def not_struck(crashes: Sequence[Crash], history: History) -> str:
+    """Which crash the timeline does not show to have struck at its point, in this order; empty when it shows all."""
+    addresses = iter([entry.address for entry in history.struck() if entry.address is not None and entry.bite.bit])
+    for crash in crashes:
+        if not any(_is_at(crash, address) for address in addresses):
+            return f"the timeline does not show that {crash}"
+    return ""
+
+
+def _is_at(crash: Crash, text: str) -> bool:
+    try:
+        address = Address.parse(text)
+    except InvalidScenario:
+        return False
+    if (address.point, address.side, address.actor) != (crash.point, crash.side, crash.actor):
+        return False
+    if crash.point is Point.TASK_END:
+        # Its key has the stage's number, which counts everything that the session has run before.
+        return address.key.partition("/")[0] == str(crash.batch)
+    return address.key == crash.key
+
+
+def first_wrong(verdict: Verdict) -> tuple[Tally, Evidence] | None:
+    """Of a violation, the evidence that was seen first, and the anomaly that it is of."""
+    found = [(tally, piece) for tally in verdict.anomalies for piece in tally.sample]
+    return min(found, key=lambda one: one[1].at[-1] if one[1].at else math.inf, default=None)
+
+
+@dataclass(frozen=True)
+class Rejudged:
+    """A certificate, and what its records come to now."""
+
+    certificate: Certificate
+    conclusion: Conclusion
+    """By the records."""
+    differences: tuple[str, ...]
+    """Where the certificate does not say what its records do."""
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """The certificate's, unless it does not say what its records do."""
+        return ExitStatus.USER_MISTAKE if self.differences else self.conclusion.exit_status
+
+
+def judge_certificate(folder: Path, oracles: Mapping[str, Oracle]) -> Rejudged:
+    """Verify every file, judge every run again, and conclude anew.
+
+    Raises InvalidCertificate, AlteredCertificate (which names the files) or UnknownCertificateVersion for what cannot
+    be judged, UnknownName for a claim without an oracle.
+    """
+    certificate = read_certificate(folder)
+    check_files(folder, certificate)
+    differences = list(_strange_folders(certificate))
+    trials = []
+    for trial in certificate.trials:
+        judged, found = _again(folder, certificate, trial, oracles)
+        trials.append(judged)
+        differences += found
+    conclusion = concluded(msgspec.structs.replace(certificate, trials=tuple(trials)))
+    differences += _compare(certificate, conclusion)
+    differences += _compare_counterexample(folder, certificate, oracles)
+    return Rejudged(certificate, conclusion, tuple(differences))
+
+
+def _strange_folders(certificate: Certificate) -> Iterator[str]:
+    for name, count in Counter(trial.folder for trial in certificate.trials).items():
+        if count > 1:
+            yield f"{name} stands for {count} trials"
+    if certificate.draw is None and any(trial.sampled for trial in certificate.trials):
+        yield "trials are said to be of a random sample, and none was drawn"
+
+
+def _again(
+    folder: Path, certificate: Certificate, trial: Trial, oracles: Mapping[str, Oracle]
+) -> tuple[Trial, list[str]]:
+    """A trial with the verdicts of its record, and where they differ from what is said of it."""
+    if f"{trial.folder}/scenario.json" not in certificate.files:
+        # No folder but those whose files are listed: what lies elsewhere was not verified.
+        gone = msgspec.structs.replace(trial, verdicts={}, reason="its run is not in the certificate's folder")
+        return gone, [f"{trial.folder} is not a run in the certificate's folder"]
+    try:
+        judged = judge_run(folder / trial.folder, trial.crashes, certificate.guarantees, oracles)
+    except InvalidHistory as error:
+        # Whoever wrote the certificate could not judge it either.
+        lost = msgspec.structs.replace(trial, verdicts=dict.fromkeys(map(str, certificate.claims), Status.UNKNOWN))
+        return lost, list(_compare_statuses(trial, lost.verdicts, f" ({error})"))
+    differences = list(_compare_statuses(trial, judged.statuses))
+    if judged.digest != trial.digest:
+        differences.append(f"{trial.folder}: its history is not the one that the certificate tells of, by its digest")
+    other = sorted(_other(certificate.subject, judged.description.subject))
+    if other:
+        differences.append(f"{trial.folder} is a run of another subject: {', '.join(other)} differ")
+    return msgspec.structs.replace(trial, verdicts=judged.statuses), differences
+
+
+def _other(one: Mapping[str, Any], two: Mapping[str, Any]) -> set[str]:
+    """In what two descriptions of a subject differ, their size aside."""
+    # What has been written and read again has lists for tuples.
+    plain = [msgspec.json.decode(msgspec.json.encode(dict(subject))) for subject in (one, two)]
+    names = plain[0].keys() | plain[1].keys()
+    return {name for name in names - RESIZED if plain[0].get(name) != plain[1].get(name)}
+
+
+def _compare_statuses(trial: Trial, found: Mapping[str, Status], why: str = "") -> Iterator[str]:
+    for claim in sorted(found.keys() | trial.verdicts.keys()):
+        said, is_now = trial.verdicts.get(claim), found.get(claim)
+        if said is not is_now:
+            yield (
+                f"{trial.folder}: {claim} is {is_now or 'not judged'} by its record{why}, and {said or 'not judged'} "
+                "in the certificate"
+            )
+
+
+def _compare(certificate: Certificate, conclusion: Conclusion) -> Iterator[str]:
+    yield from _compare_verdicts(certificate.verdicts, conclusion.verdicts)
+    if certificate.coverage != conclusion.coverage:
+        yield "the coverage is not what the plan and the trials come to"
+    if not _same_bounds(certificate.bounds, conclusion.bounds):
+        yield "the bounds are not what the sample comes to"
+
+
+def _compare_verdicts(said: Sequence[ClaimVerdict], found: Sequence[ClaimVerdict]) -> Iterator[str]:
+    by_claim = {verdict.claim: verdict for verdict in said}
+    for verdict in found:
+        other = by_claim.pop(verdict.claim, None)
+        if other is None:
+            yield f"{verdict.claim}: {verdict.status} by the records, and no verdict in the certificate"
+        elif other.status is not verdict.status:
+            yield f"{verdict.claim}: {verdict.status} by the records, and {other.status} in the certificate"
+        elif other != verdict:
+            yield f"{verdict.claim}: {verdict.status} by the records too, on other grounds than in the certificate"
+    for claim, verdict in by_claim.items():
+        yield f"{claim}: {verdict.status} in the certificate, which does not list it as a claim"
+
+
+def _same_bounds(said: Sequence[Bound], found: Sequence[Bound]) -> bool:
+    """To within what another version of scipy computes."""
+
+    def near(one: float | None, other: float | None) -> bool:
+        return one == other if one is None or other is None else math.isclose(one, other, rel_tol=1e-6)
+
+    return len(said) == len(found) and all(
+        near(one.upper, other.upper)
+        and near(one.lower, other.lower)
+        and msgspec.structs.replace(one, upper=None, lower=None)
+        == msgspec.structs.replace(other, upper=None, lower=None)
+        for one, other in zip(said, found, strict=True)
+    )
+
+
+def _compare_counterexample(folder: Path, certificate: Certificate, oracles: Mapping[str, Oracle]) -> Iterator[str]:
+    shown = certificate.counterexample
+    if shown is None:
+        return
+    same = [
+        trial
+        for trial in certificate.trials
+        if (trial.folder, trial.crashes, trial.how) == (shown.folder, shown.crashes, shown.how)
+    ]
+    claim = next((one for one in certificate.claims if str(one) == shown.claim), None)
+    if not same or claim is None or f"{shown.folder}/scenario.json" not in certificate.files:
+        yield f"the counterexample is not one of the trials: {shown.folder}"
+        return
+    try:
+        (verdict,) = judge_run(folder / shown.folder, shown.crashes, [claim.as_guarantee()], oracles).verdicts
+    except InvalidHistory as error:
+        yield f"the counterexample cannot be judged: {error}"
+        return
+    found = first_wrong(verdict)
+    if verdict.status is not Status.VIOLATED:
+        yield f"the counterexample does not violate {shown.claim} by its record, which is {verdict.status}"
+    elif found is not None and (found[0].anomaly, found[1].what) != (shown.anomaly, shown.wrong):
+        yield f"the counterexample's first wrong output is another by its record: {found[0].anomaly}, {found[1].what}"
