@@ -225,7 +225,7 @@ def _violated(
     same = repeats[best.how, best.crashes]
     shown = sum(one.verdicts.get(claim) is Status.VIOLATED for one in same)
     wrong = sum(line.violated for line in lines)
-    summary = f"{schedule(best)}: violated in {shown} of {len(same)} {_HOWS[best.how]}"
+    summary = f"{schedule(best)}: violated in {shown} of {count(len(same), _HOWS[best.how])}"
     if len(same) == 1:
         summary += ", which was not repeated"
     if wrong > 1:
@@ -240,7 +240,7 @@ def _violated(
     )
 
 
-_HOWS = {How.KILL: "real kills", How.SPLIT_BRAIN: "split brains", How.CRASH_STATE: "crash states"}
+_HOWS = {How.KILL: "real kill", How.SPLIT_BRAIN: "split brain", How.CRASH_STATE: "crash state"}
 
 
 def schedule(trial: Trial) -> str:
@@ -276,20 +276,30 @@ def _only_in_states(violating: Sequence[Trial], trials: Sequence[Trial]) -> str:
     kills = sum(real(trial) and any(trial.crashes == one.crashes for one in violating) for trial in trials)
     shown = dict.fromkeys(schedule(trial) for trial in violating)
     more = f", and in {len(shown) - 1:,} more" if len(shown) > 1 else ""
-    tried = f"{kills:,} real kills there did not show it" if kills else "no kill was tried there"
+    tried = f"{count(kills, 'real kill')} there did not show it" if kills else "no kill was tried there"
     return f"a crash state shows a violation ({next(iter(shown))}{more}), not confirmed by a kill: {tried}"
 
 
 def _held(claim: str, lines: Sequence[_Line], trials: Sequence[Trial]) -> str:
     held = [trial for trial in trials if trial.verdicts.get(claim) is Status.HOLDS]
-    kills = sum(map(real, held))
-    text = f"all {_crashes(len(lines))} passed, in {len(held) - kills:,} crash states and {kills:,} real kills"
+    text = f"all {_crashes(len(lines))} passed: {tried_said(held)}"
     unclear = len(trials) - len(held)
-    return f"{text}; {unclear:,} more trials came to no verdict" if unclear else text
+    return f"{text}; {count(unclear, 'more trial')} came to no verdict" if unclear else text
 
 
-def _crashes(count: int) -> str:
-    return f"{count:,} planned crashes" if count != 1 else "1 planned crash"
+def tried_said(trials: Iterable[Trial]) -> str:
+    """`60 crash states, 1 real kill`."""
+    hows = Counter(trial.how for trial in trials)
+    return ", ".join(count(hows[how], _HOWS[how]) for how in How if hows[how])
+
+
+def count(number: int, what: str, more: str = "") -> str:
+    """`1 trial`, `2 trials`; `more` is the plural where an s does not make it."""
+    return f"{number:,} {what if number == 1 else more or what + 's'}"
+
+
+def _crashes(number: int) -> str:
+    return count(number, "planned crash", "planned crashes")
 
 
 def _because(exhausted: str) -> str:
@@ -299,7 +309,7 @@ def _because(exhausted: str) -> str:
 def _counted(reasons: Iterable[str], most: int = 5) -> str:
     """The most frequent reasons, each with how often it was given."""
     counts = Counter(reasons).most_common()
-    said = [f"{reason} (× {count:,})" if count > 1 else reason for reason, count in counts[:most]]
+    said = [f"{reason} (× {times:,})" if times > 1 else reason for reason, times in counts[:most]]
     return "; ".join(said) + (f"; and {len(counts) - most:,} more reasons" if len(counts) > most else "")
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..addresses import Point, Side
 from ..judging.verdicts import Status
-from .conclusion import Covered, Planned
+from .conclusion import Covered, Planned, count, tried_said
 from .plan import How, Victim
 
 if TYPE_CHECKING:
@@ -56,13 +56,7 @@ def subject_name(certificate: Certificate) -> str:
 def covered_said(certificate: Certificate) -> str:
     """`58 of 60 planned crashes passed or were seen to violate: 60 crash states, 22 real kills`."""
     known = sum(_known(line) for line in certificate.coverage)
-    hows = Counter(trial.how for trial in certificate.trials)
-    names = {
-        How.CRASH_STATE: ("crash state recovered from", "crash states recovered from"),
-        How.KILL: ("real kill", "real kills"),
-        How.SPLIT_BRAIN: ("split brain", "split brains"),
-    }
-    tried = ", ".join(f"{hows[how]:,} {names[how][hows[how] != 1]}" for how in How if hows[how])
+    tried = tried_said(certificate.trials)
     total = len(certificate.coverage)
     return f"{known:,} of {total:,} planned crashes came to a verdict" + (f": {tried}" if tried else "")
 
@@ -116,7 +110,7 @@ def _covered(certificate: Certificate) -> Iterator[str]:
         points = len({(crash.point, crash.side) for crash in crashes})
         victims = Counter(crash.victim for crash in crashes)
         died = ", ".join(f"{_VICTIMS[victim]} ({victims[victim]:,})" for victim in Victim if victims[victim])
-        batches = _count(len({crash.batch for crash in crashes}), "batch", "batches")
+        batches = count(len({crash.batch for crash in crashes}), "batch", "batches")
         yield f"- planned before and after crash points, {points} places in all, in {batches}; to die: {died}"
     recovering = sum(crash.recovering for crash in crashes)
     if recovering:
@@ -174,11 +168,11 @@ _AFTERWARDS = {
 
 
 def shrunk_said(shown: Counterexample) -> str:
-    size = f"{_count(len(shown.crashes), 'crash', 'crashes')} and {_count(shown.events, 'event', 'events')}"
-    text = f"{shown.violated} of {_count(shown.repeats, 'repeat', 'repeats')} showed it, with {size}"
+    size = f"{count(len(shown.crashes), 'crash', 'crashes')} and {count(shown.events, 'event')}"
+    text = f"{shown.violated} of {count(shown.repeats, 'repeat')} showed it, with {size}"
     if (shown.crashes_before, shown.events_before) != (len(shown.crashes), shown.events):
-        before = _count(shown.crashes_before, "crash", "crashes")
-        text += f", shrunk from {before} and {_count(shown.events_before, 'event', 'events')}"
+        before = count(shown.crashes_before, "crash", "crashes")
+        text += f", shrunk from {before} and {count(shown.events_before, 'event')}"
     return text
 
 
@@ -276,7 +270,7 @@ def sample_said(draw: Draw | None, bounds: Sequence[Bound]) -> Iterator[str]:
     """What the random sample says of each claim, a sentence each."""
     if draw is None:
         return
-    drawn = f"{_count(draw.size, 'real kill', 'real kills')} drawn at random from {draw.population}"
+    drawn = f"{count(draw.size, 'real kill')} drawn at random from {draw.population}"
     for bound in bounds:
         yield f"{bound.claim}, {drawn}: {_bounded(bound)}"
 
@@ -293,15 +287,15 @@ def _bounded(bound: Bound) -> str:
         return f"no violation, so {most}"
     # Each side is right in 95 of 100 samples, which says less of both at once; so the one that matters stands alone.
     least = percent(bound.lower, up=False)
-    violations = _count(bound.violations, "violation", "violations")
+    violations = count(bound.violations, "violation")
     return f"{violations}, so at least {least} of such kills violate, with 95 % confidence"
 
 
 def percent(share: float, up: bool) -> str:
-    """A share in percent, with a decimal, two digits where it is below a tenth of a percent; rounded to the safe side,
-    up or down."""
+    """A share in percent: with one decimal, or with two digits where it is below a tenth of a percent; rounded to the
+    safe side, up or down."""
     amount = share * 100
-    decimals = 1 if amount >= 0.1 or not amount else 1 - math.floor(math.log10(amount))
+    decimals = 1 if amount >= 0.1 or not amount else min(6, 1 - math.floor(math.log10(amount)))
     scale = 10**decimals
     # What is a float's own inexactness is no reason to round further.
     rounded = math.ceil(amount * scale - 1e-9) if up else math.floor(amount * scale + 1e-9)
@@ -316,7 +310,7 @@ def _sample(certificate: Certificate) -> Iterator[str]:
     yield ""
     yield (
         f"Before its first kill, {draw.size:,} kills were drawn with seed {draw.seed}, with equal chances and with "
-        f"replacement, from {_text(draw.population)} ({_count(len(draw.places), 'crash', 'crashes')}). Bounds are "
+        f"replacement, from {_text(draw.population)} ({count(len(draw.places), 'crash', 'crashes')}). Bounds are "
         "exact (Clopper-Pearson, one-sided). Crash states, and the kills that confirm or shrink, are not of the sample."
     )
     yield ""
@@ -383,10 +377,6 @@ def _plain(value: Any) -> str:
 
 
 # Text
-
-
-def _count(number: int, one: str, many: str) -> str:
-    return f"{number:,} {one if number == 1 else many}"
 
 
 def _capital(text: str) -> str:

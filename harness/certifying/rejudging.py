@@ -12,13 +12,15 @@ from typing import Any, Final
 import msgspec
 
 from ..addresses import Address, Point
-from ..errors import ExitStatus, InvalidHistory, InvalidScenario
+from ..errors import DamagedHistory, ExitStatus, InvalidHistory, InvalidScenario
 from ..judging.collation import Collation
 from ..judging.guarantees import Guarantee
 from ..judging.judgement import not_come
 from ..judging.oracle import Case, Oracle, judge
 from ..judging.references import collate_references
+from ..judging.shapes import OutputShape
 from ..judging.verdicts import Evidence, Status, Tally, Verdict
+from ..query import KIND
 from ..recording.folder import Description, read_description, read_history
 from ..recording.history import History
 from .certificate import Certificate, check_files, concluded, read_certificate
@@ -70,6 +72,13 @@ def judge_run(
 
 
 def _collate(folder: Path, description: Description, history: History) -> Collation:
+    """Raises InvalidHistory for a run of anything but a query, DamagedHistory for a query that is described amiss."""
+    if description.subject.get("kind") != KIND:
+        raise InvalidHistory(f"{folder} is a run of {description.subject.get('kind')!r}, and no query's")
+    try:
+        OutputShape.of(description.subject)
+    except (KeyError, ValueError, TypeError) as error:
+        raise DamagedHistory(f"{folder / 'scenario.json'} does not describe its query: {error!r}") from error
     return collate_references(history)
 
 
