@@ -282,7 +282,8 @@ def _only_in_states(violating: Sequence[Trial], trials: Sequence[Trial]) -> str:
 
 def _held(claim: str, lines: Sequence[_Line], trials: Sequence[Trial]) -> str:
     held = [trial for trial in trials if trial.verdicts.get(claim) is Status.HOLDS]
-    text = f"all {_crashes(len(lines))} passed: {tried_said(held)}"
+    every = f"all {_crashes(len(lines))}" if len(lines) > 1 else "the one planned crash"
+    text = f"{every} passed: {tried_said(held)}"
     unclear = len(trials) - len(held)
     return f"{text}; {count(unclear, 'more trial')} came to no verdict" if unclear else text
 

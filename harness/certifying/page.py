@@ -111,7 +111,7 @@ def _covered(certificate: Certificate) -> Iterator[str]:
         victims = Counter(crash.victim for crash in crashes)
         died = ", ".join(f"{_VICTIMS[victim]} ({victims[victim]:,})" for victim in Victim if victims[victim])
         batches = count(len({crash.batch for crash in crashes}), "batch", "batches")
-        yield f"- planned before and after crash points, {points} places in all, in {batches}; to die: {died}"
+        yield f"- planned at {count(points, 'place')}, before or after crash points, in {batches}; to die: {died}"
     recovering = sum(crash.recovering for crash in crashes)
     if recovering:
         yield f"- {recovering:,} of them strike during the recovery from another"
@@ -155,7 +155,7 @@ def story(shown: Counterexample) -> Iterator[str]:
     for crash in shown.crashes:
         yield _capital(str(Planned(crash, shown.how is How.SPLIT_BRAIN)))
         yield _SPLIT_BRAIN if shown.how is How.SPLIT_BRAIN else _AFTERWARDS[crash.victim]
-    yield f"The first wrong output{batch}: {_cut(shown.wrong)} ({shown.anomaly})"
+    yield f"The first wrong output{batch} ({shown.anomaly}): {_cut(shown.wrong)}"
 
 
 _SPLIT_BRAIN = "A second driver starts on the same checkpoint, and the first one wakes up"

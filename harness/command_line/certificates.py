@@ -11,6 +11,7 @@ import msgspec
 from rich.text import Text
 
 from ..certifying.certificate import PAGE, Certificate
+from ..certifying.conclusion import count
 from ..certifying.page import covered_said, not_covered_said, sample_said, shrunk_said, story, subject_name
 from ..certifying.rejudging import Rejudged
 from .screen import STYLES, place
@@ -37,11 +38,9 @@ def judged_again(judged: Rejudged, folder: Path) -> Iterator[Text]:
         judged.certificate, verdicts=found.verdicts, coverage=found.coverage, bounds=found.bounds
     )
     yield from _summary(now)
-    files, trials = len(judged.certificate.files), len(judged.certificate.trials)
     if not judged.differences:
-        yield Text(
-            f"  {files:,} files are as they were, and {trials:,} trials, judged again, come to what {folder} says"
-        )
+        files, trials = count(len(now.files), "file"), count(len(now.trials), "trial")
+        yield Text(f"  {folder}: {files} as written, and {trials} judged again with the same verdicts")
         return
     yield Text(f"  {folder} does not say what its records come to:", "bold red")
     yield from (Text(f"      {difference}") for difference in _most(judged.differences))
