@@ -224,7 +224,7 @@ def read_certificate(folder: Path) -> Certificate:
         raise InvalidCertificate(f"{folder} holds no certificate: {FILE} cannot be read ({error.strerror})") from error
     try:
         found = msgspec.json.decode(content)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidCertificate(f"{file} is damaged: {error}; get it again from where it came from") from error
     version = found.get("version") if isinstance(found, dict) else None
     if version != VERSION:

@@ -24,7 +24,7 @@ from ..query import KIND
 from ..recording.folder import Description, read_description, read_history
 from ..recording.history import History
 from .certificate import Certificate, check_files, concluded, read_certificate
-from .conclusion import ClaimVerdict, Conclusion
+from .conclusion import ClaimVerdict, Conclusion, real
 from .plan import Crash, Trial
 from .statistics import Bound
 
@@ -147,9 +147,13 @@ def judge_certificate(folder: Path, oracles: Mapping[str, Oracle]) -> Rejudged:
 
 
 def _strange_folders(certificate: Certificate) -> Iterator[str]:
-    for name, count in Counter(trial.folder for trial in certificate.trials).items():
-        if count > 1:
-            yield f"{name} stands for {count} trials"
+    runs = Counter(trial.folder for trial in certificate.trials if real(trial))
+    # One recovery can stand for several points at which the same was durable, but not twice for one of them.
+    states = Counter((trial.folder, trial.crashes) for trial in certificate.trials if not real(trial))
+    strange = {name for name, times in runs.items() if times > 1}
+    strange |= {name for (name, _), times in states.items() if times > 1 or name in runs}
+    for name in sorted(strange):
+        yield f"{name} stands for more trials than it is a run of"
     if certificate.draw is None and any(trial.sampled for trial in certificate.trials):
         yield "trials are said to be of a random sample, and none was drawn"
 

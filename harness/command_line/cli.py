@@ -443,7 +443,8 @@ def judge(
     if is_certificate(folder):
         return _judge_certificate(folder, as_json)
     description, history, judgement = judge_folder(folder, _registry())
-    if not in_use(folder):
+    # What a certificate lists must stay as it is.
+    if not in_use(folder) and not is_certificate(folder.resolve().parent.parent):
         # A folder that cannot be written can be judged all the same.
         with contextlib.suppress(StorageFailed):
             write_verdicts(folder, judgement)

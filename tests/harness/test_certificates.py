@@ -25,7 +25,7 @@ from certified import (
     unsealed,
     write_run,
 )
-from streamproof.harness.addresses import Point
+from streamproof.harness.addresses import Point, Side
 from streamproof.harness.certifying.certificate import (
     FILE,
     PAGE,
@@ -35,6 +35,7 @@ from streamproof.harness.certifying.certificate import (
     read_certificate,
     write_certificate,
 )
+from streamproof.harness.certifying.conclusion import Planned
 from streamproof.harness.certifying.plan import Crash, How
 from streamproof.harness.certifying.rejudging import Rejudged, judge_certificate, judge_run
 from streamproof.harness.command_line.cli import execute
@@ -169,7 +170,7 @@ def test_another_version_is_refused(copied: Path) -> None:
         read_certificate(copied)
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b'"x"', b"\xff\xfe", b'{"version": 1}'])
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b'"x"', b"\xff\xfe", b'{"version": 1}', b"[" * 100_000])
 def test_what_is_no_certificate_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / FILE).write_bytes(content)
     with pytest.raises(InvalidCertificate):
@@ -228,7 +229,8 @@ def test_a_trial_that_is_said_to_hold_and_does_not_is_named(violated: Path, tmp_
         (lambda c: c["trials"][0].update(digest="0" * 64), "its history is not the one that the certificate tells of"),
         (lambda c: c["trials"][0].update(folder="runs/none"), "runs/none is not a run in the certificate's folder"),
         (lambda c: c["trials"][0].update(folder="../holding0/runs/state"), "is not a run in the certificate's folder"),
-        (lambda c: c["trials"].append(c["trials"][0]), "runs/state stands for 2 trials"),
+        (lambda c: c["trials"].append(c["trials"][0]), "runs/state stands for more trials than it is a run of"),
+        (lambda c: c["trials"][1].update(folder="runs/state"), "runs/state stands for more trials than it is a run of"),
         (lambda c: c.update(draw=None), "trials are said to be of a random sample, and none was drawn"),
         (lambda c: c["bounds"][0].update(upper=0.001), "the bounds are not what the sample comes to"),
         (lambda c: c["coverage"][0].update(kills=300), "the coverage is not what the plan and the trials come to"),
@@ -278,6 +280,18 @@ def test_smaller_batches_are_no_other_subject(tmp_path: Path) -> None:
     small = msgspec.structs.replace(trial(crash_at(), name="small"), digest=digest)
     write_certificate(tmp_path, unsealed(trials=(small,)))
     assert again(tmp_path).differences == ()
+
+
+def test_one_recovery_can_stand_for_several_points_at_which_the_same_was_durable(tmp_path: Path) -> None:
+    one, other = crash_at(2), crash_at(2, point=Point.ADD_BATCH, side=Side.AFTER)
+    write_run(tmp_path / "runs" / "both", one, other)
+    digest = judge_run(tmp_path / "runs" / "both", (one,), CLAIMS, JUDGES).digest
+    states = (trial(crash, how=How.CRASH_STATE, name="both") for crash in (one, other))
+    trials = tuple(msgspec.structs.replace(state, digest=digest) for state in states)
+    write_certificate(tmp_path, unsealed(plan=(Planned(one), Planned(other)), trials=trials))
+    judged = again(tmp_path)
+    assert judged.differences == ()
+    assert judged.exit_status is ExitStatus.HOLDS
 
 
 # One run

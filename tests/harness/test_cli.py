@@ -397,6 +397,16 @@ def test_judging_again_gives_the_same(ask: Ask, finished: Path) -> None:
     assert ask("judge", finished, "--json").document["digest"] == json.loads(written)["digest"]
 
 
+def test_a_run_of_a_certificate_is_judged_and_stays_as_it_is(ask: Ask, finished: Path) -> None:
+    run = Path("certificate", "runs", "one")
+    run.parent.mkdir(parents=True)
+    finished.rename(run)
+    Path("certificate", "certificate.json").touch()
+    (run / "verdicts.json").unlink()
+    assert ask("judge", run).status == 0
+    assert not (run / "verdicts.json").exists()
+
+
 def test_a_run_that_was_cut_short_is_unknown(ask: Ask, finished: Path, module: Callable[..., str]) -> None:
     name = module(
         """
