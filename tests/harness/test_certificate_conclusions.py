@@ -115,6 +115,12 @@ def test_a_crash_that_was_not_reached_counts_though_it_stands_in_no_plan() -> No
     assert len(found.coverage) == 4
 
 
+def test_a_crash_that_was_not_reached_once_is_not_covered_by_what_passed() -> None:
+    found = conclude(CLAIMS, PLAN, ALL_HELD, (NotReached(PLAN[1], "not as a kill"),))
+    assert (found.verdicts[0].status, found.verdicts[0].covered) == (UNKNOWN, 2)
+    assert found.coverage[1].passed == ()
+
+
 def test_a_budget_that_ended_it_is_the_reason() -> None:
     verdict = on_exactly_once(PLAN, ALL_HELD[:1], (), exhausted="5 minutes were over")
     assert verdict.status is UNKNOWN
