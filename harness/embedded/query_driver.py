@@ -140,8 +140,9 @@ class _Execution:
 
     def end(self, spark: SparkSession, query: StreamingQuery) -> None:
         run, incarnation = self._run, self._plan.incarnation
+        python = _runs_python(query)
         for progress in query.recentProgress:
-            self._link.send(_batch_done(run.actor, incarnation, progress))
+            self._link.send(_batch_done(run.actor, incarnation, progress, python))
         if self._plan.query.read is not None:
             self._link.send(Kept(run.actor, incarnation, self._read(spark)))
         self._link.send(Ended(run.actor, incarnation, {SOURCE: [1]}))
@@ -176,7 +177,13 @@ class _Execution:
         return Address(self._run.actor, self._plan.incarnation, point, key, side)
 
 
-def _batch_done(actor: str, incarnation: int, progress: Mapping[str, Any]) -> BatchDone:
+def _runs_python(query: StreamingQuery) -> bool:
+    """Whether its last batch had a step that Python workers run, other than to read the harness's source."""
+    plan: str = query._jsq.explainInternal(False)
+    return any("python" in line.lower() or "pandas" in line.lower() for line in plan.splitlines() if FORMAT not in line)
+
+
+def _batch_done(actor: str, incarnation: int, progress: Mapping[str, Any], python: bool) -> BatchDone:
     operators = progress["stateOperators"]
     return BatchDone(
         actor,
@@ -186,6 +193,7 @@ def _batch_done(actor: str, incarnation: int, progress: Mapping[str, Any]) -> Ba
         sum(one["numRowsDroppedByWatermark"] for one in operators),
         sum(one["numRowsRemoved"] for one in operators),
         int(progress["durationMs"].get("triggerExecution", 0)),
+        python,
     )
 
 

@@ -149,6 +149,8 @@ class BatchDone(msgspec.Struct, frozen=True, tag="batch-done", array_like=True):
     """Rows that left its state."""
     milliseconds: int
     """Of the whole batch."""
+    python: bool = False
+    """Whether Python workers ran code of the user's in it."""
 
 
 Record = (

@@ -1,0 +1,124 @@
+"""Plans a campaign from what a run without faults has shown: which crashes are to be tried.
+
+A crash of the driver is planned at every point of every batch, where crash states can cover that: where not all effects
+can be copied, at every point of one batch of each kind. What else can die (an executor, its Python worker, a whole
+node) dies at every point that a task passes, in one batch. Then there are crashes during the recovery from a crash, and
+drivers that are only thought to be dead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from ..addresses import DRIVER, TASK, Point, Side
+from ..errors import InvalidScenario
+from .conclusion import Planned
+from .lane import Passed
+from .plan import Crash, Victim
+from .profile import FIRST, LAST, NO_DATA, STEADY, Profile, batch_of
+
+ALL_VICTIMS = (Victim.DRIVER, Victim.EXECUTOR, Victim.PYTHON, Victim.NODE)
+SPLIT_AT = frozenset({(Point.ADD_BATCH, Side.BEFORE), (Point.ADD_BATCH, Side.AFTER), (Point.COMMIT_LOG, Side.BEFORE)})
+_OF_NODES = frozenset({Point.STATE_COMMIT, Point.WRITER_COMMIT, Point.TASK_COMMIT, Point.TASK_END, Point.USER})
+
+
+@dataclass(frozen=True)
+class CrashPlan:
+    """Which crashes are to be tried."""
+
+    victims: tuple[Victim, ...] = ALL_VICTIMS
+    recovering: bool = True
+    """Whether crashes during the recovery from a crash are."""
+    split_brain: bool = True
+    """Whether a driver is paused that another one replaces, and wakes up."""
+
+    def __post_init__(self) -> None:
+        if not self.victims or not all(isinstance(victim, Victim) for victim in self.victims):
+            raise InvalidScenario(
+                f"victims={self.victims!r}: name at least one of {', '.join(Victim)}, as in every_crash_point(...)"
+            )
+
+
+def every_crash_point(*victims: Victim | str, recovering: bool = True, split_brain: bool = True) -> CrashPlan:
+    """Every point that the query passes; of these victims only, where some are named. Raises InvalidScenario."""
+    try:
+        named = tuple(Victim(victim) for victim in victims)
+    except ValueError as error:
+        raise InvalidScenario(f"every_crash_point: {error}; there are: {', '.join(Victim)}") from None
+    return CrashPlan(named or ALL_VICTIMS, recovering, split_brain)
+
+
+def of_the_driver(profile: Profile, every_batch: bool) -> list[Planned]:
+    """One for each point of each batch, or of one batch of each kind."""
+    passed = profile.passed if every_batch else tuple(_one_of_each_kind(profile))
+    return [Planned(crash_at(profile, one, Victim.DRIVER)) for one in passed]
+
+
+def of_nodes(profile: Profile, victims: Iterable[Victim]) -> list[Planned]:
+    """At every kind of point that tasks pass, in one steady batch."""
+    wanted = [victim for victim in victims if victim is not Victim.DRIVER]
+    if not profile.python:
+        wanted = [victim for victim in wanted if victim is not Victim.PYTHON]
+    batch = _steady(profile)
+    seen: set[tuple[Point, Side]] = set()
+    plan = []
+    for one in profile.passed:
+        at = one.address.point, one.address.side
+        if batch_of(one.address) == batch and one.address.actor == TASK and at[0] in _OF_NODES and at not in seen:
+            seen.add(at)
+            plan += [Planned(crash_at(profile, one, victim)) for victim in wanted]
+    return plan
+
+
+def of_split_brains(profile: Profile) -> list[Planned]:
+    batch = _steady(profile)
+    return [
+        Planned(crash_at(profile, one, Victim.DRIVER), split_brain=True)
+        for one in profile.passed
+        if batch_of(one.address) == batch and (one.address.point, one.address.side) in SPLIT_AT
+    ]
+
+
+def worst_to_recover_from(profile: Profile) -> Passed | None:
+    """The last point of a steady batch at which it has not been committed: all of it is to be done again."""
+    batch = _steady(profile)
+    before = [
+        one
+        for one in profile.passed
+        if batch_of(one.address) == batch
+        and one.address.actor == DRIVER
+        and (one.address.point, one.address.side) == (Point.COMMIT_LOG, Side.BEFORE)
+    ]
+    return before[-1] if before else None
+
+
+def crash_at(profile: Profile, passed: Passed, victim: Victim, recovering: bool = False) -> Crash:
+    address = passed.address
+    actor = TASK if address.actor == TASK else DRIVER
+    kinds = profile.kinds_of(passed)
+    return Crash(address.point, address.side, address.key, actor, victim, batch_of(address), kinds, recovering)
+
+
+def _steady(profile: Profile) -> int:
+    """A batch like most, or the next best."""
+    for kind in (STEADY, LAST, FIRST, NO_DATA):
+        found = [batch for batch, kinds in sorted(profile.kinds.items()) if kind in kinds]
+        if found:
+            return found[0]
+    return next(iter(sorted(profile.kinds)), 0)
+
+
+def _one_of_each_kind(profile: Profile) -> Iterator[Passed]:
+    seen: set[tuple[Point, Side, str, str]] = set()
+    for one in profile.passed:
+        address = one.address
+        detail = address.key.partition("/")[2] if address.point is Point.USER else ""
+        new = [
+            what
+            for kind in profile.kinds_of(one)
+            if (what := (address.point, address.side, detail, kind)) not in seen
+        ]
+        if new:
+            seen.update(new)
+            yield one

@@ -1,0 +1,68 @@
+"""What a run of a query without faults shows of it: the crash points that it passes, and the kinds of its batches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..addresses import Address, Point, Side
+from ..recording.records import BatchDone
+from .lane import Life, Passed
+
+FIRST, STEADY, LATE, EVICTION, COMPACTION = "first", "steady", "late-data", "eviction", "compaction"
+AFTER_RESTART, LAST, NO_DATA = "after-restart", "last", "no-data"
+
+
+@dataclass(frozen=True)
+class Profile:
+    passed: tuple[Passed, ...]
+    """The crash points, in order, as far as a crash leaves anything to be done."""
+    kinds: Mapping[int, tuple[str, ...]]
+    """Of each batch."""
+    python: bool
+    """Whether Python workers run code of the user's."""
+
+    def kinds_of(self, passed: Passed) -> tuple[str, ...]:
+        return self.kinds.get(batch_of(passed.address), (STEADY,))
+
+
+def profile_of(life: Life) -> Profile:
+    """Of a life that was watched, and came to its end."""
+    done = [stamped.record for stamped in life.records if isinstance(stamped.record, BatchDone)]
+    return Profile(_with_something_to_do(life.passed), _kinds(done, life.passed), any(one.python for one in done))
+
+
+def batch_of(address: Address) -> int:
+    """The batch that a point belongs to."""
+    number = address.key.partition("/")[0]
+    return int(number) if number.isdigit() else 0
+
+
+def _with_something_to_do(passed: Sequence[Passed]) -> tuple[Passed, ...]:
+    committed = [
+        place
+        for place, one in enumerate(passed)
+        if one.address.point is Point.COMMIT_LOG and one.address.side is Side.AFTER
+    ]
+    return tuple(passed[: committed[-1] + 1] if committed else passed)
+
+
+def _kinds(done: Sequence[BatchDone], passed: Sequence[Passed]) -> dict[int, tuple[str, ...]]:
+    compacted = {
+        batch_of(one.address)
+        for one in passed
+        if one.address.point is Point.RENAME and one.address.key.endswith((".compact", ".snapshot", ".zip"))
+    }
+    with_data = [one.batch for one in done if one.rows]
+    kinds: dict[int, tuple[str, ...]] = {}
+    for one in done:
+        special = {
+            FIRST: one.batch == 0,
+            LATE: one.late > 0,
+            EVICTION: one.evicted > 0,
+            COMPACTION: one.batch in compacted,
+            LAST: with_data[-1:] == [one.batch],
+            NO_DATA: one.rows == 0,
+        }
+        kinds[one.batch] = tuple(kind for kind, is_one in special.items() if is_one) or (STEADY,)
+    return kinds
