@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from .harness.errors import StreamproofError
     from .harness.exploration.counterexample import assert_survives
     from .harness.exploration.simulating import Simulated, simulate
+    from .harness.inside_spark.user_points import crash_point
     from .harness.judging.guarantees import (
         Guarantee,
         at_least_once,
@@ -113,6 +114,7 @@ __all__ = [
     "cpu_throttle",
     "crash",
     "crash_loop",
+    "crash_point",
     "delay",
     "deployed",
     "disk_bandwidth",
@@ -198,6 +200,7 @@ _NAMES = {
     "harness.errors": "StreamproofError",
     "harness.exploration.counterexample": "assert_survives",
     "harness.exploration.simulating": "Simulated simulate",
+    "harness.inside_spark.user_points": "crash_point",
     "harness.judging.guarantees": "Guarantee at_least_once at_most_once exactly_once exactly_once_output gap_recovery "
     "k_safety precise_recovery recovers_within replicas_agree rollback_recovery",
     "harness.model": "Edge Event Operator Output Partitioning RandomOperator Stage Topology",

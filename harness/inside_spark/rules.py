@@ -7,7 +7,7 @@ watched. The line: token, node, incarnation, process id, side, point, key; space
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from ..addresses import Point, Side
 from ..errors import InvalidScenario
@@ -25,8 +25,9 @@ def script(
     node: str,
     incarnation: int,
     points: Collection[Point] | None = None,
+    own: Sequence[Hook] = (),
 ) -> str:
-    """The rules for `points`, or for all that are known. It holds the token: write it to a private file.
+    """The rules for `points`, or for all that are known, and for `own` hooks. It holds the token: keep it private.
 
     Raises InvalidScenario for a token, node or host that a line cannot carry, or a point that is not inside Spark.
     """
@@ -40,12 +41,14 @@ def script(
     rules = [_start(version, place, f"{token} {node} {incarnation}")]
     for hook in version.hooks:
         if hook.point in wanted:
-            rules.extend(_rules(hook))
+            rules.extend(_rules(hook, str(hook.point)))
+    for number, hook in enumerate(own):
+        rules.extend(_rules(hook, f"{hook.point} {number}"))
     return "\n".join(rules)
 
 
-# A thread connects, writes and reads; -1 is what comes of any failure. Rules have no `try`, and what a rule raises would
-# fail Spark: so this is put together once, when a JVM of Spark starts, from method handles, which can catch.
+# A thread connects, writes and reads; -1 is what comes of any failure. Rules have no `try`, and what a rule raises
+# would fail Spark: so this is put together once, when a JVM of Spark starts, from method handles, which can catch.
 _START = """\
 RULE start
 CLASS {start[0]}
@@ -107,7 +110,7 @@ RULE {name}
 {hook.place}
 METHOD {hook.method}
 AT EXCEPTION EXIT
-IF decrementCounter("{hook.point} " + Thread.currentThread().getId()) < 0
+IF decrementCounter({depth}) < 0
 DO NOTHING
 ENDRULE
 """
@@ -117,12 +120,13 @@ def _start(version: SparkVersion, place: Place, head: str) -> str:
     return _START.format(start=version.start, host=place[0], port=place[1], head=head, connect_ms=CONNECT_MS)
 
 
-def _rules(hook: Hook) -> list[str]:
-    rules = [_rule(hook, Side.BEFORE, hook.before), _rule(hook, Side.AFTER, hook.after)]
-    return [*rules, _LEAVE.format(name=f"{hook.point} left", hook=hook)] if hook.overridden else rules
+def _rules(hook: Hook, name: str) -> list[str]:
+    depth = f'"{name} " + Thread.currentThread().getId()'
+    rules = [_rule(hook, name, depth, Side.BEFORE, hook.before), _rule(hook, name, depth, Side.AFTER, hook.after)]
+    return [*rules, _LEAVE.format(name=f"{name} left", hook=hook, depth=depth)] if hook.overridden else rules
 
 
-def _rule(hook: Hook, side: Side, where: str) -> str:
+def _rule(hook: Hook, name: str, depth: str, side: Side, where: str) -> str:
     bindings = [
         *hook.bindings,
         f"key:String = {hook.key}",
@@ -133,11 +137,10 @@ def _rule(hook: Hook, side: Side, where: str) -> str:
     condition = f"({hook.condition}) && key != null && exchange != null"
     if hook.overridden:
         # Counted first, whatever else is asked: each way in has its way out.
-        count = "incrementCounter" if side is Side.BEFORE else "decrementCounter"
-        outermost = 1 if side is Side.BEFORE else 0
-        condition = f'{count}("{hook.point} " + Thread.currentThread().getId()) == {outermost} && {condition}'
+        count, outermost = ("incrementCounter", 1) if side is Side.BEFORE else ("decrementCounter", 0)
+        condition = f"{count}({depth}) == {outermost} && {condition}"
     return _POINT.format(
-        name=f"{hook.point} {side}",
+        name=f"{name} {side}",
         hook=hook,
         where=where,
         bindings=";\n  ".join(bindings),

@@ -7,13 +7,14 @@ whose names change with every compilation.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
 from ..addresses import Point
-from ..errors import Unsupported
+from ..errors import InvalidScenario, Unsupported
 
 
 @dataclass(frozen=True)
@@ -63,8 +64,8 @@ _JOB: Final = (
 
 _TASK_KEY: Final = '(batch == null ? null : batch + "/" + task.partitionId())'
 
-# From the last folder that Spark makes in a checkpoint or a file sink; a file at the top has its name alone, since what the
-# user calls the checkpoint's folder is no part of an identity. Nor are the unique numbers in names of files.
+# From the last folder that Spark makes in a checkpoint or a file sink; a file at the top has its name alone, since what
+# the user calls the checkpoint's folder is no part of an identity. Nor are the unique numbers in names of files.
 _INSIDE: Final = "((offsets|commits|_spark_metadata)/[^/]+|(sources|state)/[0-9]+/.+)"
 _UNIQUE: Final = "_?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _WITHIN: Final = (
@@ -82,27 +83,44 @@ _RENAME_BATCH: Final = (
 )
 
 
-def _log(point: Point, *classes: str) -> Hook:
-    named = " || ".join(f'log.equals("{name}")' for name in classes)
-    # All of its logs are one class, and its subclasses do not override: a rule on those would never fire.
+def _log(point: Point, cls: str) -> Hook:
     return Hook(
         point,
+        # Its subclasses do not override the method: a rule on those would never fire.
         f"CLASS {_STREAMING}.checkpointing.HDFSMetadataLog",
         "addNewBatchByStream(long, scala.Function1)",
         key="String.valueOf($1)",
-        bindings=("log:String = $0.getClass().getSimpleName()",),
-        condition=named,
+        condition=f"$0 instanceof {_STREAMING}.{cls}",
     )
 
 
-def _file_log(point: Point, name: str) -> Hook:
+def _file_log(point: Point, cls: str) -> Hook:
     return Hook(
         point,
         f"CLASS {_STREAMING}.runtime.CompactibleFileStreamLog",
         "add(long, Object[])",
         key="String.valueOf($1)",
-        bindings=("log:String = $0.getClass().getSimpleName()",),
-        condition=f'log.equals("{name}")',
+        condition=f"$0 instanceof {_STREAMING}.{cls}",
+    )
+
+
+def own_hook(name: str, method: str) -> Hook:
+    """A crash point of the user's in Java or Scala code: `com.acme.Upload.finish`, the overriding methods included.
+
+    Its key is that of `crash_point`. Raises InvalidScenario for what names no method.
+    """
+    cls, _, called = method.rpartition(".")
+    if not re.fullmatch(r"([A-Za-z_]\w*\.)*[A-Za-z_][\w$]*", cls) or not re.fullmatch(r"[A-Za-z_][\w$]*", called):
+        raise InvalidScenario(f"{method!r} names no method of a class; one looks like com.acme.Upload.finish")
+    if not re.fullmatch(r"[\w.-]+", name):
+        raise InvalidScenario(f"the crash point {name!r} of {method}: a name has letters, digits, '-', '_' and '.'")
+    return Hook(
+        Point.USER,
+        f"CLASS ^{cls}",
+        called,
+        key=f'(batch == null ? "?" : batch) + "/{name}"',
+        bindings=_TASK,
+        overridden=True,
     )
 
 
@@ -110,8 +128,8 @@ _4_3: Final = SparkVersion(
     "4.3",
     start=("org.apache.spark.SparkEnv$", "set(org.apache.spark.SparkEnv)"),
     hooks=(
-        _log(Point.OFFSET_LOG, "OffsetSeqLog", "AsyncOffsetSeqLog"),
-        _log(Point.COMMIT_LOG, "CommitLog", "AsyncCommitLog"),
+        _log(Point.OFFSET_LOG, "checkpointing.OffsetSeqLog"),
+        _log(Point.COMMIT_LOG, "checkpointing.CommitLog"),
         Hook(
             Point.ADD_BATCH,
             f"INTERFACE ^{_STREAMING}.Sink",
@@ -126,8 +144,8 @@ _4_3: Final = SparkVersion(
             key="String.valueOf($1)",
             overridden=True,
         ),
-        _file_log(Point.SINK_LOG, "FileStreamSinkLog"),
-        _file_log(Point.SOURCE_LOG, "FileStreamSourceLog"),
+        _file_log(Point.SINK_LOG, "sinks.FileStreamSinkLog"),
+        _file_log(Point.SOURCE_LOG, "runtime.FileStreamSourceLog"),
         Hook(
             Point.JOB_COMMIT,
             "CLASS ^org.apache.spark.internal.io.FileCommitProtocol",
@@ -172,7 +190,8 @@ _4_3: Final = SparkVersion(
             Point.STATE_COMMIT,
             f"INTERFACE ^{_STREAMING}.state.StateStore",
             "commit()",
-            key='(batch == null ? null : batch + "/" + id.partitionId() + "/" + id.operatorId() + "/" + id.storeName())',
+            key="(batch == null ? null : "
+            'batch + "/" + id.partitionId() + "/" + id.operatorId() + "/" + id.storeName())',
             bindings=(*_TASK, f"id:{_STREAMING}.state.StateStoreId = $0.id()"),
             overridden=True,
         ),
@@ -193,16 +212,11 @@ SUPPORTED: Final[Mapping[str, SparkVersion]] = MappingProxyType({_4_3.number: _4
 
 def supported(version: str) -> SparkVersion:
     """What is known of Spark `version`, as `pyspark.__version__` says it. Raises Unsupported."""
-    number = ".".join(version.split(".")[:2])
-    found = SUPPORTED.get(number)
+    found = SUPPORTED.get(".".join(version.split(".")[:2]))
     if found is None:
+        known = ", ".join(sorted(SUPPORTED))
         raise Unsupported(
-            f"the crash points inside Spark {version!r} are not known; they are for Spark {', '.join(sorted(SUPPORTED))}: "
-            f"pip install 'pyspark>={max(SUPPORTED)},<{_after(max(SUPPORTED))}'"
+            f"crash points inside Spark {version!r} are not known, only those of Spark {known}: "
+            f"pip install 'pyspark~={max(SUPPORTED)}.0'"
         )
     return found
-
-
-def _after(number: str) -> str:
-    major, minor = number.split(".")
-    return f"{major}.{int(minor) + 1}"
