@@ -168,7 +168,7 @@ class Query:
 
     @property
     def shape(self) -> OutputShape:
-        return OutputShape(self.mode, self.key, self.read is not None)
+        return OutputShape(self.mode, self.key, self.read is not None, self.source is not None)
 
     @property
     def copyable(self) -> bool:
@@ -207,7 +207,7 @@ class Query:
         }
 
     def collate(self, history: History) -> Collation:
-        return collate_references(history)
+        return collate_references(history, self.shape)
 
 
 def _name_of(function: Callable[..., Any]) -> str:

@@ -12,9 +12,10 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
 
     For each derivation of an input that an execution without failures takes into a state, the surviving incarnation's
     lineage has it; for each that it makes an output of, the recorder took that output at least once. Decidable only
-    after the end of the input and quiescence. UNKNOWN where a black box lacks no output, and gave a wrong one.
+    after the end of the input and quiescence. UNKNOWN where a black box lacks no output, and gave a wrong one, or
+    where it gave wrong ones that can stand in the place of what it lacks.
     """
-    found = lost(case.collation, "lost_state", "lost_output")
+    found = () if case.collation.doubt else lost(case.collation, "lost_state", "lost_output")
     holds = f"0 of {case.collation.inputs:,} inputs lost"
     return decide(case, guarantee, found, holds, unclear=neither_lost_nor_doubled(case))
 

@@ -14,7 +14,8 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     a black box gave a wrong one.
     """
     unclear = neither_lost_nor_doubled(case)
-    found = case.collation.tallies("duplicate_effects", *([] if unclear else ["phantoms"]))
+    sure = [] if case.collation.doubt else ["duplicate_effects"]
+    found = case.collation.tallies(*sure, *([] if unclear else ["phantoms"]))
     return decide(case, guarantee, found, "0 inputs counted twice", unclear=unclear)
 
 

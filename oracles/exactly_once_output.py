@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..harness.judging.guarantees import EXACTLY_ONCE_OUTPUT, Guarantee
-from ..harness.judging.oracle import Case, Oracle, decide, lost
+from ..harness.judging.oracle import Case, Oracle, decide, lost, unseen_outputs
 from ..harness.judging.verdicts import Verdict
 
 
@@ -11,11 +11,13 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     """Every input is in the lineage of O and of T exactly once, and the recorder took each output once.
 
     An output of an order of inputs that was given up counts as one too many: what is in T shows, or showed, otherwise.
+    UNKNOWN where nothing but T was observed, and T is right.
     """
     found = lost(case.collation, "lost_state", "lost_output") + case.collation.tallies(
         "duplicate_effects", "duplicate_outputs", "superseded_outputs", "phantoms"
     )
-    return decide(case, guarantee, found, f"{case.collation.inputs:,} inputs, each counted and delivered once")
+    holds = f"{case.collation.inputs:,} inputs, each counted and delivered once"
+    return decide(case, guarantee, found, holds, unclear=unseen_outputs(case))
 
 
 ORACLE = Oracle(EXACTLY_ONCE_OUTPUT, judge)

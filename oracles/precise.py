@@ -10,8 +10,11 @@ from ..harness.judging.oracle import Case, Oracle, decide, lost
 from ..harness.judging.ordering import made_by, order_matters
 from ..harness.judging.reexecution import Reexecution
 from ..harness.judging.reruns import Rerun
-from ..harness.judging.verdicts import Anomaly, Evidence, Status, Tally, Verdict, tally
+from ..harness.judging.verdicts import Anomaly, Evidence, Tally, Verdict, tally
 from ..harness.model import channel_name
+
+_LOST = ("lost_state", "lost_output")
+_WRONG = ("duplicate_effects", "duplicate_outputs", "superseded_outputs", "phantoms", "reordered")
 
 
 def judge(case: Case, guarantee: Guarantee) -> Verdict:
@@ -22,22 +25,23 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     hold what it holds. O has every output once, in order, as pi gives it, and so has every slice what it took of
     another; T is what pi gives; and wherever an incarnation of a slice with state is gone after something that it took
     had become visible (delivered, or taken downstream), those who are left have taken the same, in the same order.
-    (StreamMine3G, section 2.2.2.)
+    (StreamMine3G, section 2.2.2.) A black box does not say its order: UNKNOWN, unless it differs from the runs
+    without failures.
     """
     collation = case.collation
     if collation.reexecution is None:
         return _not_executable(case, guarantee)
-    found = lost(collation, "lost_state", "lost_output") + collation.tallies(
-        "duplicate_effects", "duplicate_outputs", "superseded_outputs", "phantoms", "reordered"
-    )
+    found = lost(collation, *_LOST) + collation.tallies(*_WRONG)
     if not collation.incomplete:
         found += _not_of_one_order(collation.reexecution)
     return decide(case, guarantee, found, f"{collation.inputs:,} inputs: outputs and state as without the failure")
 
 
 def _not_executable(case: Case, guarantee: Guarantee) -> Verdict:
-    reason = "the subject cannot be executed again, so its order is not known"
-    return Verdict(guarantee, Status.UNKNOWN, case.collation.observables, "", reason=reason)
+    """What differs from the runs without failures shows that the failure was not masked. Nothing shows that it was."""
+    found = lost(case.collation, *_LOST) + case.collation.tallies(*_WRONG)
+    unclear = "the subject cannot be executed again, so its order is not known"
+    return decide(case, guarantee, found, "", unclear=unclear)
 
 
 def _not_of_one_order(reexecution: Reexecution) -> tuple[Tally, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..harness.judging.exactness import same_value
 from ..harness.judging.guarantees import ROLLBACK_CONVERGENT, ROLLBACK_DIVERGENT, ROLLBACK_REPEATING, Guarantee
-from ..harness.judging.oracle import Case, Oracle, decide, lost
+from ..harness.judging.oracle import Case, Oracle, decide, lost, unseen_outputs
 from ..harness.judging.ordering import order_matters
 from ..harness.judging.reexecution import Reexecution
 from ..harness.judging.reruns import Derivation, Output
@@ -26,7 +26,7 @@ def judge_repeating(case: Case, guarantee: Guarantee) -> Verdict:
     found = lost(case.collation, "lost_state", "lost_output") + case.collation.tallies(
         "duplicate_effects", "conflicting_outputs", "superseded_outputs", "phantoms", "reordered", "reordered_repeats"
     )
-    return decide(case, guarantee, found, _holds(case))
+    return decide(case, guarantee, found, _holds(case), unclear=unseen_outputs(case))
 
 
 def judge_convergent(case: Case, guarantee: Guarantee) -> Verdict:
@@ -44,7 +44,7 @@ def judge_convergent(case: Case, guarantee: Guarantee) -> Verdict:
     found = lost(collation, "lost_state", "lost_output") + collation.tallies("duplicate_effects", "phantoms")
     if reexecution is None:
         found += collation.tallies("conflicting_outputs")
-        return decide(case, guarantee, found, _holds(case))
+        return decide(case, guarantee, found, _holds(case), unclear=unseen_outputs(case))
     differing = list(_differing(case, reexecution))
     horizon = guarantee.within
     if found or not differing:
@@ -72,7 +72,7 @@ def judge_divergent(case: Case, guarantee: Guarantee) -> Verdict:
     The orders are the recorded ones; an output that they do not give is a phantom.
     """
     found = lost(case.collation, "lost_state", "lost_output") + case.collation.tallies("duplicate_effects", "phantoms")
-    return decide(case, guarantee, found, _holds(case))
+    return decide(case, guarantee, found, _holds(case), unclear=unseen_outputs(case))
 
 
 def _holds(case: Case) -> str:

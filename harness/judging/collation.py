@@ -58,6 +58,9 @@ class Collation:
     """Where the subject could be executed again."""
     wanted: Expected | None = None
     """What should have been taken and delivered then."""
+    doubt: str = ""
+    """Why neither missing rows nor rows that are there too often show that an input was lost or counted twice; empty
+    when they do. Of a black box without keys a wrong row can stand in the place of a missing one."""
 
     def tallies(self, *names: str) -> tuple[Tally, ...]:
         """The named tallies that count anything."""

@@ -92,10 +92,19 @@ def neither_lost_nor_doubled(case: Case) -> str:
     A slice's rows can be derived from what it took. A black box's can only be compared.
     """
     collation = case.collation
+    if collation.doubt:
+        return collation.doubt
     if collation.reexecution is not None or not collation.phantoms.count:
         return ""
     wrong = f"{collation.phantoms.count:,} rows differ from those without failures"
     return f"{wrong}; the subject cannot be executed again, so inputs may have been lost or counted twice"
+
+
+def unseen_outputs(case: Case) -> str:
+    """Why nothing can be said of repeated outputs; empty where they were observed."""
+    if "outputs" in case.collation.observables:
+        return ""
+    return "only the table at the end was compared; in what steps it came about was not observed"
 
 
 def judge(case: Case, guarantees: Sequence[Guarantee], oracles: Mapping[str, Oracle]) -> list[Verdict]:

@@ -1,222 +1,197 @@
-"""Judges a black box: what a query gave is compared with what it gave in two runs without failures, batch by batch.
+"""Judges a black box: what a query gave is compared with what it gave in two runs without failures.
 
 A query cannot be executed again from its record. So each of its runs is preceded by two *reference runs* on the same
 input with the same batch boundaries, whose outputs stand in the same history under sinks of their own. Where the two
-disagree, the query's output depends on something that a record cannot hold, and nothing can be judged.
+disagree, the query's output depends on something that a record cannot hold, and nothing can be judged. The same goes
+where a batch job over the same input, as a second opinion, gives another table.
 
-Two things are compared. O: the rows that the recorder took, each (batch, key, value). T: the table that they make when
-a row replaces the one of its key, as update mode has it.
+Two things are compared. O: the rows that the recorder took, batch by batch. T: the table that they make. In append
+mode every row of every batch is one of the table, a batch counted once however often it was delivered; in update mode a
+row replaces the one of its key; in complete mode each batch gives the whole table. Where a consumer reads what a sink of
+the user's has stored, T is what it read, and there is no O. Where the source is the user's, a failure may cut the
+batches otherwise, and T alone is compared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 
-from ..model import NUMBERING_SPAN, Value
+from ..model import Value
 from ..recording.history import History
-from ..recording.records import Delivered, Ended, Offered
+from ..recording.records import Ended, Kept, Offered
 from .collation import Collation, Faults, why_incomplete
 from .exactness import same_value
-from .verdicts import SAMPLE, Anomaly, Evidence, tally
+from .findings import Findings
+from .keyed_outputs import find_in_keyed, keyed_table
+from .outputs import Delivery, batch_of, deliveries, last_of_each, row_number
+from .query_story import Story, often, shortened
+from .shapes import OutputMode, OutputShape, text_of
+from .tables import Table, disagreement, key_of, table_of
+from .unkeyed_outputs import find_in_table, find_in_unkeyed, unkeyed_table
+from .verdicts import SAMPLE
+
+__all__ = ["BATCH_JOB", "DRIVER", "REFERENCES", "SINK", "batch_of", "collate_references", "row_number"]
 
 DRIVER = "driver"
 """The actor that runs the judged query."""
 SINK = "sink"
 REFERENCES = ("reference-1", "reference-2")
 """The reference runs: their actors, and the sinks that they deliver to."""
-
-OutputId = tuple[int, str]
-"""Batch and key: in update mode a batch has one row for a key."""
-
-
-def row_number(batch: int, place: int) -> int:
-    """The number that the row at `place` of a batch carries, in the canonical order of its rows, counted from 0."""
-    return batch * NUMBERING_SPAN + place
+BATCH_JOB = "batch-job"
+"""Who keeps, as a second opinion, the table that a batch job over the same input makes."""
 
 
-def batch_of(number: int) -> int:
-    """The batch of the row that carries this number."""
-    return number // NUMBERING_SPAN
+def collate_references(history: History, shape: OutputShape) -> Collation:
+    """Collate a history of a query that was recorded with its reference runs.
 
-
-@dataclass(frozen=True)
-class Row:
-    """One output, as the recorder took it."""
-
-    batch: int
-    key: str
-    value: Value
-    incarnation: int
-    at: int
-
-    @property
-    def id(self) -> OutputId:
-        return self.batch, self.key
-
-    def __str__(self) -> str:
-        return f"batch {self.batch} ({self.key!r}, {self.value!r})"
-
-
-def collate_references(history: History) -> Collation:
-    """Collate a history of a query that was recorded with its reference runs."""
-    references = [list(_rows(history, sink)) for sink in REFERENCES]
-    wanted = {row.id: row.value for row in references[0]}
-    unjudgeable = _unjudgeable(history, references)
-    judged = list(_rows(history, SINK))
-    faults = Faults(history)
-
-    first: dict[OutputId, Row] = {}
-    repeated: list[tuple[Row, Row]] = []
-    unexplained: list[Row] = []
-    reordered: list[Row] = []
-    latest = -1
-    for row in judged:
-        if row.id not in wanted or not same_value(wanted[row.id], row.value):
-            unexplained.append(row)
-        earlier = first.setdefault(row.id, row)
-        if earlier is not row:
-            repeated.append((earlier, row))
-        elif row.batch < latest:
-            reordered.append(row)
-        latest = max(latest, row.batch)
-    conflicting = [(earlier, later) for earlier, later in repeated if not same_value(earlier.value, later.value)]
-    missing = [(batch, key) for batch, key in wanted if (batch, key) not in first]
-    if unjudgeable:
-        # Without a reference only what a run says of itself is sure.
-        unexplained, missing, wanted = [], [], {}
-        references = [judged]
-    stale, wrong = _compare_tables(_table(references[0]), _table(judged), wanted)
-
-    story = _Story(faults, wanted, {row.batch for row in judged})
+    Raises InvalidHistory for a table that is none, or that has no such key columns.
+    """
+    story = Story(history, DRIVER, SINK, shape.own_source)
+    incomplete = why_incomplete(history)
+    if shape.reads:
+        unjudgeable, findings = _judge_read(history, shape, story, incomplete)
+        if DRIVER not in _kept(history):
+            incomplete = incomplete or "the table was not read at the end"
+    else:
+        unjudgeable, findings = _judge_given(history, shape, story, incomplete)
+    fixed = not shape.reads and not (shape.own_source and shape.mode is not OutputMode.APPEND)
     return Collation(
-        observables=("outputs", "state"),
-        incomplete=why_incomplete(history),
-        unproven=faults.unproven,
+        observables=("outputs", "state") if fixed else ("state",),
+        incomplete=incomplete,
+        unproven=Faults(history).unproven,
         unjudgeable=unjudgeable,
-        lost_state=tally(Anomaly.LOST_INPUT, len(stale), (story.stale(*one) for one in stale)),
-        lost_output=tally(Anomaly.LOST_INPUT, len(missing), (story.missing(*one) for one in missing)),
-        duplicate_effects=tally(Anomaly.DUPLICATE_EFFECT, 0, ()),
-        duplicate_outputs=tally(Anomaly.DUPLICATE_OUTPUT, len(repeated), (story.repeated(*one) for one in repeated)),
-        conflicting_outputs=tally(
-            Anomaly.PHANTOM_OUTPUT, len(conflicting), (story.repeated(*one) for one in conflicting)
-        ),
-        phantoms=tally(
-            Anomaly.PHANTOM_OUTPUT,
-            len(unexplained) + len(wrong),
-            story.phantoms(unexplained, wrong),
-        ),
-        superseded_outputs=tally(Anomaly.PHANTOM_OUTPUT, 0, ()),
-        reordered=tally(Anomaly.REORDERED_OUTPUT, len(reordered), (story.reordered(one) for one in reordered)),
-        reordered_repeats=tally(Anomaly.REORDERED_OUTPUT, 0, ()),
+        lost_state=findings.lost_state,
+        lost_output=findings.lost_output,
+        duplicate_effects=findings.duplicate_effects,
+        duplicate_outputs=findings.duplicate_outputs,
+        conflicting_outputs=findings.conflicting_outputs,
+        phantoms=findings.phantoms,
+        superseded_outputs=findings.superseded_outputs,
+        reordered=findings.reordered,
+        reordered_repeats=findings.reordered_repeats,
         inputs=sum(len(s.record.events) for s in history.records if isinstance(s.record, Offered)),
-        reexecution=None,
+        doubt=findings.doubt,
     )
 
 
-def _rows(history: History, sink: str) -> Iterator[Row]:
-    for stamped in history.records:
-        record = stamped.record
-        if isinstance(record, Delivered) and record.sink == sink:
-            for event in record.rows:
-                yield Row(batch_of(event.seq), event.key, event.value, record.incarnation, stamped.at)
+def _judge_read(history: History, shape: OutputShape, story: Story, incomplete: str) -> tuple[str, Findings]:
+    """What a consumer read. Of a run that was cut short nothing is said: rows may still have been replaced."""
+    kept = _kept(history)
+    missing = [reference for reference in REFERENCES if reference not in kept]
+    if missing or not _were_run(history):
+        return _not_run(history), Findings()
+    tables = [table_of(kept[reference].rows) for reference in REFERENCES]
+    found = None if incomplete or DRIVER not in kept else table_of(kept[DRIVER].rows)
+    unjudgeable = (
+        _disagreement("two runs without failures disagree", _differing_tables(*tables))
+        or _second_opinion(history, tables[0])
+        or _nothing(tables[0], found)
+    )
+    if unjudgeable or found is None:
+        return unjudgeable, Findings()
+    return "", find_in_table(tables[0], found, shape.key, story, "table")
 
 
-def _table(rows: Iterable[Row]) -> dict[str, Row]:
-    """What update mode leaves: of each key the row that came last."""
-    return {row.key: row for row in rows}
+def _judge_given(history: History, shape: OutputShape, story: Story, incomplete: str) -> tuple[str, Findings]:
+    """What the harness's sink was given."""
+    references = [deliveries(history, sink) for sink in REFERENCES]
+    judged = deliveries(history, SINK)
+    unjudgeable = "" if _were_run(history) else _not_run(history)
+    if not unjudgeable:
+        unjudgeable = _references_disagree(references, shape)
+    if not unjudgeable:
+        unjudgeable = _second_opinion_on(history, references[0], shape)
+    if not unjudgeable:
+        unjudgeable = _nothing(references[0], judged)
+    # Without a reference only what a run says of itself is sure.
+    reference = None if unjudgeable else references[0]
+    find = find_in_keyed if shape.keyed_outputs else find_in_unkeyed
+    return unjudgeable, find(reference, judged, shape, story, bool(incomplete))
 
 
-Stale = tuple[Row, Row | None]
-"""The row that a table should have, and the older one that it has instead, if any."""
-Wrong = tuple[Row | None, Row]
-"""The row that a table should have, if any, and the one that it has."""
+def _kept(history: History) -> dict[str, Kept]:
+    """What each actor kept last."""
+    return {s.record.actor: s.record for s in history.records if isinstance(s.record, Kept)}
 
 
-def _compare_tables(
-    reference: Mapping[str, Row], judged: Mapping[str, Row], wanted: Mapping[OutputId, Value]
-) -> tuple[list[Stale], list[Wrong]]:
-    stale: list[Stale] = []
-    wrong: list[Wrong] = []
-    for key in sorted(reference.keys() | judged.keys()):
-        right, found = reference.get(key), judged.get(key)
-        if found is None and right is not None:
-            stale.append((right, None))
-        elif found is not None and (right is None or not same_value(right.value, found.value)):
-            if (
-                right is not None
-                and found.batch < right.batch
-                and found.id in wanted
-                and same_value(wanted[found.id], found.value)
-            ):
-                stale.append((right, found))
-            else:
-                wrong.append((right, found))
-    return stale, wrong
-
-
-def _unjudgeable(history: History, references: Sequence[Sequence[Row]]) -> str:
+def _were_run(history: History) -> bool:
     ended = {s.record.slice for s in history.records if isinstance(s.record, Ended)}
-    if not ended.issuperset(REFERENCES):
-        why = why_incomplete(history)
-        return "the query was not run twice without failures, to compare with" + (f": {why}" if why else "")
-    one, other = ({row.id: row.value for row in rows} for rows in references)
-    # Values are canonical, so that `in` and `!=` mean the same here as for a judged row.
-    differing = [
-        id
-        for id in sorted(one.keys() | other.keys())
-        if id not in one or id not in other or not same_value(one[id], other[id])
-    ]
+    return ended.issuperset(REFERENCES)
+
+
+def _not_run(history: History) -> str:
+    why = why_incomplete(history)
+    return "the query was not run twice without failures, to compare with" + (f": {why}" if why else "")
+
+
+def _nothing(wanted: object, found: object) -> str:
+    return "" if wanted or found else "the query gives no rows, with failures or without; there is nothing to compare"
+
+
+def _references_disagree(references: Sequence[Sequence[Delivery]], shape: OutputShape) -> str:
+    if not shape.own_source:
+        differing = _differing_batches(*references, keyed=shape.keyed_outputs)
+    elif shape.keyed_outputs:
+        differing = _differing_keys(*(_values(reference, shape) for reference in references))
+    else:
+        differing = _differing_tables(*(unkeyed_table(reference, shape.mode) for reference in references))
+    return _disagreement("two runs without failures disagree", differing)
+
+
+def _second_opinion_on(history: History, reference: Sequence[Delivery], shape: OutputShape) -> str:
+    if not shape.keyed_outputs:
+        return _second_opinion(history, unkeyed_table(reference, shape.mode))
+    opinion = _kept(history).get(BATCH_JOB)
+    if opinion is None:
+        return ""
+    values = {key: text_of(value) for key, value in (key_of(row, shape.key) for row in table_of(opinion.rows))}
+    return _disagreement(_OTHER_TABLE, _differing_keys(_values(reference, shape), values))
+
+
+def _second_opinion(history: History, table: Table) -> str:
+    opinion = _kept(history).get(BATCH_JOB)
+    return "" if opinion is None else _disagreement(_OTHER_TABLE, _differing_tables(table, table_of(opinion.rows)))
+
+
+_OTHER_TABLE = "a batch job over the same input gives another table: it and the query without failures disagree"
+
+
+def _disagreement(who: str, differing: Sequence[str]) -> str:
     if not differing:
         return ""
-    shown = "; ".join(
-        f"batch {batch} {key!r}: {_said(one, (batch, key))} and {_said(other, (batch, key))}"
-        for batch, key in differing[:SAMPLE]
-    )
     more = f" and {len(differing) - SAMPLE:,} more" if len(differing) > SAMPLE else ""
-    return f"two runs without failures disagree on {len(differing):,} rows: {shown}{more}"
+    return f"{who} on {len(differing):,} rows: {'; '.join(differing[:SAMPLE])}{more}"
 
 
-def _said(values: Mapping[OutputId, Value], id: OutputId) -> str:
-    return repr(values[id]) if id in values else "no row"
+def _differing_batches(one: Sequence[Delivery], other: Sequence[Delivery], *, keyed: bool) -> list[str]:
+    rows, others = (
+        {(d.batch, event.key): event.value for d in last_of_each(given).values() for event in d.rows}
+        for given in (one, other)
+    )
+
+    def said(values: dict[tuple[int, str], Value], id: tuple[int, str]) -> str:
+        if keyed:
+            return repr(values[id]) if id in values else "no row"
+        return often(values.get(id, 0))
+
+    return [
+        f"batch {id[0]} {shortened(repr(id[1]) if keyed else id[1])}: {said(rows, id)} and {said(others, id)}"
+        for id in sorted(rows.keys() | others.keys())
+        if id not in rows or id not in others or not same_value(rows[id], others[id])
+    ]
 
 
-class _Story:
-    """Puts an anomaly into words: which batch, which key, when, after which fault."""
+def _differing_tables(one: Table, other: Table) -> list[str]:
+    return [f"{shortened(row)}: {often(count)} and {often(times)}" for row, count, times in disagreement(one, other)]
 
-    def __init__(self, faults: Faults, wanted: Mapping[OutputId, Value], delivered: set[int]) -> None:
-        self._faults = faults
-        self._wanted = wanted
-        self._delivered = delivered
-        struck = faults.of((DRIVER,))
-        self._struck = None if struck is None else struck.number
 
-    def missing(self, batch: int, key: str) -> Evidence:
-        how = "was never delivered" if batch in self._delivered else "is missing, as is the whole batch"
-        return Evidence(f"batch {batch} ({key!r}, {self._wanted[batch, key]!r}) {how}", SINK, (), self._struck)
+def _differing_keys(one: dict[str, str], other: dict[str, str]) -> list[str]:
+    return [
+        f"{key!r}: {one.get(key, 'no row')} and {other.get(key, 'no row')}"
+        for key in sorted(one.keys() | other.keys())
+        if one.get(key) != other.get(key)
+    ]
 
-    def stale(self, right: Row, found: Row | None) -> Evidence:
-        if found is None:
-            return Evidence(f"the table has no row {right.key!r}; it should be that of {right}", SINK, (), self._struck)
-        return Evidence(f"the table's row {right.key!r} is that of {found}, not of {right}", *self._where(found))
 
-    def repeated(self, earlier: Row, later: Row) -> Evidence:
-        then = "" if same_value(earlier.value, later.value) else f", then with {later.value!r}"
-        where, at, fault = self._where(later)
-        return Evidence(f"{earlier}{then}", where, (earlier.at, *at), fault)
-
-    def phantoms(self, rows: Iterable[Row], wrong: Iterable[Wrong]) -> Iterator[Evidence]:
-        for row in rows:
-            yield Evidence(f"{row}: without failures it is {_said(self._wanted, row.id)}", *self._where(row))
-        for right, found in wrong:
-            said = "has no such row" if right is None else f"ends with {right.value!r}"
-            yield Evidence(
-                f"the table's row {found.key!r} is {found.value!r}, of batch {found.batch}; without failures it {said}",
-                *self._where(found),
-            )
-
-    def reordered(self, row: Row) -> Evidence:
-        return Evidence(f"{row} came after a later batch", *self._where(row))
-
-    def _where(self, row: Row) -> tuple[str, tuple[int, ...], int | None]:
-        return f"{SINK} from {DRIVER}#{row.incarnation}", (row.at,), self._faults.before(row.at)
+def _values(given: Iterable[Delivery], shape: OutputShape) -> dict[str, str]:
+    return {key: text_of(row.value) for key, row in keyed_table(given, shape.mode).items()}

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Self
+
+import msgspec
+
+from ..model import Value
 
 
 class OutputMode(StrEnum):
@@ -28,11 +32,43 @@ class OutputShape:
     """The key columns of the table; empty where it is a multiset of rows."""
     reads: bool = False
     """Whether a consumer reads the table at the end: then that is what is judged, and not what a sink was given."""
+    own_source: bool = False
+    """Whether the input comes from a source of the user's, which may cut its batches otherwise after a failure."""
 
     @classmethod
     def of(cls, description: Mapping[str, Any]) -> Self:
-        """From a query's description, which has at least `mode`, `key` and `reads`.
+        """From a query's description, which has at least `mode`, `key` and `reads`, and names a source of the user's
+        under `code`.
 
         Raises KeyError where one of them is missing, ValueError for a mode that Spark does not have.
         """
-        return cls(OutputMode(description["mode"]), tuple(description["key"]), bool(description["reads"]))
+        own_source = "source" in description.get("code", {})
+        return cls(OutputMode(description["mode"]), tuple(description["key"]), bool(description["reads"]), own_source)
+
+    @property
+    def keyed_outputs(self) -> bool:
+        """Whether what the harness's sink is given is recorded by key, and not as whole rows with their number."""
+        return bool(self.key) and self.mode is not OutputMode.APPEND
+
+
+_json = msgspec.json.Encoder(order="sorted")
+
+
+def text_of(value: Value) -> str:
+    """A row, or a part of it, as canonical JSON."""
+    return _json.encode(value).decode()
+
+
+def keyed(row: Mapping[str, Value], key: Sequence[str]) -> tuple[str, Value]:
+    """A row's key as text, and what else it has: the value of its one other column, or an object of all of them.
+
+    A key of one string is that string, any other is JSON. Raises KeyError where a key column is missing.
+    """
+    columns = [row[column] for column in key]
+    rest = {column: value for column, value in row.items() if column not in key}
+    text = columns[0] if len(columns) == 1 and isinstance(columns[0], str) else text_of(_one(columns))
+    return text, next(iter(rest.values())) if len(rest) == 1 else rest
+
+
+def _one(columns: list[Value]) -> Value:
+    return columns[0] if len(columns) == 1 else columns

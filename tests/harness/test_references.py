@@ -21,12 +21,14 @@ from streamproof.harness.judging.guarantees import (
 )
 from streamproof.harness.judging.oracle import Case, judge
 from streamproof.harness.judging.references import DRIVER, REFERENCES, SINK, batch_of, collate_references, row_number
+from streamproof.harness.judging.shapes import OutputMode, OutputShape
 from streamproof.harness.judging.verdicts import Tally
 from streamproof.harness.model import Event
 from streamproof.harness.recording.history import Aborted, Bite, Drained, FaultStruck, History, Stamp
 from streamproof.harness.recording.records import Delivered, Ended, Offered, Record, Stamped
 from streamproof.oracles import ORACLES
 
+SHAPE = OutputShape(OutputMode.UPDATE, ("word",))
 Batch = tuple[int, dict[str, int]]
 BATCHES: tuple[Batch, ...] = ((0, {"a": 1, "b": 1}), (1, {"a": 2, "c": 1}), (2, {"b": 2, "c": 2}))
 STRUCK = 40
@@ -65,7 +67,7 @@ def counts(collation: Collation) -> dict[str, int]:
 def statuses(history: History) -> dict[str, str]:
     oracles = {oracle.guarantee: oracle for oracle in ORACLES}
     names = (PRECISE, ROLLBACK_REPEATING, ROLLBACK_DIVERGENT, EXACTLY_ONCE_OUTPUT, EXACTLY_ONCE, GAP)
-    case = Case(history, collate_references(history))
+    case = Case(history, collate_references(history, SHAPE))
     verdicts = judge(case, [Guarantee(name) for name in (*names, AT_LEAST_ONCE, AT_MOST_ONCE)], oracles)
     return {verdict.guarantee.name: verdict.status.value for verdict in verdicts}
 
@@ -86,7 +88,7 @@ def test_a_row_carries_its_batch(batch: int) -> None:
 
 
 def test_as_without_failures() -> None:
-    collation = collate_references(history_of(BATCHES))
+    collation = collate_references(history_of(BATCHES), SHAPE)
     assert counts(collation) == {}
     assert (collation.inputs, collation.unjudgeable, collation.reexecution) == (6, "", None)
     assert statuses(history_of(BATCHES)) == {
@@ -99,7 +101,7 @@ def test_as_without_failures() -> None:
 
 def test_a_batch_again() -> None:
     history = history_of([*BATCHES, BATCHES[2]])
-    collation = collate_references(history)
+    collation = collate_references(history, SHAPE)
     assert counts(collation) == {"duplicate_outputs": 2}
     evidence = collation.duplicate_outputs.sample[0]
     assert evidence.what == "batch 2 ('b', 2)"
@@ -109,7 +111,7 @@ def test_a_batch_again() -> None:
 
 def test_a_batch_again_with_another_content() -> None:
     history = history_of([*BATCHES, (2, {"b": 3, "c": 2})])
-    collation = collate_references(history)
+    collation = collate_references(history, SHAPE)
     # The row itself, and what it leaves in the table.
     assert counts(collation) == {"duplicate_outputs": 2, "conflicting_outputs": 1, "phantoms": 2}
     assert collation.conflicting_outputs.sample[0].what == "batch 2 ('b', 2), then with 3"
@@ -122,7 +124,7 @@ def test_a_batch_again_with_another_content() -> None:
 
 def test_a_lost_batch() -> None:
     history = history_of([BATCHES[0], BATCHES[2]])
-    collation = collate_references(history)
+    collation = collate_references(history, SHAPE)
     assert counts(collation) == {"lost_output": 2, "lost_state": 1}
     assert collation.lost_output.sample[0].what == "batch 1 ('a', 2) is missing, as is the whole batch"
     assert (
@@ -134,7 +136,7 @@ def test_a_lost_batch() -> None:
 
 def test_a_lost_row() -> None:
     history = history_of([BATCHES[0], (1, {"a": 2}), (2, {"b": 2})])
-    collation = collate_references(history)
+    collation = collate_references(history, SHAPE)
     assert counts(collation) == {"lost_output": 2, "lost_state": 1}
     assert [evidence.what for evidence in collation.lost_output.sample] == [
         "batch 1 ('c', 1) was never delivered",
@@ -153,7 +155,7 @@ def test_nothing_is_known_to_hold_before_the_end() -> None:
 def test_an_altered_row(value: int) -> None:
     """Too low or too high: whether something was lost or counted twice a black box does not tell."""
     history = history_of([BATCHES[0], (1, {"a": value, "c": 1}), BATCHES[2]])
-    collation = collate_references(history)
+    collation = collate_references(history, SHAPE)
     assert counts(collation) == {"phantoms": 2}
     assert collation.phantoms.sample[0].what == f"batch 1 ('a', {value}): without failures it is 2"
     found = statuses(history)
@@ -162,7 +164,7 @@ def test_an_altered_row(value: int) -> None:
 
 
 def test_a_row_and_a_batch_that_should_not_be() -> None:
-    collation = collate_references(history_of([*BATCHES, (3, {"z": 1})]))
+    collation = collate_references(history_of([*BATCHES, (3, {"z": 1})]), SHAPE)
     assert [evidence.what for evidence in collation.phantoms.sample] == [
         "batch 3 ('z', 1): without failures it is no row",
         "the table's row 'z' is 1, of batch 3; without failures it has no such row",
@@ -172,7 +174,7 @@ def test_a_row_and_a_batch_that_should_not_be() -> None:
 def test_an_altered_table() -> None:
     """Every row is right, and comes once more; but the old one comes last, and stays."""
     history = history_of([*BATCHES, BATCHES[1]])
-    collation = collate_references(history)
+    collation = collate_references(history, SHAPE)
     assert counts(collation) == {"duplicate_outputs": 2, "lost_state": 1}
     assert (
         collation.lost_state.sample[0].what
@@ -182,7 +184,7 @@ def test_an_altered_table() -> None:
 
 
 def test_reordered() -> None:
-    collation = collate_references(history_of([BATCHES[0], BATCHES[2], BATCHES[1]]))
+    collation = collate_references(history_of([BATCHES[0], BATCHES[2], BATCHES[1]]), SHAPE)
     assert counts(collation) == {"reordered": 2, "lost_state": 1}
     assert collation.reordered.sample[0].what == "batch 1 ('a', 2) came after a later batch"
     assert statuses(history_of([BATCHES[0], BATCHES[2], BATCHES[1]]))[ROLLBACK_REPEATING] == "VIOLATED"
@@ -191,7 +193,7 @@ def test_reordered() -> None:
 def test_references_that_disagree() -> None:
     other = (BATCHES[0], (1, {"a": 5, "d": 1}), BATCHES[2])
     history = history_of(BATCHES, other)
-    assert collate_references(history).unjudgeable == (
+    assert collate_references(history, SHAPE).unjudgeable == (
         "two runs without failures disagree on 3 rows: "
         "batch 1 'a': 2 and 5; batch 1 'c': 1 and no row; batch 1 'd': no row and 1"
     )
@@ -200,7 +202,7 @@ def test_references_that_disagree() -> None:
 
 def test_many_disagreements_are_not_all_listed() -> None:
     other = (*BATCHES, (3, {str(n): n for n in range(50)}))
-    reason = collate_references(history_of(BATCHES, other)).unjudgeable
+    reason = collate_references(history_of(BATCHES, other), SHAPE).unjudgeable
     assert reason.startswith("two runs without failures disagree on 50 rows")
     assert reason.endswith(" and 40 more")
     assert reason.count(";") == 9
@@ -208,7 +210,7 @@ def test_many_disagreements_are_not_all_listed() -> None:
 
 def test_references_that_did_not_come_to_their_end() -> None:
     history = history_of((), ended=REFERENCES[:1], drained=False)
-    assert collate_references(history).unjudgeable == (
+    assert collate_references(history, SHAPE).unjudgeable == (
         "the query was not run twice without failures, to compare with: stall: nothing more came"
     )
     assert set(statuses(history).values()) == {"UNKNOWN"}

@@ -1,0 +1,67 @@
+"""What a query's sink was given, batch by batch, as the recorder took it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..model import NUMBERING_SPAN, Event
+from ..recording.history import History
+from ..recording.records import Delivered
+
+
+def row_number(batch: int, place: int) -> int:
+    """The number that the row at `place` of a batch carries, in the canonical order of its rows, counted from 0."""
+    return batch * NUMBERING_SPAN + place
+
+
+def batch_of(number: int) -> int:
+    """The batch of the row that carries this number."""
+    return number // NUMBERING_SPAN
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """One batch, as the sink was given it once."""
+
+    batch: int
+    incarnation: int
+    at: int
+    rows: tuple[Event, ...]
+
+    @cached_property
+    def counts(self) -> Counter[str]:
+        """How often each row is in it, where whole rows are recorded."""
+        counts: Counter[str] = Counter()
+        for event in self.rows:
+            counts[event.key] += event.value
+        return counts
+
+
+def deliveries(history: History, sink: str) -> list[Delivery]:
+    """In their order. A batch without rows leaves no trace."""
+    return list(_deliveries(history, sink))
+
+
+def _deliveries(history: History, sink: str) -> Iterator[Delivery]:
+    for stamped in history.records:
+        record = stamped.record
+        if not isinstance(record, Delivered) or record.sink != sink:
+            continue
+        for batch, rows in _by_batch(record.rows):
+            yield Delivery(batch, record.incarnation, stamped.at, rows)
+
+
+def _by_batch(events: Iterable[Event]) -> Iterator[tuple[int, tuple[Event, ...]]]:
+    found: dict[int, list[Event]] = {}
+    for event in events:
+        found.setdefault(batch_of(event.seq), []).append(event)
+    for batch, rows in found.items():
+        yield batch, tuple(rows)
+
+
+def last_of_each(given: Iterable[Delivery]) -> dict[int, Delivery]:
+    """Of each batch what came last."""
+    return {delivery.batch: delivery for delivery in given}
