@@ -6,10 +6,10 @@ disagree, the query's output depends on something that a record cannot hold, and
 where a batch job over the same input, as a second opinion, gives another table.
 
 Two things are compared. O: the rows that the recorder took, batch by batch. T: the table that they make. In append
-mode every row of every batch is one of the table, a batch counted once however often it was delivered; in update mode a
-row replaces the one of its key; in complete mode each batch gives the whole table. Where a consumer reads what a sink of
-the user's has stored, T is what it read, and there is no O. Where the source is the user's, a failure may cut the
-batches otherwise, and T alone is compared.
+mode every row of every batch is one of the table, a batch counted once however often it was delivered; in update mode
+a row replaces the one of its key; in complete mode each batch gives the whole table. Where a consumer reads what a
+sink of the user's has stored, T is what it read, and there is no O. Where the source is the user's, a failure may cut
+the batches otherwise, and T alone is compared.
 """
 
 from __future__ import annotations

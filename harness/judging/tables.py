@@ -1,8 +1,8 @@
 """Compares two tables that a query has made: multisets of rows, or rows that their key columns name.
 
 A row is canonical JSON text, so that equal rows are equal texts. With a key, a difference says what it is: a key that
-is missing is lost, one that is there too often is doubled, one with other columns is altered. Without, a row that should
-not be there can stand in the place of one that is missing, and then nothing shows which of these it is.
+is missing is lost, one that is there too often is doubled, one with other columns is altered. Without, a row that
+should not be there can stand in the place of one that is missing, and then nothing shows which of these it is.
 """
 
 from __future__ import annotations
