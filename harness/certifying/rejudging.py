@@ -76,10 +76,10 @@ def _collate(folder: Path, description: Description, history: History) -> Collat
     if description.subject.get("kind") != KIND:
         raise InvalidHistory(f"{folder} is a run of {description.subject.get('kind')!r}, and no query's")
     try:
-        OutputShape.of(description.subject)
+        shape = OutputShape.of(description.subject)
     except (KeyError, ValueError, TypeError) as error:
         raise DamagedHistory(f"{folder / 'scenario.json'} does not describe its query: {error!r}") from error
-    return collate_references(history)
+    return collate_references(history, shape)
 
 
 def not_struck(crashes: Sequence[Crash], history: History) -> str:
