@@ -35,9 +35,9 @@ from ..inside_spark.settings import agent_settings
 from ..inside_spark.versions import SparkVersion
 from ..model import Event
 from ..query import Query, RunFolders
-from ..subject import TASK_POINTS
 from ..recording.history import Stamp, TimelineEntry
 from ..recording.records import Ended, Record, Stamped
+from ..subject import TASK_POINTS
 from ..waiting import wait_until
 from ..wire import Greeting, decoded, frame, read_frame
 from .crash_states import CopiedFolders, CrashState, NotQuiet

@@ -115,9 +115,7 @@ def _one_of_each_kind(profile: Profile) -> Iterator[Passed]:
         address = one.address
         detail = address.key.partition("/")[2] if address.point is Point.USER else ""
         new = [
-            what
-            for kind in profile.kinds_of(one)
-            if (what := (address.point, address.side, detail, kind)) not in seen
+            what for kind in profile.kinds_of(one) if (what := (address.point, address.side, detail, kind)) not in seen
         ]
         if new:
             seen.update(new)
