@@ -28,6 +28,7 @@ from . import (
     ring,
     slow_close,
     slow_disk,
+    split_brain,
     stop,
     store_loss,
 )
@@ -41,6 +42,7 @@ FAULTS: tuple[FaultKind, ...] = (
     executor_crash.KIND,
     python_crash.KIND,
     pause.KIND,
+    split_brain.KIND,
     # Of networks.
     partition.KIND,
     isolate.KIND,

@@ -39,4 +39,5 @@ KIND = FaultKind(
     },
     inflict=_inflict,
     draw=_draw,
+    succession=True,
 )

@@ -38,4 +38,5 @@ KIND = FaultKind(
     },
     inflict=_inflict,
     draw=_draw,
+    succession=True,
 )

@@ -16,6 +16,10 @@ from .errors import InvalidScenario
 from .model import replica_name
 
 
+DRIVER, TASK = "driver", "task"
+"""The actors of a query: whoever runs it, and whoever runs the task that is meant."""
+
+
 class Point(StrEnum):
     """The kinds of place. A host announces them; see `harness.host` for the order."""
 
@@ -142,6 +146,7 @@ class Moment:
     point: Point
     side: Side = Side.AFTER
     key: str | None = None
+    """Or the first parts of one, up to a "/": batch 3 of all that are called `3/0`, `3/1` and so on."""
     actor: str | None = None
     incarnation: int | None = None
     recovering: bool = False
@@ -162,7 +167,7 @@ class Moment:
             self.point is address.point
             and self.side is address.side
             and (self.actor is None or self.actor == address.name)
-            and (self.key is None or self.key == address.key)
+            and (self.key is None or address.key == self.key or address.key.startswith(f"{self.key}/"))
             and (self.incarnation is None or self.incarnation == address.incarnation)
             and (not self.recovering or address.incarnation > address.replica + 1)
             and taken >= self.taken

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from .addresses import Address
 from .errors import Unsupported
 from .injection import FaultKind
 from .places import Places
 from .recording.recorder import Recorder
+from .recording.records import Stamped
 from .scenario import Scenario
 from .subject import Deployment, SchemeSubject
 
@@ -40,6 +42,11 @@ class Run:
     """Where logs and checkpoints go, absolute, for nodes run in folders of their own; None only where nothing is
     written, in the simulator."""
     show: Callable[[Live], None] = lambda live: None
+    references: Sequence[Stamped] = ()
+    """What a query's reference runs have left, where they are known; else they are run before it."""
+    passed: Callable[[Address], None] | None = None
+    """Told of every crash point that a query comes to, in the order in which it does. None: only those are announced
+    that a fault waits for."""
     carriers: frozenset[str] = frozenset()
     """What carries the scenario's faults out, to be made ready before it begins; some have a name in `carriers`."""
 

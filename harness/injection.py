@@ -80,6 +80,10 @@ class Machines:
         """Let the nodes have no more than `size` bytes of memory, until it heals."""
         raise _cannot("limit memory")
 
+    def split_brain(self, targets: Sequence[str]) -> list[Bite]:
+        """Freeze drivers, let their successors begin, and let them go on beside those."""
+        raise _cannot("let two drivers of one query run at once")
+
     def throttle_cpu(self, targets: Sequence[str], cores: float) -> list[Bite]:
         """Let the nodes have no more than so many cores' time, until it heals."""
         raise _cannot("throttle processors")
@@ -245,6 +249,10 @@ class FaultKind:
     """Asked of a fault whose targets exist, and whose amounts are right."""
     draw: Draw | None = None
     """How it is drawn at random, without a trigger; None: it is not."""
+    of_actors: bool = False
+    """Whether it hits what the subject calls by name, and no machines."""
+    succession: bool = False
+    """Whether a query's driver that it hits has a successor, which can be made ready beforehand."""
     bites_at: frozenset[Point] = frozenset()
     """The points of its targets at which it is most likely to bite, where not all are alike."""
 

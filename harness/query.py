@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .addresses import Point
+from .addresses import TASK, Point
 from .errors import InvalidScenario
 from .judging.collation import Collation
 from .judging.references import DRIVER, collate_references
@@ -142,7 +142,8 @@ class Query:
 
     @property
     def actors(self) -> tuple[str, ...]:
-        return (DRIVER,)
+        """A task is whichever is held at a point when a fault strikes there."""
+        return (DRIVER, TASK)
 
     @property
     def sources(self) -> tuple[str, ...]:

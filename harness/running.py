@@ -6,7 +6,7 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -15,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 
+from .addresses import Address
 from .cluster import Cluster, Live, Run
 from .errors import StreamproofError
 from .injection import FaultKind
@@ -23,6 +24,7 @@ from .judging.oracle import Oracle
 from .recording.folder import VERSION, Description, RunFolder, read_history, write_json
 from .recording.history import Aborted, History
 from .recording.recorder import MemoryRecorder
+from .recording.records import Stamped
 from .registry import Named, Registry
 from .scenario import Scenario, check, check_carriers
 
@@ -59,8 +61,11 @@ def run_named(
     run_id: str | None = None,
     folder: Path | None = None,
     show: Callable[[Live], None] = lambda live: None,
+    references: Sequence[Stamped] = (),
+    passed: Callable[[Address], None] | None = None,
 ) -> Finished:
     """Run a scenario into a folder of its own, and judge it. Without a folder it is `runs/` and the run's id.
+    `references` and `passed` are the run's, of a query (see `Run`).
 
     Raises a UserMistake before anything has started; what goes wrong later is written to the timeline and raised.
     """
@@ -68,7 +73,18 @@ def run_named(
     description = describe(named, cluster, seed, run_id or new_run_id(named.name))
     path = folder or Path("runs") / description.run
     with RunFolder(path, description) as recorder:
-        run = Run(description.run, named.scenario, seed, recorder, registry.faults, path.resolve(), show, carriers)
+        run = Run(
+            description.run,
+            named.scenario,
+            seed,
+            recorder,
+            registry.faults,
+            path.resolve(),
+            show,
+            references,
+            passed,
+            carriers,
+        )
         _carry_out(run, cluster)
         recorder.seal()
     history = read_history(path)

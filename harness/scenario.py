@@ -168,7 +168,7 @@ def reach_of(kind: FaultKind, fault: Fault, places: Places) -> Reach:
 
 
 def _check_nodes(subject: Subject, kind: FaultKind, fault: Fault, places: Places) -> None:
-    names = list(dict.fromkeys([*subject.actors, *places.names]))
+    names = list(dict.fromkeys([*subject.actors, *(() if kind.of_actors else places.names)]))
     for target in fault.targets:
         if target not in names:
             raise UnknownName("slice, driver or node", target, names)

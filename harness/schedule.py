@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from .addresses import Moment, Point, Side
+from .addresses import DRIVER, TASK, Moment, Point, Side
 from .errors import InvalidScenario
 from .quantities import Duration, Events
 
@@ -148,7 +148,11 @@ class recovery:
 
 @dataclass(frozen=True)
 class batch:
-    """The moments in the life of a query's micro-batch number `number`, counted from 0."""
+    """The moments in the life of a query's micro-batch number `number`, counted from 0, in the order in which they come.
+
+    What a driver does is its own; what tasks do, several of them do for every batch, and the moment is that of the first
+    that comes to it.
+    """
 
     number: int
 
@@ -157,11 +161,96 @@ class batch:
             raise InvalidScenario(f"batch({self.number!r}): batches are numbered from 0")
 
     @property
+    def planned(self) -> Moment:
+        """How far the batch goes is about to be written to the offset log."""
+        return self._of_the_driver(Point.OFFSET_LOG, Side.BEFORE)
+
+    @property
+    def offset_logged(self) -> Moment:
+        """The offset log has it: from now on the batch is what it is."""
+        return self._of_the_driver(Point.OFFSET_LOG, Side.AFTER)
+
+    @property
     def source_commit(self) -> Moment:
         """Spark commits the batch's offsets to the source."""
-        return Moment(Point.SOURCE_COMMIT, Side.BEFORE, str(self.number))
+        return self._of_the_driver(Point.SOURCE_COMMIT, Side.BEFORE)
+
+    @property
+    def state_committing(self) -> Moment:
+        """A task is about to make its part of the state durable."""
+        return self._of_a_task(Point.STATE_COMMIT, Side.BEFORE)
+
+    @property
+    def state_committed(self) -> Moment:
+        """A task has made its part of the state durable."""
+        return self._of_a_task(Point.STATE_COMMIT, Side.AFTER)
+
+    @property
+    def writer_committing(self) -> Moment:
+        """A task has written its rows, and its writer is about to commit."""
+        return self._of_a_task(Point.WRITER_COMMIT, Side.BEFORE)
+
+    @property
+    def writer_committed(self) -> Moment:
+        """A task's writer has committed, and the driver has not heard of it."""
+        return self._of_a_task(Point.WRITER_COMMIT, Side.AFTER)
+
+    @property
+    def task_committed(self) -> Moment:
+        """A task of a file sink has ended its attempt."""
+        return self._of_a_task(Point.TASK_COMMIT, Side.AFTER)
+
+    @property
+    def task_ended(self) -> Moment:
+        """A task is over, and the driver has not heard of it."""
+        return self._of_a_task(Point.TASK_END, Side.AFTER)
+
+    @property
+    def sink_logging(self) -> Moment:
+        """All files of the batch are there, and about to be listed in a file sink's log."""
+        return self._of_the_driver(Point.SINK_LOG, Side.BEFORE)
+
+    @property
+    def sink_logged(self) -> Moment:
+        """A file sink's log has the batch."""
+        return self._of_the_driver(Point.SINK_LOG, Side.AFTER)
 
     @property
     def written(self) -> Moment:
-        """The sink has taken the batch, and Spark has not yet been told."""
-        return Moment(Point.SINK_WRITE, Side.AFTER, str(self.number))
+        """The harness's sink has taken the batch, and Spark has not yet been told."""
+        return self._of_the_driver(Point.SINK_WRITE, Side.AFTER)
+
+    @property
+    def adding(self) -> Moment:
+        """The batch is about to be handed to a sink of Spark's first interface, such as foreachBatch or files."""
+        return self._of_the_driver(Point.ADD_BATCH, Side.BEFORE)
+
+    @property
+    def added(self) -> Moment:
+        """That sink has taken the batch."""
+        return self._of_the_driver(Point.ADD_BATCH, Side.AFTER)
+
+    @property
+    def stream_committed(self) -> Moment:
+        """A sink of Spark's second interface has committed the batch."""
+        return self._of_the_driver(Point.STREAM_COMMIT, Side.AFTER)
+
+    @property
+    def committing(self) -> Moment:
+        """The batch is about to be written to the commit log."""
+        return self._of_the_driver(Point.COMMIT_LOG, Side.BEFORE)
+
+    @property
+    def committed(self) -> Moment:
+        """The commit log has it: from now on the batch is not run again."""
+        return self._of_the_driver(Point.COMMIT_LOG, Side.AFTER)
+
+    def user(self, name: str, side: Side = Side.BEFORE) -> Moment:
+        """The user's code has come to the place that it calls `name`."""
+        return Moment(Point.USER, side, f"{self.number}/{name}")
+
+    def _of_the_driver(self, point: Point, side: Side) -> Moment:
+        return Moment(point, side, str(self.number), DRIVER)
+
+    def _of_a_task(self, point: Point, side: Side) -> Moment:
+        return Moment(point, side, str(self.number), TASK)

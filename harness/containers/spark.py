@@ -233,6 +233,11 @@ class SparkContainers:
     def nodes(self) -> dict[str, _Node]:
         return dict(self._nodes)
 
+    def node_of(self, pid: int, address: str) -> str | None:
+        """Each node has an address; what a process is called inside says nothing here."""
+        found = (node.name for node in list(self._nodes.values()) if self._address(node) == address)
+        return next((name for name in found if self._runs(self._nodes[name])), None)
+
     def exit_status(self, container: str) -> int | None:
         """Of a container of this run; None while it runs."""
         return self._ended.get(container)
@@ -282,8 +287,8 @@ class SparkContainers:
 
     def _launch_worker(self, node: _Node) -> None:
         work = self.logs_folder / node.name  # Spark writes the executors' logs there.
-        memory = f"{self.options.worker_memory_mb}m"
-        limits = ("--port", "0", "--cores", "1", "--memory", memory, "--work-dir", str(work))
+        memory = f"{self.options.executors * self.options.worker_memory_mb}m"
+        limits = ("--port", "0", "--cores", str(self.options.executors), "--memory", memory, "--work-dir", str(work))
         command = self._layout.daemon(WORKER_CLASS, self._address(node), *limits, self.master_url)
         self._launch_daemon(node, command)
 

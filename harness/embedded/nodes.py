@@ -92,6 +92,10 @@ class Nodes(Protocol):
     def nodes(self) -> Mapping[str, Any]:
         """By their names."""
 
+    def node_of(self, pid: int, address: str) -> str | None:
+        """The node that a process is of which has this number for itself, and connects to the harness from this
+        address; None: none that is there."""
+
     def kill_node(self, name: str) -> Kill:
         """End all that the node is, at once. Returns when it is gone."""
 

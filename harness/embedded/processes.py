@@ -47,6 +47,9 @@ class EmbeddedOptions:
     workers: int = 3
     """0: there is no cluster, and drivers bring a master of their own."""
     worker_memory_mb: int = 640
+    """Of an executor's JVM."""
+    executors: int = 1
+    """For how many a worker has room, of one core each."""
     restart_worker_after: float | None = None
     """Seconds after which a worker that ended is started again, once there is a master; None: never."""
     restart_master_after: float | None = None
@@ -265,6 +268,9 @@ class SparkProcesses:
             for node in list(self._nodes.values())
         }
 
+    def node_of(self, pid: int, address: str) -> str | None:
+        return reaping.node_of(pid, self.run_id)
+
     def logs(self) -> list[Path]:
         """Every log of every node, those of the executors included."""
         return sorted(path for path in self.logs_folder.rglob("*") if path.suffix == ".log" or path.name in _STREAMS)
@@ -348,9 +354,10 @@ class SparkProcesses:
         self._launch_jvm(node, MASTER_CLASS, "--port", str(port))
 
     def _launch_worker(self, node: _Node) -> None:
-        memory = f"{self.options.worker_memory_mb}m"
+        memory = f"{self.options.executors * self.options.worker_memory_mb}m"
+        cores = str(self.options.executors)
         work = self.logs_folder / node.name  # Spark writes the executors' logs there.
-        arguments = ("--port", "0", "--cores", "1", "--memory", memory, "--work-dir", str(work), self.master_url)
+        arguments = ("--port", "0", "--cores", cores, "--memory", memory, "--work-dir", str(work), self.master_url)
         self._launch_jvm(node, WORKER_CLASS, *arguments)
 
     def _launch_jvm(self, node: _Node, main: str, *arguments: str) -> None:

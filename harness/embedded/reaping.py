@@ -210,6 +210,15 @@ def labelled_processes(run: str | None = None, sessions: Mapping[int, str] | Non
     return list(_labelled(run, sessions or {}))
 
 
+def node_of(pid: int, run: str) -> str | None:
+    """The node that a live process of a run is labelled with; None where there is none."""
+    try:
+        labels, stat = _labels(PROC / str(pid) / "environ"), _stat(pid)
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return None
+    return labels.get(NODE) if stat is not None and not stat.gone and labels.get(RUN) == run else None
+
+
 def _labelled(run: str | None, sessions: Mapping[int, str]) -> Iterator[LabelledProcess]:
     me, namespace = os.geteuid(), os.readlink(PROC / "self/ns/pid")
     for name in os.listdir(PROC):
