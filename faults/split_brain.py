@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ..harness.addresses import DRIVER
 from ..harness.injection import FaultKind, Machines, Reach
-from ..harness.recording.history import Bite
 from ..harness.places import Places
+from ..harness.recording.history import Bite
 from ..harness.schedule import Fault
 from .targets import made
 

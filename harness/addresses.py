@@ -15,7 +15,6 @@ import msgspec
 from .errors import InvalidScenario
 from .model import replica_name
 
-
 DRIVER, TASK = "driver", "task"
 """The actors of a query: whoever runs it, and whoever runs the task that is meant."""
 

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from itertools import count
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
@@ -133,7 +134,13 @@ def new_run_id(name: str) -> str:
     return f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%S}-{named}-{os.getpid()}{again}"
 
 
-def describe(named: Named, cluster: Cluster, seed: int, run_id: str) -> Description:
+class Described(Protocol):
+    """What can say in a record what it is for a scenario."""
+
+    def describe(self, scenario: Scenario) -> Mapping[str, object]: ...
+
+
+def describe(named: Named, cluster: Described, seed: int, run_id: str) -> Description:
     """What `scenario.json` says."""
     began = datetime.now(UTC)
     scenario = named.scenario

@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from ..addresses import Address, Point
+from ..addresses import TASK, Address, Point
 from ..embedded.deployments import write_plan
 from ..embedded.machines import ClusterMachines, Striking
 from ..embedded.private_files import write_private
@@ -31,7 +31,8 @@ from ..errors import DeadlinePassed, OwnFailure, ProcessDied, StreamproofError
 from ..inside_spark.agent import find_agent
 from ..inside_spark.listener import HeldPoint, PointListener
 from ..inside_spark.rules import script
-from ..inside_spark.settings import agent_settings
+from ..inside_spark.settings import agent_settings, with_options
+from ..inside_spark.user_points import points_environment
 from ..inside_spark.versions import SparkVersion
 from ..model import Event
 from ..query import Query, RunFolders
@@ -46,8 +47,8 @@ from .warm_session import PURPOSE, Warm, WarmPlan
 
 READY_SECONDS = 90.0
 _MASTER = "local[1]"
-TASK = "task"
-"""The actor of what tasks pass."""
+
+
 _SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     # What would write while a point is held.
@@ -153,6 +154,11 @@ class Lane:
             address=processes.address,
         )
 
+    @property
+    def settings(self) -> dict[str, str]:
+        """Of its session, without those that hold secrets."""
+        return {**_SETTINGS, **self._query.settings}
+
     def __enter__(self) -> Lane:
         write_events(self._input, self._batches)
         self._server.__enter__()
@@ -227,7 +233,8 @@ class Lane:
         server = self._server
         plan = WarmPlan(server.token, server.place, self.name)
         path = write_private(self._processes.scratch / f"{self.name}.json", msgspec.json.encode(plan))
-        settings = {**_SETTINGS, **self._query.configuration, **self._watching_settings()}
+        settings = {**_SETTINGS, **self._query.configuration}
+        settings = {**settings, **self._watching_settings(settings)}
         return self._processes.start_driver(
             self.name,
             "streamproof.harness.certifying.warm_session",
@@ -236,12 +243,17 @@ class Lane:
             master=_MASTER,
         )
 
-    def _watching_settings(self) -> dict[str, str]:
-        if not self._watches_inside:
-            return {}
-        rules = script(self._spark, self._points_place, self._server.token, self.name, 1)
-        path = write_private(self._processes.scratch / f"{self.name}.btm", rules.encode())
-        return agent_settings(find_agent(), path.resolve())
+    def _watching_settings(self, given: Mapping[str, str]) -> dict[str, str]:
+        found = {f"spark.executorEnv.{name}": value for name, value in self._user_points.items()}
+        if self._watches_inside:
+            rules = script(self._spark, self._points_place, self._server.token, self.name, 1)
+            path = write_private(self._processes.scratch / f"{self.name}.btm", rules.encode())
+            found |= with_options(given, agent_settings(find_agent(), path.resolve()))
+        return found
+
+    @property
+    def _user_points(self) -> dict[str, str]:
+        return points_environment(self._points_place, self._server.token, self.name, 1)
 
     def _start_life(self, actor: str, sink: str, incarnation: int) -> DriverProcess:
         server, scratch = self._server, self._processes.scratch
@@ -262,7 +274,7 @@ class Lane:
             name,
             "streamproof.harness.embedded.query_driver",
             [str(path.resolve())],
-            env=self._gateway,
+            env={**self._gateway, **self._user_points},
             master=_MASTER,
         )
 

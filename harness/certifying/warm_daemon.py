@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import pyarrow  # noqa: F401
 import pyspark.sql.types  # noqa: F401
-from pyspark.daemon import manager  # type: ignore[attr-defined]
+from pyspark.daemon import manager
 
 from ..embedded import query_source  # noqa: F401
 
 MODULE = "streamproof.harness.certifying.warm_daemon"
 
 if __name__ == "__main__":
-    manager()  # type: ignore[no-untyped-call]
+    manager()

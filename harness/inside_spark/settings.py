@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 
 from ..errors import InvalidScenario
@@ -18,3 +19,8 @@ def agent_settings(agent: Path, script: Path) -> dict[str, str]:
             raise InvalidScenario(f"{path} has a comma in it, at which the agent's options are split: move it")
     option = shlex.quote(f"-javaagent:{agent}=script:{script}")
     return {"spark.driver.extraJavaOptions": option, "spark.executor.extraJavaOptions": option}
+
+
+def with_options(given: Mapping[str, str], ours: Mapping[str, str]) -> dict[str, str]:
+    """Our settings, each after what the user has given under the same name."""
+    return {name: f"{given[name]} {value}" if given.get(name) else value for name, value in ours.items()}
