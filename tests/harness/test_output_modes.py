@@ -177,6 +177,13 @@ def test_what_is_lost_here_has_nothing_to_do_with_what_is_doubled_there() -> Non
     assert {AT_LEAST_ONCE, AT_MOST_ONCE} <= broken(found)
 
 
+def test_beside_a_phantom_not_even_a_missing_batch_is_sure_to_be_lost() -> None:
+    found = [Given(0, [A, B, row("z")]), BATCHES[1]]
+    assert counts(collated(found)) == {"phantoms": 1}
+    assert EXACTLY_ONCE in broken(found)
+    assert AT_LEAST_ONCE not in broken(found) | holding(found)
+
+
 def test_a_row_in_another_batch_than_without_failures_is_wrong() -> None:
     """The batches are fixed, and so is what each gives: it came of other inputs."""
     found = [BATCHES[0], Given(1, [A2, B, B, C]), Given(2, [A3])]
@@ -246,6 +253,9 @@ def test_a_run_that_was_cut_short_shows_what_is_too_many_and_not_what_is_lost() 
         K_SAFETY: "VIOLATED",
     }
     assert told([BATCHES[0], Given(1, [A2, B, B, B])])[AT_MOST_ONCE] == "VIOLATED"
+    # What has not come yet is not missing.
+    wrong = query_history(APPEND, BATCHES, [Given(0, [A, B, row("z")])], drained=False)
+    assert collate_references(wrong, APPEND).doubt == ""
     # A row of a batch that is still to come.
     assert told([BATCHES[0], Given(1, [A2, B, B, C])])[AT_MOST_ONCE] == "UNKNOWN"
 
