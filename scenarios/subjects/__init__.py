@@ -1,0 +1,154 @@
+"""The subjects that certificates are tried on, each with the verdict that it must come to. None knows of the harness
+more than any query would that is handed to it.
+
+Each query can be had by its name: `streamproof certify streamproof.scenarios.subjects:file_sink`.
+"""
+
+from __future__ import annotations
+
+from ...harness.addresses import Point, Side
+from ...harness.errors import UnknownName
+from ...harness.judging.guarantees import at_least_once, at_most_once, exactly_once
+from ...harness.judging.verdicts import Anomaly, Status
+from .batches import acknowledges_early, batch_id_first, blind_append, remembers_in_memory, sqlite_by_batch
+from .counting import counts_by_processor, counts_in_pandas
+from .files import file_sink, file_sink_by_listing
+from .impure import asks_the_clock, counts_in_global, draws_at_random, writes_outside
+from .inputs import ad_events, some_words, visits
+from .rows import foreach_rows
+from .table import Shows, Subject, shows
+from .timed import deduplication, session_windows, stream_join
+
+__all__ = [
+    "SUBJECTS",
+    "Shows",
+    "Subject",
+    "acknowledges_early",
+    "asks_the_clock",
+    "batch_id_first",
+    "blind_append",
+    "counts_by_processor",
+    "counts_in_global",
+    "counts_in_pandas",
+    "deduplication",
+    "draws_at_random",
+    "file_sink",
+    "file_sink_by_listing",
+    "foreach_rows",
+    "names",
+    "remembers_in_memory",
+    "session_windows",
+    "sqlite_by_batch",
+    "stream_join",
+    "subject",
+    "writes_outside",
+]
+
+_ONCE = (exactly_once(),)
+_AT_LEAST = (at_least_once(),)
+_AT_MOST = (at_most_once(),)
+
+SUBJECTS: tuple[Subject, ...] = (
+    Subject(file_sink, some_words(), _ONCE, Status.HOLDS),
+    Subject(
+        file_sink_by_listing,
+        some_words(),
+        _ONCE,
+        Status.VIOLATED,
+        Anomaly.DUPLICATE_EFFECT,
+        (
+            *shows("driver", Side.BEFORE, Point.SINK_LOG, Point.JOB_COMMIT),
+            *shows("executor", Side.AFTER, Point.TASK_COMMIT),
+        ),
+        holds=_AT_LEAST,
+    ),
+    Subject(
+        blind_append,
+        some_words(),
+        _ONCE,
+        Status.VIOLATED,
+        Anomaly.DUPLICATE_EFFECT,
+        (*shows("driver", Side.AFTER, Point.ADD_BATCH), *shows("driver", Side.BEFORE, Point.COMMIT_LOG)),
+        holds=_AT_LEAST,
+    ),
+    Subject(sqlite_by_batch, some_words(), _ONCE, Status.HOLDS),
+    Subject(
+        batch_id_first,
+        some_words(),
+        _ONCE,
+        Status.VIOLATED,
+        Anomaly.LOST_INPUT,
+        # The rows are read by a job that begins when the id is there.
+        (
+            *shows("driver", Side.BEFORE, Point.SOURCE_READ, Point.TASK_END),
+            *shows("driver", Side.AFTER, Point.TASK_END),
+        ),
+        holds=_AT_MOST,
+    ),
+    Subject(foreach_rows, some_words(), _AT_LEAST, Status.HOLDS),
+    Subject(counts_by_processor, some_words(), _ONCE, Status.HOLDS),
+    Subject(counts_in_pandas, some_words(), _ONCE, Status.HOLDS),
+    Subject(deduplication, visits(), _ONCE, Status.HOLDS),
+    Subject(stream_join, ad_events(), _ONCE, Status.HOLDS),
+    Subject(session_windows, visits(), _ONCE, Status.HOLDS),
+    Subject(
+        counts_in_global,
+        some_words(),
+        _ONCE,
+        Status.VIOLATED,
+        Anomaly.PHANTOM_OUTPUT,
+        (
+            *shows("python", Side.BEFORE, Point.TASK_END),
+            *shows("executor", Side.BEFORE, Point.TASK_END),
+            *shows("driver", Side.AFTER, Point.OFFSET_LOG),
+        ),
+    ),
+    Subject(asks_the_clock, some_words(), _ONCE, Status.UNKNOWN),
+    Subject(draws_at_random, some_words(), _ONCE, Status.UNKNOWN),
+    Subject(
+        writes_outside,
+        some_words(),
+        _ONCE,
+        Status.VIOLATED,
+        Anomaly.DUPLICATE_EFFECT,
+        (
+            *shows("executor", Side.BEFORE, Point.TASK_COMMIT),
+            *shows("driver", Side.BEFORE, Point.SINK_LOG),
+        ),
+        holds=_AT_LEAST,
+    ),
+    Subject(
+        acknowledges_early,
+        some_words(),
+        _ONCE,
+        Status.VIOLATED,
+        Anomaly.LOST_INPUT,
+        (
+            *shows("driver", Side.AFTER, Point.COMMIT_LOG, Point.OFFSET_LOG),
+            *shows("node", Side.AFTER, Point.COMMIT_LOG),
+        ),
+        holds=_AT_MOST,
+    ),
+    Subject(
+        remembers_in_memory,
+        some_words(),
+        _ONCE,
+        Status.VIOLATED,
+        Anomaly.DUPLICATE_EFFECT,
+        (*shows("driver", Side.AFTER, Point.ADD_BATCH), *shows("driver", Side.BEFORE, Point.COMMIT_LOG)),
+        holds=_AT_LEAST,
+    ),
+)
+
+
+def names() -> list[str]:
+    """Of all subjects, in the table's order."""
+    return [one.name for one in SUBJECTS]
+
+
+def subject(name: str) -> Subject:
+    """Raises UnknownName."""
+    for one in SUBJECTS:
+        if one.name == name:
+            return one
+    raise UnknownName("subject", name, names())

@@ -1,0 +1,71 @@
+"""Word counts by an operator with state of its own, into a table that takes each batch once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+from pyspark.sql import Row
+from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+
+from ...harness.query import Query, RunFolders
+from ...harness.query_parts import pandas_with_state, processor
+from . import sqlite
+from .inputs import BATCH
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+    from pyspark.sql.streaming.state import GroupState
+
+COUNT = "value STRING, count LONG"
+
+
+class CountWords(StatefulProcessor):
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._count = handle.getValueState("count", "count LONG")
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
+        before = self._count.get()
+        count = (before[0] if before else 0) + sum(1 for _ in rows)
+        self._count.update((count,))
+        yield Row(value=key[0], count=count)
+
+    def close(self) -> None:
+        pass
+
+
+def count_words(key: tuple[Any, ...], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+    count = (state.get[0] if state.exists else 0) + sum(len(frame) for frame in frames)
+    state.update((count,))
+    yield pd.DataFrame({"value": [key[0]], "count": [count]})
+
+
+def upsert(frame: DataFrame, batch: int, folders: RunFolders) -> None:
+    rows = frame.collect()
+    with sqlite.transaction(folders.sink) as database:
+        if sqlite.is_new(database, batch):
+            counts = [(row["value"], row["count"]) for row in rows]
+            database.executemany("insert or replace into counts values (?, ?)", counts)
+
+
+def to_table(rows: DataFrame, folders: RunFolders) -> DataStreamWriter:
+    return rows.writeStream.foreachBatch(lambda frame, batch: upsert(frame, batch, folders))
+
+
+def from_table(spark: SparkSession, folders: RunFolders) -> DataFrame:
+    return sqlite.read(spark, folders.sink, "select word, count from counts", COUNT)
+
+
+def into_table(operator: Query) -> Query:
+    return replace(operator, write=to_table, read=from_table)
+
+
+counts_by_processor = into_table(
+    processor(CountWords, COUNT, key=("value",), name="counts-by-processor", batch_events=BATCH)
+)
+counts_in_pandas = into_table(
+    pandas_with_state(count_words, COUNT, "count LONG", key=("value",), name="counts-in-pandas", batch_events=BATCH)
+)

@@ -1,0 +1,56 @@
+"""What stands in the table of subjects: a query, what it claims, and what a certificate of it must say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...harness.addresses import Point, Side
+from ...harness.judging.guarantees import Guarantee
+from ...harness.judging.verdicts import Anomaly, Status
+from ...harness.query import Query
+from ...harness.workload import Workload
+
+
+@dataclass(frozen=True)
+class Shows:
+    """A crash that shows what is wrong with a subject. It shows at most batches, not at all: in the first there may be
+    nothing to lose yet."""
+
+    victim: str
+    """What dies: driver, executor, python or node."""
+    point: Point
+    side: Side
+
+    def __str__(self) -> str:
+        return f"{self.victim} killed {self.side} {self.point}"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One line of the table."""
+
+    query: Query
+    workload: Workload
+    claims: tuple[Guarantee, ...]
+    """What it says of itself, rightly or not."""
+    expected: Status
+    """The verdict on each of its claims."""
+    anomaly: Anomaly | None = None
+    """What is seen of a claim that is violated."""
+    needs: tuple[Shows, ...] = ()
+    """Crashes any of which shows it. There may be more."""
+    holds: tuple[Guarantee, ...] = ()
+    """What holds all the same."""
+
+    @property
+    def name(self) -> str:
+        return self.query.name
+
+    @property
+    def verdicts(self) -> dict[Guarantee, Status]:
+        """What a certificate must say of each guarantee."""
+        return {**dict.fromkeys(self.claims, self.expected), **dict.fromkeys(self.holds, Status.HOLDS)}
+
+
+def shows(victim: str, side: Side, *points: Point) -> tuple[Shows, ...]:
+    return tuple(Shows(victim, point, side) for point in points)
