@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from .harness.model import Edge, Event, Operator, Output, Partitioning, RandomOperator, Stage, Topology
     from .harness.quantities import events, ms, seconds
     from .harness.query import Query, RunFolders, Store
+    from .harness.query_parts import foreach, foreach_batch, pandas_with_state, processor, processor_in_pandas
     from .harness.scenario import Scenario
     from .harness.schedule import batch, checkpoint, recovery
     from .harness.slices.merging import ByTime, RoundRobin
@@ -125,6 +126,8 @@ __all__ = [
     "executor_crash",
     "failed_write",
     "flapping",
+    "foreach",
+    "foreach_batch",
     "full_disk",
     "gap",
     "gap_recovery",
@@ -139,11 +142,14 @@ __all__ = [
     "order",
     "out_of_memory",
     "packet_loss",
+    "pandas_with_state",
     "partition",
     "passive_replication",
     "passive_standby",
     "pause",
     "precise_recovery",
+    "processor",
+    "processor_in_pandas",
     "python_crash",
     "random_draws",
     "recovers_within",
@@ -206,6 +212,7 @@ _NAMES = {
     "harness.model": "Edge Event Operator Output Partitioning RandomOperator Stage Topology",
     "harness.quantities": "events ms seconds",
     "harness.query": "Query RunFolders Store",
+    "harness.query_parts": "foreach foreach_batch pandas_with_state processor processor_in_pandas",
     "harness.scenario": "Scenario",
     "harness.schedule": "batch checkpoint recovery",
     "harness.slices.merging": "ByTime RoundRobin",

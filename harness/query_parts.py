@@ -151,8 +151,9 @@ class _Part:
 
     def __init__(self, code: Any) -> None:
         self.code = code
-        # Not its attributes: those of a class are its methods.
-        update_wrapper(self, code, updated=())
+        itself: Any = self
+        # Without its attributes: those of a class are its methods.
+        update_wrapper(itself, code, updated=())
 
 
 class _ForeachBatch(_Part):

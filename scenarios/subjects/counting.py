@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from pyspark.sql import Row
-from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from ...harness.query import Query, RunFolders
 from ...harness.query_parts import pandas_with_state, processor
@@ -27,7 +27,7 @@ class CountWords(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._count = handle.getValueState("count", "count LONG")
 
-    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:
         before = self._count.get()
         count = (before[0] if before else 0) + sum(1 for _ in rows)
         self._count.update((count,))

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...harness.judging.shapes import OutputMode
 from ...harness.query import Query, RunFolders
 from .files import lines, to_parquet
 from .inputs import BATCH
@@ -76,7 +77,7 @@ def what_was_noted(spark: SparkSession, folders: RunFolders) -> DataFrame:
 counts_in_global = Query(
     count_in_global,
     name="counts-in-global",
-    mode="update",
+    mode=OutputMode.UPDATE,
     key=("word",),
     # One executor with one slot, so that there is one worker, and its counts are right until it dies.
     settings={"spark.cores.max": "1", "spark.executor.cores": "1"},

@@ -1,0 +1,55 @@
+"""The table of subjects is complete, and says what can be checked."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from pyspark import cloudpickle
+
+from streamproof.harness.errors import UnknownName
+from streamproof.harness.judging.verdicts import Anomaly, Status
+from streamproof.harness.query import SOURCE, Query
+from streamproof.harness.registry import load
+from streamproof.scenarios.subjects import SUBJECTS, Subject, names, subject
+from streamproof.scenarios.subjects.inputs import BATCH
+
+each_subject = pytest.mark.parametrize("one", SUBJECTS, ids=names())
+
+
+def test_names_are_unique_and_lead_to_their_subjects() -> None:
+    assert len(set(names())) == len(SUBJECTS)
+    assert [subject(name) for name in names()] == list(SUBJECTS)
+    with pytest.raises(UnknownName, match="there is no subject 'kafka'; there are: file-sink"):
+        subject("kafka")
+
+
+@each_subject
+def test_a_subject_can_be_handed_to_the_command_line(one: Subject) -> None:
+    query = load(f"streamproof.scenarios.subjects:{one.name.replace('-', '_')}")
+    assert isinstance(query, Query)
+    assert query is one.query
+
+
+@each_subject
+def test_a_subject_that_is_wrong_says_how_and_what_shows_it(one: Subject) -> None:
+    violated = one.expected is Status.VIOLATED
+    assert (one.anomaly is not None) == bool(one.needs) == violated
+    assert one.claims
+    assert set(one.verdicts) == {*one.claims, *one.holds}
+    assert one.expected is not Status.HOLDS or not one.holds
+
+
+def test_every_way_to_be_wrong_with_effects_is_in_the_table() -> None:
+    wrong = {Anomaly.LOST_INPUT, Anomaly.DUPLICATE_EFFECT, Anomaly.PHANTOM_OUTPUT}
+    assert {one.anomaly for one in SUBJECTS} == {None, *wrong}
+
+
+@each_subject
+def test_a_subject_can_be_sent_to_a_driver_and_is_small(one: Subject) -> None:
+    again = pickle.loads(cloudpickle.dumps(one.query))  # type: ignore[no-untyped-call]
+    assert again.describe() == one.query.describe()
+    one.workload.check([SOURCE])
+    batches = one.query.batches(one.workload)
+    assert len(batches) == 6
+    assert [len(batch) for batch in batches] == [BATCH] * 5 + [1]
