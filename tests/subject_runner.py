@@ -75,14 +75,17 @@ class SubjectRun:
     def forget_last(self, *logs: Path) -> None:
         """As if the driver had died before it wrote down the last batch as done, in its commit log and in these."""
         for log in (self.folders.checkpoint / "commits", *logs):
-            newest = max((file for file in log.iterdir() if file.name[:1].isdigit()), key=lambda file: int(file.stem))
-            newest.unlink()
-            newest.with_name(f".{newest.name}.crc").unlink(missing_ok=True)
+            _forget(max(_entries(log), key=_number))
+        checkpoint = self.folders.checkpoint
+        for log in (checkpoint / "offsets", *(checkpoint / "sources").iterdir()):
+            for entry in _entries(log):
+                if _number(entry) > self.committed:
+                    _forget(entry)
 
     @property
     def committed(self) -> int:
         """How many batches are done."""
-        return sum(file.name.isdigit() for file in (self.folders.checkpoint / "commits").iterdir())
+        return len(_entries(self.folders.checkpoint / "commits"))
 
     def _offer(self, number: int, events: list[Event]) -> None:
         file = self.input / f"{number:03}.jsonl"
@@ -127,3 +130,16 @@ class SubjectRun:
 def _plain(row: Any) -> dict[str, Any]:
     plain: dict[str, Any] = msgspec.to_builtins(row.asDict(recursive=True))
     return plain
+
+
+def _entries(log: Path) -> list[Path]:
+    return [file for file in log.iterdir() if file.name[0].isdigit()]
+
+
+def _number(entry: Path) -> int:
+    return int(entry.name.removesuffix(".compact"))
+
+
+def _forget(entry: Path) -> None:
+    entry.unlink()
+    entry.with_name(f".{entry.name}.crc").unlink(missing_ok=True)
