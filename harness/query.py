@@ -1,7 +1,9 @@
 """A Structured Streaming query as a subject: a black box between a source and a sink.
 
 The harness's source fixes the batches, so that every run of the query has the same ones: `batch_events` events each,
-and then one *closing* event, far ahead in event time, that lets every watermark pass. Its sink records every batch.
+and then two *closing* ones, a batch each, far ahead in event time: with the second, the watermark has passed all that
+came before. (Spark has a batch without data for that, which it forgets when it is restarted.) Its sink records every
+batch.
 Where `write` and `read` are given, the sink is the user's, and what counts is what a consumer reads of it in the end.
 """
 
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 KIND = "structured-streaming-query"
 SOURCE = "source"
 CLOSING_MS = 365 * 24 * 3_600_000
-"""How far ahead of the last event the closing one is, in event time."""
+"""How far ahead of the last event the closing ones are, in event time."""
 
 
 @dataclass(frozen=True)
@@ -183,11 +185,12 @@ class Query:
         return {**{name: value for name, value in brought.items() if value}, **self.settings, **self.secrets}
 
     def batches(self, workload: Workload) -> list[list[Event]]:
-        """Its input, batch by batch, the closing one included."""
+        """Its input, batch by batch, the closing ones included."""
         events = [event for batch in workload.batches(SOURCE) for event in batch]
         batches = [events[i : i + self.batch_events] for i in range(0, len(events), self.batch_events)]
         last = events[-1]
-        return [*batches, [Event(SOURCE, last.seq + 1, last.key, last.value, last.time + CLOSING_MS)]]
+        closing = (Event(SOURCE, last.seq + n, last.key, last.value, last.time + CLOSING_MS) for n in (1, 2))
+        return [*batches, *([event] for event in closing)]
 
     def describe(self) -> dict[str, Any]:
         given = {"transform": self.transform, "write": self.write, "read": self.read, "source": self.source}

@@ -107,11 +107,14 @@ def test_a_query_goes_by_the_name_of_its_function() -> None:
     assert Query(lambda lines: lines).name == "query"
 
 
-def test_the_input_ends_with_one_event_that_lets_every_watermark_pass() -> None:
+def test_the_input_ends_with_events_that_let_every_watermark_pass() -> None:
     batches = query_word_count(batch_events=50).batches(words(events=120))
-    assert [len(one) for one in batches] == [50, 50, 20, 1]
-    (closing,) = batches[-1]
-    assert (closing.seq, closing.time - batches[-2][-1].time) == (121, CLOSING_MS)
+    assert [len(one) for one in batches] == [50, 50, 20, 1, 1]
+    closing = [event for batch in batches[-2:] for event in batch]
+    assert [(event.seq, event.time - batches[2][-1].time) for event in closing] == [
+        (121, CLOSING_MS),
+        (122, CLOSING_MS),
+    ]
 
 
 def test_the_simulator_refuses_it() -> None:
