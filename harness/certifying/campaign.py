@@ -26,6 +26,7 @@ from pathlib import Path
 from random import Random
 from typing import TypeVar
 
+from ..addresses import Address
 from ..cluster import Cluster
 from ..embedded.machine import find_java
 from ..embedded.processes import EmbeddedOptions, SparkProcesses
@@ -52,7 +53,7 @@ from ..workload import Workload
 from .certificate import Certificate, Claimed, Counterexample, with_conclusion, write_certificate
 from .conclusion import NotReached, Planned
 from .killing import kill, spread, streams
-from .lane import Lane, Life
+from .lane import Lane, Life, Passed
 from .plan import Crash, How, Trial, Victim
 from .planning import (
     CrashPlan,
@@ -317,7 +318,7 @@ class _Campaign:
         Random(self.seed).shuffle(waiting)
         before = time.monotonic()
         found: list[Trial] = []
-        mirrored = [_states(life, profile_of(life)) for life in lives]
+        mirrored = [{passed.address: passed for passed in life.passed if passed.state is not None} for life in lives]
 
         def work(place: int) -> None:
             lane = lanes[place]
@@ -551,20 +552,11 @@ def _without_faults(query: Query, error: StreamproofError) -> StreamproofError:
     return error
 
 
-def _states(life: Life, profile: Profile) -> dict[str, int]:
-    """Where each point stands in a life; incarnation and actor are the same in all reference runs but for the name."""
-    return {_place(passed.address): number for number, passed in enumerate(life.passed) if passed.state is not None}
-
-
-def _place(address: object) -> str:
-    return str(address).partition(" ")[2]
-
-
-def _in_lane(crashed: Crashed, places: Mapping[str, int], life: Life) -> Crashed | None:
-    """The same crash, in the reference run of another lane."""
-    (passed,), (crash,) = crashed.passed, crashed.crashes
-    number = places.get(_place(passed.address))
-    return None if number is None else crashed_in_profile(life, life.passed[number], crash)
+def _in_lane(crashed: Crashed, passed: Mapping[Address, Passed], life: Life) -> Crashed | None:
+    """The same crash, in the reference run of a lane."""
+    ((where,), (crash,)) = crashed.passed, crashed.crashes
+    here = passed.get(where.address)
+    return None if here is None else crashed_in_profile(life, here, crash)
 
 
 def _one_a_point(trials: Sequence[Trial]) -> Iterator[Crash]:

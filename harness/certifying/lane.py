@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from ..addresses import TASK, Address, Point
+from ..addresses import DRIVER, TASK, Address, Point
 from ..embedded.deployments import write_plan
 from ..embedded.machines import ClusterMachines, Striking
 from ..embedded.private_files import write_private
@@ -310,7 +310,8 @@ class Lane:
                 case Begun():
                     continue
                 case Arrived(address=address):
-                    self._pass(life, address)
+                    # Whatever the life is called, it is a driver's.
+                    self._pass(life, msgspec.structs.replace(address, actor=DRIVER))
                     writer.write(frame(Go()))
                 case Failed():
                     life.failure = from_afar(message)
@@ -328,7 +329,7 @@ class Lane:
         self._batch = batch
         # The user's code knows its batch in tasks alone.
         in_task = held.point in TASK_POINTS or (held.point is Point.USER and not held.key.startswith("?"))
-        actor = TASK if in_task else life.actor
+        actor = TASK if in_task else DRIVER
         self._pass(life, Address(actor, life.incarnation, held.point, f"{batch}{slash}{rest}", held.side))
 
     def _pass(self, life: Life, address: Address) -> None:
