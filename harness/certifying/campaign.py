@@ -67,6 +67,9 @@ from .planning import (
 from .profile import AFTER_RESTART, NO_DATA, Profile, batch_of, profile_of
 from .recovering import Crashed, crashed_again, crashed_in_profile, offered, recover, write_run
 from .rejudging import first_wrong, judge_run
+from .saved import COUNTEREXAMPLE, KIND, SavedSchedule, write_saved
+from .saved import VERSION as SAVED_VERSION
+from .shrinking import Reproduction, shrink
 from .statistics import Draw
 
 T = TypeVar("T")
@@ -75,11 +78,17 @@ LIFE_SECONDS = 120.0
 KILLS_A_RUN = 5
 REPEATS = 3
 """How often a schedule that violates is run, the first time included."""
+EMPTY_ON_START = "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart"
 UNSYNCED = "The loss of files that were written and not synced to disk, as when the power fails."
 NO_AGENT = "Crash points inside Spark, since the agent is missing: {why}"
+FIRST_ENTRY = (
+    "A driver that dies while it names the first entry of the offset log, without a setting of this campaign "
+    f"({EMPTY_ON_START}=false): Spark finds the checkpoint not empty then, and refuses to start any query on it."
+)
 _SETTINGS = {
     # So that a short stream sees a file sink's log compacted.
     "spark.sql.streaming.fileSink.log.compactInterval": "3",
+    EMPTY_ON_START: "false",
 }
 
 
@@ -200,7 +209,7 @@ class _Campaign:
     plan: list[Planned] = field(default_factory=list)
     trials: list[Trial] = field(default_factory=list)
     not_reached: list[NotReached] = field(default_factory=list)
-    not_covered: list[str] = field(default_factory=lambda: [UNSYNCED])
+    not_covered: list[str] = field(default_factory=lambda: [UNSYNCED, FIRST_ENTRY])
     durations: dict[str, float] = field(default_factory=dict)
     figures: dict[str, float] = field(default_factory=dict)
     exhausted: str = ""
@@ -292,8 +301,7 @@ class _Campaign:
             for one in reversed(profile.passed)
             for crash in [crash_at(profile, one, Victim.DRIVER)]
         }
-        nodes = spread(of_nodes(profile, self.faults.victims), batches, self._keys)
-        self._of_nodes = list(dict.fromkeys(nodes))
+        self._of_nodes = spread(of_nodes(profile, self.faults.victims), batches, self._keys)
         self._splits = of_split_brains(profile) if self.faults.split_brain and of_driver else []
         self.plan = [*of_driver, *self._of_nodes, *self._splits]
         if of_driver and self.budget.kills:
@@ -402,12 +410,15 @@ class _Campaign:
                 if violated and self._isolate(cluster, planned):
                     return
 
-    def _try(self, cluster: Cluster, planned: Sequence[Planned], sampled: bool = False) -> list[Trial]:
-        """One run with these kills."""
+    def _try(
+        self, cluster: Cluster, planned: Sequence[Planned], sampled: bool = False, named: Named | None = None
+    ) -> list[Trial]:
+        """One run with these kills. Of another query than the campaign's, it has reference runs of its own."""
         folder = self._next_folder("kill")
         crashes = tuple(one.crash for one in planned)
         how = How.SPLIT_BRAIN if planned[0].split_brain else How.KILL
-        kill(self.folder / folder, self._named, planned, cluster, self.registry, self._references, self.seed)
+        references = self._references if named is None else ()
+        kill(self.folder / folder, named or self._named, planned, cluster, self.registry, references, self.seed)
         judged = judge_run(self.folder / folder, crashes, self.claims, self.registry.oracles)
         trial = Trial(crashes, how, folder, judged.statuses, judged.reason, sampled, judged.digest)
         self.trials.append(trial)
@@ -423,44 +434,82 @@ class _Campaign:
     def _confirm(self, cluster: Cluster, planned: Sequence[Planned]) -> bool:
         """Whether repeats of a schedule show a violation; then it is made smaller."""
         self._say("confirming", REPEATS)
-        shown = 0
-        last: Trial | None = None
+        shown: list[Trial] = []
         for _ in range(REPEATS):
             (trial,) = self._try(cluster, planned)
             if Status.VIOLATED in trial.verdicts.values():
-                shown, last = shown + 1, trial
+                shown.append(trial)
             elif not shown:
                 return False
-        assert last is not None
-        self._tell_story(planned, last, shown)
+        claim = next(name for name, status in shown[-1].verdicts.items() if status is Status.VIOLATED)
+        whole = Reproduction(tuple(planned), self.workload.events, self.query.batch_events)
+        smallest, trial = self._shrink(cluster, whole, claim, shown[-1])
+        self.counterexample = self._story(smallest, trial, claim, len(shown), whole)
+        write_saved(self.folder / COUNTEREXAMPLE, self._saved(smallest))
         return True
 
-    def _tell_story(self, planned: Sequence[Planned], trial: Trial, shown: int) -> None:
-        claim = next(name for name, status in trial.verdicts.items() if status is Status.VIOLATED)
+    def _shrink(self, cluster: Cluster, whole: Reproduction, claim: str, last: Trial) -> tuple[Reproduction, Trial]:
+        self._say("shrinking", 0)
+        trial = last
+
+        def shows(smaller: Reproduction) -> bool:
+            nonlocal trial
+            if not self._within_budget(1.0):
+                return False
+            query = replace(self.query, batch_events=smaller.batch_events)
+            named = self._named_query(query, replace(self.workload, events=smaller.events))
+            try:
+                (tried,) = self._try(cluster, smaller.planned, named=named)
+            except StreamproofError:
+                # A smaller input may be none that the query can do, or none that fits what is shared of a run.
+                return False
+            if tried.verdicts.get(claim) is not Status.VIOLATED:
+                return False
+            trial = tried
+            return True
+
+        return shrink(whole, self._keys, shows), trial
+
+    def _story(
+        self, smallest: Reproduction, trial: Trial, claim: str, shown: int, whole: Reproduction
+    ) -> Counterexample:
         judged = judge_run(self.folder / trial.folder, trial.crashes, self.claims, self.registry.oracles)
-        verdict = next(one for one in judged.verdicts if str(one.guarantee) == claim)
-        first = first_wrong(verdict)
+        first = first_wrong(next(one for one in judged.verdicts if str(one.guarantee) == claim))
         anomaly, wrong = ("", "") if first is None else (str(first[0].anomaly), first[1].what)
         batch = trial.crashes[0].batch
-        events = self._batches[batch] if batch < len(self._batches) else []
-        made_by = f"events {events[0].seq:,} to {events[-1].seq:,} of batch {batch}" if events else ""
-        total = sum(map(len, self._batches))
-        self.counterexample = Counterexample(
-            claim,
-            trial.crashes,
-            trial.how,
-            total,
-            self.query.batch_events,
-            anomaly,
-            wrong,
-            made_by,
-            batch,
-            trial.folder,
-            shown,
-            REPEATS,
-            f"streamproof replay {self.folder / 'counterexample.json'}",
-            len(trial.crashes),
-            total,
+        begin = batch * smallest.batch_events + 1
+        end = min(begin + smallest.batch_events - 1, smallest.events)
+        return Counterexample(
+            claim=claim,
+            crashes=trial.crashes,
+            how=trial.how,
+            events=smallest.events,
+            batch_events=smallest.batch_events,
+            anomaly=anomaly,
+            wrong=wrong,
+            input=f"batch {batch}, events {begin:,} to {end:,}" if begin <= end else "",
+            batch=batch,
+            folder=trial.folder,
+            violated=shown,
+            repeats=REPEATS,
+            command=f"streamproof replay {self.folder / COUNTEREXAMPLE} --cluster {self.cluster.name}",
+            crashes_before=len(whole.planned),
+            events_before=whole.events,
+        )
+
+    def _saved(self, found: Reproduction) -> SavedSchedule:
+        return SavedSchedule(
+            kind=KIND,
+            version=SAVED_VERSION,
+            origin=self.origin,
+            subject=self.query.describe(),
+            workload=self.workload.name,
+            seed=self.seed,
+            workload_seed=self.workload.seed,
+            events=found.events,
+            batch_events=found.batch_events,
+            claims=tuple(Claimed.of(claim) for claim in self.claims),
+            planned=found.planned,
         )
 
     # Accounts

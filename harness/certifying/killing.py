@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ..addresses import DRIVER, TASK, Moment, Point, Side
+from ..addresses import DRIVER, TASK, Moment, Point
 from ..cluster import Cluster
-from ..injection import FaultKind
 from ..quantities import seconds
 from ..recording.records import Stamped
 from ..registry import Named, Registry
@@ -17,9 +16,8 @@ from ..running import run_named
 from ..schedule import Fault
 from .conclusion import Planned
 from .plan import Crash, Victim
+from .shrinking import Place, moved
 
-Place = tuple[Point, Side, str, int]
-"""Where a crash strikes, but for what tells the points of a batch apart that are alike: point, side, actor, batch."""
 RUN_SECONDS, KILL_SECONDS = 90, 45
 """How long a run may take, and how much longer with each kill."""
 _KINDS: Mapping[Victim, tuple[str, str]] = {
@@ -58,19 +56,11 @@ def streams(plan: Sequence[Planned], most: int) -> Iterator[tuple[Planned, ...]]
 def spread(plan: Sequence[Planned], batches: Sequence[int], keys: Mapping[Place, Crash]) -> list[Planned]:
     """The same crashes, each in the next of these batches, where that batch passes the same point: so that many of them
     fit into one stream."""
-    moved = []
-    for place, planned in enumerate(plan):
-        crash = planned.crash
-        there = keys.get((crash.point, crash.side, crash.actor, batches[place % len(batches)])) if batches else None
-        moved.append(planned if there is None else replace_crash(planned, there))
-    return moved
-
-
-def replace_crash(planned: Planned, there: Crash) -> Planned:
-    crash = Crash(
-        there.point, there.side, there.key, there.actor, planned.crash.victim, there.batch, there.kinds, False
-    )
-    return Planned(crash, planned.split_brain)
+    spread_out = [
+        (moved(planned, batches[place % len(batches)], keys) if batches else None) or planned
+        for place, planned in enumerate(plan)
+    ]
+    return list(dict.fromkeys(spread_out))
 
 
 def kill(
@@ -87,8 +77,3 @@ def kill(
     deadline = seconds(RUN_SECONDS + KILL_SECONDS * len(faults))
     scenario = replace(named.scenario, faults=faults, deadline=deadline)
     run_named(replace(named, scenario=scenario), cluster, registry, seed=seed, folder=folder, references=references)
-
-
-def kinds_known(kinds: Mapping[str, FaultKind]) -> bool:
-    """Whether all that a campaign does to a cluster is among these kinds of fault."""
-    return {"crash", "executor-crash", "python-crash", "split-brain"} <= kinds.keys()

@@ -302,7 +302,9 @@ def _said(error: Exception) -> str:
 
 def _shortened(text: str, lines: int = 12) -> str:
     """What the user's code raised, where a Python traceback says it; else the first lines, without the JVM's stack."""
-    kept = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("at ")]
+    # What Spark adds of the query's plan says nothing of what went wrong.
+    said = text.partition("\n=== Streaming Query ===")[0]
+    kept = [line for line in said.splitlines() if line.strip() and not line.lstrip().startswith("at ")]
     tracebacks = [place for place, line in enumerate(kept) if "Traceback (most recent call last)" in line]
     raised = (line for line in kept[tracebacks[-1] + 1 :] if not line[0].isspace()) if tracebacks else iter(())
     return next(raised, "\n".join(kept[:lines] + (["..."] if len(kept) > lines else [])))

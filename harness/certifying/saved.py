@@ -1,0 +1,112 @@
+"""A schedule that violates a claim of a query, as a file: what to run again, here or on another cluster.
+
+The file names the query and does not hold its code. It says what the code must still be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import msgspec
+
+from ..cluster import Cluster
+from ..errors import InvalidCounterexample, ScenarioChanged, StorageFailed, UnknownCounterexampleVersion
+from ..query import Query
+from ..registry import Named, Registry
+from ..scenario import Scenario
+from ..workload import Workload
+from .certificate import Claimed
+from .conclusion import Planned
+from .killing import kill
+from .rejudging import JudgedRun, judge_run
+
+COUNTEREXAMPLE: Final = "counterexample.json"
+"""Its name in a certificate's folder."""
+KIND: Final = "crashes-of-a-query"
+VERSION: Final = 1
+
+
+class SavedSchedule(msgspec.Struct, frozen=True):
+    """What the file holds."""
+
+    kind: Literal["crashes-of-a-query"]
+    version: int
+    origin: str
+    """`module:attribute` of what was certified; empty where it existed in one process only."""
+    subject: dict[str, Any]
+    """What the query says of itself."""
+    workload: str
+    seed: int
+    workload_seed: int
+    events: int
+    batch_events: int
+    claims: tuple[Claimed, ...]
+    planned: tuple[Planned, ...]
+
+
+def write_saved(path: Path, saved: SavedSchedule) -> None:
+    """Raises StorageFailed."""
+    try:
+        path.write_bytes(msgspec.json.format(msgspec.json.encode(saved), indent=2) + b"\n")
+    except OSError as error:
+        raise StorageFailed(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def is_saved(path: Path) -> bool:
+    """Whether a file says of itself that it is one of these."""
+    try:
+        found = msgspec.json.decode(path.read_bytes())
+    except (OSError, msgspec.DecodeError):
+        return False
+    return isinstance(found, dict) and found.get("kind") == KIND
+
+
+def read_saved(path: Path) -> SavedSchedule:
+    """Raises InvalidCounterexample, or UnknownCounterexampleVersion."""
+    try:
+        content = path.read_bytes()
+        found = msgspec.json.decode(content)
+        version = found.get("version") if isinstance(found, dict) else None
+        if version != VERSION:
+            raise UnknownCounterexampleVersion(
+                f"{path} has version {version!r}; this streamproof reads version {VERSION}"
+            )
+        return msgspec.json.decode(content, type=SavedSchedule)
+    except OSError as error:
+        raise InvalidCounterexample(f"{path} cannot be read: {error.strerror}") from error
+    except msgspec.MsgspecError as error:
+        raise InvalidCounterexample(f"{path} is damaged: {error}") from error
+
+
+def replay_saved(
+    saved: SavedSchedule,
+    query: Query,
+    workload: Workload,
+    cluster: Cluster,
+    registry: Registry,
+    folder: Path,
+) -> JudgedRun:
+    """Run the schedule again, into a run folder. Raises ScenarioChanged where query or workload are others now."""
+    resized = replace(query, batch_events=saved.batch_events, settings=saved.subject["settings"])
+    _check_same(saved, resized)
+    if workload.name != saved.workload:
+        raise ScenarioChanged(f"the input was {saved.workload!r}, and is {workload.name!r} now")
+    fed = replace(workload, events=saved.events, seed=saved.workload_seed)
+    claims = [claim.as_guarantee() for claim in saved.claims]
+    named = Named(query.name, saved.origin or query.name, "", Scenario(resized, fed, claims=claims))
+    kill(folder, named, saved.planned, cluster, registry, (), saved.seed)
+    return judge_run(folder, [one.crash for one in saved.planned], claims, registry.oracles)
+
+
+def _check_same(saved: SavedSchedule, query: Query) -> None:
+    now: Mapping[str, Any] = query.describe()
+    differing = [name for name in now if name != "batch_events" and now[name] != saved.subject.get(name)]
+    if differing:
+        name = differing[0]
+        raise ScenarioChanged(
+            f"the query has changed since: its {name} was {saved.subject.get(name)!r}, and is {now[name]!r} now; check "
+            "out the version that was certified"
+        )

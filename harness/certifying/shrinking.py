@@ -1,0 +1,71 @@
+"""Makes a schedule that violates smaller, by trying smaller ones for real: fewer crashes, fewer batches, fewer rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from ..addresses import Point, Side
+from .conclusion import Planned
+from .plan import Crash
+
+Place = tuple[Point, Side, str, int]
+"""Where a crash strikes, but for what tells the points of a batch apart that are alike: point, side, actor, batch."""
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """A schedule, and how much input it is run on."""
+
+    planned: tuple[Planned, ...]
+    events: int
+    """Of the workload, the closing ones not counted."""
+    batch_events: int
+
+    @property
+    def size(self) -> tuple[int, int, int]:
+        return len(self.planned), self.events, sum(one.crash.batch for one in self.planned)
+
+
+Shows = Callable[[Reproduction], bool]
+
+
+def shrink(found: Reproduction, keys: Mapping[Place, Crash], shows: Shows) -> Reproduction:
+    """The smallest that was seen to show it. `keys` are the points that the batches of a run pass; `shows` runs one,
+    and says no when there is no time left."""
+    improved = True
+    while improved:
+        improved = False
+        for smaller in _smaller(found, keys):
+            if smaller.size < found.size and shows(smaller):
+                found, improved = smaller, True
+                break
+    return found
+
+
+def _smaller(found: Reproduction, keys: Mapping[Place, Crash]) -> Iterator[Reproduction]:
+    """The boldest first."""
+    for place in range(len(found.planned) if len(found.planned) > 1 else 0):
+        yield replace(found, planned=found.planned[:place] + found.planned[place + 1 :])
+    if len(found.planned) == 1:
+        (only,) = found.planned
+        for batch in range(min(only.crash.batch, 2)):
+            there = moved(only, batch, keys)
+            if there is not None:
+                yield Reproduction((there,), (batch + 1) * found.batch_events, found.batch_events)
+    last = max(one.crash.batch for one in found.planned)
+    yield replace(found, events=min(found.events, (last + 1) * found.batch_events))
+    for rows in (1, 2, 5, 10):
+        if rows < found.batch_events:
+            batches = -(-found.events // found.batch_events)
+            yield replace(found, events=batches * rows, batch_events=rows)
+
+
+def moved(planned: Planned, batch: int, keys: Mapping[Place, Crash]) -> Planned | None:
+    """The same crash in another batch; None where that does not pass the point."""
+    crash = planned.crash
+    there = keys.get((crash.point, crash.side, crash.actor, batch))
+    if there is None:
+        return None
+    found = Crash(there.point, there.side, there.key, there.actor, crash.victim, batch, there.kinds, crash.recovering)
+    return Planned(found, planned.split_brain)
