@@ -39,5 +39,4 @@ KIND = FaultKind(
     },
     inflict=_inflict,
     draw=_draw,
-    succession=True,
 )

@@ -32,10 +32,10 @@ def _cannot(fault: Fault, places: Places) -> str:
 KIND = FaultKind(
     name="split-brain",
     breaks="the rule that a query has one driver: two run on one checkpoint",
-    heals="the first, when it goes on, is refused or fails, or comes to the end of its input; what is left of it then is "
-    "ended",
-    proof="all processes of the first driver were seen to be stopped, with input still to be processed, and were let go "
-    "on when its successor had begun",
+    heals="the first, when it goes on, is refused or fails, or comes to the end of its input; what is left of it then "
+    "is ended",
+    proof="all processes of the first driver were seen to be stopped, with input still to be processed, and were let "
+    "go on when its successor had begun",
     carriers={
         ("embedded", Reach.NODES): "SIGSTOP to every process of the driver, and SIGCONT beside its successor",
         ("docker", Reach.NODES): "a pause of the driver's container that ends beside its successor",
@@ -43,5 +43,4 @@ KIND = FaultKind(
     inflict=_inflict,
     cannot=_cannot,
     of_actors=True,
-    succession=True,
 )

@@ -38,5 +38,4 @@ KIND = FaultKind(
     },
     inflict=_inflict,
     draw=_draw,
-    succession=True,
 )

@@ -251,8 +251,6 @@ class FaultKind:
     """How it is drawn at random, without a trigger; None: it is not."""
     of_actors: bool = False
     """Whether it hits what the subject calls by name, and no machines."""
-    succession: bool = False
-    """Whether a query's driver that it hits has a successor, which can be made ready beforehand."""
     bites_at: frozenset[Point] = frozenset()
     """The points of its targets at which it is most likely to bite, where not all are alike."""
 

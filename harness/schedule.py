@@ -148,10 +148,10 @@ class recovery:
 
 @dataclass(frozen=True)
 class batch:
-    """The moments in the life of a query's micro-batch number `number`, counted from 0, in the order in which they come.
+    """The moments in the life of a query's micro-batch number `number`, counted from 0, in the order in which they
+    come.
 
-    What a driver does is its own; what tasks do, several of them do for every batch, and the moment is that of the first
-    that comes to it.
+    What tasks do, several of them do for every batch, and the moment is that of the first that comes to it.
     """
 
     number: int

@@ -13,6 +13,7 @@ from ..carriers import DISK_THROTTLE, STORE_FOLDER, STORE_VOLUME
 from ..cluster import Cluster, Run
 from ..embedded.cluster import check_subject, deploy_subject, profile_of
 from ..embedded.nodes import OTHER_NODES
+from ..embedded.query_lives import executors_needed
 from ..embedded.settings import profile_settings
 from ..embedded.warm import WarmCluster
 from ..errors import MissingTool
@@ -73,7 +74,8 @@ class DockerCluster:
             yield _WarmDockerCluster(self.options, warm)
 
     def _options(self, scenario: Scenario) -> ContainerOptions:
-        return replace(self.options, profile=profile_of(scenario, self.options.profile))
+        profile = profile_of(scenario, self.options.profile)
+        return replace(self.options, profile=profile, executors=max(self.options.executors, executors_needed(scenario)))
 
 
 _OF_THE_STORE = frozenset({STORE_VOLUME, STORE_FOLDER, DISK_THROTTLE})

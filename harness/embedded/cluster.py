@@ -18,6 +18,8 @@ from .machine import find_java, find_spark, find_toxiproxy
 from .nodes import OTHER_NODES, Nodes
 from .processes import EmbeddedOptions, SparkProcesses
 from .query import deploy_query
+from .query_lives import executors_needed
+from .query_points import check_points
 from .scheme import deploy_scheme
 from .settings import profile_settings
 
@@ -61,7 +63,8 @@ class EmbeddedCluster:
         return nullcontext(self)
 
     def _options(self, scenario: Scenario) -> EmbeddedOptions:
-        return replace(self.options, profile=profile_of(scenario, self.options.profile))
+        profile = profile_of(scenario, self.options.profile)
+        return replace(self.options, profile=profile, executors=max(self.options.executors, executors_needed(scenario)))
 
 
 def check_subject(scenario: Scenario, workers: int) -> None:
@@ -71,6 +74,8 @@ def check_subject(scenario: Scenario, workers: int) -> None:
         raise Unsupported(f"{subject.name} is a {subject.kind}, which Spark cannot run")
     if isinstance(subject, SchemeSubject):
         check_room(subject, workers)
+    if isinstance(subject, Query):
+        check_points(scenario)
     if isinstance(subject, Query) and scenario.workload.rate is not None:
         raise Unsupported(f"{subject.name} takes its batches as fast as it can: leave out the workload's rate")
 

@@ -146,6 +146,10 @@ class Failed(msgspec.Struct, frozen=True, tag="failed", array_like=True):
     message: str
 
 
+class Finishing(msgspec.Struct, frozen=True, tag="finishing", array_like=True):
+    """A query's driver to harness: it has come to the end of its input, and reads what is kept once it hears `Go`."""
+
+
 class Go(msgspec.Struct, frozen=True, tag="go", array_like=True):
     """Controller to host."""
 

@@ -1,6 +1,9 @@
 """A query on embedded Spark: two reference runs in a driver of their own, then the judged run in a driver under fault.
 
 The harness starts the driver again whenever a fault has taken it, as its next incarnation on the same checkpoint.
+Where it is sure that this will be needed, the next one stands by, on a node of its own. A split brain freezes a driver,
+so that the next begins beside it, and lets it go on then; a run is over when both are.
+
 A fault can also make the query fail: what it needs is out of reach, or refused. The references have shown by then that
 the query can do this input without failures, and so the rule is
 - a query that fails, or whose driver ends, in a life that a fault has touched, was made to fail by the fault: it is
@@ -16,41 +19,39 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
-from ..addresses import Moment, Point
+from ..addresses import DRIVER, TASK, Address, Point
 from ..cluster import Live, Run
-from ..errors import DeadlinePassed, InvalidOperator, StorageFailed, StreamproofError
-from ..judging.references import DRIVER, REFERENCES, SINK
+from ..errors import DeadlinePassed, InvalidOperator, StreamproofError
+from ..inside_spark.listener import HeldPoint
+from ..judging.references import REFERENCES, SINK
 from ..quantities import Duration
-from ..query import SOURCE, Query, RunFolders
-from ..recording.history import Drained, Proof
-from ..recording.records import Delivered, Ended, Offered, Record, Refused
+from ..query import SOURCE, Query
+from ..recording.history import Bite, Drained, Proof
+from ..recording.records import Delivered, Ended, Kept, Offered, Record, Refused
 from ..waiting import wait_until
 from ..wire import Greeting, decoded, frame, read_frame
-from .deployments import ended_by_itself, watched, write_plan
+from .deployments import ended_by_itself, watched
 from .machines import ClusterMachines, Heal, Striking
 from .nodes import Driver, Nodes
-from .private_files import write_private
-from .protocol import Arrived, Begun, Failed, Go
-from .query_driver import QueryPlan, QueryRun
-from .query_source import SourcePlan, spans, write_events
+from .protocol import Arrived, Begun, Failed, Finishing, Go
+from .query_lives import REFERENCE_DRIVER, Launcher, Life, committed, planned, successions
+from .query_points import PointWatch
 from .run_server import RunServer, from_afar
 
-REFERENCE_DRIVER = "reference"
 READY_SECONDS = 90.0
+ZOMBIE_SECONDS = 30.0
+"""How long a driver that was frozen may take to its end, once its successor has come to its own."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 8.0
 """Seconds before a query that a fault has made to fail is started again."""
-_SETTINGS = {
-    # The state's partitions; each costs every batch a task.
-    "spark.sql.shuffle.partitions": "2",
-}
 
-_from_driver = msgspec.msgpack.Decoder(Record | Begun | Arrived | Failed)
+_from_driver = msgspec.msgpack.Decoder(Record | Begun | Arrived | Failed | Finishing)
 
 
 @contextmanager
@@ -58,7 +59,26 @@ def deploy_query(run: Run, processes: Nodes) -> Iterator[QueryDeployment]:
     """Serve one run on a cluster that is up."""
     deployment = QueryDeployment(run, processes)
     with deployment.server:
-        yield deployment
+        try:
+            yield deployment
+        finally:
+            deployment.close()
+
+
+@dataclass(eq=False)
+class _Zombie:
+    """A life that was frozen, so that its successor begins beside it."""
+
+    life: Life
+    committed: int
+    """The last batch that was in the commit log then."""
+    wake: Callable[[], None]
+    woken: int | None = None
+    """When it was let go on, on the machine's monotonic clock, ns."""
+    refused: bool = False
+    """Whether the recorder has refused what it said."""
+    gone: int | None = None
+    """When it was seen to have ended."""
 
 
 class QueryDeployment:
@@ -70,17 +90,29 @@ class QueryDeployment:
         assert run.folder is not None
         self._run = run
         self._query = subject
-        self._folder: Path = run.folder
         self._processes = processes
         self._batches = subject.batches(run.scenario.workload)
+        self._lives: dict[int, Life] = {}
+        """Of the judged driver, by incarnation; those that stand by are among them."""
+        self._standbys: list[Life] = []
+        """In the order in which they are to begin."""
+        self._stand_by = True
+        """Whether a life can stand by: none has failed to."""
+        self._zombies: list[_Zombie] = []
+        self._all_gone = asyncio.Event()
+        """No zombie is there any more."""
         self._incarnation = 0
-        """Of the judged driver: the newest that was started."""
-        self._conversations = 0
-        """Connections of its that have not been heard to their end."""
+        """Of the judged driver: the newest that was told to begin, or is to begin as soon as it can."""
         self._launched = 0
         """When that was, on the machine's monotonic clock, ns."""
+        self._started = False
+        """The input is offered."""
+        self._finishing = 0
+        """The incarnation that has come to the end of its input, and has not yet read what is kept."""
+        self._kept: Kept | None = None
+        """What the newest has read, until it has ended."""
         self._down = False
-        """Its driver has ended, and the timeline says so."""
+        """Its driver has ended, or is frozen, and the timeline says so."""
         self._not_before = 0.0
         """When the next may be started, on the monotonic clock."""
         self._failed_now = False
@@ -89,15 +121,15 @@ class QueryDeployment:
         """Why the query has failed, under faults, without having delivered anything in between."""
         self._given_up = ""
         """Why the query does not recover."""
-        self._ready = False
-        """The first judged driver has a session, and waits for the start."""
-        self._go = asyncio.Event()
+        self._held_on = ""
+        """The node on which the point is held at which a fault strikes now."""
         self._ended: dict[str, int] = {}
         self._positions: dict[str, int] = {}
         """How many rows each sink has been delivered."""
         self._offered = 0
         self._tried = 0
         """How many batches have come to their sink in the judged driver, or have failed there."""
+        self._watch = PointWatch(run.scenario, run.passed is not None, processes)
         self.server = RunServer(
             run.recorder,
             tuple(run.scenario.faults),
@@ -108,13 +140,24 @@ class QueryDeployment:
             others={"driver": self._hear_driver},
             address=processes.address,
         )
+        self._launcher = Launcher(run, processes, self._batches, self.server, self._watch)
+        self._checkpoint: Path = self._launcher.folders(DRIVER).checkpoint
 
     # The life cycle
 
     def prepare(self) -> None:
         """Raises DeadlinePassed or ProcessDied when a driver does not come up, InvalidOperator when the query fails."""
-        self._write_input()
-        reference = self._launch_references()
+        self.server.call(self._watch.listen(self.server.token, self._held))
+        self._launcher.write_input()
+        if self._run.references:
+            self._launch()
+            self.server.call(self._note_references())
+        else:
+            self._run_references()
+        wait_until(self._watched(lambda: self._life.ready), READY_SECONDS, "the driver to come up")
+
+    def _run_references(self) -> None:
+        reference = self._launcher.start_references()
         for actor in REFERENCES:
             wait_until(
                 self._watched(lambda actor=actor: actor in self._ended, reference),  # type: ignore[misc]
@@ -125,7 +168,10 @@ class QueryDeployment:
             if actor == REFERENCES[0]:
                 # Its session comes up while the second reference runs in one that is warm.
                 self._launch()
-        wait_until(self._watched(lambda: self._ready), READY_SECONDS, "the driver to come up")
+
+    async def _note_references(self) -> None:
+        for stamped in self._run.references:
+            self.server.note(stamped.record)
 
     def start(self) -> None:
         self.server.start_timers()
@@ -134,7 +180,7 @@ class QueryDeployment:
     def drained(self, deadline: Duration) -> bool:
         """Raises what ended the run early: InvalidOperator, ProcessDied."""
         try:
-            ended = self._watched(lambda: bool(self._given_up) or self.server.finish(self._has_ended))
+            ended = self._watched(lambda: bool(self._given_up) or self.server.finish(self._is_over))
             wait_until(ended, deadline.seconds, "the end of the input to pass through")
         except DeadlinePassed:
             return False
@@ -144,10 +190,15 @@ class QueryDeployment:
         return True
 
     def waiting_for(self) -> str:
-        if self._has_ended():
+        if self._is_over():
             return "nothing"
-        rows = self._positions.get(SINK, 0)
-        text = f"{DRIVER}#{self._incarnation} has not come to the end of its input; {rows:,} rows were delivered"
+        if self._has_ended() or self._finishing == self._incarnation:
+            left = ", ".join(f"{DRIVER}#{zombie.life.incarnation}" for zombie in self._left())
+            return f"{left}, which was frozen for a while, has not ended"
+        rows, last = self._positions.get(SINK, 0), committed(self._checkpoint)
+        done = "no batch was" if last < 0 else f"batch {last} was the last to be"
+        text = f"{DRIVER}#{self._incarnation} has not come to the end of its input; {rows:,} rows were delivered, and "
+        text += f"{done} committed"
         if self._given_up:
             return f"{text}; the query failed again when no fault disturbed it any more: {self._given_up}"
         if self._failures:
@@ -155,11 +206,27 @@ class QueryDeployment:
         return text
 
     def stop(self) -> None:
-        """What the query keeps is what it has delivered; there is nothing to collect."""
+        """What the query keeps is what it has delivered, or has read itself; there is nothing to collect."""
         self.server.missed()
+
+    def close(self) -> None:
+        """Let everybody go on who is still held."""
+        self.server.call(self._watch.close())
+
+    @property
+    def _life(self) -> Life:
+        """The judged one."""
+        return self._lives[self._incarnation]
 
     def _has_ended(self) -> bool:
         return self._ended.get(DRIVER) == self._incarnation
+
+    def _is_over(self) -> bool:
+        return self._has_ended() and not self._left()
+
+    def _left(self) -> list[_Zombie]:
+        """The zombies that are still there."""
+        return [zombie for zombie in self._zombies if zombie.gone is None]
 
     def _watched(self, condition: Callable[[], bool], reference: Driver | None = None) -> Callable[[], bool]:
         def show() -> None:
@@ -173,115 +240,201 @@ class QueryDeployment:
 
         return watched(condition, self.server, self._processes, show, tend)
 
+    # Lives
+
     def _tend(self) -> None:
-        """Start the driver again when a fault has taken it and everything that it said has been heard."""
-        if self._driver.poll() is None or self._has_ended() or self._conversations or self._given_up:
+        """Let a life that a fault has taken be followed by the next, once everything that it said has been heard."""
+        self._tend_zombies()
+        self._tend_standbys()
+        life = self._life
+        frozen = any(zombie.life is life for zombie in self._zombies)
+        if not frozen and (life.runs or self._has_ended() or life.conversations or self._given_up):
             return
         if not self._down:
             if not self.server.call(self._lost()):
-                raise ended_by_itself(self._driver, self.server)
+                raise ended_by_itself(life.driver, self.server)
             self._down = True
             pause = min(_FIRST_PAUSE * 2 ** (len(self._failures) - 1), _LONGEST_PAUSE) if self._failed_now else 0.0
             self._not_before = time.monotonic() + pause
         if time.monotonic() >= self._not_before:
+            self._succeed()
+
+    def _succeed(self) -> None:
+        if not self._standbys:
             self._launch()
+            return
+        first = self._standbys[0]
+        if first.ready:
+            self._standbys.remove(first)
+            self.server.call(self._take_over(first))
+        elif time.monotonic_ns() - first.launched > READY_SECONDS * 1e9:
+            self._dismiss(0)
 
     async def _lost(self) -> bool:
         """Whether a fault has touched the life that is over."""
-        touched = self.server.disturbed_since(self._launched)
+        touched = self._touched()
         if touched:
-            self.server.node_seen(DRIVER, False, time.monotonic_ns())
+            self.server.node_seen(self._life.node, False, time.monotonic_ns())
         return touched
 
-    # Drivers
-
-    def _write_input(self) -> None:
-        self._input = self._processes.scratch / "input.arrow"
-        try:
-            write_events(self._input, self._batches)
-        except OSError as error:
-            raise StorageFailed(f"cannot write {self._input}: {error.strerror or error}") from error
-
-    def _launch_references(self) -> Driver:
-        return self._start(REFERENCE_DRIVER, 1, tuple(self._plan_run(REFERENCE_DRIVER, r, r, 1) for r in REFERENCES))
+    def _touched(self) -> bool:
+        """A life beside which a zombie has run was touched by what has made that."""
+        zombies = (zombie.gone for zombie in self._zombies)
+        beside = any(gone is None or gone >= self._launched for gone in zombies)
+        return beside or self.server.disturbed_since(self._launched)
 
     def _launch(self) -> None:
         """Start the judged driver, as its next incarnation."""
+        number, now = self._incarnation + 1, time.monotonic_ns()
+        # The place of one that is gone is free.
+        taken = any(life.node == DRIVER and life.runs for life in self._lives.values())
+        life = self._launcher.start_life(f"{DRIVER}-{number}" if taken else DRIVER, number, now, stands_by=False)
+        if self._started:
+            life.go.set()
+        self._become(life, now)
+
+    def _become(self, life: Life, when: int) -> None:
+        """From now on this life is the judged one."""
+        self._lives[life.incarnation] = life
         self._down = self._failed_now = False
-        self._incarnation += 1
-        self._launched = time.monotonic_ns()
-        run = self._plan_run(DRIVER, DRIVER, SINK, self._incarnation, self.server.armed)
-        self._driver = self._start(DRIVER, self._incarnation, (run,))
+        self._launched = when
+        self._incarnation = life.incarnation
 
-    def _plan_run(self, node: str, actor: str, sink: str, incarnation: int, armed: tuple[Moment, ...] = ()) -> QueryRun:
-        source = SourcePlan(
-            str(self._input.resolve()),
-            len(self._batches),
-            node,
-            actor,
-            incarnation,
-            self.server.token,
-            self.server.place,
-            armed,
-        )
-        path = write_private(self._processes.scratch / f"{actor}.{incarnation}.json", msgspec.json.encode(source))
-        return QueryRun(actor, sink, self._folders(actor), path.resolve(), armed, waits=actor == DRIVER)
+    async def _take_over(self, life: Life) -> None:
+        """One that stands by is told to begin."""
+        now = time.monotonic_ns()
+        self._become(life, now)
+        self._see_begin(life.node, Begun(DRIVER, 0, life.incarnation, now))
+        life.go.set()
 
-    def _folders(self, actor: str) -> RunFolders:
-        """On the storage that outlives the nodes."""
-        stored = (self._folder / "checkpoints").resolve()
-        return RunFolders(f"{self._run.id}-{actor}", stored / f"{actor}.sink", stored / actor)
+    def _tend_standbys(self) -> None:
+        for place, life in enumerate(self._standbys):
+            if life.failed or not life.runs:
+                self._stand_by = False
+                self._dismiss(place)
+                return
+        wanted = min(1, successions(self.server.pending)) if self._stand_by and self._life.ready else 0
+        if len(self._standbys) < wanted and not self._left() and not self._has_ended() and not self._down:
+            number = self._incarnation + len(self._standbys) + 1
+            life = self._launcher.start_life(f"{DRIVER}-{number}", number, time.monotonic_ns(), stands_by=True)
+            self._lives[number] = life
+            self._standbys.append(life)
 
-    def _start(self, node: str, incarnation: int, runs: tuple[QueryRun, ...]) -> Driver:
-        plan = QueryPlan(
-            self.server.token, self.server.place, node, incarnation, self._query, spans(self._batches), runs
-        )
-        path = self._processes.scratch / f"{node}.{incarnation}.pickle"
-        write_plan(path, plan, f"the query {self._query.name!r}")
-        module = "streamproof.harness.embedded.query_driver"
-        # An executor on every worker, so that every one can be hit.
-        settings = {**_SETTINGS, "spark.cores.max": str(self._processes.workers), **self._query.configuration}
-        return self._processes.start_driver(node, module, [str(path.resolve())], settings=settings)
+    def _dismiss(self, place: int) -> None:
+        """End those that stand by, from this one on: their numbers are to be had again."""
+        for life in self._standbys[place:]:
+            self._processes.kill_node(life.node)
+            del self._lives[life.incarnation]
+            self.server.call(_released(life))
+        del self._standbys[place:]
+
+    # Two lives at once
+
+    def _freeze(self, wake: Callable[[], None]) -> _Zombie:
+        """The judged life was frozen; `wake` lets it go on."""
+        zombie = _Zombie(self._life, committed(self._checkpoint), wake)
+        self._zombies.append(zombie)
+        self._all_gone.clear()
+        return zombie
+
+    def _woken(self, zombie: _Zombie, seen: Proof) -> Proof:
+        zombie.woken = time.monotonic_ns()
+        begun = self._incarnation > zombie.life.incarnation and self._life.ready
+        how = "had committed a batch" if self._has_committed_since(zombie) else "was at its end"
+        how = how if begun else "had not begun"
+        return Proof(seen.count if begun else 0, f"{seen.what}, and let go on when {DRIVER}#{self._incarnation} {how}")
+
+    def _has_committed_since(self, zombie: _Zombie) -> bool:
+        return committed(self._checkpoint) > zombie.committed
+
+    def _tend_zombies(self) -> None:
+        at_its_end = self._finishing == self._incarnation or self._has_ended()
+        for zombie in self._left():
+            followed = self._incarnation > zombie.life.incarnation and self._life.ready
+            if zombie.woken is None:
+                if followed and (at_its_end or self._has_committed_since(zombie)):
+                    self.server.call(_called(zombie.wake))
+                    wait_until(lambda zombie=zombie: zombie.woken, READY_SECONDS, "a frozen driver to go on")  # type: ignore[misc]
+            elif not zombie.life.runs:
+                if not zombie.life.conversations:
+                    zombie.gone = time.monotonic_ns()
+            elif at_its_end and (zombie.refused or time.monotonic_ns() - zombie.woken > ZOMBIE_SECONDS * 1e9):
+                self._processes.kill_node(zombie.life.node)
+        if not self._left():
+            self.server.call(_called(self._all_gone.set))
 
     # In the server's loop
 
     async def _offer(self) -> None:
         for batch in self._batches:
             self.server.note(Offered(SOURCE, batch))
-        self._go.set()
+        self._started = True
+        self._life.go.set()
 
     async def _hear_driver(
         self, greeting: Greeting, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        judged = greeting.node == DRIVER
-        self._conversations += judged
+        life = None if greeting.node == REFERENCE_DRIVER else self._lives.get(greeting.incarnation)
+        if life is not None:
+            life.conversations += 1
         try:
             while (body := await read_frame(reader)) is not None:
-                message = decoded(_from_driver, body)
-                if judged and greeting.incarnation != self._incarnation:
-                    self._refuse(greeting, message)
+                if not await self._answer(greeting, life, decoded(_from_driver, body), writer):
                     return
-                await self._heard(greeting, message, writer)
         finally:
-            self._conversations -= judged
+            if life is not None:
+                life.conversations -= 1
+
+    async def _answer(
+        self,
+        greeting: Greeting,
+        life: Life | None,
+        message: Record | Begun | Arrived | Failed | Finishing,
+        writer: asyncio.StreamWriter,
+    ) -> bool:
+        """Whether more is to be heard of this connection."""
+        if life is not None and isinstance(message, Arrived) and message.address.point is Point.STARTED:
+            life.ready = True
+            await life.go.wait()
+        if greeting.node == REFERENCE_DRIVER or greeting.incarnation == self._incarnation:
+            await self._heard(greeting, message, writer)
+            return True
+        if life in self._standbys:
+            assert life is not None
+            life.failed = message.message if isinstance(message, Failed) else ""
+            writer.write(frame(Go()))
+            return True
+        zombie = next((one for one in self._zombies if one.life is life), None)
+        if zombie is not None and isinstance(message, Arrived | Finishing):
+            # What Spark, and a sink of the user's, make of it is what is to be seen.
+            writer.write(frame(Go()))
+            return True
+        if zombie is not None:
+            zombie.refused = True
+        self._refuse(greeting, message)
+        return False
 
     async def _heard(
-        self, greeting: Greeting, message: Record | Begun | Arrived | Failed, writer: asyncio.StreamWriter
+        self,
+        greeting: Greeting,
+        message: Record | Begun | Arrived | Failed | Finishing,
+        writer: asyncio.StreamWriter,
     ) -> None:
+        judged = greeting.node != REFERENCE_DRIVER
         match message:
-            case Begun(when=when):
-                self.server.fault_in_force = ""
-                self.server.node_seen(greeting.node, True, when)
-                self.server.placed(greeting.node, message)
+            case Begun():
+                self._see_begin(greeting.node, message)
             case Arrived(address=address, taken=taken, exact=exact):
-                if address.point is Point.STARTED:
-                    self._ready = True
-                    await self._go.wait()
-                self.server.arrived(address, taken, exact)
+                self._pass(address, taken, exact)
+                writer.write(frame(Go()))
+            case Finishing():
+                self._finishing = greeting.incarnation
+                if self._left():
+                    await self._all_gone.wait()
                 writer.write(frame(Go()))
             case Failed():
-                self._tried += greeting.node == DRIVER
-                self._hear_failure(greeting.node, from_afar(message))
+                self._tried += judged
+                self._hear_failure(judged, from_afar(message))
                 writer.write(frame(Go()))
             case Delivered(sink=sink, rows=rows):
                 position = self._positions.get(sink, 0)
@@ -290,14 +443,47 @@ class QueryDeployment:
                     self._tried += 1
                     self._failures.clear()
                 self.server.note(msgspec.structs.replace(message, position=position))
+            case Kept() if judged:
+                # A life that does not come to its end is followed by one that reads it again.
+                self._kept = message
+            case Ended() if judged and self._kept is not None:
+                self.server.note(self._kept)
+                self.server.note(message)
             case _:
                 self.server.note(message)
 
-    def _hear_failure(self, node: str, error: StreamproofError) -> None:
-        if node == DRIVER and self.server.disturbed_since(self._launched):
+    def _see_begin(self, node: str, message: Begun) -> None:
+        self.server.fault_in_force = ""
+        self.server.node_seen(node, True, message.when)
+        self.server.placed(node, message)
+
+    async def _held(self, held: HeldPoint) -> None:
+        """A thread waits at a point inside Spark, in a task or in the user's code. Those of a life that is not the
+        judged one, as it stands by or was replaced, go on."""
+        node = self._processes.node_of(held.pid, held.peer[0])
+        if held.incarnation != self._incarnation or node is None:
+            return
+        batch, slash, rest = held.key.partition("/")
+        if batch == "?":
+            # Whatever comes of a batch comes after it is in the offset log.
+            batch = str(max(0, planned(self._checkpoint)))
+        actor = DRIVER if node == self._life.node else TASK
+        self._held_on = node
+        try:
+            self._pass(Address(actor, held.incarnation, held.point, f"{batch}{slash}{rest}", held.side), 0, exact=True)
+        finally:
+            self._held_on = ""
+
+    def _pass(self, address: Address, taken: int, exact: bool) -> None:
+        if self._run.passed is not None and address.actor in (DRIVER, TASK):
+            self._run.passed(address)
+        self.server.arrived(address, taken, exact)
+
+    def _hear_failure(self, judged: bool, error: StreamproofError) -> None:
+        if judged and self._touched():
             self._failed_now = True
             self._failures.append(str(error))
-        elif node == DRIVER and self.server.disturbed_since(0) and isinstance(error, InvalidOperator):
+        elif judged and self.server.disturbed_since(0) and isinstance(error, InvalidOperator):
             self._given_up = str(error)
         else:
             self.server.fail(error)
@@ -317,30 +503,52 @@ class QueryDeployment:
     # Faults
 
     def _arm(self, striking: Striking) -> ClusterMachines:
-        return _Machines(
-            self._processes, {DRIVER: DRIVER}, lambda: not self._has_ended(), striking, lambda: self._tried
-        )
+        life = self._lives.get(self._incarnation)
+        node_of = {DRIVER: DRIVER if life is None else life.node}
+        if self._held_on and self._held_on != node_of[DRIVER]:
+            node_of[TASK] = self._held_on
+        return _Machines(self._processes, node_of, self, striking)
+
+
+async def _called(do: Callable[[], None]) -> None:
+    """In the loop."""
+    do()
+
+
+async def _released(life: Life) -> None:
+    life.go.set()
 
 
 class _Machines(ClusterMachines):
     """What is done to the disks counts where a batch meets it: there is a write before and after each."""
 
     def __init__(
-        self,
-        nodes: Nodes,
-        node_of: Mapping[str, str],
-        outstanding: Callable[[], bool],
-        striking: Striking,
-        tried: Callable[[], int],
+        self, nodes: Nodes, node_of: Mapping[str, str], deployment: QueryDeployment, striking: Striking
     ) -> None:
-        super().__init__(nodes, node_of, outstanding, striking)
-        self._tried = tried
+        super().__init__(nodes, node_of, lambda: not deployment._has_ended(), striking)
+        self._deployment = deployment
+
+    def split_brain(self, targets: Sequence[str]) -> list[Bite]:
+        """What it lets go on is the same as of a pause, when the deployment says so."""
+        bites = self.pause(targets)
+        for place, (target, heal) in enumerate(self.lasting):
+            zombie = self._deployment._freeze(self._striking.heal)
+            self.lasting[place] = (target, self._woken(zombie, heal))
+        return bites
+
+    def _woken(self, zombie: _Zombie, heal: Callable[[], object]) -> Heal:
+        def woken() -> Proof:
+            seen = heal()
+            assert isinstance(seen, Proof), "a pause heals at once"
+            return self._deployment._woken(zombie, seen)
+
+        return woken
 
     def _on_store(self, heal: Heal) -> Heal:
-        before = self._tried()
+        before = self._deployment._tried
 
         def healed() -> Proof:
-            met = self._tried() - before
+            met = self._deployment._tried - before
             seen = heal()
             return Proof(met if seen.count else 0, f"batches written or failed meanwhile, with {seen}")
 

@@ -6,11 +6,13 @@ driver says goes over one connection, in order, and is in the kernel's hands bef
 
 from __future__ import annotations
 
+import os
 import pickle
+import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,8 +24,8 @@ from ..model import Event
 from ..query import SOURCE, Query, RunFolders
 from ..recording.records import BatchDone, Delivered, Ended, Kept, Started, Taken
 from ..wire import VERSION, BlockingConnection, Greeting, Place
-from .attaching import attached_session
-from .protocol import Arrived, Begun, Failed
+from .attaching import PORT, attached_session, gateway_of
+from .protocol import Arrived, Begun, Failed, Finishing
 from .query_rows import canonical_rows, canonical_table
 from .query_source import FORMAT, EventSource
 
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+Take = Callable[["DataFrame", int], None]
+"""What the harness's sink does with a batch."""
 PROGRESS = "spark.sql.streaming.numRecentProgressUpdates"
 
 
@@ -47,6 +51,8 @@ class QueryRun:
     """The points of the harness's own sink that are announced; None: all."""
     waits: bool = False
     """Whether it begins only when the harness says go."""
+    asks_to_read: bool = False
+    """Whether another life of the query may still write when it has come to its end."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +69,10 @@ class QueryPlan:
     runs: tuple[QueryRun, ...]
     attaches: bool = False
     """Whether it takes the JVM that its environment names, and leaves it behind."""
+    stands_by: bool = False
+    """Whether a process of its own brings up the session first, and then waits for the one that runs the query."""
+    warm_up: QueryRun | None = None
+    """What that process runs meanwhile, of which nothing is recorded."""
 
 
 class HarnessLink:
@@ -78,7 +88,7 @@ class HarnessLink:
             for message in messages:
                 self._connection.send(message)
 
-    def ask(self, message: Arrived | Failed) -> None:
+    def ask(self, message: Arrived | Failed | Finishing) -> None:
         """Returns when the harness says go."""
         with self._lock:
             self._connection.send(message)
@@ -143,6 +153,8 @@ class _Execution:
         python = _runs_python(query)
         for progress in query.recentProgress:
             self._link.send(_batch_done(run.actor, incarnation, progress, python))
+        if run.asks_to_read:
+            self._link.ask(Finishing())
         if self._plan.query.read is not None:
             self._link.send(Kept(run.actor, incarnation, self._read(spark)))
         self._link.send(Ended(run.actor, incarnation, {SOURCE: [1]}))
@@ -207,18 +219,14 @@ def _last_committed(checkpoint: Path) -> int | None:
 def run_query(spark: SparkSession, plan: QueryPlan, run: QueryRun, link: HarnessLink) -> None:
     """Run the query to the end of its input. Raises InvalidOperator for what is the query's fault."""
     execution = _Execution(plan, run, link)
-    execution.begin()
     query = plan.query
+    given = _given(spark, query, run) if plan.stands_by and query.source is None else None
+    execution.begin()
     try:
-        output = _checked(query, query.transform(_input(spark, query, run)))
-        stream = _started(query, output, run, execution)
-        try:
-            if plan.query.write is None or _ends_by_itself(stream):
-                stream.awaitTermination()
-            else:
-                stream.processAllAvailable()
-        finally:
-            stream.stop()
+        given = _input(spark, query, run) if given is None else given
+        output = _checked(query, query.transform(given))
+        stream = _started(query, output, run, execution.take)
+        _await_end(query, stream)
         execution.end(spark, stream)
     except StreamproofError:
         raise
@@ -229,10 +237,13 @@ def run_query(spark: SparkSession, plan: QueryPlan, run: QueryRun, link: Harness
 
 
 def _input(spark: SparkSession, query: Query, run: QueryRun) -> DataFrame:
+    return _given(spark, query, run) if query.source is None else query.source(spark, run.folders)
+
+
+def _given(spark: SparkSession, query: Query, run: QueryRun) -> DataFrame:
+    """What the harness's source gives, with the columns that the query takes."""
     from pyspark.sql import functions as f
 
-    if query.source is not None:
-        return query.source(spark, run.folders)
     given = spark.readStream.format(FORMAT).option("plan", str(run.source_plan)).load()
     given = given.withColumn("timestamp", f.timestamp_millis("time"))
     if not query.schema:
@@ -242,12 +253,12 @@ def _input(spark: SparkSession, query: Query, run: QueryRun) -> DataFrame:
     return parsed.select("row.*", *own)
 
 
-def _started(query: Query, output: DataFrame, run: QueryRun, execution: _Execution) -> StreamingQuery:
+def _started(query: Query, output: DataFrame, run: QueryRun, take: Take) -> StreamingQuery:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     if query.write is None:
-        written: object = output.writeStream.outputMode(query.mode.value).foreachBatch(execution.take)
+        written: object = output.writeStream.outputMode(query.mode.value).foreachBatch(take)
     else:
         written = query.write(output, run.folders)
     if isinstance(written, StreamingQuery):
@@ -259,6 +270,16 @@ def _started(query: Query, output: DataFrame, run: QueryRun, execution: _Executi
         )
     writer = written.outputMode(query.mode.value).option("checkpointLocation", str(run.folders.checkpoint))
     return writer.queryName(f"{query.name} as {run.actor}").trigger(availableNow=True).start()
+
+
+def _await_end(query: Query, stream: StreamingQuery) -> None:
+    try:
+        if query.write is None or _ends_by_itself(stream):
+            stream.awaitTermination()
+        else:
+            stream.processAllAvailable()
+    finally:
+        stream.stop()
 
 
 def _ends_by_itself(stream: StreamingQuery) -> bool:
@@ -313,7 +334,7 @@ def _shortened(text: str, lines: int = 12) -> str:
 def _session(plan: QueryPlan) -> SparkSession:
     from pyspark.sql import SparkSession
 
-    if plan.attaches:
+    if plan.attaches or (plan.stands_by and PORT in os.environ):
         spark = attached_session()
         for name, value in {**plan.query.settings, **plan.query.secrets}.items():
             if spark.conf.isModifiable(name):
@@ -322,20 +343,60 @@ def _session(plan: QueryPlan) -> SparkSession:
     return SparkSession.builder.appName(f"streamproof {plan.query.name}").getOrCreate()
 
 
+def stand_by(plan: QueryPlan, path: str) -> int:
+    """Bring up a session, and leave it to a process that runs the query: what the user's code has kept in memory
+    meanwhile is no part of that process, nor of its Python workers. Returns when that has ended."""
+    spark = _session(plan)
+    if plan.warm_up is not None:
+        # Python workers are kept for those who have the same environment: nobody else has this one.
+        environment: dict[str, str] = spark.sparkContext.environment
+        environment["STREAMPROOF_WARM_UP"] = plan.node
+        try:
+            _warm_up(spark, plan.query, plan.warm_up)
+        except Exception as error:
+            # It takes longer then, and that is all.
+            print(f"the query could not be warmed up: {_shortened(_said(error))}", file=sys.stderr)
+    heir = [sys.executable, "-m", __spec__.name if __spec__ is not None else __name__, path]
+    status = subprocess.run(heir, env={**os.environ, **gateway_of(spark)}, check=False).returncode
+    spark.stop()
+    return status
+
+
+def _warm_up(spark: SparkSession, query: Query, run: QueryRun) -> None:
+    """Run the first batch, from a checkpoint and into a sink that are thrown away."""
+
+    def take(frame: DataFrame, number: int) -> None:
+        frame.collect()
+
+    spark.dataSource.register(EventSource)
+    run.folders.sink.mkdir(parents=True, exist_ok=True)
+    _await_end(query, _started(query, query.transform(_input(spark, query, run)), run, take))
+
+
+def _start_python_workers(spark: SparkSession) -> None:
+    """One on each executor, which knows nothing of the user's code yet."""
+    count = int(spark.conf.get("spark.cores.max", "1") or 1)
+    spark.range(count, numPartitions=count).mapInArrow(lambda batches: batches, "id long").collect()
+
+
 def main(path: str) -> int:
     plan: QueryPlan = pickle.loads(Path(path).read_bytes())
+    if plan.stands_by and PORT not in os.environ:
+        return stand_by(plan, path)
     link = HarnessLink(plan)
     for run in plan.runs:
         link.send(Begun(run.actor, 0, plan.incarnation, time.monotonic_ns()))
     try:
         spark = _session(plan)
         spark.dataSource.register(EventSource)
+        if plan.stands_by:
+            _start_python_workers(spark)
         for run in plan.runs:
             run_query(spark, plan, run, link)
     except StreamproofError as error:
         link.ask(Failed(type(error).__name__, str(error)))
         raise
-    if not plan.attaches:
+    if not plan.attaches and not plan.stands_by:
         spark.stop()
     return 0
 

@@ -136,6 +136,11 @@ class RunServer:
     # What is armed
 
     @property
+    def pending(self) -> tuple[Fault, ...]:
+        """The faults whose trigger has not come."""
+        return tuple(fault for _, fault in self._controller.pending())
+
+    @property
     def armed(self) -> tuple[Moment, ...]:
         return self._controller.armed
 

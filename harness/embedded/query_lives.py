@@ -1,0 +1,182 @@
+"""The drivers of a query's run: the reference's, and one for each life of the judged query.
+
+A life can stand by: its session is up, and has run the query's first batch from a checkpoint that is thrown away,
+before it is needed. Then a process that knows nothing of that waits to be told to begin, and looks at the checkpoint
+only then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from ..addresses import DRIVER, Moment
+from ..cluster import Run
+from ..errors import StorageFailed
+from ..judging.references import REFERENCES, SINK
+from ..model import Event
+from ..query import Query, RunFolders
+from ..scenario import Scenario
+from ..schedule import Fault
+from .deployments import write_plan
+from .nodes import Driver, Nodes
+from .private_files import write_private
+from .query_driver import QueryPlan, QueryRun
+from .query_points import PointWatch
+from .query_source import SourcePlan, spans, write_events
+from .run_server import RunServer
+
+REFERENCE_DRIVER: Final = "reference"
+SPLIT_BRAIN: Final = "split-brain"
+_SUCCEEDED: Final = frozenset({"crash", "stop", SPLIT_BRAIN})
+"""The kinds of fault after which another driver takes the place of the one that was hit."""
+_SETTINGS = {
+    # The state's partitions; each costs every batch a task.
+    "spark.sql.shuffle.partitions": "2",
+}
+
+
+def successions(faults: Iterable[Fault]) -> int:
+    """How often one driver of a query will have to be followed by another, as far as that is sure."""
+    hit = [fault for fault in faults if DRIVER in fault.targets]
+    # Of the others, some must find each successor on the same node.
+    return len(hit) if all(fault.kind in _SUCCEEDED for fault in hit) else 0
+
+
+def executors_needed(scenario: Scenario) -> int:
+    """For how many a worker must have room: those of the driver that runs, and of the next."""
+    return 2 if isinstance(scenario.subject, Query) and successions(scenario.faults) else 1
+
+
+@dataclass(eq=False)
+class Life:
+    """One incarnation of the judged driver."""
+
+    incarnation: int
+    node: str
+    driver: Driver
+    launched: int
+    """On the machine's monotonic clock, ns."""
+    ready: bool = False
+    """It has a session, and waits to be told to begin."""
+    go: asyncio.Event = field(default_factory=asyncio.Event)
+    failed: str = ""
+    """Why it cannot stand by."""
+    conversations: int = 0
+    """Connections of its that have not been heard to their end."""
+
+    @property
+    def runs(self) -> bool:
+        return self.driver.poll() is None
+
+
+class Launcher:
+    """Starts the drivers of one run."""
+
+    def __init__(
+        self, run: Run, nodes: Nodes, batches: Sequence[Sequence[Event]], server: RunServer, watch: PointWatch
+    ) -> None:
+        assert isinstance(run.scenario.subject, Query)
+        assert run.folder is not None
+        self._run = run
+        self._query = run.scenario.subject
+        self._nodes = nodes
+        self._batches = batches
+        self._server = server
+        self._watch = watch
+        self._stored = (run.folder / "checkpoints").resolve()
+        """On the storage that outlives the nodes."""
+        self._splits = any(fault.kind == SPLIT_BRAIN for fault in run.scenario.faults)
+
+    def write_input(self) -> None:
+        """Raises StorageFailed."""
+        self._input = self._nodes.scratch / "input.arrow"
+        try:
+            write_events(self._input, self._batches)
+        except OSError as error:
+            raise StorageFailed(f"cannot write {self._input}: {error.strerror or error}") from error
+
+    def start_references(self) -> Driver:
+        runs = tuple(self._run_of(REFERENCE_DRIVER, actor, actor, 1) for actor in REFERENCES)
+        return self._start(self._plan(REFERENCE_DRIVER, 1, runs), watched=False)
+
+    def start_life(self, node: str, incarnation: int, launched: int, stands_by: bool) -> Life:
+        """The judged driver's next incarnation, which waits to be told to begin."""
+        armed = None if self._run.passed is not None else self._server.armed
+        run = self._run_of(node, DRIVER, SINK, incarnation, armed)
+        plan = self._plan(node, incarnation, (replace(run, waits=True, asks_to_read=self._splits),))
+        if stands_by:
+            plan = replace(plan, stands_by=True, warm_up=self._warm_up(node, incarnation))
+        return Life(incarnation, node, self._start(plan, watched=True), launched)
+
+    def _warm_up(self, node: str, incarnation: int) -> QueryRun | None:
+        """None where it would leave something outside of its folders."""
+        if not self._query.copyable:
+            return None
+        label = f"{self._run.id}-{node}-warm-up"
+        folder = (self._nodes.scratch / label).resolve()
+        run = self._run_of(node, label, "", incarnation, batches=1)
+        return replace(run, folders=RunFolders(label, folder / "sink", folder / "checkpoint"))
+
+    def folders(self, actor: str) -> RunFolders:
+        return RunFolders(f"{self._run.id}-{actor}", self._stored / f"{actor}.sink", self._stored / actor)
+
+    def _run_of(
+        self,
+        node: str,
+        actor: str,
+        sink: str,
+        incarnation: int,
+        armed: tuple[Moment, ...] | None = (),
+        batches: int | None = None,
+    ) -> QueryRun:
+        source = SourcePlan(
+            str(self._input.resolve()),
+            len(self._batches) if batches is None else batches,
+            node,
+            actor,
+            incarnation,
+            self._server.token,
+            self._server.place,
+            armed,
+        )
+        path = write_private(self._nodes.scratch / f"{actor}.{incarnation}.json", msgspec.json.encode(source))
+        return QueryRun(actor, sink, self.folders(actor), path.resolve(), armed)
+
+    def _plan(self, node: str, incarnation: int, runs: tuple[QueryRun, ...]) -> QueryPlan:
+        server = self._server
+        return QueryPlan(server.token, server.place, node, incarnation, self._query, spans(self._batches), runs)
+
+    def _start(self, plan: QueryPlan, watched: bool) -> Driver:
+        path = self._nodes.scratch / f"{plan.node}.{plan.incarnation}.pickle"
+        write_plan(path, plan, f"the query {self._query.name!r}")
+        # An executor on every worker, so that every one can be hit.
+        settings = {**_SETTINGS, "spark.cores.max": str(self._nodes.workers), **self._query.configuration}
+        environment = {}
+        if watched:
+            settings |= self._watch.settings(plan.node, plan.incarnation, settings)
+            environment = self._watch.environment(plan.node, plan.incarnation)
+        module = "streamproof.harness.embedded.query_driver"
+        return self._nodes.start_driver(plan.node, module, [str(path.resolve())], environment, settings)
+
+
+def committed(checkpoint: Path) -> int:
+    """The last batch in Spark's commit log; -1: none."""
+    return _last(checkpoint / "commits")
+
+
+def planned(checkpoint: Path) -> int:
+    """The last batch in Spark's offset log; -1: none."""
+    return _last(checkpoint / "offsets")
+
+
+def _last(log: Path) -> int:
+    try:
+        return max((int(file.name) for file in log.iterdir() if file.name.isdigit()), default=-1)
+    except FileNotFoundError:
+        return -1

@@ -1,0 +1,142 @@
+"""The crash points of a query that a run watches: inside Spark, in its tasks and in the user's code.
+
+Each life of the judged driver has a script of its own, for driver and executors alike, which names the life. What they
+announce comes to the run server's loop, beside what the harness's own source and sink say.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Awaitable, Callable, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+from ..addresses import TASK, Moment, Point
+from ..errors import InvalidScenario, StorageFailed
+from ..inside_spark.agent import find_agent
+from ..inside_spark.listener import HeldPoint, PointListener
+from ..inside_spark.rules import script
+from ..inside_spark.settings import agent_settings
+from ..inside_spark.versions import SparkVersion, supported
+from ..query import Query
+from ..scenario import Scenario
+from ..schedule import Fault
+from ..subject import QUERY_POINTS, TASK_POINTS
+from ..wire import Place
+from .nodes import Nodes
+from .private_files import write_private
+
+USER_POINTS: Final = "STREAMPROOF_POINTS"
+"""In the environment of drivers and Python workers: where a point of the user's code is announced, and as whose."""
+OF_THE_SOURCE: Final = frozenset({Point.SOURCE_LATEST, Point.SOURCE_COMMIT, Point.SOURCE_PARTITIONS})
+OWN: Final = OF_THE_SOURCE | {Point.STARTED, Point.SINK_WRITE}
+"""Those of the harness's own ends, which say themselves when they come to them."""
+INSIDE_SPARK: Final = QUERY_POINTS - OWN - {Point.USER, Point.SOURCE_READ}
+
+
+def aimed_at(scenario: Scenario) -> frozenset[Point]:
+    """The points that its faults wait for."""
+    return frozenset(fault.trigger.point for fault in scenario.faults if isinstance(fault.trigger, Moment))
+
+
+def check_points(scenario: Scenario) -> None:
+    """Raises MissingTool for points inside Spark where there is no agent, Unsupported where this Spark's are not known,
+    and InvalidScenario for points that the query does not come to, or not as the fault's target."""
+    query = scenario.subject
+    assert isinstance(query, Query)
+    for fault in scenario.faults:
+        if TASK in fault.targets:
+            _check_task(fault)
+        if isinstance(fault.trigger, Moment):
+            _check_actor(fault, fault.trigger)
+    aimed = aimed_at(scenario)
+    if query.source is not None and aimed & OF_THE_SOURCE:
+        raise InvalidScenario(
+            f"{query.name} has a source of its own, which says nothing of {min(aimed & OF_THE_SOURCE)}"
+        )
+    if query.write is not None and Point.SINK_WRITE in aimed:
+        raise InvalidScenario(f"{query.name} has a sink of its own, which says nothing of {Point.SINK_WRITE}")
+    if aimed & INSIDE_SPARK:
+        supported(version("pyspark"))
+        find_agent()
+
+
+def _check_task(fault: Fault) -> None:
+    if not isinstance(fault.trigger, Moment) or fault.trigger.actor != TASK:
+        raise InvalidScenario(
+            f"{fault}: which task is meant is known where one is held; say .at() a moment of a task, as in "
+            "batch(3).state_committed"
+        )
+
+
+def _check_actor(fault: Fault, moment: Moment) -> None:
+    either = {Point.RENAME, Point.USER}
+    passes = either | (TASK_POINTS if moment.actor == TASK else frozenset(Point) - TASK_POINTS)
+    if moment.point not in passes:
+        raise InvalidScenario(f"{fault}: {moment.actor} never passes {moment.point}")
+
+
+class PointWatch:
+    """What one run is told of the points that the harness's own ends do not announce. Its methods are called in the run
+    server's loop, but for `settings` and `environment`."""
+
+    def __init__(self, scenario: Scenario, whole: bool, nodes: Nodes) -> None:
+        """`whole`: all points are announced, not those alone that faults wait for."""
+        aimed = aimed_at(scenario)
+        self._points = INSIDE_SPARK if whole else aimed & INSIDE_SPARK
+        self._of_the_user = whole or Point.USER in aimed
+        self._nodes = nodes
+        self._listener: PointListener | None = None
+        self._token = ""
+        self._place: Place = ("", 0)
+
+    @property
+    def needed(self) -> bool:
+        return bool(self._points) or self._of_the_user
+
+    async def listen(self, token: str, arrived: Callable[[HeldPoint], Awaitable[None]]) -> None:
+        if self.needed:
+            self._token = token
+            self._listener = PointListener((self._nodes.address, 0), token, arrived)
+            self._place = await self._listener.start()
+
+    async def close(self) -> None:
+        if self._listener is not None:
+            await self._listener.close()
+
+    def settings(self, node: str, incarnation: int, given: Mapping[str, str]) -> dict[str, str]:
+        """Spark's, for a life of the query. Raises StorageFailed."""
+        found: dict[str, str] = {}
+        if self._points:
+            spark = supported(version("pyspark"))
+            text = script(spark, self._place, self._token, node, incarnation, self._known(spark))
+            path = write_private(self._nodes.scratch / f"points.{incarnation}.btm", text.encode())
+            found = with_options(given, agent_settings(self._agent(), path.resolve()))
+        for name, value in self.environment(node, incarnation).items():
+            found[f"spark.executorEnv.{name}"] = value
+        return found
+
+    def environment(self, node: str, incarnation: int) -> dict[str, str]:
+        """Of a driver, for a life of the query."""
+        if not self._of_the_user:
+            return {}
+        host, port = self._place
+        return {USER_POINTS: f"{host}:{port} {self._token} {node} {incarnation}"}
+
+    def _known(self, spark: SparkVersion) -> frozenset[Point]:
+        return self._points & {hook.point for hook in spark.hooks}
+
+    def _agent(self) -> Path:
+        """Where all nodes see it."""
+        agent, here = find_agent(), self._nodes.scratch / "points.jar"
+        if not here.exists():
+            try:
+                shutil.copyfile(agent, here)
+            except OSError as error:
+                raise StorageFailed(f"cannot copy {agent} to {here}: {error.strerror or error}") from error
+        return here.resolve()
+
+
+def with_options(given: Mapping[str, str], ours: Mapping[str, str]) -> dict[str, str]:
+    return {name: f"{given[name]} {value}" if given.get(name) else value for name, value in ours.items()}
