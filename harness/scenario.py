@@ -218,13 +218,13 @@ def _check_parameters(kind: FaultKind, fault: Fault) -> None:
 
 def _check_moment(scenario: Scenario, fault: Fault, moment: Moment) -> None:
     subject = scenario.subject
-    if moment.actor is not None and moment.actor not in subject.actors:
-        raise UnknownName("slice or driver", moment.actor, list(subject.actors))
     if moment.point not in subject.points:
         points = ", ".join(sorted(subject.points))
         raise InvalidScenario(
             f"{fault}: {subject.name} under {subject.kind} never passes {moment.point}; its points are: {points}"
         )
+    if moment.actor is not None and moment.actor not in subject.actors:
+        raise UnknownName("slice or driver", moment.actor, list(subject.actors))
     first = replica_of(moment.actor or "") + 1
     needs_recovery = moment.recovering or (moment.incarnation or first) > first
     if needs_recovery and not any(other is not fault for other in scenario.faults):

@@ -245,9 +245,9 @@ class batch:
         """The commit log has it: from now on the batch is not run again."""
         return self._of_the_driver(Point.COMMIT_LOG, Side.AFTER)
 
-    def user(self, name: str, side: Side = Side.BEFORE) -> Moment:
+    def user(self, name: str) -> Moment:
         """The user's code has come to the place that it calls `name`."""
-        return Moment(Point.USER, side, f"{self.number}/{name}")
+        return Moment(Point.USER, Side.AFTER, f"{self.number}/{name}")
 
     def _of_the_driver(self, point: Point, side: Side) -> Moment:
         return Moment(point, side, str(self.number), DRIVER)

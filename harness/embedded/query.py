@@ -192,7 +192,7 @@ class QueryDeployment:
     def waiting_for(self) -> str:
         if self._is_over():
             return "nothing"
-        if self._has_ended() or self._finishing == self._incarnation:
+        if self._left() and (self._has_ended() or self._finishing == self._incarnation):
             left = ", ".join(f"{DRIVER}#{zombie.life.incarnation}" for zombie in self._left())
             return f"{left}, which was frozen for a while, has not ended"
         rows, last = self._positions.get(SINK, 0), committed(self._checkpoint)

@@ -352,7 +352,7 @@ def stand_by(plan: QueryPlan, path: str) -> int:
         environment: dict[str, str] = spark.sparkContext.environment
         environment["STREAMPROOF_WARM_UP"] = plan.node
         try:
-            _warm_up(spark, plan.query, plan.warm_up)
+            _warm_up(spark.newSession(), plan.query, plan.warm_up)
         except Exception as error:
             # It takes longer then, and that is all.
             print(f"the query could not be warmed up: {_shortened(_said(error))}", file=sys.stderr)

@@ -18,6 +18,7 @@ from ..inside_spark.agent import find_agent
 from ..inside_spark.listener import HeldPoint, PointListener
 from ..inside_spark.rules import script
 from ..inside_spark.settings import agent_settings
+from ..inside_spark.user_points import points_environment
 from ..inside_spark.versions import SparkVersion, supported
 from ..query import Query
 from ..scenario import Scenario
@@ -27,8 +28,6 @@ from ..wire import Place
 from .nodes import Nodes
 from .private_files import write_private
 
-USER_POINTS: Final = "STREAMPROOF_POINTS"
-"""In the environment of drivers and Python workers: where a point of the user's code is announced, and as whose."""
 OF_THE_SOURCE: Final = frozenset({Point.SOURCE_LATEST, Point.SOURCE_COMMIT, Point.SOURCE_PARTITIONS})
 OWN: Final = OF_THE_SOURCE | {Point.STARTED, Point.SINK_WRITE}
 """Those of the harness's own ends, which say themselves when they come to them."""
@@ -121,8 +120,7 @@ class PointWatch:
         """Of a driver, for a life of the query."""
         if not self._of_the_user:
             return {}
-        host, port = self._place
-        return {USER_POINTS: f"{host}:{port} {self._token} {node} {incarnation}"}
+        return points_environment(self._place, self._token, node, incarnation)
 
     def _known(self, spark: SparkVersion) -> frozenset[Point]:
         return self._points & {hook.point for hook in spark.hooks}
