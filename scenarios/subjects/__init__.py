@@ -7,6 +7,7 @@ Each query can be had by its name: `streamproof certify streamproof.scenarios.su
 from __future__ import annotations
 
 from ...harness.addresses import Point, Side
+from ...harness.certifying.plan import Victim
 from ...harness.errors import UnknownName
 from ...harness.judging.guarantees import at_least_once, at_most_once, exactly_once
 from ...harness.judging.verdicts import Anomaly, Status
@@ -57,8 +58,8 @@ SUBJECTS: tuple[Subject, ...] = (
         Status.VIOLATED,
         Anomaly.DUPLICATE_EFFECT,
         (
-            *shows("driver", Side.BEFORE, Point.SINK_LOG, Point.JOB_COMMIT),
-            *shows("executor", Side.AFTER, Point.TASK_COMMIT),
+            *shows(Victim.DRIVER, Side.BEFORE, Point.SINK_LOG, Point.JOB_COMMIT),
+            *shows(Victim.EXECUTOR, Side.AFTER, Point.TASK_COMMIT),
         ),
         holds=_AT_LEAST,
     ),
@@ -68,7 +69,7 @@ SUBJECTS: tuple[Subject, ...] = (
         _ONCE,
         Status.VIOLATED,
         Anomaly.DUPLICATE_EFFECT,
-        (*shows("driver", Side.AFTER, Point.ADD_BATCH), *shows("driver", Side.BEFORE, Point.COMMIT_LOG)),
+        (*shows(Victim.DRIVER, Side.AFTER, Point.ADD_BATCH), *shows(Victim.DRIVER, Side.BEFORE, Point.COMMIT_LOG)),
         holds=_AT_LEAST,
     ),
     Subject(sqlite_by_batch, some_words(), _ONCE, Status.HOLDS),
@@ -80,8 +81,8 @@ SUBJECTS: tuple[Subject, ...] = (
         Anomaly.LOST_INPUT,
         # The rows are read by a job that begins when the id is there.
         (
-            *shows("driver", Side.BEFORE, Point.SOURCE_READ, Point.TASK_END),
-            *shows("driver", Side.AFTER, Point.TASK_END),
+            *shows(Victim.DRIVER, Side.BEFORE, Point.SOURCE_READ, Point.TASK_END),
+            *shows(Victim.DRIVER, Side.AFTER, Point.TASK_END),
         ),
         holds=_AT_MOST,
     ),
@@ -98,9 +99,9 @@ SUBJECTS: tuple[Subject, ...] = (
         Status.VIOLATED,
         Anomaly.PHANTOM_OUTPUT,
         (
-            *shows("python", Side.BEFORE, Point.TASK_END),
-            *shows("executor", Side.BEFORE, Point.TASK_END),
-            *shows("driver", Side.AFTER, Point.OFFSET_LOG),
+            *shows(Victim.PYTHON, Side.BEFORE, Point.TASK_END),
+            *shows(Victim.EXECUTOR, Side.BEFORE, Point.TASK_END),
+            *shows(Victim.DRIVER, Side.AFTER, Point.OFFSET_LOG),
         ),
     ),
     Subject(asks_the_clock, some_words(), _ONCE, Status.UNKNOWN),
@@ -112,8 +113,8 @@ SUBJECTS: tuple[Subject, ...] = (
         Status.VIOLATED,
         Anomaly.DUPLICATE_EFFECT,
         (
-            *shows("executor", Side.BEFORE, Point.TASK_COMMIT),
-            *shows("driver", Side.BEFORE, Point.SINK_LOG),
+            *shows(Victim.EXECUTOR, Side.BEFORE, Point.TASK_COMMIT),
+            *shows(Victim.DRIVER, Side.BEFORE, Point.SINK_LOG),
         ),
         holds=_AT_LEAST,
     ),
@@ -124,8 +125,8 @@ SUBJECTS: tuple[Subject, ...] = (
         Status.VIOLATED,
         Anomaly.LOST_INPUT,
         (
-            *shows("driver", Side.AFTER, Point.COMMIT_LOG, Point.OFFSET_LOG),
-            *shows("node", Side.AFTER, Point.COMMIT_LOG),
+            *shows(Victim.DRIVER, Side.AFTER, Point.COMMIT_LOG, Point.OFFSET_LOG),
+            *shows(Victim.NODE, Side.AFTER, Point.COMMIT_LOG),
         ),
         holds=_AT_MOST,
     ),
@@ -135,7 +136,7 @@ SUBJECTS: tuple[Subject, ...] = (
         _ONCE,
         Status.VIOLATED,
         Anomaly.DUPLICATE_EFFECT,
-        (*shows("driver", Side.AFTER, Point.ADD_BATCH), *shows("driver", Side.BEFORE, Point.COMMIT_LOG)),
+        (*shows(Victim.DRIVER, Side.AFTER, Point.ADD_BATCH), *shows(Victim.DRIVER, Side.BEFORE, Point.COMMIT_LOG)),
         holds=_AT_LEAST,
     ),
 )

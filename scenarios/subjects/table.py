@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...harness.addresses import Point, Side
+from ...harness.certifying.plan import Victim
 from ...harness.judging.guarantees import Guarantee
 from ...harness.judging.verdicts import Anomaly, Status
 from ...harness.query import Query
@@ -16,8 +17,7 @@ class Shows:
     """A crash that shows what is wrong with a subject. It shows at most batches, not at all: in the first there may be
     nothing to lose yet."""
 
-    victim: str
-    """What dies: driver, executor, python or node."""
+    victim: Victim
     point: Point
     side: Side
 
@@ -52,5 +52,5 @@ class Subject:
         return {**dict.fromkeys(self.claims, self.expected), **dict.fromkeys(self.holds, Status.HOLDS)}
 
 
-def shows(victim: str, side: Side, *points: Point) -> tuple[Shows, ...]:
+def shows(victim: Victim, side: Side, *points: Point) -> tuple[Shows, ...]:
     return tuple(Shows(victim, point, side) for point in points)
