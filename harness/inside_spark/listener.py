@@ -105,12 +105,15 @@ class _Connection(asyncio.Protocol):
         self._owner._connections.add(self)
 
     def data_received(self, data: bytes) -> None:
-        if self.task is not None:
-            return
         self._received += data
-        line, found, _ = self._received.partition(b"\n")
+        if self.task is None:
+            self._next()
+
+    def _next(self) -> None:
+        line, found, rest = self._received.partition(b"\n")
         if found or len(line) > LONGEST_LINE:
             self._deadline.cancel()
+            self._received = rest
             host, port = self._transport.get_extra_info("peername")[:2]
             held = self._owner._read(line, (host, port)) if found else None
             if held is None:
@@ -123,12 +126,16 @@ class _Connection(asyncio.Protocol):
             await self._owner._arrived(held)
             self._transport.write(GO)
         except Exception as error:
+            self.hang_up()
             asyncio.get_running_loop().call_exception_handler(
                 {"message": f"what listens to crash points failed at {held}", "exception": error}
             )
         finally:
-            self.hang_up()
-            self._owner._connections.discard(self)
+            self.task = None
+            if self._transport.is_closing():
+                self._owner._connections.discard(self)
+        if self._received:
+            self._next()
 
     def hang_up(self) -> None:
         self._transport.close()

@@ -1,8 +1,9 @@
 """The script with which Byteman makes Spark's threads tell the harness where they are, and wait for its answer.
 
-One script for driver and executors. A thread that comes to a point opens a connection, sends one line and reads one
-byte; end of file, and a harness that cannot be reached, let it go on as well, so that Spark never fails of being
-watched. The line: token, node, incarnation, process id, side, point, key; spaces between them, and the key is the rest.
+One script for driver and executors. A thread that comes to a point sends one line and reads one byte, over a connection
+that no other thread uses meanwhile. End of file, and a harness that cannot be reached, let it go on as well, so that
+Spark never fails of being watched. The line: token, node, incarnation, process id, side, point, key; spaces between
+them, and the key is the rest.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ def script(
     return "\n".join(rules)
 
 
-# A thread connects, writes and reads; -1 is what comes of any failure. Rules have no `try`, and what a rule raises
-# would fail Spark: so this is put together once, when a JVM of Spark starts, from method handles, which can catch.
+# What a rule raises would fail Spark, and rules have no `try`: so what can fail is put together once, when a JVM of
+# Spark starts, from method handles, which can catch. Both give the socket on which the answer came, or null.
 _START = """\
 RULE start
 CLASS {start[0]}
@@ -57,51 +58,71 @@ AT ENTRY
 BIND
   lookup:java.lang.invoke.MethodHandles$Lookup = java.lang.invoke.MethodHandles.publicLookup();
   none:Class = java.lang.Void.TYPE;
-  whole:Class = java.lang.Integer.TYPE;
   bytes:Class = Class.forName("[B");
   socket:Class = Class.forName("java.net.Socket");
+  address:Class = Class.forName("java.net.SocketAddress");
   output:Class = Class.forName("java.io.OutputStream");
   input:Class = Class.forName("java.io.InputStream");
+  data:Class = Class.forName("java.io.DataInputStream");
   problem:Class = Class.forName("java.lang.Throwable");
-  address:Class = Class.forName("java.net.SocketAddress");
-  connect:java.lang.invoke.MethodHandle = lookup.findVirtual(socket, "connect",
-    java.lang.invoke.MethodType.methodType(none, address, new Class[] {{ whole }}));
-  reach:java.lang.invoke.MethodHandle = java.lang.invoke.MethodHandles.insertArguments(connect, 1,
-    new Object[] {{ new java.net.InetSocketAddress("{host}", {port}), {connect_ms} }});
-  write:java.lang.invoke.MethodHandle = lookup.findVirtual(output, "write",
-    java.lang.invoke.MethodType.methodType(none, bytes));
-  say:java.lang.invoke.MethodHandle = java.lang.invoke.MethodHandles.filterArguments(write, 0,
-    new java.lang.invoke.MethodHandle[] {{ lookup.findVirtual(socket, "getOutputStream",
-    java.lang.invoke.MethodType.methodType(output)) }});
-  read:java.lang.invoke.MethodHandle = lookup.findVirtual(input, "read",
-    java.lang.invoke.MethodType.methodType(whole));
-  hear:java.lang.invoke.MethodHandle = java.lang.invoke.MethodHandles.filterArguments(read, 0,
-    new java.lang.invoke.MethodHandle[] {{ lookup.findVirtual(socket, "getInputStream",
-    java.lang.invoke.MethodType.methodType(input)) }});
+  connect:java.lang.invoke.MethodHandle = java.lang.invoke.MethodHandles.insertArguments(
+    lookup.findVirtual(socket, "connect",
+      java.lang.invoke.MethodType.methodType(none, address, new Class[] {{ java.lang.Integer.TYPE }})),
+    1, new Object[] {{ new java.net.InetSocketAddress("{host}", {port}), {connect_ms} }});
+  quick:java.lang.invoke.MethodHandle = java.lang.invoke.MethodHandles.insertArguments(
+    lookup.findVirtual(socket, "setTcpNoDelay", java.lang.invoke.MethodType.methodType(none, java.lang.Boolean.TYPE)),
+    1, new Object[] {{ true }});
+  say:java.lang.invoke.MethodHandle = java.lang.invoke.MethodHandles.filterArguments(
+    lookup.findVirtual(output, "write", java.lang.invoke.MethodType.methodType(none, bytes)), 0,
+    new java.lang.invoke.MethodHandle[] {{
+      lookup.findVirtual(socket, "getOutputStream", java.lang.invoke.MethodType.methodType(output)) }});
+  reader:java.lang.invoke.MethodHandle = java.lang.invoke.MethodHandles.filterReturnValue(
+    lookup.findVirtual(socket, "getInputStream", java.lang.invoke.MethodType.methodType(input)),
+    lookup.findConstructor(data, java.lang.invoke.MethodType.methodType(none, input)));
+  hear:java.lang.invoke.MethodHandle = java.lang.invoke.MethodHandles.filterReturnValue(reader,
+    lookup.findVirtual(data, "readByte", java.lang.invoke.MethodType.methodType(java.lang.Byte.TYPE)))
+    .asType(java.lang.invoke.MethodType.methodType(none, socket));
+  heard:java.lang.invoke.MethodHandle = java.lang.invoke.MethodHandles.foldArguments(
+    java.lang.invoke.MethodHandles.identity(socket), hear);
   talk:java.lang.invoke.MethodHandle = java.lang.invoke.MethodHandles.foldArguments(
-    java.lang.invoke.MethodHandles.dropArguments(hear, 1, new Class[] {{ bytes }}), say);
-  exchange:java.lang.invoke.MethodHandle = java.lang.invoke.MethodHandles.foldArguments(talk, reach);
-  failed:java.lang.invoke.MethodHandle = java.lang.invoke.MethodHandles.dropArguments(
-    java.lang.invoke.MethodHandles.constant(whole, -1), 0, new Class[] {{ problem }})
+    java.lang.invoke.MethodHandles.dropArguments(heard, 1, new Class[] {{ bytes }}), say);
+  reach:java.lang.invoke.MethodHandle = java.lang.invoke.MethodHandles.foldArguments(
+    java.lang.invoke.MethodHandles.foldArguments(talk, quick), connect);
+  failed:java.lang.invoke.MethodHandle = java.lang.invoke.MethodHandles.foldArguments(
+    java.lang.invoke.MethodHandles.dropArguments(
+      java.lang.invoke.MethodHandles.constant(socket, null), 0, new Class[] {{ problem, socket }}),
+    1, lookup.findVirtual(socket, "close", java.lang.invoke.MethodType.methodType(none)))
 IF true
 DO
-  link("streamproof", "exchange", java.lang.invoke.MethodHandles.catchException(exchange, problem, failed));
-  link("streamproof", "head", "{head} " + java.lang.ProcessHandle.current().pid() + " ")
+  link("streamproof", "kept", new java.util.concurrent.ConcurrentLinkedDeque());
+  link("streamproof", "talk", java.lang.invoke.MethodHandles.catchException(talk, problem, failed));
+  link("streamproof", "head", "{head} " + java.lang.ProcessHandle.current().pid() + " ");
+  link("streamproof", "reach", java.lang.invoke.MethodHandles.catchException(reach, problem, failed))
 ENDRULE
 """
 
+# A connection that was used is kept for the next thread, whoever that is. The other side may have closed it meanwhile.
 _POINT = """\
 RULE {name}
 {hook.place}
 METHOD {hook.method}
 {where}
 BIND
-  {bindings}
-IF {condition}
+  {bindings};
+  reach:java.lang.invoke.MethodHandle = linked("streamproof", "reach");
+  due:boolean = {condition} && key != null && reach != null;
+  talk:java.lang.invoke.MethodHandle = linked("streamproof", "talk");
+  head:String = linked("streamproof", "head");
+  kept:java.util.Deque = linked("streamproof", "kept");
+  socket:Object = null;
+  line:Object = null
+IF due
 DO
-  socket = new java.net.Socket();
-  exchange.invokeWithArguments(new Object[] {{ socket, (head + "{said} " + key + "\\n").getBytes("UTF-8") }});
-  socket.close()
+  line = (head + "{said} " + key + "\\n").getBytes("UTF-8");
+  socket = kept.poll();
+  socket = (socket == null ? null : talk.invokeWithArguments(new Object[] {{ socket, line }}));
+  socket = (socket != null ? socket : reach.invokeWithArguments(new Object[] {{ new java.net.Socket(), line }}));
+  socket != null && kept.offerFirst(socket)
 ENDRULE
 """
 
@@ -127,14 +148,7 @@ def _rules(hook: Hook, name: str) -> list[str]:
 
 
 def _rule(hook: Hook, name: str, depth: str, side: Side, where: str) -> str:
-    bindings = [
-        *hook.bindings,
-        f"key:String = {hook.key}",
-        'head:String = linked("streamproof", "head")',
-        'exchange:java.lang.invoke.MethodHandle = linked("streamproof", "exchange")',
-        "socket:java.net.Socket = null",
-    ]
-    condition = f"({hook.condition}) && key != null && exchange != null"
+    condition = f"({hook.condition})"
     if hook.overridden:
         # Counted first, whatever else is asked: each way in has its way out.
         count, outermost = ("incrementCounter", 1) if side is Side.BEFORE else ("decrementCounter", 0)
@@ -143,7 +157,7 @@ def _rule(hook: Hook, name: str, depth: str, side: Side, where: str) -> str:
         name=f"{name} {side}",
         hook=hook,
         where=where,
-        bindings=";\n  ".join(bindings),
+        bindings=";\n  ".join([*hook.bindings, f"key:String = {hook.key}"]),
         condition=condition,
         said=f"{side} {hook.point}",
     )

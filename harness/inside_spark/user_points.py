@@ -25,7 +25,7 @@ def crash_point(name: str) -> None:
     `name` is the same whenever the place is the same: letters, digits, "-", "_" and ".". Raises InvalidScenario for any
     other, in a run or not.
     """
-    if not name or not name.replace("-", "").replace("_", "").replace(".", "").isalnum():
+    if not name.isascii() or not name.replace("-", "").replace("_", "").replace(".", "").isalnum():
         raise InvalidScenario(f"crash_point({name!r}): a name has letters, digits, '-', '_' and '.'")
     told = os.environ.get(POINTS)
     if told:
