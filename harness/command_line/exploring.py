@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-import shutil
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, TextIO
 
 import msgspec
@@ -25,6 +22,7 @@ from ..judging.verdicts import Status
 from ..registry import MUTANT, Mutant, Named, Registry
 from ..scenario import Scenario
 from ..simulated.world import LIKE_EMBEDDED, SimulationOptions
+from .progress_line import LiveLine
 
 MUTANT_EVENTS: Final = 60
 """What mutants are fed unless told otherwise: enough for several checkpoints, and little to shrink."""
@@ -33,7 +31,6 @@ _MUTANT_WORLD: Final = SimulationOptions(offer_interval=3_000)
 """So slow a source, in such small batches, that recoveries are over while there is still input to come."""
 _SPREAD_WORLD: Final = replace(_MUTANT_WORLD, nodes=6, link_delay=(100, 12_000))
 _EVERY: Final = 0.1
-_CLEAR: Final = "\r\x1b[K"
 
 
 @dataclass(frozen=True)
@@ -140,21 +137,13 @@ def _file(output: Path | None, place: int) -> Path:
     return path
 
 
-class SearchLine:
-    """One live line of `stream` while a search goes on; on a terminal only. Use it as a context manager."""
+class SearchLine(LiveLine):
+    """That of a search."""
 
     def __init__(self, stream: TextIO, budget: Budget) -> None:
-        self._stream = stream
+        super().__init__(stream, "starting the search")
         self._budget = budget
-        self._shown = stream.isatty() and os.environ.get("TERM") != "dumb"
         self._next = 0.0
-
-    def __enter__(self) -> SearchLine:
-        self._draw("starting the search")
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._draw("")
 
     def show(self, findings: Findings) -> None:
         if not self._shown or time.monotonic() < self._next:
@@ -170,14 +159,6 @@ class SearchLine:
 
     def say(self, what: str) -> None:
         self._draw(what)
-
-    def _draw(self, text: str) -> None:
-        if self._shown:
-            try:
-                self._stream.write(_CLEAR + text[: max(0, shutil.get_terminal_size().columns - 1)])
-                self._stream.flush()
-            except OSError:
-                self._shown = False
 
 
 # Mutants

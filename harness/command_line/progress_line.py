@@ -1,4 +1,4 @@
-"""The one live line of a run: events offered and delivered, the fault in force, time left. On a terminal only."""
+"""The one live line of a command. That of a run: events offered and delivered, the fault in force, time left."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import shutil
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Final, TextIO
+from typing import Final, Self, TextIO
 
 from ..cluster import Live
 from ..quantities import Duration
@@ -16,26 +16,43 @@ _EVERY: Final = 0.1
 _CLEAR: Final = "\r\x1b[K"
 
 
-class ProgressLine:
-    """Redraws one line of `stream`, and leaves nothing behind. Use it as a context manager."""
+class LiveLine:
+    """Redraws one line of `stream`, on a terminal only, and leaves nothing behind. Use it as a context manager."""
 
-    def __init__(
-        self, stream: TextIO, starting: str, deadline: Duration, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, stream: TextIO, starting: str) -> None:
         self._stream = stream
         self._starting = starting
-        self._deadline = deadline.seconds
-        self._clock = clock
         self._shown = stream.isatty() and os.environ.get("TERM") != "dumb"
-        self._first_event: float | None = None
-        self._next = 0.0
 
-    def __enter__(self) -> ProgressLine:
+    def __enter__(self) -> Self:
         self._draw(self._starting)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._draw("")
+
+    def _draw(self, text: str) -> None:
+        if not self._shown:
+            return
+        width = shutil.get_terminal_size().columns
+        try:
+            self._stream.write(_CLEAR + text[: max(0, width - 1)])
+            self._stream.flush()
+        except OSError:
+            self._shown = False  # A terminal that has gone away is no reason to end what is being done.
+
+
+class ProgressLine(LiveLine):
+    """That of a run."""
+
+    def __init__(
+        self, stream: TextIO, starting: str, deadline: Duration, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        super().__init__(stream, starting)
+        self._deadline = deadline.seconds
+        self._clock = clock
+        self._first_event: float | None = None
+        self._next = 0.0
 
     def show(self, live: Live) -> None:
         """What a `Run` calls, as often as it likes."""
@@ -59,13 +76,3 @@ class ProgressLine:
         if live.fault:
             parts.append(live.fault)
         return " · ".join(parts)
-
-    def _draw(self, text: str) -> None:
-        if not self._shown:
-            return
-        width = shutil.get_terminal_size().columns
-        try:
-            self._stream.write(_CLEAR + text[: max(0, width - 1)])
-            self._stream.flush()
-        except OSError:
-            self._shown = False  # A terminal that has gone away is no reason to end the run.
