@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import entry_points
@@ -17,13 +17,16 @@ from typing import Any, Protocol
 
 from .errors import InvalidScenario, NotImportable, StreamproofError, UnknownName
 from .injection import FaultKind
+from .judging.guarantees import Guarantee
 from .judging.oracle import Oracle
 from .judging.verdicts import Anomaly
 from .library import Entry, entries
 from .model import Topology
 from .quantities import Events
+from .query import Query
 from .scenario import Scenario
-from .subject import SchemeSubject
+from .subject import Claim, SchemeSubject
+from .workload import Workload
 
 GROUP = "streamproof"
 MUTANT = "mutant:"
@@ -60,6 +63,19 @@ class Mutant(Protocol):
     def make(self, topology: Topology, checkpoint_every: Events) -> SchemeSubject: ...
 
 
+class Certifiable(Protocol):
+    """A query, with what it claims and is fed."""
+
+    @property
+    def query(self) -> Query: ...
+
+    @property
+    def claims(self) -> Sequence[Guarantee | Claim]: ...
+
+    @property
+    def workload(self) -> Workload | None: ...
+
+
 @dataclass(frozen=True)
 class Named:
     """A scenario that can be run by name, and where it came from, so that its run can be judged again elsewhere."""
@@ -83,7 +99,7 @@ class Registry:
                 except Exception as error:
                     package = "a package" if point.dist is None else point.dist.name
                     raise NotImportable(
-                        f"{package} offers {name} at {point.value}, which cannot be used: {_what(error)}"
+                        f"{package} offers {name} at {point.value}, which cannot be used: {described_error(error)}"
                     ) from error
         return found
 
@@ -107,6 +123,10 @@ class Registry:
     @cached_property
     def scenarios(self) -> dict[str, Entry]:
         return self._entries("scenarios")
+
+    @cached_property
+    def subjects(self) -> dict[str, Certifiable]:
+        return {subject.query.name: subject for subject in self._load("subjects")}
 
     @cached_property
     def mutants(self) -> dict[str, Mutant]:
@@ -156,7 +176,7 @@ def load(origin: str) -> Any:
             "is its folder on PYTHONPATH, and everything that it needs installed?"
         ) from error
     except (Exception, SystemExit) as error:
-        raise NotImportable(f"cannot import {module_name!r}: {_what(error)}") from error
+        raise NotImportable(f"cannot import {module_name!r}: {described_error(error)}") from error
     try:
         return getattr(module, attribute)
     except AttributeError as error:
@@ -165,11 +185,13 @@ def load(origin: str) -> Any:
 
 
 def _offered(value: Any, module_name: str) -> bool:
-    """Whether a module's value may be meant as a scenario: one, or what it defines itself and can be called."""
-    return isinstance(value, Scenario) or (callable(value) and getattr(value, "__module__", None) == module_name)
+    """Whether a module's value may be meant: a scenario or a query, or what it defines itself and can be called."""
+    return isinstance(value, Scenario | Query) or (
+        callable(value) and getattr(value, "__module__", None) == module_name
+    )
 
 
-def _what(error: BaseException) -> str:
+def described_error(error: BaseException) -> str:
     """An error of somebody's code in one line, with the place."""
     frames = traceback.extract_tb(error.__traceback__)
     text = f"{type(error).__name__}: {error}"
@@ -186,7 +208,7 @@ def _made(make: Any, name: str) -> Scenario:
     except StreamproofError:
         raise
     except Exception as error:
-        raise InvalidScenario(f"{name} does not make a scenario: {_what(error)}") from error
+        raise InvalidScenario(f"{name} does not make a scenario: {described_error(error)}") from error
     if not isinstance(scenario, Scenario):
         raise InvalidScenario(f"{name} gives a {type(scenario).__name__}; it must be, or return, a Scenario")
     return scenario

@@ -1,4 +1,4 @@
-"""The command line: `streamproof doctor | list | run | explore | replay | judge | reap`.
+"""The command line: `streamproof doctor | list | run | certify | explore | replay | judge | reap`.
 
 Every command ends in an `ExitStatus`. What a user did wrong is said in one message on stderr, without a traceback; of a
 mistake of ours the traceback goes into a file. With `--json`, stdout carries one JSON document and nothing else.
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 import typer
 from rich.console import Console
 
-from ..errors import ExitStatus, RunFolderInUse, StorageFailed, StreamproofError, UnknownName
+from ..errors import ExitStatus, RunFolderInUse, StorageFailed, StreamproofError, UnknownName, UserMistake
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -74,6 +74,14 @@ def _complete_profile(incomplete: str) -> list[str]:
     from .clusters import QUERY_PROFILES
 
     return [name for name in QUERY_PROFILES if name.startswith(incomplete)]
+
+
+def _complete_subject(incomplete: str) -> list[str]:
+    return [name for name in _registry().subjects if name.startswith(incomplete)]
+
+
+def _complete_claim(incomplete: str) -> list[str]:
+    return [name for name in _registry().oracles if name.startswith(incomplete)]
 
 
 def _complete_kind(incomplete: str) -> list[str]:
@@ -242,6 +250,137 @@ def run(
     if as_json:
         _write_json({"runs": session.judged, "exit_status": int(worst)} if several else session.judged[0])
     return worst
+
+
+@app.command()
+def certify(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="module:attribute of a function of a DataFrame, a Query, or a function without arguments that returns "
+            "one; or the name of a subject that is installed.",
+            autocompletion=_complete_subject,
+        ),
+    ],
+    claims: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--claim",
+            help="What it promises, as `list oracles` shows it; can be given several times. By default what the Query "
+            "says itself.",
+            autocompletion=_complete_claim,
+            show_default=False,
+        ),
+    ] = None,
+    cluster: Annotated[
+        str,
+        typer.Option(
+            help="embedded (Spark processes on this machine) or docker (Spark in containers).",
+            autocompletion=_complete_cluster,
+        ),
+    ] = "embedded",
+    minutes: Annotated[
+        float | None,
+        typer.Option(
+            help="Time for it, 5 unless told otherwise; what is not tried by then is said.", show_default=False
+        ),
+    ] = None,
+    runs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Trials for it; whichever is over first.", show_default=False),
+    ] = None,
+    kills: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="Real kills to draw at random, for the bound on how many violate.", show_default=False
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="What the campaign draws from: its kills, above all.")] = SEED,
+    mode: Annotated[
+        str, typer.Option(help="Output mode of a function of a DataFrame: append (the default), update or complete.")
+    ] = "",
+    keys: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--key",
+            help="A column that names a row of the table that its output makes; can be given several times.",
+            show_default=False,
+        ),
+    ] = None,
+    schema: Annotated[
+        str, typer.Option(help="Columns of its input, where the events' values are JSON: 'user STRING, clicks INT'.")
+    ] = "",
+    workload: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODULE:ATTRIBUTE",
+            help="What it is fed: a Workload, or a function without arguments that returns one.",
+            show_default=False,
+        ),
+    ] = None,
+    victims: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--victim",
+            help="What dies: driver, executor, python or node; can be given several times. All, unless told otherwise.",
+            show_default=False,
+        ),
+    ] = None,
+    recovering: Annotated[bool, typer.Option(help="Also crash during the recovery from a crash.")] = True,
+    split_brain: Annotated[bool, typer.Option(help="Also let a paused driver wake up beside its successor.")] = True,
+    folder: Annotated[
+        Path | None,
+        typer.Option(help="Where the certificate goes; by default a new folder in certificates/.", show_default=False),
+    ] = None,
+    as_json: Json = False,
+) -> ExitStatus:
+    """Crash a query at every crash point: a certificate of what it promises, or the smallest schedule that refutes it.
+
+    What it leaves open is UNKNOWN: a crash point that was not reached, or not tried in the time given.
+    """
+    from ..certifying import campaign
+    from ..certifying.folders import check_unused, new_folder
+    from ..certifying.planning import every_crash_point
+    from ..certifying.subjects import Shape, claims_named, load_subject, load_workload, usual_workload
+    from .certificates import end_of_campaign
+    from .certifying import CertifyingLine, certificate_document
+    from .clusters import make_spark_cluster
+
+    if minutes is not None and not 0 < minutes < float("inf"):
+        raise typer.BadParameter("--minutes needs a positive number")
+    registry = _registry()
+    plan = every_crash_point(*(victims or ()), recovering=recovering, split_brain=split_brain)
+    limits: dict[str, Any] = {"runs": runs, "minutes": minutes, "kills": kills}
+    budget = campaign.Budget(**{name: limit for name, limit in limits.items() if limit is not None})
+    subject = load_subject(name, registry, Shape(mode, tuple(keys or ()), schema))
+    claimed = claims_named(claims, registry.oracles) if claims else subject.claims
+    if not claimed:
+        raise UserMistake(f"{name} claims nothing: say what it promises, as in --claim exactly-once")
+    fed = load_workload(workload) if workload is not None else subject.workload or usual_workload(subject.query)
+    chosen = make_spark_cluster(cluster)
+    path = new_folder(subject.query.name) if folder is None else folder
+    check_unused(path)
+    _reap_silently()
+    with chosen.kept_warm() as used, CertifyingLine(sys.stderr, "starting Spark") as line:
+        certified = campaign.certify(
+            subject.query,
+            claimed,
+            plan,
+            workload=fed,
+            cluster=used,
+            registry=registry,
+            budget=budget,
+            seed=seed,
+            folder=path,
+            origin=name,
+            show=line.show,
+        )
+    if as_json:
+        _write_json(certificate_document(certified.certificate, certified.folder))
+    else:
+        _show(end_of_campaign(certified.certificate, certified.folder))
+    return certified.certificate.exit_status
 
 
 @app.command()
@@ -470,7 +609,9 @@ def _judge_certificate(folder: Path, as_json: bool) -> ExitStatus:
 @app.command()
 def reap(as_json: Json = False) -> ExitStatus:
     """End what runs have left behind that were killed themselves."""
-    reaped = _reap_all()
+    from .clusters import reap_all
+
+    reaped = reap_all()
     if as_json:
         _write_json({"reaped": [_reaped(one) for one in reaped]})
     elif reaped:
@@ -480,22 +621,11 @@ def reap(as_json: Json = False) -> ExitStatus:
     return ExitStatus.OWN_FAILURE if any(one.survivors for one in reaped) else ExitStatus.HOLDS
 
 
-def _reap_all() -> list[Any]:
-    """What processes and containers of this machine were left."""
-    from ..embedded.reaping import reap as reap_processes
-
-    reaped: list[Any] = list(reap_processes())
-    # An installation without the means to use containers has left none.
-    with contextlib.suppress(ImportError):
-        from ..containers.reaping import reap_containers
-
-        reaped += reap_containers()
-    return reaped
-
-
 def _reap_silently() -> None:
+    from .clusters import reap_all
+
     try:
-        for one in _reap_all():
+        for one in reap_all():
             _complain(_said(one))
     except StreamproofError as error:
         # The run may need nothing of what failed.

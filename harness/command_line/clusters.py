@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from ..cluster import Cluster
 from ..errors import MissingTool, UnknownName, Unsupported
@@ -74,6 +75,30 @@ def make_cluster(name: str | None, profile: str | None = None) -> Cluster:
     if name in (None, "embedded"):
         _require_embedded()
     return CLUSTERS[name or "embedded"](profile)
+
+
+def make_spark_cluster(name: str) -> Cluster:
+    """As `make_cluster`, for what the simulator cannot do in its place: it is refused as Unsupported."""
+    if name == "simulated":
+        raise Unsupported("there is no Spark in the simulator: a query is certified on embedded or docker")
+    try:
+        return make_cluster(name)
+    except MissingTool as error:
+        found = error.__cause__ or error
+        raise MissingTool(f"{found}.\n`streamproof doctor` shows what is missing") from error
+
+
+def reap_all() -> list[Any]:
+    """End what killed runs have left on this machine, processes and containers; what there was of it."""
+    from ..embedded.reaping import reap as reap_processes
+
+    reaped: list[Any] = list(reap_processes())
+    # An installation without the means to use containers has left none.
+    with contextlib.suppress(ImportError):
+        from ..containers.reaping import reap_containers
+
+        reaped += reap_containers()
+    return reaped
 
 
 def _require_embedded() -> None:

@@ -1,0 +1,172 @@
+"""What somebody wants certified, as they hand it over: a query, a function that makes one, an entry of a table."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from ..errors import InvalidScenario, StreamproofError, UnknownName
+from ..judging.guarantees import Guarantee
+from ..judging.oracle import Oracle
+from ..judging.shapes import OutputMode
+from ..query import Query
+from ..registry import Certifiable, Registry, described_error, load
+from ..subject import Claim
+from ..workload import Workload
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A query, with what it claims and is fed unless somebody says otherwise."""
+
+    query: Query
+    claims: tuple[Guarantee, ...] = ()
+    workload: Workload | None = None
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a function of a DataFrame does not say of its output and input, and a Query does."""
+
+    mode: str = ""
+    key: tuple[str, ...] = ()
+    schema: str = ""
+
+    def query(self, transform: Any) -> Query:
+        """Raises InvalidScenario, of a mode that there is not too."""
+        mode = cast(OutputMode, self.mode or OutputMode.APPEND)
+        return Query(transform, mode=mode, key=self.key, schema=self.schema)
+
+
+def load_subject(name: str, registry: Registry, shape: Shape = Shape()) -> Subject:
+    """What goes by this name in the library, or what `module:attribute` leads to.
+
+    Raises NotImportable, UnknownName, or InvalidScenario where it is nothing that can be certified.
+    """
+    if ":" in name:
+        return as_subject(load(name), shape, name)
+    if name not in registry.subjects:
+        raise UnknownName("subject", name, [*sorted(registry.subjects), "module:attribute"])
+    return as_subject(registry.subjects[name], shape, name)
+
+
+def as_subject(made: Any, shape: Shape = Shape(), name: str = "") -> Subject:
+    """A Query; an object with one as its `query`, and with `claims` and `workload`; a function without arguments that
+    returns either; or a function of a DataFrame, of which `shape` says the rest.
+
+    Raises InvalidScenario for anything else, and for a shape where the Query says it itself.
+    """
+    name = name or getattr(made, "__qualname__", "") or repr(made)
+    found = _found(made, name)
+    if found is not None:
+        if shape != Shape():
+            raise InvalidScenario(
+                f"{name} gives a Query, which says its output mode, key and schema itself: leave them out here"
+            )
+        return found
+    return Subject(shape.query(made))
+
+
+def _found(made: Any, name: str) -> Subject | None:
+    """None: a function of a DataFrame."""
+    known = _known(made)
+    if known is not None:
+        return known
+    if isinstance(made, type) or not callable(made):
+        what = f"the class {made.__name__}" if isinstance(made, type) else f"a {type(made).__name__}"
+        raise InvalidScenario(f"{name} is {what}; {_WANTED}")
+    needed = _parameters(made, name)
+    if len(needed) == 1:
+        return None
+    if needed:
+        raise InvalidScenario(f"{name} takes {len(needed)} arguments ({', '.join(needed)}); {_WANTED}")
+    try:
+        returned = made()
+    except StreamproofError:
+        raise
+    except Exception as error:
+        raise InvalidScenario(f"{name} does not make a Query: {described_error(error)}") from error
+    known = _known(returned)
+    if known is None:
+        raise InvalidScenario(f"{name} returns a {type(returned).__name__}; {_WANTED}")
+    return known
+
+
+_WANTED = (
+    "what can be certified is a Query, a function without arguments that returns one, or a function of a DataFrame; "
+    "of a part of a query (a sink's function, a StatefulProcessor) make a Query first"
+)
+
+
+def _known(made: Any) -> Subject | None:
+    """A Query, or an object that has one."""
+    if isinstance(made, Query):
+        return Subject(made, tuple(claim.guarantee for claim in made.claims))
+    if isinstance(made, type) or not isinstance(getattr(made, "query", None), Query):
+        return None
+    row: Certifiable = made
+    stated = getattr(row, "claims", ()) or row.query.claims
+    claims = tuple(claim.guarantee if isinstance(claim, Claim) else claim for claim in stated)
+    return Subject(row.query, claims, getattr(row, "workload", None))
+
+
+def _parameters(function: Any, name: str) -> list[str]:
+    """Those that it cannot be called without."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError) as error:
+        raise InvalidScenario(f"{name} does not say which arguments it takes ({error}); {_WANTED}") from error
+    rest = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [one.name for one in parameters if one.default is inspect.Parameter.empty and one.kind not in rest]
+
+
+def claims_named(names: Sequence[str], oracles: Mapping[str, Oracle]) -> tuple[Guarantee, ...]:
+    """Claims by the names of their guarantees, each once.
+
+    Raises UnknownName, and InvalidScenario for a guarantee that means nothing without a bound: a name states none.
+    """
+    for name in names:
+        if name not in oracles:
+            raise UnknownName("guarantee", name, sorted(oracles))
+        if oracles[name].bound:
+            kinds = " or ".join(f"a {kind.__name__.lower()}" for kind in oracles[name].bound)
+            raise InvalidScenario(
+                f"the claim {name} needs {kinds} as its bound, which a name does not state; claim it in Python: "
+                "Query(..., claims=[Claim(...)]), or claims=[...] in a test"
+            )
+    return tuple(Guarantee(name) for name in dict.fromkeys(names))
+
+
+def usual_workload(query: Query) -> Workload:
+    """What a query is fed unless somebody says otherwise: lines of a real text, enough for a batch of each kind.
+
+    Raises InvalidScenario where the query wants something else.
+    """
+    if query.schema:
+        raise InvalidScenario(
+            f"query {query.name!r} takes events of the schema {query.schema!r}, which nobody can make up: say what "
+            "it is fed, as a Workload of JSON objects"
+        )
+    made: Workload = load(_USUAL)(events=_BATCHES * query.batch_events)
+    return made
+
+
+_USUAL = "streamproof.scenarios.workloads:text"
+_BATCHES = 6
+
+
+def load_workload(origin: str) -> Workload:
+    """A Workload, or what a function without arguments returns. Raises NotImportable, UnknownName, InvalidScenario."""
+    made = load(origin)
+    if callable(made) and not isinstance(made, Workload):
+        try:
+            made = made()
+        except StreamproofError:
+            raise
+        except Exception as error:
+            raise InvalidScenario(f"{origin} does not make a workload: {described_error(error)}") from error
+    if not isinstance(made, Workload):
+        raise InvalidScenario(f"{origin} gives a {type(made).__name__}; it must be, or return, a Workload")
+    return made

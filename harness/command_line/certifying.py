@@ -1,0 +1,95 @@
+"""What `certify` says while it works, and what it says for programs."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self, TextIO
+
+import msgspec
+
+from ..certifying.certificate import Certificate
+from ..certifying.page import covered_said, not_covered_said, subject_name
+from .progress_line import LiveLine
+
+if TYPE_CHECKING:
+    from ..certifying.campaign import Progress
+
+_TICK: Final = 1.0
+"""Seconds after which the time left is shown anew."""
+
+
+class CertifyingLine(LiveLine):
+    """That of a campaign: the phase, what is done of what is planned, and the time left, which goes on meanwhile."""
+
+    def __init__(self, stream: TextIO, starting: str) -> None:
+        super().__init__(stream, starting)
+        self._newest: tuple[str, float] | None = None
+        """What a campaign has said last, and when its time is up, on the monotonic clock."""
+        self._over = threading.Event()
+        self._drawing = threading.Lock()
+        self._clock = threading.Thread(target=self._tick, name="live line", daemon=True)
+
+    def __enter__(self) -> Self:
+        if self._shown:
+            self._clock.start()
+        return super().__enter__()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._over.set()
+        if self._clock.is_alive():
+            self._clock.join()
+        super().__exit__(kind, error, at)
+
+    def show(self, progress: Progress) -> None:
+        """What a campaign calls, as often as it likes, from any thread."""
+        said = f"{progress.phase}: {progress.done:,} of {progress.planned:,}" if progress.planned else progress.phase
+        self._newest = said, time.monotonic() + progress.seconds_left
+        self._redraw()
+
+    def _tick(self) -> None:
+        while not self._over.wait(_TICK):
+            self._redraw()
+
+    def _redraw(self) -> None:
+        if self._newest is None:
+            return
+        said, end = self._newest
+        left = round(end - time.monotonic())
+        time_left = f"at most {left // 60}:{left % 60:02} min left" if left > 0 else "the time is up, finishing"
+        with self._drawing:
+            self._draw(f"{said} · {time_left}")
+
+
+def in_short(certificate: Certificate) -> str:
+    """The verdicts in one line."""
+    return ", ".join(f"{verdict.claim} {verdict.status}" for verdict in certificate.verdicts) or "nothing was claimed"
+
+
+def certificate_document(certificate: Certificate, folder: Path) -> dict[str, Any]:
+    """What `certify --json` prints; `certificate.json` has all of it."""
+    passed = Counter(claim for line in certificate.coverage for claim in line.passed)
+    return {
+        "folder": str(folder),
+        "name": certificate.name,
+        "subject": subject_name(certificate),
+        "cluster": certificate.cluster.get("cluster"),
+        "seed": certificate.seed,
+        "budget": certificate.budget,
+        "verdicts": [msgspec.to_builtins(verdict) for verdict in certificate.verdicts],
+        "coverage": {
+            "planned": len(certificate.coverage),
+            "passed": {str(claim): passed[str(claim)] for claim in certificate.claims},
+            "trials": {str(how): count for how, count in Counter(trial.how for trial in certificate.trials).items()},
+            "said": covered_said(certificate),
+        },
+        "not_covered": list(not_covered_said(certificate)),
+        "bounds": [msgspec.to_builtins(bound) for bound in certificate.bounds],
+        "counterexample": msgspec.to_builtins(certificate.counterexample),
+        "durations": certificate.durations,
+        "figures": certificate.figures,
+        "exit_status": int(certificate.exit_status),
+    }

@@ -1,0 +1,119 @@
+"""A campaign that crashes nothing, and comes to what the name of its query says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from certified import SUBJECT, crash_at, unsealed
+from streamproof.harness.addresses import Point, Side
+from streamproof.harness.certifying.campaign import Budget, Certified, Progress
+from streamproof.harness.certifying.certificate import Certificate, Claimed, Counterexample, write_certificate
+from streamproof.harness.certifying.conclusion import Planned
+from streamproof.harness.certifying.plan import Crash, How, Trial
+from streamproof.harness.certifying.planning import CrashPlan
+from streamproof.harness.certifying.statistics import Draw
+from streamproof.harness.cluster import Cluster
+from streamproof.harness.errors import InvalidOperator
+from streamproof.harness.judging.guarantees import Guarantee
+from streamproof.harness.judging.verdicts import Status
+from streamproof.harness.query import Query
+from streamproof.harness.registry import Registry
+from streamproof.harness.workload import Workload
+
+CRASHES = tuple(
+    crash_at(batch, point=point, side=side)
+    for point in (Point.ADD_BATCH, Point.COMMIT_LOG)
+    for side in (Side.BEFORE, Side.AFTER)
+    for batch in (1, 2)
+)
+
+
+def certificate(name: str, claims: Sequence[str] = ("exactly-once",), seed: int = 7) -> Certificate:
+    """Of the query of that name: `breaks` is violated, `unclear` is not tried at half of its crash points, and anything
+    else holds."""
+    wrong = CRASHES[3]
+    tried = CRASHES[::2] if name == "unclear" else CRASHES
+
+    def trial(crash: Crash, how: How, folder: str, sampled: bool = False) -> Trial:
+        status = Status.VIOLATED if name == "breaks" and crash == wrong else Status.HOLDS
+        return Trial((crash,), how, f"runs/{folder}", dict.fromkeys(claims, status), sampled=sampled)
+
+    trials = [
+        trial(crash, how, f"{how}-{number}")
+        for how in (How.CRASH_STATE, How.KILL)
+        for number, crash in enumerate(tried)
+    ]
+    draw = Draw.of("all 8 planned crashes of the driver", range(len(CRASHES)), 4, seed)
+    if name != "unclear":
+        trials += [trial(CRASHES[n], How.KILL, f"drawn-{i}", sampled=True) for i, n in enumerate(draw.drawn)]
+    return unsealed(
+        name=f"{name}-1",
+        subject={**SUBJECT, "name": name},
+        claims=tuple(map(Claimed, claims)),
+        seed=seed,
+        exhausted="5 minutes were over" if name == "unclear" else "",
+        plan=tuple(map(Planned, CRASHES)),
+        trials=tuple(trials),
+        draw=draw,
+        counterexample=_counterexample(claims[0], wrong) if name == "breaks" else None,
+    )
+
+
+def _counterexample(claim: str, wrong: Crash) -> Counterexample:
+    return Counterexample(
+        claim=claim,
+        crashes=(wrong,),
+        how=How.KILL,
+        events=30,
+        batch_events=10,
+        anomaly="duplicate-effect",
+        wrong='row {"word": "the"} is there twice',
+        input='("3", "the")',
+        batch=2,
+        folder="runs/kill-3",
+        violated=3,
+        repeats=3,
+        command="streamproof replay certificates/counterexample.json",
+        crashes_before=2,
+        events_before=200,
+    )
+
+
+def certify(
+    query: Query,
+    claims: Sequence[Guarantee],
+    faults: CrashPlan | None = None,
+    *,
+    workload: Workload,
+    cluster: Cluster,
+    registry: Registry,
+    budget: Budget | None = None,
+    seed: int = 7,
+    folder: Path | None = None,
+    origin: str = "",
+    show: Callable[[Progress], None] = lambda progress: None,
+) -> Certified:
+    """Instead of the real one. What it was called with lies in the folder then; the query `mistaken` is refused."""
+    assert folder is not None
+    assert faults is not None
+    assert budget is not None
+    if query.name == "mistaken":
+        raise InvalidOperator("the query 'mistaken' fails by itself: ValueError: not this one")
+    show(Progress("runs without failures", 0, 2, 290.0))
+    folder.mkdir(parents=True)
+    called = {
+        "query": query.describe(),
+        "claims": list(map(str, claims)),
+        "faults": asdict(faults),
+        "workload": {"name": workload.name, "events": workload.events},
+        "cluster": cluster.name,
+        "budget": asdict(budget),
+        "seed": seed,
+        "origin": origin,
+    }
+    (folder / "called.json").write_text(json.dumps(called))
+    show(Progress("kills", 8, 8, 250.0))
+    return Certified(folder, write_certificate(folder, certificate(query.name, list(map(str, claims)), seed)))

@@ -1,0 +1,314 @@
+"""`certify` on the command line, with a campaign that crashes nothing."""
+
+import io
+import json
+import re
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+import campaigns
+from asking import Ask
+from streamproof.harness.certifying import campaign
+from streamproof.harness.certifying.campaign import Progress
+from streamproof.harness.command_line import cli, clusters
+from streamproof.harness.command_line.certifying import CertifyingLine
+from streamproof.harness.embedded import machine
+from streamproof.harness.errors import MissingTool
+from streamproof.harness.registry import Registry, load
+from streamproof.harness.waiting import wait_until
+
+HEAD = """
+from streamproof import Query, exactly_once, exactly_once_output, recovers_within, seconds
+from streamproof import Claim
+from streamproof.scenarios.workloads import words
+
+def holds(lines): return lines
+def breaks(lines): return lines
+def unclear(lines): return lines
+def mistaken(lines): return lines
+
+QUERY = Query(holds, claims=[Claim(exactly_once()), Claim(recovers_within(seconds(9)))])
+def made(): return QUERY
+class Row:
+    query = Query(holds)
+    claims = (exactly_once_output(),)
+    workload = words(events=30)
+ROW = Row()
+"""
+
+pytestmark = pytest.mark.usefixtures("here", "no_campaign")
+
+
+@pytest.fixture
+def no_campaign(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(campaign, "certify", campaigns.certify)
+    monkeypatch.setattr(clusters, "reap_all", list)
+    monkeypatch.setattr(machine, "find_java", lambda: Path("java"))
+    monkeypatch.setattr(machine, "find_spark", lambda: Path("spark"))
+
+
+@pytest.fixture
+def module(tmp_path: Path, request: pytest.FixtureRequest) -> str:
+    """A user's module; its name is the test's own, since Python imports each only once."""
+    name = "user_" + "".join(c if c.isalnum() else "_" for c in request.node.name)
+    (tmp_path / f"{name}.py").write_text(HEAD)
+    return name
+
+
+@pytest.fixture
+def called(ask: Ask, module: str) -> Callable[..., dict[str, Any]]:
+    """What the campaign is called with."""
+
+    def call(attribute: str, *arguments: object) -> dict[str, Any]:
+        answer = ask("certify", f"{module}:{attribute}", *arguments, "--folder", "here")
+        assert (answer.status, answer.err) == (0, "")
+        found: dict[str, Any] = json.loads(Path("here", "called.json").read_text())
+        return found
+
+    return call
+
+
+# What comes of it
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "words"),
+    [
+        ("holds", 0, ["exactly-once   HOLDS      all 8 planned crashes passed", "4 real kills drawn at random"]),
+        (
+            "breaks",
+            1,
+            [
+                "exactly-once   VIOLATED   the driver dies after",
+                'row {"word": "the"} is there twice',
+                "3 of 3 repeats showed it, with 1 crash and 30 events, shrunk from 2 crashes and 200 events",
+                "replay it: streamproof replay certificates/counterexample.json",
+            ],
+        ),
+        ("unclear", 2, ["exactly-once   UNKNOWN", "4 of 8 planned crashes were not tried: 5 minutes were over"]),
+    ],
+)
+def test_the_screen_says_what_it_comes_to_and_the_status_too(
+    ask: Ask, module: str, query: str, status: int, words: list[str]
+) -> None:
+    answer = ask("certify", f"{module}:{query}", "--claim", "exactly-once", "--folder", "here")
+    assert (answer.status, answer.err) == (status, "")
+    assert answer.out.startswith(
+        f"{query}, a Structured Streaming query     embedded Spark, 1 nodes · 6 events of words"
+    )
+    assert "  not covered  " in answer.out
+    assert "The loss of files that were not synced." in answer.out
+    assert "certificate here/certificate.md     judge it again: streamproof judge here" in answer.out
+    for said in words:
+        assert said in answer.out
+    assert "\x1b" not in answer.out
+
+
+def test_json_says_the_same(ask: Ask, module: str) -> None:
+    answer = ask("certify", f"{module}:breaks", "--claim", "exactly-once", "--folder", "here", "--json")
+    document = answer.document
+    assert document["exit_status"] == answer.status == 1
+    assert (document["folder"], document["subject"], document["cluster"]) == ("here", "breaks", "embedded")
+    assert [(one["claim"], one["status"]) for one in document["verdicts"]] == [("exactly-once", "VIOLATED")]
+    assert (document["coverage"]["planned"], document["coverage"]["passed"]) == (8, {"exactly-once": 7})
+    assert document["counterexample"]["anomaly"] == "duplicate-effect"
+    assert document["not_covered"] == ["The loss of files that were not synced."]
+
+
+def test_a_certificate_has_a_folder_of_its_own(ask: Ask, module: str) -> None:
+    for _ in range(2):
+        assert ask("certify", f"{module}:holds", "--claim", "exactly-once").status == 0
+    folders = list(Path("certificates").iterdir())
+    assert len(folders) == 2
+    assert all("holds" in folder.name and (folder / "certificate.json").exists() for folder in folders)
+
+
+# What is asked for
+
+
+def test_a_function_of_a_frame_is_told_the_rest_by_flags(called: Callable[..., dict[str, Any]]) -> None:
+    flags = ("--claim", "exactly-once", "--mode", "update", "--key", "a", "--key", "b", "--schema", "a STRING")
+    flags = (*flags, "--workload", "streamproof.scenarios.workloads:words")
+    query = called("holds", *flags)["query"]
+    assert (query["mode"], query["key"], query["schema"]) == ("update", ["a", "b"], "a STRING")
+
+
+def test_without_flags_everything_is_crashed_for_five_minutes(called: Callable[..., dict[str, Any]]) -> None:
+    asked = called("holds", "--claim", "exactly-once", "--claim", "at-least-once", "--claim", "exactly-once")
+    assert asked["claims"] == ["exactly-once", "at-least-once"]
+    assert asked["budget"] == {"runs": None, "minutes": 5.0, "kills": 10}
+    assert asked["faults"] == {
+        "victims": ["driver", "executor", "python", "node"],
+        "recovering": True,
+        "split_brain": True,
+    }
+    assert (asked["cluster"], asked["seed"], asked["origin"].partition(":")[2]) == ("embedded", 7, "holds")
+    assert asked["workload"] == {"name": "python-docs", "events": 600}
+
+
+def test_flags_say_what_dies_and_for_how_long(called: Callable[..., dict[str, Any]]) -> None:
+    asked = called(
+        *("holds", "--claim", "exactly-once", "--victim", "driver", "--no-recovering", "--no-split-brain"),
+        *("--minutes", "1.5", "--runs", "9", "--kills", "3", "--seed", "4"),
+        *("--workload", "streamproof.scenarios.workloads:numbered"),
+    )
+    assert asked["faults"] == {"victims": ["driver"], "recovering": False, "split_brain": False}
+    assert asked["budget"] == {"runs": 9, "minutes": 1.5, "kills": 3}
+    assert (asked["seed"], asked["workload"]["name"]) == (4, "numbered")
+
+
+@pytest.mark.parametrize("attribute", ["QUERY", "made"])
+def test_a_query_says_itself_what_it_claims(called: Callable[..., dict[str, Any]], attribute: str) -> None:
+    assert called(attribute)["claims"] == ["exactly-once", "recovers-within (9 s)"]
+
+
+def test_what_is_asked_for_outranks_what_the_query_claims(called: Callable[..., dict[str, Any]]) -> None:
+    assert called("QUERY", "--claim", "at-least-once")["claims"] == ["at-least-once"]
+
+
+def test_a_row_of_a_table_has_claims_and_input_too(called: Callable[..., dict[str, Any]]) -> None:
+    asked = called("ROW")
+    assert asked["claims"] == ["exactly-once-output"]
+    assert asked["workload"] == {"name": "words", "events": 30}
+
+
+def test_what_is_installed_goes_by_its_name(ask: Ask, module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(Path.cwd()))
+    monkeypatch.setattr(Registry, "subjects", {"holds": load(f"{module}:ROW")})
+    answer = ask("certify", "holds", "--folder", "here")
+    assert (answer.status, answer.err) == (0, "")
+    assert json.loads(Path("here", "called.json").read_text())["claims"] == ["exactly-once-output"]
+    answer = ask("certify", "hold")
+    assert (answer.status, answer.out) == (3, "")
+    assert "there is no subject 'hold'; there are: holds, module:attribute" in answer.err
+
+
+# The user's mistakes
+
+
+@pytest.mark.parametrize(
+    ("attribute", "arguments", "said"),
+    [
+        ("holds", [], ["claims nothing", "--claim exactly-once"]),
+        ("nothing", ["--claim", "exactly-once"], ["no attribute", "QUERY, Row, breaks, holds, made"]),
+        ("holds", ["--claim", "exactly-onec"], ["no guarantee 'exactly-onec'", "exactly-once,"]),
+        ("holds", ["--claim", "recovers-within"], ["recovers-within needs a duration as its bound", "in Python"]),
+        ("holds", ["--claim", "gap-recovery (5 events)"], ["no guarantee 'gap-recovery (5 events)'"]),
+        ("holds", ["--claim", "exactly-once", "--cluster", "dockr"], ["no cluster 'dockr'"]),
+        ("holds", ["--claim", "exactly-once", "--cluster", "simulated"], ["no Spark in the simulator"]),
+        ("holds", ["--claim", "exactly-once", "--mode", "upsert"], ["mode='upsert'", "append, update, complete"]),
+        ("holds", ["--claim", "exactly-once", "--mode", "update"], ["key columns"]),
+        ("QUERY", ["--mode", "update", "--key", "a"], ["says its output mode, key and schema itself"]),
+        ("holds", ["--claim", "exactly-once", "--victim", "cat"], ["'cat' is not a valid Victim", "driver, executor"]),
+        ("holds", ["--claim", "exactly-once", "--schema", "a STRING"], ["'a STRING'", "say what it is fed"]),
+        ("holds", ["--claim", "exactly-once", "--minutes", "0"], ["--minutes needs a positive number"]),
+        ("holds", ["--claim", "exactly-once", "--minutes", "nan"], ["--minutes needs a positive number"]),
+        ("holds", ["--claim", "exactly-once", "--runs", "0"], ["--runs"]),
+        ("holds", ["--claim", "exactly-once", "--kills", "-1"], ["--kills"]),
+        ("holds", ["--claim", "exactly-once", "--workload", "json:loads"], ["json:loads does not make a workload"]),
+        ("holds", ["--claim", "exactly-once", "--workload", "json:__name__"], ["gives a str"]),
+        ("Row", ["--claim", "exactly-once"], ["is the class Row", "a function of a DataFrame"]),
+        ("HOLDS", ["--claim", "exactly-once"], ["no attribute"]),
+        ("mistaken", ["--claim", "exactly-once"], ["fails by itself"]),
+    ],
+)
+def test_mistakes_end_in_3_and_leave_nothing(
+    ask: Ask, module: str, attribute: str, arguments: list[str], said: list[str], tmp_path: Path
+) -> None:
+    answer = ask("certify", f"{module}:{attribute}", *arguments)
+    assert (answer.status, answer.out) == (3, "")
+    for words in said:
+        assert words in answer.err
+    assert "Traceback" not in answer.err
+    assert [path.name for path in tmp_path.iterdir() if path.name != "__pycache__"] == [f"{module}.py"]
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("def wrong(): return 3", ["returns a int"]),
+        ("def wrong(): raise ValueError('not today')", ["does not make a Query: ValueError: not today", "line"]),
+        ("def wrong(frame, batch): pass", ["takes 2 arguments (frame, batch)", "make a Query first"]),
+        ("wrong = 3", ["is a int"]),
+        ("wrong = max", ["max", "what can be certified"]),
+        ("def wrong(:", ["cannot import", "SyntaxError"]),
+        ("import sys; sys.exit(1)", ["cannot import", "SystemExit"]),
+    ],
+)
+def test_what_is_no_query_ends_in_3(ask: Ask, module: str, body: str, said: list[str], tmp_path: Path) -> None:
+    (tmp_path / f"{module}.py").write_text(body)
+    answer = ask("certify", f"{module}:wrong", "--claim", "exactly-once")
+    assert (answer.status, answer.out) == (3, "")
+    for words in said:
+        assert words in answer.err
+    assert not Path("certificates").exists()
+
+
+def test_a_folder_in_use_is_left_alone(ask: Ask, module: str, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("all of it")
+    for folder in ("mine", f"{module}.py"):
+        answer = ask("certify", f"{module}:holds", "--claim", "exactly-once", "--folder", folder)
+        assert (answer.status, answer.out) == (3, "")
+        assert f"{folder} is not empty" in answer.err
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
+
+
+def test_without_java_it_does_not_point_to_the_simulator(
+    ask: Ask, module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def find_java() -> NoReturn:
+        raise MissingTool("there is no Java")
+
+    monkeypatch.setattr(machine, "find_java", find_java)
+    answer = ask("certify", f"{module}:holds", "--claim", "exactly-once")
+    assert answer.status == 3
+    assert answer.err == "streamproof: there is no Java.\n`streamproof doctor` shows what is missing\n"
+
+
+def test_ctrl_c_ends_it_as_any_command(ask: Ask, module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> NoReturn:
+        signal.raise_signal(signal.SIGINT)
+        raise AssertionError
+
+    monkeypatch.setattr(campaign, "certify", interrupted)
+    answer = ask("certify", f"{module}:holds", "--claim", "exactly-once")
+    assert (answer.status, answer.err) == (cli.INTERRUPTED, "streamproof: interrupted; nothing is left running\n")
+
+
+# The live line
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_the_live_line_says_the_phase_and_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "200")
+    terminal = Terminal()
+    with CertifyingLine(terminal, "starting Spark") as line:
+        line.show(Progress("crash states", 12, 1060, 125.0))
+    _, first, second, *_, last = terminal.getvalue().split("\r\x1b[K")
+    assert (first, last) == ("starting Spark", "")
+    assert re.fullmatch(r"crash states: 12 of 1,060 · at most 2:0[45] min left", second)
+
+
+def test_the_time_left_goes_on_while_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    terminal = Terminal()
+    with CertifyingLine(terminal, "starting Spark") as line:
+        line.show(Progress("kills", 1, 9, 1.0))
+        wait_until(lambda: "kills: 1 of 9 · the time is up, finishing" in terminal.getvalue(), 30, "the time to be up")
+
+
+def test_where_nobody_watches_nothing_is_drawn() -> None:
+    stream = io.StringIO()
+    with CertifyingLine(stream, "starting Spark") as line:
+        line.show(Progress("kills", 1, 9, 1.0))
+    assert stream.getvalue() == ""
