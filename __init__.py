@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from .faults.slow_disk import slow_disk
     from .faults.stop import stop
     from .faults.store_loss import store_loss
+    from .harness.certifying.campaign import Budget
+    from .harness.certifying.planning import CrashPlan, every_crash_point
     from .harness.errors import StreamproofError
     from .harness.exploration.counterexample import assert_survives
     from .harness.exploration.simulating import Simulated, simulate
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
     from .harness.scenario import Scenario
     from .harness.schedule import batch, checkpoint, recovery
     from .harness.slices.merging import ByTime, RoundRobin
+    from .harness.subject import Claim
     from .harness.workload import Workload
     from .reference_impls.active_replication import active_replication
     from .reference_impls.active_standby import active_standby
@@ -83,7 +86,10 @@ if TYPE_CHECKING:
     from .scenarios.workloads import numbered, single_words, text, words
 
 __all__ = [
+    "Budget",
     "ByTime",
+    "Claim",
+    "CrashPlan",
     "Edge",
     "Event",
     "Guarantee",
@@ -121,6 +127,7 @@ __all__ = [
     "disk_bandwidth",
     "equi_join",
     "events",
+    "every_crash_point",
     "exactly_once",
     "exactly_once_output",
     "executor_crash",
@@ -203,6 +210,8 @@ _NAMES = {
     "faults.slow_disk": "slow_disk",
     "faults.stop": "stop",
     "faults.store_loss": "store_loss",
+    "harness.certifying.campaign": "Budget",
+    "harness.certifying.planning": "CrashPlan every_crash_point",
     "harness.errors": "StreamproofError",
     "harness.exploration.counterexample": "assert_survives",
     "harness.exploration.simulating": "Simulated simulate",
@@ -216,6 +225,7 @@ _NAMES = {
     "harness.scenario": "Scenario",
     "harness.schedule": "batch checkpoint recovery",
     "harness.slices.merging": "ByTime RoundRobin",
+    "harness.subject": "Claim",
     "harness.workload": "Workload",
     "reference_impls.amnesia": "amnesia",
     "reference_impls.gap": "gap",
