@@ -18,6 +18,7 @@ from typing import Any, cast
 import pytest
 
 from asking import Ask
+from readme import example
 from streamproof.harness.command_line import cli, clusters, doctor
 from streamproof.harness.containers import reaping as reaping_containers
 from streamproof.harness.embedded import machine, reaping
@@ -186,8 +187,7 @@ def test_the_current_directory_can_be_imported(module: Callable[..., str]) -> No
 
 
 def test_the_example_of_the_readme_runs(ask: Ask) -> None:
-    readme = (Path(__file__).resolve().parents[2] / "README.md").read_text()
-    Path("my_faults.py").write_text(readme.split("```python\n")[1].split("```")[0])
+    Path("my_faults.py").write_text(example("def crash_after_a_checkpoint"))
     answer = ask("run", "my_faults:crash_after_a_checkpoint", "--cluster", "simulated")
     assert answer.status == 2, "durations mean nothing in the simulator"
     assert "rollback-recovery-repeating   HOLDS" in answer.out
