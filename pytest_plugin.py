@@ -187,6 +187,36 @@ class Streamproof:
         self._request.node.add_report_section("call", "streamproof", _page(certified))
         return certified
 
+    def survives(self, file: str | Path, query: Any = None, *, workload: Workload | None = None) -> None:
+        """A regression test in one line: the schedule that `certify` has saved (counterexample.json, in a certificate's
+        folder) breaks the claim no more. It fails when the claim is violated, and when that cannot be known.
+
+        `query` is what was certified, as `certify` takes it, and `workload` what it was fed, where it was told. Where
+        the query can be imported, the file may say it itself.
+        """
+        __tracebackhide__ = True
+        from .harness.certifying.folders import new_folder, one_at_a_time
+        from .harness.certifying.replaying import replay_file, status_of
+        from .harness.command_line.certifying import end_of_saved
+        from .harness.errors import ExitStatus, StreamproofError
+        from .harness.registry import Registry
+
+        options = self._options
+        failure = ""
+        folder = new_folder("replay", options.folder, options.worker)
+        try:
+            with one_at_a_time(options.folder):
+                cluster = self._request.getfixturevalue("streamproof_cluster")
+                judged = replay_file(Path(file), cluster, Registry(), folder, query, workload)
+        except StreamproofError as error:
+            failure = f"streamproof: {error}"
+        else:
+            if status_of(judged) is not ExitStatus.HOLDS:
+                said = "\n".join(line.plain for line in end_of_saved(judged, folder))
+                failure = f"{file} is not survived\n\n{said}"
+        if failure:
+            pytest.fail(failure, pytrace=False)
+
     def _certified(
         self,
         query: Any,

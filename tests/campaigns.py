@@ -7,13 +7,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from certified import SUBJECT, crash_at, unsealed
+from certified import AGAIN, BATCHES, ONCE, ONCE_OUTPUT, SUBJECT, crash_at, unsealed, write_run
 from streamproof.harness.addresses import Point, Side
 from streamproof.harness.certifying.campaign import Budget, Certified, Progress
 from streamproof.harness.certifying.certificate import Certificate, Claimed, Counterexample, write_certificate
 from streamproof.harness.certifying.conclusion import Planned
 from streamproof.harness.certifying.plan import Crash, How, Trial
 from streamproof.harness.certifying.planning import CrashPlan
+from streamproof.harness.certifying.rejudging import JudgedRun, judge_run
+from streamproof.harness.certifying.saved import KIND, SavedSchedule, _check_same
+from streamproof.harness.certifying.saved import VERSION as SAVED_VERSION
 from streamproof.harness.certifying.statistics import Draw
 from streamproof.harness.cluster import Cluster
 from streamproof.harness.errors import InvalidOperator
@@ -117,3 +120,30 @@ def certify(
     (folder / "called.json").write_text(json.dumps(called))
     show(Progress("kills", 8, 8, 250.0))
     return Certified(folder, write_certificate(folder, certificate(query.name, list(map(str, claims)), seed)))
+
+
+def saved(query: Query, workload: Workload, origin: str = "") -> SavedSchedule:
+    """A schedule that broke a claim of this query."""
+    return SavedSchedule(
+        kind=KIND,
+        version=SAVED_VERSION,
+        origin=origin,
+        subject=query.describe(),
+        workload=workload.name,
+        seed=7,
+        workload_seed=7,
+        events=30,
+        batch_events=10,
+        claims=tuple(map(Claimed, (ONCE, ONCE_OUTPUT))),
+        planned=(Planned(crash_at(2)),),
+    )
+
+
+def replay_saved(
+    saved: SavedSchedule, query: Query, workload: Workload, cluster: Cluster, registry: Registry, folder: Path
+) -> JudgedRun:
+    """Instead of the real one: the query `breaks` delivers its last batch twice."""
+    _check_same(saved, query)
+    crashes = [one.crash for one in saved.planned]
+    write_run(folder, *crashes, judged=AGAIN if query.name == "breaks" else BATCHES)
+    return judge_run(folder, crashes, [claim.as_guarantee() for claim in saved.claims], registry.oracles)

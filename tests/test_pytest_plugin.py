@@ -160,6 +160,40 @@ def test_a_mistake_of_ours_keeps_its_traceback(pytester: pytest.Pytester) -> Non
     ended.stdout.fnmatch_lines(["E*ZeroDivisionError*"])
 
 
+def test_what_was_saved_is_a_test_in_one_line(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(
+        CONFTEST + "from streamproof.harness.certifying import replaying\n"
+        "replaying.replay_saved = campaigns.replay_saved\n"
+    )
+    test = (
+        "from pathlib import Path\n"
+        "import campaigns\n"
+        "from streamproof import words\n"
+        "from streamproof.harness.certifying.saved import write_saved\n"
+        "for function in (holds, breaks):\n"
+        "    write_saved(Path(function.__name__ + '.json'), campaigns.saved(Query(function), words()))\n"
+        "def test_holds(streamproof):\n"
+        "    streamproof.survives('holds.json', holds)\n"
+        "def test_breaks(streamproof):\n"
+        "    streamproof.survives('breaks.json', Query(breaks))\n"
+        "def test_other(streamproof):\n"
+        "    streamproof.survives('breaks.json', holds)\n"
+        "def test_nothing(streamproof):\n"
+        "    streamproof.survives('nothing.json', holds)\n"
+    )
+    ended = session(pytester, test)
+    ended.assert_outcomes(passed=1, failed=3)
+    ended.stdout.fnmatch_lines(
+        [
+            "breaks.json is not survived",
+            "*exactly-once-output   VIOLATED*",
+            "streamproof: the query has changed since: its name was 'breaks', and is 'holds' now*",
+            "streamproof: nothing.json cannot be read: *",
+        ]
+    )
+    assert "Traceback" not in ended.stdout.str()
+
+
 # What is asked for
 
 

@@ -40,28 +40,28 @@ class Shape:
         return Query(transform, mode=mode, key=self.key, schema=self.schema)
 
 
-def load_subject(name: str, registry: Registry, shape: Shape = Shape()) -> Subject:
+def load_subject(name: str, registry: Registry, shape: Shape = Shape(), lenient: bool = False) -> Subject:
     """What goes by this name in the library, or what `module:attribute` leads to.
 
     Raises NotImportable, UnknownName, or InvalidScenario where it is nothing that can be certified.
     """
     if ":" in name:
-        return as_subject(load(name), shape, name)
+        return as_subject(load(name), shape, name, lenient)
     if name not in registry.subjects:
         raise UnknownName("subject", name, [*sorted(registry.subjects), "module:attribute"])
-    return as_subject(registry.subjects[name], shape, name)
+    return as_subject(registry.subjects[name], shape, name, lenient)
 
 
-def as_subject(made: Any, shape: Shape = Shape(), name: str = "") -> Subject:
+def as_subject(made: Any, shape: Shape = Shape(), name: str = "", lenient: bool = False) -> Subject:
     """A Query; an object with one as its `query`, and with `claims` and `workload`; a function without arguments that
     returns either; or a function of a DataFrame, of which `shape` says the rest.
 
-    Raises InvalidScenario for anything else, and for a shape where the Query says it itself.
+    Raises InvalidScenario for anything else, and, unless `lenient`, for a shape where the Query says it itself.
     """
     name = name or getattr(made, "__qualname__", "") or repr(made)
     found = _found(made, name)
     if found is not None:
-        if shape != Shape():
+        if shape != Shape() and not lenient:
             raise InvalidScenario(
                 f"{name} gives a Query, which says its output mode, key and schema itself: leave them out here"
             )

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import shlex
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TextIO
 
 import msgspec
+from rich.text import Text
 
 from ..certifying.certificate import Certificate
 from ..certifying.page import covered_said, not_covered_said, subject_name
+from ..certifying.rejudging import JudgedRun
+from ..certifying.replaying import status_of
 from .progress_line import LiveLine
+from .screen import verdict_lines
 
 if TYPE_CHECKING:
     from ..certifying.campaign import Progress
@@ -92,4 +98,28 @@ def certificate_document(certificate: Certificate, folder: Path) -> dict[str, An
         "durations": certificate.durations,
         "figures": certificate.figures,
         "exit_status": int(certificate.exit_status),
+    }
+
+
+def end_of_saved(judged: JudgedRun, folder: Path) -> Iterator[Text]:
+    """The screen after a saved schedule was run again."""
+    for fault in judged.description.schedule:
+        yield Text(f"  fault      {fault}")
+    yield Text()
+    yield from verdict_lines(judged.verdicts)
+    yield Text.assemble(
+        "  run ", str(folder), ("     judge it again: ", "dim"), f"streamproof judge {shlex.quote(str(folder))}"
+    )
+
+
+def saved_document(judged: JudgedRun, folder: Path) -> dict[str, Any]:
+    """What `replay --json` prints of it."""
+    return {
+        "scenario": judged.description.scenario,
+        "cluster": judged.description.cluster.get("cluster"),
+        "schedule": judged.description.schedule,
+        "verdicts": msgspec.to_builtins(judged.verdicts),
+        "digest": judged.digest,
+        "folder": str(folder),
+        "exit_status": int(status_of(judged)),
     }

@@ -526,10 +526,26 @@ def explore(
 @app.command()
 def replay(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="A counterexample that `explore` has saved.", show_default=False)],
+    file: Annotated[
+        Path, typer.Argument(help="A counterexample that `explore` or `certify` has saved.", show_default=False)
+    ],
     cluster: Annotated[
-        str, typer.Option(help="simulated (exactly), embedded or docker.", autocompletion=_complete_cluster)
-    ] = "simulated",
+        str | None,
+        typer.Option(
+            help="simulated (exactly; the default for what `explore` has saved), embedded (for what `certify` "
+            "has) or docker.",
+            autocompletion=_complete_cluster,
+            show_default=False,
+        ),
+    ] = None,
+    workload: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODULE:ATTRIBUTE",
+            help="Of what `certify` has saved: what the query was fed, where `certify` was told.",
+            show_default=False,
+        ),
+    ] = None,
     folder: Annotated[
         Path | None,
         typer.Option(help="Where a run on Spark is recorded; by default in runs/.", show_default=False),
@@ -537,6 +553,13 @@ def replay(
     as_json: Json = False,
 ) -> ExitStatus:
     """Run a counterexample again."""
+    from ..certifying.saved import is_saved
+
+    if is_saved(file):
+        return _replay_saved(file, cluster or "embedded", workload, folder, as_json)
+    if workload is not None:
+        raise typer.BadParameter("--workload is for what `certify` has saved; a scenario has its own")
+    cluster = cluster or "simulated"
     from ..exploration.counterexample import load, scenario_of
     from ..exploration.counterexample import replay as replay_file
     from .clusters import make_cluster
@@ -561,6 +584,28 @@ def replay(
     else:
         _show(end_of_replay(replayed))
     return replay_status(replayed)
+
+
+def _replay_saved(file: Path, cluster: str, workload: str | None, folder: Path | None, as_json: bool) -> ExitStatus:
+    from ..certifying.folders import check_unused
+    from ..certifying.replaying import replay_file, status_of
+    from ..certifying.subjects import load_workload
+    from ..running import new_run_id
+    from .certifying import end_of_saved, saved_document
+    from .clusters import make_spark_cluster
+
+    registry = _registry()
+    fed = None if workload is None else load_workload(workload)
+    chosen = make_spark_cluster(cluster)
+    path = folder or Path("runs") / new_run_id("replay")
+    check_unused(path)
+    _reap_silently()
+    judged = replay_file(file, chosen, registry, path, workload=fed)
+    if as_json:
+        _write_json(saved_document(judged, path))
+    else:
+        _show(end_of_saved(judged, path))
+    return status_of(judged)
 
 
 @app.command()

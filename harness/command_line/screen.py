@@ -189,6 +189,14 @@ def _verdicts(judgement: Judgement, several: bool) -> Iterator[Text]:
     yield Text()
 
 
+def verdict_lines(verdicts: Sequence[Verdict]) -> Iterator[Text]:
+    """Verdicts with their evidence, where nothing was expected to break."""
+    width = max((len(str(verdict.guarantee)) for verdict in verdicts), default=0)
+    for verdict in verdicts:
+        yield from _verdict(verdict, width, _summary(verdict), several=True)
+    yield Text()
+
+
 def _summary(verdict: Verdict) -> str:
     # The lines below say what a violation consists of.
     return verdict.reason or ("" if verdict.anomalies else verdict.summary)

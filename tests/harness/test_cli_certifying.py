@@ -12,14 +12,17 @@ import pytest
 
 import campaigns
 from asking import Ask
-from streamproof.harness.certifying import campaign
+from streamproof.harness.certifying import campaign, replaying
 from streamproof.harness.certifying.campaign import Progress
+from streamproof.harness.certifying.saved import write_saved
+from streamproof.harness.certifying.subjects import Shape
 from streamproof.harness.command_line import cli, clusters
 from streamproof.harness.command_line.certifying import CertifyingLine
 from streamproof.harness.embedded import machine
 from streamproof.harness.errors import MissingTool
 from streamproof.harness.registry import Registry, load
 from streamproof.harness.waiting import wait_until
+from streamproof.scenarios.workloads import words
 
 HEAD = """
 from streamproof import Query, exactly_once, exactly_once_output, recovers_within, seconds
@@ -76,7 +79,7 @@ def called(ask: Ask, module: str) -> Callable[..., dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("query", "status", "words"),
+    ("query", "status", "texts"),
     [
         ("holds", 0, ["exactly-once   HOLDS      all 8 planned crashes passed", "4 real kills drawn at random"]),
         (
@@ -93,7 +96,7 @@ def called(ask: Ask, module: str) -> Callable[..., dict[str, Any]]:
     ],
 )
 def test_the_screen_says_what_it_comes_to_and_the_status_too(
-    ask: Ask, module: str, query: str, status: int, words: list[str]
+    ask: Ask, module: str, query: str, status: int, texts: list[str]
 ) -> None:
     answer = ask("certify", f"{module}:{query}", "--claim", "exactly-once", "--folder", "here")
     assert (answer.status, answer.err) == (status, "")
@@ -103,8 +106,8 @@ def test_the_screen_says_what_it_comes_to_and_the_status_too(
     assert "  not covered  " in answer.out
     assert "The loss of files that were not synced." in answer.out
     assert "certificate here/certificate.md     judge it again: streamproof judge here" in answer.out
-    for said in words:
-        assert said in answer.out
+    for text in texts:
+        assert text in answer.out
     assert "\x1b" not in answer.out
 
 
@@ -221,8 +224,8 @@ def test_mistakes_end_in_3_and_leave_nothing(
 ) -> None:
     answer = ask("certify", f"{module}:{attribute}", *arguments)
     assert (answer.status, answer.out) == (3, "")
-    for words in said:
-        assert words in answer.err
+    for text in said:
+        assert text in answer.err
     assert "Traceback" not in answer.err
     assert [path.name for path in tmp_path.iterdir() if path.name != "__pycache__"] == [f"{module}.py"]
 
@@ -243,8 +246,8 @@ def test_what_is_no_query_ends_in_3(ask: Ask, module: str, body: str, said: list
     (tmp_path / f"{module}.py").write_text(body)
     answer = ask("certify", f"{module}:wrong", "--claim", "exactly-once")
     assert (answer.status, answer.out) == (3, "")
-    for words in said:
-        assert words in answer.err
+    for text in said:
+        assert text in answer.err
     assert not Path("certificates").exists()
 
 
@@ -278,6 +281,63 @@ def test_ctrl_c_ends_it_as_any_command(ask: Ask, module: str, monkeypatch: pytes
     monkeypatch.setattr(campaign, "certify", interrupted)
     answer = ask("certify", f"{module}:holds", "--claim", "exactly-once")
     assert (answer.status, answer.err) == (cli.INTERRUPTED, "streamproof: interrupted; nothing is left running\n")
+
+
+# What was saved
+
+
+@pytest.fixture
+def save(module: str, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Leaves counterexample.json, of a function of a frame in update mode."""
+    monkeypatch.setattr(replaying, "replay_saved", campaigns.replay_saved)
+    monkeypatch.syspath_prepend(str(Path.cwd()))
+
+    def save(attribute: str, named: bool = True) -> None:
+        origin = f"{module}:{attribute}"
+        query = Shape("update", ("word",)).query(load(origin))
+        write_saved(Path("counterexample.json"), campaigns.saved(query, words(), origin if named else ""))
+
+    return save
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "said"),
+    [
+        ("holds", 0, ["exactly-once          HOLDS", "exactly-once-output   HOLDS"]),
+        ("breaks", 1, ["exactly-once-output   VIOLATED", "duplicate-output × "]),
+    ],
+)
+def test_what_was_saved_is_replayed(
+    ask: Ask, save: Callable[..., None], query: str, status: int, said: list[str]
+) -> None:
+    save(query)
+    answer = ask("replay", "counterexample.json", "--folder", "again")
+    assert (answer.status, answer.err) == (status, "")
+    for text in (*said, "judge it again: streamproof judge again"):
+        assert text in answer.out
+    answer = ask("replay", "counterexample.json", "--json")
+    assert (answer.status, answer.document["exit_status"]) == (status, status)
+    assert Path(answer.document["folder"], "scenario.json").exists()
+
+
+def test_what_cannot_be_replayed_ends_in_3(ask: Ask, save: Callable[..., None], module: str) -> None:
+    def refused(*arguments: str) -> str:
+        answer = ask("replay", "counterexample.json", *arguments)
+        assert (answer.status, answer.out) == (3, "")
+        assert not Path("runs").exists()
+        return answer.err
+
+    save("holds")
+    assert "no Spark in the simulator" in refused("--cluster", "simulated")
+    assert "cannot import 'nowhere'" in refused("--workload", "nowhere:x")
+    save("holds", named=False)
+    assert "was made in a program and has no name" in refused()
+    save("holds")
+    text = Path("counterexample.json").read_text()
+    Path("counterexample.json").write_text(text.replace('"name": "holds"', '"name": "other"'))
+    assert "the query has changed since: its name was 'other', and is 'holds' now" in refused()
+    Path("counterexample.json").write_text(text.replace('"version": 1', '"version": 99'))
+    assert "has version 99" in refused()
 
 
 # The live line
