@@ -419,11 +419,15 @@ class _Campaign:
         how = How.SPLIT_BRAIN if planned[0].split_brain else How.KILL
         references = self._references if named is None else ()
         kill(self.folder / folder, named or self._named, planned, cluster, self.registry, references, self.seed)
-        judged = judge_run(self.folder / folder, crashes, self.claims, self.registry.oracles)
-        trial = Trial(crashes, how, folder, judged.statuses, judged.reason, sampled, judged.digest)
-        self.trials.append(trial)
+        # Drawn one by one, several of them can share a run: each is a trial with the verdict of the run.
+        tried = [(crash,) for crash in crashes] if sampled else [crashes]
+        trials = []
+        for one in tried:
+            judged = judge_run(self.folder / folder, one, self.claims, self.registry.oracles)
+            trials.append(Trial(one, how, folder, judged.statuses, judged.reason, sampled, judged.digest))
+        self.trials += trials
         self._tell()
-        return [trial]
+        return trials
 
     def _isolate(self, cluster: Cluster, planned: Sequence[Planned]) -> bool:
         """Which of the kills of a run it takes."""
@@ -487,7 +491,7 @@ class _Campaign:
             batch_events=smallest.batch_events,
             anomaly=anomaly,
             wrong=wrong,
-            input=f"batch {batch}, events {begin:,} to {end:,}" if begin <= end else "",
+            input=f"events {begin:,} to {end:,} of the source" if begin <= end else "",
             batch=batch,
             folder=trial.folder,
             violated=shown,

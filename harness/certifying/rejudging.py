@@ -147,11 +147,17 @@ def judge_certificate(folder: Path, oracles: Mapping[str, Oracle]) -> Rejudged:
 
 
 def _strange_folders(certificate: Certificate) -> Iterator[str]:
-    runs = Counter(trial.folder for trial in certificate.trials if real(trial))
-    # One recovery can stand for several points at which the same was durable, but not twice for one of them.
-    states = Counter((trial.folder, trial.crashes) for trial in certificate.trials if not real(trial))
-    strange = {name for name, times in runs.items() if times > 1}
-    strange |= {name for (name, _), times in states.items() if times > 1 or name in runs}
+    # One recovery can stand for several points at which the same was durable, and one run for several kills that were
+    # drawn; but not twice for one of them, nor for trials of two sorts.
+    sorts: dict[str, set[str]] = {}
+    for trial in certificate.trials:
+        sort = "drawn" if trial.sampled else "recovery" if not real(trial) else "run"
+        sorts.setdefault(trial.folder, set()).add(sort)
+    uses = Counter(
+        (trial.folder, trial.crashes if trial.sampled or not real(trial) else ()) for trial in certificate.trials
+    )
+    strange = {name for (name, _), times in uses.items() if times > 1}
+    strange |= {name for name, found in sorts.items() if len(found) > 1}
     for name in sorted(strange):
         yield f"{name} stands for more trials than it is a run of"
     if certificate.draw is None and any(trial.sampled for trial in certificate.trials):
