@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from .faults.slow_disk import slow_disk
     from .faults.stop import stop
     from .faults.store_loss import store_loss
-    from .harness.certifying.campaign import Budget
+    from .harness.certifying.budget import Budget
     from .harness.certifying.planning import CrashPlan, every_crash_point
     from .harness.errors import StreamproofError
     from .harness.exploration.counterexample import assert_survives
@@ -210,7 +210,7 @@ _NAMES = {
     "faults.slow_disk": "slow_disk",
     "faults.stop": "stop",
     "faults.store_loss": "store_loss",
-    "harness.certifying.campaign": "Budget",
+    "harness.certifying.budget": "Budget",
     "harness.certifying.planning": "CrashPlan every_crash_point",
     "harness.errors": "StreamproofError",
     "harness.exploration.counterexample": "assert_survives",

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 if TYPE_CHECKING:
-    from .harness.certifying.campaign import Budget, Certified
+    from .harness.certifying.budget import Budget
+    from .harness.certifying.campaign import Certified
     from .harness.certifying.planning import CrashPlan
     from .harness.cluster import Cluster
     from .harness.judging.guarantees import Guarantee
@@ -226,6 +227,7 @@ class Streamproof:
         budget: Budget | None,
     ) -> Certified:
         from .harness.certifying import campaign
+        from .harness.certifying.budget import Budget
         from .harness.certifying.folders import new_folder, one_at_a_time
         from .harness.certifying.planning import every_crash_point
         from .harness.certifying.subjects import as_subject, usual_workload
@@ -239,7 +241,7 @@ class Streamproof:
             name = subject.query.name
             raise UserMistake(f"{name} claims nothing: say what it promises, as in claims=[exactly_once()]")
         if budget is None or options.asked:
-            budget = campaign.Budget(**options.budget)
+            budget = Budget(**options.budget)
         fed = workload or subject.workload or usual_workload(subject.query)
         with one_at_a_time(options.folder):
             return campaign.certify(

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from certified import AGAIN, BATCHES, ONCE, ONCE_OUTPUT, SUBJECT, crash_at, unsealed, write_run
 from streamproof.harness.addresses import Point, Side
-from streamproof.harness.certifying.campaign import Budget, Certified, Progress
+from streamproof.harness.certifying.budget import Budget, Progress
+from streamproof.harness.certifying.campaign import Certified
 from streamproof.harness.certifying.certificate import Certificate, Claimed, Counterexample, write_certificate
 from streamproof.harness.certifying.conclusion import Planned
 from streamproof.harness.certifying.plan import Crash, How, Trial

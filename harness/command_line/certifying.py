@@ -22,7 +22,7 @@ from .progress_line import LiveLine
 from .screen import verdict_lines
 
 if TYPE_CHECKING:
-    from ..certifying.campaign import Progress
+    from ..certifying.budget import Progress
 
 _TICK: Final = 1.0
 """Seconds after which the time left is shown anew."""

@@ -340,6 +340,7 @@ def certify(
     What it leaves open is UNKNOWN: a crash point that was not reached, or not tried in the time given.
     """
     from ..certifying import campaign
+    from ..certifying.budget import Budget
     from ..certifying.folders import check_unused, new_folder
     from ..certifying.planning import every_crash_point
     from ..certifying.subjects import Shape, claims_named, load_subject, load_workload, usual_workload
@@ -352,7 +353,7 @@ def certify(
     registry = _registry()
     plan = every_crash_point(*(victims or ()), recovering=recovering, split_brain=split_brain)
     limits: dict[str, Any] = {"runs": runs, "minutes": minutes, "kills": kills}
-    budget = campaign.Budget(**{name: limit for name, limit in limits.items() if limit is not None})
+    budget = Budget(**{name: limit for name, limit in limits.items() if limit is not None})
     subject = load_subject(name, registry, Shape(mode, tuple(keys or ()), schema))
     claimed = claims_named(claims, registry.oracles) if claims else subject.claims
     if not claimed:

@@ -13,7 +13,7 @@ import pytest
 import campaigns
 from asking import Ask
 from streamproof.harness.certifying import campaign, replaying
-from streamproof.harness.certifying.campaign import Progress
+from streamproof.harness.certifying.budget import Progress
 from streamproof.harness.certifying.saved import write_saved
 from streamproof.harness.certifying.subjects import Shape
 from streamproof.harness.command_line import cli, clusters

@@ -1,0 +1,36 @@
+"""How much a campaign may spend, and what it says of that while it works."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..errors import InvalidScenario
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much may be spent. What does not fit is said to be not covered."""
+
+    runs: int | None = None
+    """Recoveries and runs with kills, at most."""
+    minutes: float = 5.0
+    kills: int = 10
+    """The size of the random sample of real kills."""
+
+    def __post_init__(self) -> None:
+        if self.runs is not None and (not isinstance(self.runs, int) or isinstance(self.runs, bool) or self.runs < 1):
+            raise InvalidScenario(f"a budget of runs={self.runs!r} needs a positive whole number")
+        if not isinstance(self.minutes, int | float) or isinstance(self.minutes, bool) or self.minutes <= 0:
+            raise InvalidScenario(f"a budget of minutes={self.minutes!r} needs a number above 0")
+        if not isinstance(self.kills, int) or isinstance(self.kills, bool) or self.kills < 0:
+            raise InvalidScenario(f"a sample of kills={self.kills!r} needs a whole number that is not negative")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What the live line of a campaign shows."""
+
+    phase: str
+    done: int
+    planned: int
+    seconds_left: float

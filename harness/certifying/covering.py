@@ -1,0 +1,126 @@
+"""Covers crashes by their crash states: each is put back and recovered from, in every lane at once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from random import Random
+
+from ..addresses import Address
+from ..model import Event
+from ..recording.records import Stamped
+from ..registry import Named
+from .conclusion import NotReached, Planned
+from .lane import Lane, Life, Passed
+from .ledger import Ledger, violates
+from .plan import How, Trial, Victim
+from .planning import crash_at, worst_to_recover_from
+from .profile import AFTER_RESTART, Profile, batch_of, profile_of
+from .recovering import Crashed, crashed_again, crashed_in_profile, offered, recover, write_run
+
+SHARE, SHARE_WHILE_RECOVERING = 0.6, 0.7
+"""Of the time of a campaign, by when single crashes, and crashes while recovering, leave the rest to kills."""
+Groups = dict[tuple[str, int, int], list[Crashed]]
+"""Crashes between whose points nothing happens that outlives them: one recovery is that of all."""
+
+
+class Covering:
+    """The part of a campaign that recovers from crash states."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        named: Named,
+        lanes: Sequence[Lane],
+        lives: Sequence[Life],
+        batches: Sequence[Sequence[Event]],
+        references: Sequence[Stamped],
+        seed: int,
+    ) -> None:
+        """`lives` are the watched ones of the lanes, one each."""
+        self._ledger = ledger
+        self._named = named
+        self._lanes = lanes
+        self._lives = lives
+        self._before = [*offered(batches), *references]
+        self._seed = seed
+
+    def cover(self, profile: Profile, planned: Sequence[Planned], recovering: bool) -> list[Trial]:
+        """Recover from every crash of the driver that was planned, one for each point of the profile, and from crashes
+        during one of the recoveries. Returns the trials that show a violation."""
+        before, known = time.monotonic(), len(self._ledger.trials)
+        self._cover_each(profile, planned)
+        if recovering:
+            self._cover_recovery(profile)
+        trials = self._ledger.trials[known:]
+        recoveries = len({trial.folder for trial in trials})
+        self._ledger.figures["crash states a minute"] = round(60 * recoveries / (time.monotonic() - before), 1)
+        return [trial for trial in trials if violates(trial)]
+
+    def _cover_each(self, profile: Profile, planned: Sequence[Planned]) -> None:
+        groups: Groups = {}
+        for passed, line in zip(profile.passed, planned, strict=True):
+            if passed.state is None:
+                self._ledger.not_reached.append(NotReached(line, passed.why_not))
+            else:
+                crashed = crashed_in_profile(self._lives[0], passed, line.crash)
+                groups.setdefault(crashed.same, []).append(crashed)
+        self._ledger.begin("crash states", len(groups))
+        waiting = list(groups.values())
+        # Whatever time is left for, is then spread over all points and batches.
+        Random(self._seed).shuffle(waiting)
+
+        def work(place: int) -> None:
+            life = self._lives[place]
+            passed = {one.address: one for one in life.passed if one.state is not None}
+            while waiting and self._ledger.within_budget(SHARE):
+                group = waiting.pop()
+                here = _in_lane(group[0], passed, life)
+                if here is not None:
+                    self._recover(self._lanes[place], here, group)
+                else:
+                    # A state of the first lane's only, which has its folders.
+                    waiting.insert(0, group)
+                    return
+
+        with ThreadPoolExecutor(len(self._lanes)) as pool:
+            list(pool.map(work, range(len(self._lanes))))
+
+    def _cover_recovery(self, profile: Profile) -> None:
+        worst = worst_to_recover_from(profile)
+        if worst is None or worst.state is None or not self._ledger.within_budget(SHARE_WHILE_RECOVERING):
+            return
+        lane = self._lanes[0]
+        first = crashed_in_profile(self._lives[0], worst, crash_at(profile, worst, Victim.DRIVER))
+        second = recover(lane, first, watched=True)
+        if second.failure is not None:
+            # It does not recover at all, as the trial of that crash says.
+            return
+        again = replace(profile_of(second), kinds={batch_of(worst.address): (AFTER_RESTART,)})
+        groups: Groups = {}
+        for passed in again.passed:
+            if batch_of(passed.address) == batch_of(worst.address) and passed.state is not None:
+                crash = crash_at(again, passed, Victim.DRIVER, recovering=True)
+                crashed = crashed_again(first, second, passed, crash)
+                groups.setdefault(crashed.same, []).append(crashed)
+                self._ledger.plan.append(Planned(crash))
+        self._ledger.begin("crashes while recovering", len(groups))
+        for group in groups.values():
+            if not self._ledger.within_budget(SHARE_WHILE_RECOVERING):
+                return
+            self._recover(lane, group[0], group)
+
+    def _recover(self, lane: Lane, crashed: Crashed, group: Sequence[Crashed]) -> None:
+        life = recover(lane, crashed)
+        run = self._ledger.new_run("state")
+        write_run(self._ledger.folder / run, self._named, lane, crashed, group, life, self._before, self._seed)
+        self._ledger.enter(run, [one.crashes for one in group], How.CRASH_STATE)
+
+
+def _in_lane(crashed: Crashed, passed: Mapping[Address, Passed], life: Life) -> Crashed | None:
+    """The same crash, in the reference run of a lane; None where that has no such state."""
+    ((where,), (crash,)) = crashed.passed, crashed.crashes
+    here = passed.get(where.address)
+    return None if here is None else crashed_in_profile(life, here, crash)

@@ -1,0 +1,100 @@
+"""The books of a campaign: what is planned, what was tried, what was spent."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..judging.guarantees import Guarantee
+from ..judging.oracle import Oracle
+from ..judging.verdicts import Status
+from .budget import Budget, Progress
+from .certificate import Counterexample
+from .conclusion import NotReached, Planned
+from .plan import Crash, How, Trial
+from .rejudging import JudgedRun, judge_run
+from .statistics import Draw
+
+
+@dataclass
+class Ledger:
+    """Kept by all parts of a campaign, from the thread that each works in: what is added, is added in one step."""
+
+    folder: Path
+    claims: tuple[Guarantee, ...]
+    oracles: Mapping[str, Oracle]
+    budget: Budget
+    show: Callable[[Progress], None]
+    plan: list[Planned] = field(default_factory=list)
+    trials: list[Trial] = field(default_factory=list)
+    not_reached: list[NotReached] = field(default_factory=list)
+    not_covered: list[str] = field(default_factory=list)
+    durations: dict[str, float] = field(default_factory=dict)
+    figures: dict[str, float] = field(default_factory=dict)
+    exhausted: str = ""
+    """Which part of the budget is spent."""
+    draw: Draw | None = None
+    counterexample: Counterexample | None = None
+    _began: float = field(default_factory=time.monotonic)
+    _runs: int = 0
+    _phase: str = ""
+    _expected: int = 0
+    _done: int = 0
+
+    def new_run(self, kind: str) -> str:
+        """The folder of one more run, relative to the certificate's. It is not there yet."""
+        self._runs += 1
+        return f"runs/{kind}-{self._runs:04d}"
+
+    def judge(self, run: str, crashes: Sequence[Crash]) -> JudgedRun:
+        return judge_run(self.folder / run, crashes, self.claims, self.oracles)
+
+    def enter(self, run: str, tried: Sequence[tuple[Crash, ...]], how: How, sampled: bool = False) -> list[Trial]:
+        """Judge a run, and note it as a trial of each of these."""
+        trials = []
+        for crashes in tried:
+            judged = self.judge(run, crashes)
+            trials.append(Trial(crashes, how, run, judged.statuses, judged.reason, sampled, judged.digest))
+        self.trials += trials
+        self.advance()
+        return trials
+
+    def within_budget(self, share: float = 1.0) -> bool:
+        """Whether less than that share of the time is spent, and not all runs are; else it notes what is."""
+        if self.budget.runs is not None and self._runs >= self.budget.runs:
+            self.exhausted = f"runs: {self.budget.runs:,}"
+            return False
+        if self.spent >= 60 * self.budget.minutes * share:
+            self.exhausted = f"minutes: {self.budget.minutes:g}"
+            return False
+        return True
+
+    @property
+    def spent(self) -> float:
+        """Seconds since the campaign began."""
+        return time.monotonic() - self._began
+
+    @contextmanager
+    def timed(self, part: str) -> Iterator[None]:
+        before = time.monotonic()
+        try:
+            yield
+        finally:
+            self.durations[part] = time.monotonic() - before
+
+    def begin(self, phase: str, expected: int) -> None:
+        """A part of the campaign, of so many steps."""
+        self._phase, self._expected, self._done = phase, expected, 0
+        self.advance(0)
+
+    def advance(self, steps: int = 1) -> None:
+        self._done += steps
+        left = max(0.0, 60 * self.budget.minutes - self.spent)
+        self.show(Progress(self._phase, self._done, self._expected, left))
+
+
+def violates(trial: Trial) -> bool:
+    return Status.VIOLATED in trial.verdicts.values()

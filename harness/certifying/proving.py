@@ -1,0 +1,203 @@
+"""Proves by real kills: confirms what crash states show, tries what only a kill can show, makes small what violates."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ..cluster import Cluster
+from ..errors import StreamproofError
+from ..judging.verdicts import Status
+from ..query import Query
+from ..recording.records import Stamped
+from ..registry import Named, Registry
+from ..scenario import Scenario
+from ..workload import Workload
+from .certificate import Claimed, Counterexample
+from .conclusion import NotReached, Planned
+from .killing import kill, streams
+from .ledger import Ledger, violates
+from .plan import Crash, How, Trial
+from .rejudging import first_wrong
+from .saved import COUNTEREXAMPLE, KIND, SavedSchedule, write_saved
+from .saved import VERSION as SAVED_VERSION
+from .shrinking import Place, Reproduction, shrink
+
+KILLS_A_RUN = 5
+REPEATS = 3
+"""How often a schedule that violates is run, the first time included."""
+
+
+@dataclass(frozen=True)
+class Kills:
+    """What is planned to be tried by kills."""
+
+    of_nodes: Sequence[Planned]
+    drawn: Sequence[Planned]
+    """The sample."""
+    splits: Sequence[Planned]
+    keys: Mapping[Place, Crash]
+    """The points that the batches of a run pass."""
+
+
+class Proving:
+    """The part of a campaign that kills."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        query: Query,
+        workload: Workload,
+        origin: str,
+        cluster: Cluster,
+        registry: Registry,
+        references: Sequence[Stamped],
+        seed: int,
+    ) -> None:
+        self._ledger = ledger
+        self._query = query
+        self._workload = workload
+        self._origin = origin
+        self._cluster = cluster
+        self._registry = registry
+        self._references = references
+        self._seed = seed
+
+    def prove(self, kills: Kills, suspicious: Sequence[Trial]) -> None:
+        """Until a violation is confirmed, the plan is done, or the budget is spent."""
+        before, known = time.monotonic(), len(self._ledger.trials)
+        self._prove(kills, suspicious)
+        tried = {trial.folder: len(trial.crashes) for trial in self._ledger.trials[known:]}
+        if tried:
+            figure = round(60 * sum(tried.values()) / (time.monotonic() - before), 1)
+            self._ledger.figures["real kills a minute"] = figure
+
+    def _prove(self, kills: Kills, suspicious: Sequence[Trial]) -> None:
+        for crash in _one_a_point(suspicious):
+            if not self._ledger.within_budget() or self._confirm(kills, (Planned(crash),)):
+                return
+        for phase, plan in (("kills", kills.of_nodes), ("the sample", kills.drawn), ("split brains", kills.splits)):
+            runs = list(streams(plan, KILLS_A_RUN))
+            self._ledger.begin(phase, len(runs))
+            for planned in runs:
+                if not self._ledger.within_budget():
+                    return
+                trials = self._try(planned, sampled=plan is kills.drawn)
+                if any(map(violates, trials)) and self._isolate(kills, planned):
+                    return
+
+    def _try(self, planned: Sequence[Planned], sampled: bool = False, named: Named | None = None) -> list[Trial]:
+        """One run with these kills. Of another query than the campaign's, it has reference runs of its own."""
+        run = self._ledger.new_run("kill")
+        references = self._references if named is None else ()
+        named = named or self._named(self._query, self._workload)
+        try:
+            kill(self._ledger.folder / run, named, planned, self._cluster, self._registry, references, self._seed)
+        except StreamproofError as error:
+            # What did not come about says nothing of the query, and what was found before still stands.
+            self._ledger.not_reached += [NotReached(one, str(error)) for one in planned]
+            return []
+        crashes = tuple(one.crash for one in planned)
+        how = How.SPLIT_BRAIN if planned[0].split_brain else How.KILL
+        # Drawn one by one, several of them can share a run: each is a trial with the verdict of the run.
+        return self._ledger.enter(run, [(crash,) for crash in crashes] if sampled else [crashes], how, sampled)
+
+    def _named(self, query: Query, workload: Workload) -> Named:
+        return named_query(query, workload, self._ledger, self._origin)
+
+    def _isolate(self, kills: Kills, planned: Sequence[Planned]) -> bool:
+        """Which of the kills of a run it takes."""
+        alone = len(planned) > 1 and any(self._confirm(kills, (one,)) for one in planned)
+        return alone or self._confirm(kills, planned)
+
+    def _confirm(self, kills: Kills, planned: Sequence[Planned]) -> bool:
+        """Whether repeats of a schedule show a violation; then it is made smaller."""
+        self._ledger.begin("confirming", REPEATS)
+        shown: list[Trial] = []
+        for _ in range(REPEATS):
+            found = [trial for trial in self._try(planned) if violates(trial)]
+            if not found and not shown:
+                return False
+            shown += found
+        claim = next(name for name, status in shown[-1].verdicts.items() if status is Status.VIOLATED)
+        whole = Reproduction(tuple(planned), self._workload.events, self._query.batch_events)
+        smallest, trial = self._shrink(kills, whole, claim, shown[-1])
+        self._ledger.counterexample = self._story(smallest, trial, claim, len(shown), whole)
+        write_saved(self._ledger.folder / COUNTEREXAMPLE, self._saved(smallest))
+        return True
+
+    def _shrink(self, kills: Kills, whole: Reproduction, claim: str, last: Trial) -> tuple[Reproduction, Trial]:
+        self._ledger.begin("shrinking", 0)
+        trial = last
+
+        def shows(smaller: Reproduction) -> bool:
+            nonlocal trial
+            if not self._ledger.within_budget():
+                return False
+            query = replace(self._query, batch_events=smaller.batch_events)
+            named = self._named(query, replace(self._workload, events=smaller.events))
+            tried = self._try(smaller.planned, named=named)
+            if not tried or tried[0].verdicts.get(claim) is not Status.VIOLATED:
+                return False
+            trial = tried[0]
+            return True
+
+        return shrink(whole, kills.keys, shows), trial
+
+    def _story(
+        self, smallest: Reproduction, trial: Trial, claim: str, shown: int, whole: Reproduction
+    ) -> Counterexample:
+        judged = self._ledger.judge(trial.folder, trial.crashes)
+        first = first_wrong(next(one for one in judged.verdicts if str(one.guarantee) == claim))
+        anomaly, wrong = ("", "") if first is None else (str(first[0].anomaly), first[1].what)
+        batch = trial.crashes[0].batch
+        begin = batch * smallest.batch_events + 1
+        end = min(begin + smallest.batch_events - 1, smallest.events)
+        return Counterexample(
+            claim=claim,
+            crashes=trial.crashes,
+            how=trial.how,
+            events=smallest.events,
+            batch_events=smallest.batch_events,
+            anomaly=anomaly,
+            wrong=wrong,
+            input=f"events {begin:,} to {end:,} of the source" if begin <= end else "",
+            batch=batch,
+            folder=trial.folder,
+            violated=shown,
+            repeats=REPEATS,
+            command=f"streamproof replay {self._ledger.folder / COUNTEREXAMPLE} --cluster {self._cluster.name}",
+            crashes_before=len(whole.planned),
+            events_before=whole.events,
+        )
+
+    def _saved(self, found: Reproduction) -> SavedSchedule:
+        return SavedSchedule(
+            kind=KIND,
+            version=SAVED_VERSION,
+            origin=self._origin,
+            subject=self._query.describe(),
+            workload=self._workload.name,
+            seed=self._seed,
+            workload_seed=self._workload.seed,
+            events=found.events,
+            batch_events=found.batch_events,
+            claims=tuple(Claimed.of(claim) for claim in self._ledger.claims),
+            planned=found.planned,
+        )
+
+
+def named_query(query: Query, workload: Workload, ledger: Ledger, origin: str) -> Named:
+    """A run of the query without faults, as runs are described."""
+    return Named(query.name, origin or query.name, "", Scenario(query, workload, claims=ledger.claims))
+
+
+def _one_a_point(trials: Sequence[Trial]) -> Iterator[Crash]:
+    """Of the crashes that violate, one of each kind of point."""
+    seen = set()
+    for trial in sorted(trials, key=lambda trial: (len(trial.crashes), trial.crashes[-1].batch)):
+        crash = trial.crashes[-1]
+        if (at := (crash.point, crash.side)) not in seen and len(trial.crashes) == 1:
+            seen.add(at)
+            yield crash
