@@ -360,8 +360,13 @@ class QueryDeployment:
                     zombie.gone = time.monotonic_ns()
             elif at_its_end and (zombie.refused or time.monotonic_ns() - zombie.woken > ZOMBIE_SECONDS * 1e9):
                 self._processes.kill_node(zombie.life.node)
+        if self._zombies and not self._all_gone.is_set():
+            self.server.call(self._look_who_is_left())
+
+    async def _look_who_is_left(self) -> None:
+        # Asked where zombies are made.
         if not self._left():
-            self.server.call(_called(self._all_gone.set))
+            self._all_gone.set()
 
     # In the server's loop
 
@@ -429,7 +434,7 @@ class QueryDeployment:
                 writer.write(frame(Go()))
             case Finishing():
                 self._finishing = greeting.incarnation
-                if self._left():
+                if self._zombies:
                     await self._all_gone.wait()
                 writer.write(frame(Go()))
             case Failed():

@@ -1,0 +1,247 @@
+"""Real kills at points inside Spark: whoever is meant dies while the point is held, and what comes of it is what
+Spark's protocol says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from streamproof.faults.crash import crash
+from streamproof.faults.executor_crash import executor_crash
+from streamproof.faults.python_crash import python_crash
+from streamproof.faults.split_brain import split_brain
+from streamproof.harness.addresses import Address, Moment, Point, Side
+from streamproof.harness.embedded.cluster import EmbeddedCluster
+from streamproof.harness.embedded.query_references import of_references
+from streamproof.harness.embedded.reaping import labelled_processes
+from streamproof.harness.errors import MissingTool
+from streamproof.harness.inside_spark.agent import fetch_agent
+from streamproof.harness.judging.guarantees import exactly_once
+from streamproof.harness.quantities import seconds
+from streamproof.harness.query import Query, RunFolders
+from streamproof.harness.recording.history import NodeUp, Placed
+from streamproof.harness.recording.records import Delivered, Kept, Refused, Stamped, Started
+from streamproof.harness.registry import Named, Registry
+from streamproof.harness.running import Finished, run_named
+from streamproof.harness.scenario import Scenario
+from streamproof.harness.schedule import Fault, batch
+from streamproof.scenarios.query_word_count import query_word_count
+from streamproof.scenarios.workloads import words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module", autouse=True)
+def agent() -> None:
+    """The jar that holds Spark's threads."""
+    try:
+        fetch_agent()
+    except MissingTool as error:
+        pytest.skip(str(error))
+
+
+def killed(
+    folder: Path,
+    query: Query,
+    *faults: Fault,
+    batches: int = 6,
+    references: Sequence[Stamped] = (),
+    passed: Callable[[Address], None] | None = None,
+) -> Finished:
+    workload = words(events=batches * query.batch_events)
+    scenario = Scenario(query, workload, faults, claims=[exactly_once()], deadline=seconds(300))
+    named = Named("test", "test", "", scenario)
+    finished = run_named(
+        named, EmbeddedCluster(), Registry(), seed=1, folder=folder, references=references, passed=passed
+    )
+    assert labelled_processes(finished.description.run) == []
+    return finished
+
+
+def verdict(finished: Finished) -> str:
+    (found,) = finished.judgement.verdicts
+    return found.status.value
+
+
+def addresses(finished: Finished) -> list[str | None]:
+    """Where each fault struck, all of which bit."""
+    struck = list(finished.history.struck())
+    assert [one.bite.why_not for one in struck] == [""] * len(struck)
+    return [one.address for one in struck]
+
+
+def starts(finished: Finished) -> list[tuple[int, tuple[int, int] | None]]:
+    records = (stamped.record for stamped in finished.history.records)
+    return [
+        (record.incarnation, record.restored)
+        for record in records
+        if isinstance(record, Started) and record.slice == "driver"
+    ]
+
+
+# Files, as Spark's own sink writes them, and a sink that adds whatever it is given.
+
+
+def lines_only(lines: DataFrame) -> DataFrame:
+    return lines.select("seq", "value")
+
+
+def to_parquet(frame: DataFrame, folders: RunFolders) -> DataStreamWriter:
+    return frame.writeStream.format("parquet").option("path", str(folders.sink))
+
+
+def from_parquet(spark: SparkSession, folders: RunFolders) -> DataFrame:
+    return spark.read.parquet(str(folders.sink))
+
+
+def adding_blindly(frame: DataFrame, folders: RunFolders) -> DataStreamWriter:
+    sink = str(folders.sink)
+
+    def add(rows: DataFrame, number: int) -> None:
+        rows.write.mode("append").parquet(sink)
+
+    return frame.writeStream.foreachBatch(add)
+
+
+FILES = Query(lines_only, "lines-to-files", write=to_parquet, read=from_parquet, batch_events=20)
+BLIND = replace(FILES, name="lines-added-blindly", write=adding_blindly)
+
+
+@pytest.fixture(scope="module")
+def five_crashes(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    """The driver dies five times along one stream, each time at another point inside Spark."""
+    folder = tmp_path_factory.mktemp("five") / "run"
+    points = (
+        batch(1).planned,
+        batch(2).offset_logged,
+        batch(3).added,
+        batch(4).committing,
+        batch(5).committed,
+    )
+    return killed(
+        folder, query_word_count(batch_events=20), *(crash("driver").at(point) for point in points), batches=8
+    )
+
+
+def test_each_of_five_drivers_dies_while_it_is_held(five_crashes: Finished) -> None:
+    assert addresses(five_crashes) == [
+        "driver/0#1 before offset-log 1",
+        "driver/0#2 after offset-log 2",
+        "driver/0#3 after add-batch 3",
+        "driver/0#4 before commit-log 4",
+        "driver/0#5 after commit-log 5",
+    ]
+    assert all(struck.bite.actors == ("driver",) for struck in five_crashes.history.struck())
+    assert verdict(five_crashes) == "HOLDS"
+
+
+def test_what_is_in_the_commit_log_is_not_run_again(five_crashes: Finished) -> None:
+    assert starts(five_crashes) == [(1, None), (2, (1, 0)), (3, (2, 1)), (4, (3, 2)), (5, (4, 3)), (6, (5, 5))]
+    delivered = [
+        (stamped.record.incarnation, stamped.record.rows[0].seq // 10**9)
+        for stamped in five_crashes.history.records
+        if isinstance(stamped.record, Delivered) and stamped.record.sink == "sink"
+    ]
+    again = [number for number in range(9) if [other for _, other in delivered].count(number) > 1]
+    assert again == [3, 4]
+
+
+def test_the_next_driver_stands_by_on_a_node_of_its_own(five_crashes: Finished) -> None:
+    placed = [entry for entry in five_crashes.history.timeline if isinstance(entry, Placed) and entry.actor == "driver"]
+    assert [(one.incarnation, one.node) for one in placed[:2]] == [(1, "driver"), (2, "driver-2")]
+    struck = list(five_crashes.history.struck())
+    assert [one.bite.node for one in struck] == [one.node for one in placed[:-1]]
+
+
+def test_a_run_with_known_references_does_not_run_them(five_crashes: Finished, tmp_path: Path) -> None:
+    known = of_references(five_crashes.history.records)
+    passed: list[Address] = []
+    query = query_word_count(batch_events=20)
+    fault = executor_crash("task").at(batch(2).state_committed)
+    finished = killed(tmp_path / "run", query, fault, batches=8, references=known, passed=passed.append)
+    assert verdict(finished) == "HOLDS"
+    assert "reference" not in {entry.node for entry in finished.history.timeline if isinstance(entry, NodeUp)}
+    assert [stamped.record for stamped in of_references(finished.history.records)] == [one.record for one in known]
+
+    # Who watches the run hears of every point, in order.
+    told = [f"{address.side} {address.point}" for address in passed if address.key == "4" and address.actor == "driver"]
+    inside = ["before offset-log", "after offset-log", "before add-batch", "after add-batch", "before commit-log"]
+    assert [one for one in told if one in inside] == inside
+    assert {address.point for address in passed} >= {
+        Point.STATE_COMMIT,
+        Point.TASK_END,
+        Point.SINK_WRITE,
+        Point.CLEANUP,
+    }
+    again = [a for a in passed if a.point is Point.STATE_COMMIT and a.key.startswith("2/0/") and a.side is Side.AFTER]
+    assert len(again) == 2, "the task that was killed comes to its point once more"
+
+
+@pytest.fixture(scope="module")
+def tasks_killed(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    """What dies is the node, or a part of it, that a task of a file sink is held on."""
+    return killed(
+        tmp_path_factory.mktemp("tasks") / "run",
+        FILES,
+        executor_crash("task").at(batch(1).writer_committing),
+        crash("task").at(batch(2).writer_committed),
+        python_crash("task").at(Moment(Point.TASK_COMMIT, Side.AFTER, "3", "task")),
+        crash("driver").at(batch(4).sink_logging),
+        crash("driver").at(batch(5).sink_logged),
+    )
+
+
+def test_the_node_dies_on_which_a_task_is_held(tasks_killed: Finished) -> None:
+    assert addresses(tasks_killed) == [
+        "task/0#1 before writer-commit 1/0",
+        "task/0#1 after writer-commit 2/0",
+        "task/0#1 after task-commit 3/0",
+        "driver/0#1 before sink-log 4",
+        "driver/0#2 after sink-log 5",
+    ]
+    for struck in list(tasks_killed.history.struck())[:3]:
+        assert (struck.bite.target, struck.bite.actors) == ("task", ("task",))
+        assert (struck.bite.node or "").startswith("node-")
+
+
+def test_sparks_file_sink_has_every_row_once(tasks_killed: Finished) -> None:
+    assert verdict(tasks_killed) == "HOLDS"
+    kept = [s.record for s in tasks_killed.history.records if isinstance(s.record, Kept) and s.record.actor == "driver"]
+    assert [record.incarnation for record in kept] == [3]
+    assert len(kept[0].rows) == 121
+
+
+def test_a_sink_that_adds_blindly_is_seen_to_add_twice(tmp_path: Path) -> None:
+    finished = killed(tmp_path / "run", BLIND, crash("driver").at(batch(2).committing), batches=4)
+    assert addresses(finished) == ["driver/0#1 before commit-log 2"]
+    assert verdict(finished) == "VIOLATED"
+
+
+def test_of_two_drivers_the_recorder_hears_the_second(tmp_path: Path) -> None:
+    finished = killed(tmp_path / "run", query_word_count(batch_events=20), split_brain("driver").at(batch(2).planned))
+    assert addresses(finished) == ["driver/0#1 before offset-log 2"]
+    assert verdict(finished) == "HOLDS"
+    (struck,) = finished.history.struck()
+    assert "let go on when driver#2 had committed a batch" in str(struck.bite.proof)
+    refused = [s.record for s in finished.history.records if isinstance(s.record, Refused)]
+    assert {(record.peer, record.peer_incarnation) for record in refused} == {("driver", 1)}
+    assert starts(finished) == [(1, None), (2, (1, 1))]
+
+
+def test_a_sink_of_the_users_gets_what_a_driver_that_was_given_up_writes(tmp_path: Path) -> None:
+    """It is frozen before it writes batch 2, which its successor has committed by the time that it goes on."""
+    finished = killed(tmp_path / "run", BLIND, split_brain("driver").at(batch(2).adding), batches=4)
+    assert addresses(finished) == ["driver/0#1 before add-batch 2"]
+    assert verdict(finished) == "VIOLATED"
+    (kept,) = (s.record for s in finished.history.records if isinstance(s.record, Kept) and s.record.actor == "driver")
+    assert sorted(set(kept.rows.values())) == [1, 2]
+    assert list(kept.rows.values()).count(2) == 20
