@@ -35,7 +35,8 @@ def fault_of(planned: Planned) -> Fault:
         kind = "split-brain"
     # The stages of a run are numbered from its start on; here, it may be another one.
     key = str(crash.batch) if crash.point is Point.TASK_END else crash.key
-    return Fault(kind, (target,), Moment(crash.point, crash.side, key, crash.actor))
+    moment = Moment(crash.point, crash.side, key, crash.actor, recovering=crash.recovering)
+    return Fault(kind, (target,), moment)
 
 
 def streams(plan: Sequence[Planned], most: int) -> Iterator[tuple[Planned, ...]]:
