@@ -1,0 +1,218 @@
+"""What is durable in folders is copied, and put back as it was."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from streamproof.harness.certifying.crash_states import CopiedFolders, CrashState, NotQuiet
+from streamproof.harness.errors import DeadlinePassed, ExitStatus, StorageFailed
+from streamproof.harness.stores import DurableStore
+
+Tree = Mapping[str, bytes | None]
+"""Relative path -> content; None: a folder."""
+
+
+def lay(folder: Path, tree: Tree) -> None:
+    for name, content in tree.items():
+        path = folder / name
+        if content is None:
+            path.mkdir(parents=True, exist_ok=True)
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+
+
+def seen(folder: Path) -> dict[str, bytes | None]:
+    return {str(path.relative_to(folder)): None if path.is_dir() else path.read_bytes() for path in folder.rglob("*")}
+
+
+def copied(home: Path) -> CopiedFolders:
+    return CopiedFolders((home / "checkpoint", home / "sink"), home / "states")
+
+
+def of_both(home: Path) -> dict[str, bytes | None]:
+    return {name: content for name, content in seen(home).items() if not name.startswith("states")}
+
+
+NAMES = st.sampled_from(["a", "b", "0", "1.delta", ".1.delta.crc", "_metadata"])
+PATHS = st.lists(NAMES, min_size=1, max_size=3).map("/".join)
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> Tree:
+    """No file is where another path has a folder."""
+    found: dict[str, bytes | None] = {}
+    for path in draw(st.lists(PATHS, max_size=8, unique=True)):
+        if not any(path.startswith(f"{other}/") or other.startswith(f"{path}/") for other in found):
+            found[path] = draw(st.none() | st.sampled_from([b"", b"v1", b"batch 3\n", bytes(range(256))]))
+    return {f"{folder}/{path}": content for path, content in found.items() for folder in ("checkpoint", "sink")}
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(before=trees(), after=trees())
+def test_what_was_captured_is_there_again_and_nothing_else_whatever_came_since(before: Tree, after: Tree) -> None:
+    with TemporaryDirectory() as temporary:
+        home = Path(temporary)
+        store = copied(home)
+        lay(home, before)
+        was, state = of_both(home), store.capture()
+        for folder in ("checkpoint", "sink"):
+            shutil.rmtree(home / folder, ignore_errors=True)
+        lay(home, after)
+        store.restore(state)
+        assert of_both(home) == was
+        assert store.capture() == state
+
+
+def test_times_of_files_come_back_which_a_source_of_files_goes_by(tmp_path: Path) -> None:
+    store = copied(tmp_path)
+    lay(tmp_path, {"checkpoint/offsets/0": b"v1"})
+    file = tmp_path / "checkpoint/offsets/0"
+    os.utime(file, ns=(1, 1_600_000_000_123_456_789))
+    state = store.capture()
+    file.write_bytes(b"v2")
+    store.restore(state)
+    assert file.stat().st_mtime_ns == 1_600_000_000_123_456_789
+
+
+def test_states_that_hold_the_same_are_one_to_whoever_recovers(tmp_path: Path) -> None:
+    store = copied(tmp_path)
+    lay(tmp_path, {"checkpoint/offsets/0": b"v1", "sink": None})
+    one = store.capture()
+    os.utime(tmp_path / "checkpoint/offsets/0", ns=(5, 5))
+    other = store.capture()
+    assert one.digest == other.digest
+    (tmp_path / "checkpoint/commits").mkdir()
+    assert store.capture().digest != one.digest
+    (tmp_path / "checkpoint/commits").rmdir()
+    (tmp_path / "checkpoint/offsets/0").rename(tmp_path / "checkpoint/offsets/1")
+    assert store.capture().digest != one.digest
+
+
+def test_a_file_cannot_be_taken_for_an_empty_folder(tmp_path: Path) -> None:
+    store = copied(tmp_path)
+    lay(tmp_path, {"checkpoint/0": b""})
+    one = store.capture()
+    (tmp_path / "checkpoint/0").unlink()
+    (tmp_path / "checkpoint/0").mkdir()
+    assert store.capture().digest != one.digest
+
+
+def test_a_content_that_many_states_and_files_have_is_kept_once(tmp_path: Path) -> None:
+    store = copied(tmp_path)
+    lay(tmp_path, {f"checkpoint/{n}": b"the same" for n in range(20)} | {"sink/part": b"other"})
+    first = store.capture()
+    lay(tmp_path, {"sink/another": b"new"})
+    second = store.capture()
+    assert sorted(path.read_bytes() for path in (tmp_path / "states").iterdir()) == [b"new", b"other", b"the same"]
+    store.restore(first)
+    assert not (tmp_path / "sink/another").exists()
+    store.restore(second)
+    assert (tmp_path / "sink/another").read_bytes() == b"new"
+
+
+def test_a_captured_state_is_independent_of_what_is_written_later(tmp_path: Path) -> None:
+    store = copied(tmp_path)
+    lay(tmp_path, {"checkpoint/metadata": b"id 1"})
+    state = store.capture()
+    with (tmp_path / "checkpoint/metadata").open("r+b") as file:
+        file.write(b"id 2")
+    store.restore(state)
+    assert (tmp_path / "checkpoint/metadata").read_bytes() == b"id 1"
+
+
+def test_before_the_first_run_nothing_is_there(tmp_path: Path) -> None:
+    store = copied(tmp_path)
+    assert store.capture() == CrashState(())
+    lay(tmp_path, {"checkpoint/a/b": b"c", "sink": None})
+    store.clear()
+    assert of_both(tmp_path) == {}
+    lay(tmp_path, {"sink/a": b"b"})
+    store.restore(CrashState(()))
+    assert of_both(tmp_path) == {}
+
+
+def test_it_can_be_used_as_any_durable_store(tmp_path: Path) -> None:
+    store: DurableStore = copied(tmp_path)
+    lay(tmp_path, {"sink/a": b"b"})
+    store.quiesce()
+    captured = store.capture()
+    (tmp_path / "sink/a").unlink()
+    store.restore(captured)
+    assert (tmp_path / "sink/a").read_bytes() == b"b"
+
+
+class Writer:
+    """Somebody who goes on writing while everybody is thought to be held."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._over = threading.Event()
+        self._wrote = threading.Event()
+        self._thread = threading.Thread(target=self._write, daemon=True)
+
+    def _write(self) -> None:
+        number = 0
+        while not self._over.is_set():
+            number += 1
+            (self._folder / "state").write_bytes(b"%d" % number)
+            (self._folder / f"draft-{number % 7}").touch()
+            (self._folder / f"draft-{(number - 3) % 7}").unlink(missing_ok=True)
+            self._wrote.set()
+
+    def __enter__(self) -> Writer:
+        self._thread.start()
+        assert self._wrote.wait(10)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+
+def test_while_somebody_writes_there_is_no_state_that_a_crash_leaves(tmp_path: Path) -> None:
+    store = copied(tmp_path)
+    lay(tmp_path, {"sink": None} | {f"checkpoint/{number}": bytes([number % 256]) * 4096 for number in range(300)})
+    with Writer(tmp_path / "sink"), pytest.raises(NotQuiet, match=r"while.* crash state was taken") as raised:
+        for _ in range(50):
+            store.capture()
+    assert raised.value.exit_status is ExitStatus.OWN_FAILURE
+    # Nobody writes any more.
+    state = store.capture()
+    store.restore(state)
+    assert store.capture() == state
+
+
+def test_it_waits_until_everything_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streamproof.harness.certifying.crash_states.QUIET_SECONDS", 0.3)
+    store = copied(tmp_path)
+    lay(tmp_path, {"checkpoint": None, "sink": None})
+    store.quiesce()
+    looks = iter(range(10**6))
+    monkeypatch.setattr(store, "_look", lambda: next(looks))
+    with pytest.raises(DeadlinePassed, match="to be left alone"):
+        store.quiesce()
+
+
+def test_a_disk_that_does_not_take_it_is_no_fault_of_the_query(tmp_path: Path) -> None:
+    store = copied(tmp_path)
+    lay(tmp_path, {"checkpoint/a": b"b"})
+    state = store.capture()
+    shutil.rmtree(tmp_path / "states")
+    (tmp_path / "states").touch()
+    with pytest.raises(StorageFailed, match="cannot put .* back"):
+        store.restore(state)
+    lay(tmp_path, {"checkpoint/a": b"b"})
+    with pytest.raises(StorageFailed, match="cannot copy"):
+        store.capture()
+    with pytest.raises(StorageFailed, match="cannot make"):
+        CopiedFolders((), tmp_path / "states" / "within")

@@ -1,0 +1,203 @@
+"""What is to be tried is planned from what a run without faults has passed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from profiles import FIVE, both_sides, done, life, of_batch, passed
+from streamproof.harness.addresses import TASK, Point, Side
+from streamproof.harness.certifying.conclusion import Planned
+from streamproof.harness.certifying.lane import Life
+from streamproof.harness.certifying.plan import Victim
+from streamproof.harness.certifying.planning import (
+    ALL_VICTIMS,
+    CrashPlan,
+    crash_at,
+    every_crash_point,
+    of_nodes,
+    of_split_brains,
+    of_the_driver,
+    worst_to_recover_from,
+)
+from streamproof.harness.certifying.profile import batch_of, profile_of
+from streamproof.harness.errors import InvalidScenario
+
+# Kinds of batches
+
+
+def test_a_batch_is_of_every_kind_that_applies_and_steady_when_none_does() -> None:
+    assert profile_of(life(FIVE)).kinds == {
+        0: ("first",),
+        1: ("steady",),
+        2: ("late-data",),
+        3: ("eviction",),
+        4: ("last",),
+        5: ("no-data",),
+    }
+
+
+def test_kinds_are_not_exclusive() -> None:
+    kinds = profile_of(life([done(0, late=3, evicted=1)])).kinds
+    assert kinds == {0: ("first", "late-data", "eviction", "last")}
+
+
+@pytest.mark.parametrize(
+    ("key", "is_one"),
+    [
+        ("1/_spark_metadata/1.compact", True),
+        ("1/state/0/0/2.snapshot", True),
+        ("1/state/0/0/2.zip", True),
+        ("1/state/0/0/2.delta", False),
+        ("1/offsets/1", False),
+    ],
+)
+def test_a_batch_in_which_a_log_or_the_state_is_made_smaller_is_one_of_compaction(key: str, is_one: bool) -> None:
+    kinds = profile_of(life(FIVE, also=both_sides(Point.RENAME, key))).kinds
+    assert kinds[1] == (("compaction",) if is_one else ("steady",))
+
+
+def test_a_point_of_a_batch_of_which_spark_says_nothing_counts_as_steady() -> None:
+    profile = profile_of(life(FIVE[:2], also=[(one := passed(Point.CLEANUP, Side.BEFORE, "7"))]))
+    assert profile.kinds_of(one) == ("steady",)
+
+
+@pytest.mark.parametrize(("key", "batch"), [("3", 3), ("12/0/default", 12), ("?/metadata", 0), ("", 0)])
+def test_the_batch_is_the_first_part_of_a_key(key: str, batch: int) -> None:
+    assert batch_of(passed(Point.RENAME, Side.BEFORE, key).address) == batch
+
+
+# Points
+
+
+def test_what_comes_after_the_last_commit_leaves_nothing_to_be_done() -> None:
+    late = [*both_sides(Point.CLEANUP, "5"), *both_sides(Point.OFFSET_LOG, "6")]
+    profile = profile_of(life(FIVE, after=late))
+    last = profile.passed[-1].address
+    assert (last.point, last.side, last.key) == (Point.COMMIT_LOG, Side.AFTER, "5")
+    assert not {one.address for one in late} & {one.address for one in profile.passed}
+
+
+def test_of_a_life_that_committed_nothing_every_point_counts() -> None:
+    begun = both_sides(Point.OFFSET_LOG, "0")
+    assert profile_of(Life("reference-1", 1, begun)).passed == tuple(begun)
+
+
+def test_the_driver_dies_at_every_point_of_every_batch() -> None:
+    profile = profile_of(life(FIVE))
+    plan = of_the_driver(profile, every_batch=True)
+    assert len(plan) == len(profile.passed) == len(of_batch(0)) * 6 == len(set(plan))
+    for planned, one in zip(plan, profile.passed, strict=True):
+        crash = planned.crash
+        assert crash.victim is Victim.DRIVER and not planned.split_brain and not crash.recovering
+        assert (crash.point, crash.side, crash.key) == (one.address.point, one.address.side, one.address.key)
+        assert (crash.actor, crash.batch) == (one.address.actor, batch_of(one.address))
+        assert crash.kinds == profile.kinds[crash.batch]
+
+
+def test_where_effects_cannot_be_copied_it_dies_once_at_each_point_of_each_kind() -> None:
+    batches = [*FIVE[:2], done(2), done(3), done(4)]
+    profile = profile_of(life(batches))
+    plan = of_the_driver(profile, every_batch=False)
+    times = Counter((one.crash.point, one.crash.side, one.crash.kinds) for one in plan)
+    assert {one.crash.batch for one in plan} == {0, 1, 4}
+    assert set(times.values()) == {1}
+    every = of_the_driver(profile, every_batch=True)
+    assert {(one.crash.point, one.crash.side, one.crash.kinds) for one in every} == times.keys()
+
+
+def test_each_place_that_the_user_has_named_is_one_of_its_own() -> None:
+    named = [passed(Point.USER, Side.AFTER, f"0/{name}") for name in ("before-upload", "after-upload", "after-upload")]
+    plan = of_the_driver(profile_of(life(FIVE[:1], also=named)), every_batch=False)
+    assert [one.crash.key for one in plan if one.crash.point is Point.USER] == ["0/before-upload", "0/after-upload"]
+
+
+# Victims
+
+
+def test_what_runs_tasks_dies_at_every_kind_of_point_of_a_task_in_one_steady_batch() -> None:
+    profile = profile_of(life([done(batch.batch, batch.rows, batch.late, python=True) for batch in FIVE]))
+    plan = of_nodes(profile, ALL_VICTIMS)
+    where = {(point, side) for point in (Point.STATE_COMMIT, Point.TASK_END) for side in Side}
+    assert Counter((one.crash.point, one.crash.side) for one in plan) == dict.fromkeys(where, 3)
+    assert {one.crash.victim for one in plan} == {Victim.EXECUTOR, Victim.PYTHON, Victim.NODE}
+    assert {(one.crash.actor, one.crash.batch) for one in plan} == {(TASK, 1)}
+
+
+def test_python_workers_die_only_where_code_of_the_users_runs_in_them() -> None:
+    plan = of_nodes(profile_of(life(FIVE)), ALL_VICTIMS)
+    assert {one.crash.victim for one in plan} == {Victim.EXECUTOR, Victim.NODE}
+    assert of_nodes(profile_of(life(FIVE)), [Victim.PYTHON]) == []
+
+
+def test_nothing_else_dies_where_only_the_driver_is_to() -> None:
+    assert of_nodes(profile_of(life(FIVE)), [Victim.DRIVER]) == []
+
+
+@pytest.mark.parametrize(
+    ("batches", "chosen"),
+    [
+        (FIVE, 1),
+        ((done(0), done(1, late=1), done(2, evicted=1), done(3)), 3),
+        ((done(0),), 0),
+        ((done(0, rows=0),), 0),
+    ],
+)
+def test_where_no_batch_is_steady_the_next_best_is_taken(batches: tuple[object, ...], chosen: int) -> None:
+    profile = profile_of(life(batches))  # type: ignore[arg-type]
+    assert {one.crash.batch for one in of_nodes(profile, [Victim.NODE])} == {chosen}
+
+
+def test_a_driver_that_is_only_thought_to_be_dead_sleeps_around_its_sink_and_before_it_commits() -> None:
+    plan = of_split_brains(profile_of(life(FIVE)))
+    assert all(one.split_brain and one.crash.batch == 1 for one in plan)
+    assert [(one.crash.point, one.crash.side) for one in plan] == [
+        (Point.ADD_BATCH, Side.BEFORE),
+        (Point.ADD_BATCH, Side.AFTER),
+        (Point.COMMIT_LOG, Side.BEFORE),
+    ]
+
+
+def test_the_recovery_that_has_most_to_do_is_of_a_batch_that_has_done_all_but_commit() -> None:
+    worst = worst_to_recover_from(profile_of(life(FIVE)))
+    assert worst is not None
+    assert (worst.address.point, worst.address.side, worst.address.key) == (Point.COMMIT_LOG, Side.BEFORE, "1")
+
+
+def test_where_points_inside_spark_are_not_seen_there_is_no_such_recovery_and_no_split_brain() -> None:
+    profile = profile_of(life(FIVE))
+    blind = replace(profile, passed=tuple(both_sides(Point.SINK_WRITE, "1")))
+    assert worst_to_recover_from(blind) is None
+    assert of_split_brains(blind) == of_nodes(blind, ALL_VICTIMS) == []
+    assert len(of_the_driver(blind, every_batch=True)) == 2
+
+
+def test_a_crash_while_it_recovers_is_another_one_than_the_same_in_the_first_life() -> None:
+    profile = profile_of(life(FIVE))
+    first, again = (crash_at(profile, profile.passed[0], Victim.DRIVER, recovering=which) for which in (False, True))
+    assert Planned(first) != Planned(again)
+    assert again.recovering and str(again) == f"{first}, recovering"
+
+
+# What is asked for
+
+
+def test_every_crash_point_means_all_of_them_unless_some_are_named() -> None:
+    assert every_crash_point() == CrashPlan() == CrashPlan(tuple(Victim), True, True)
+    assert every_crash_point("driver", Victim.NODE, recovering=False).victims == (Victim.DRIVER, Victim.NODE)
+
+
+@given(st.text().filter(lambda text: text not in set(Victim)))
+def test_a_victim_that_there_is_not_is_refused_with_those_that_there_are(name: str) -> None:
+    with pytest.raises(InvalidScenario, match="driver, executor, python, node"):
+        every_crash_point(name)
+
+
+@pytest.mark.parametrize("victims", [(), ("driver",), (None,)])
+def test_a_plan_without_victims_or_with_names_for_them_is_refused(victims: tuple[Victim, ...]) -> None:
+    with pytest.raises(InvalidScenario, match=r"name at least one of driver, executor, python, node"):
+        CrashPlan(victims)
