@@ -49,6 +49,7 @@ from .code import code_under_test
 from .disturbing import Carrier, Carriers
 from .engine import connect
 from .executing import run_inside
+from .jars import bring_jars
 from .labels import RunLabels
 from .launches import Launches
 from .limits import PERIOD, Limits
@@ -265,7 +266,8 @@ class SparkContainers:
             address = self._address(node)
             own = {"spark.driver.host": address, "spark.driver.bindAddress": address}
             properties = self.scratch / "conf" / f"{name}.properties"
-            write_private(properties, as_properties({**self._settings, **own, **(settings or {})}))
+            theirs = bring_jars(settings or {}, self.scratch / "jars")
+            write_private(properties, as_properties({**self._settings, **own, **theirs}))
             stream = self.logs_folder / f"{name}.{node.incarnation + 1}"
             stdout, stderr = (stream.with_name(f"{stream.name}.{end}.log") for end in ("stdout", "stderr"))
             environment = {**self._layout.submit(self.master_url, properties), **(env or {})}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from ..embedded.machine import find_java, find_spark
+from ..embedded.packages import PACKAGES, resolve
 from ..errors import MissingTool, StorageFailed
 
 VERSION: Final = "4.0.25"
@@ -24,7 +24,6 @@ COORDINATES: Final = f"org.jboss.byteman:byteman:{VERSION}"
 SHA256: Final = "8739e25888ec1a79e81fc193889546933c2d22beb84a421b2151397981c63898"
 FETCH: Final = f"{sys.executable} -m streamproof.harness.inside_spark.agent"
 """The command that brings it."""
-FETCH_SECONDS: Final = 300
 
 
 def agent_path(environment: Mapping[str, str] | None = None) -> Path:
@@ -71,34 +70,10 @@ def _problem(path: Path) -> str | None:
 
 def _resolved(folder: Path, environment: Mapping[str, str]) -> bytes:
     java, spark = find_java(environment), find_spark()
-    program = folder / "nothing.py"
-    program.write_text("")
-    # Not what resolves: a program that does nothing, because Spark resolves packages for a program alone.
-    command = [str(spark.home / "bin" / "spark-submit"), "--master", "local[1]", "--packages", COORDINATES]
-    command += ["--conf", f"spark.jars.ivy={folder}", "--conf", "spark.ui.enabled=false", str(program)]
-    child = {
-        **environment,
-        "SPARK_HOME": str(spark.home),
-        "JAVA_HOME": str(java.home),
-        "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
-    }
     try:
-        done = subprocess.run(
-            ["bash", *command], env=child, capture_output=True, text=True, errors="replace", timeout=FETCH_SECONDS
-        )
-        said = done.stdout + done.stderr
-    except subprocess.TimeoutExpired:
-        said = f"no answer within {FETCH_SECONDS} s"
-    except OSError as error:
-        raise MissingTool(f"{command[0]} cannot be run: {error}") from error
-    jars = list((folder / "jars").glob(f"*byteman-{VERSION}.jar"))
-    if not jars:
-        raise MissingTool(
-            f"{COORDINATES} could not be fetched ({_reason(said)}): connect this machine to a network, or name a "
-            "repository that it reaches in DEFAULT_ARTIFACT_REPOSITORY or in Spark's spark.jars.ivySettings, or copy "
-            f"the jar to {agent_path(environment)}"
-        )
+        jars = resolve({PACKAGES: COORDINATES}, folder, java, spark, environment)
+    except MissingTool as problem:
+        raise MissingTool(f"{problem}, or copy the jar to {agent_path(environment)}") from problem
     content = jars[0].read_bytes()
     if (found := hashlib.sha256(content).hexdigest()) != SHA256:
         raise MissingTool(
@@ -106,19 +81,6 @@ def _resolved(folder: Path, environment: Mapping[str, str]) -> bytes:
             "kept: ask whoever runs that repository, or name another one in DEFAULT_ARTIFACT_REPOSITORY"
         )
     return content
-
-
-_TELLING = ("unresolved dependency", "download failed", "not found", "Exception", "no answer")
-
-
-def _reason(said: str) -> str:
-    """The line of Spark's that says most."""
-    lines = [line.strip(" \t:") for line in said.splitlines() if line.strip(" \t:")]
-    for sign in _TELLING:
-        for line in lines:
-            if sign in line:
-                return line
-    return lines[-1] if lines else "Spark said nothing"
 
 
 def _keep(path: Path, content: bytes) -> None:
