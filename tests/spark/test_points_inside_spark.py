@@ -299,6 +299,7 @@ def test_a_query_runs_on_when_the_listener_goes_away(tmp_path: Path, agent: Path
     assert run.logged("commits") == ["0", "1", "2"]
 
 
+@pytest.mark.long
 def test_a_query_runs_when_nobody_listens(tmp_path: Path, agent: Path) -> None:
     run = Run(tmp_path)
     with listening(let_go) as (place, close):
@@ -345,6 +346,7 @@ def test_the_users_own_method_that_does_not_exist_is_found(tmp_path: Path, agent
         check_rules(SPARK_4_3, agent, own, environment=env)
 
 
+@pytest.mark.long
 def test_the_agent_comes_through_spark_from_the_repository_that_the_user_names(tmp_path: Path) -> None:
     """And is not kept when it is not what it should be."""
     folder = tmp_path / "repository" / "org" / "jboss" / "byteman" / "byteman" / AGENT
@@ -384,6 +386,7 @@ public class Nested {
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("javac") is None, reason="needs a Java compiler")
 def test_of_methods_that_call_one_another_the_outermost_counts(tmp_path: Path, agent: Path) -> None:
     arrived: list[HeldPoint] = []

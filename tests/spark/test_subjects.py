@@ -27,7 +27,8 @@ from streamproof.scenarios.subjects.inputs import BATCH, EVENTS, some_words
 from streamproof.scenarios.workloads import numbered
 from subject_runner import SubjectRun, local_session
 
-pytestmark = pytest.mark.spark
+# What a certificate says of each of them is tested elsewhere; here, that each is what it is said to be.
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 HOLD = [one.name for one in SUBJECTS if one.expected is Status.HOLDS]
 
