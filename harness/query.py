@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from .addresses import TASK, Point
 from .errors import InvalidScenario
+from .inside_spark.versions import own_hook
 from .judging.collation import Collation
 from .judging.references import DRIVER, collate_references
 from .judging.shapes import OutputMode, OutputShape
@@ -94,6 +95,8 @@ class Query:
     packages: tuple[str, ...] = ()
     """Maven coordinates, as `spark.jars.packages` takes them."""
     jars: tuple[str, ...] = ()
+    hooks: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Crash points of the user's in Java or Scala code: a name, and the method (`com.acme.Upload.finish`)."""
     claims: tuple[Claim, ...] = ()
     batch_events: int = 100
 
@@ -127,6 +130,9 @@ class Query:
                 raise self._wrong(f"the setting {name!r} must begin with 'spark.'")
             if not isinstance(value, str):
                 raise self._wrong(f"the value of the setting {name!r} must be a text")
+
+        for name, method in self.hooks.items():
+            own_hook(name, method)
 
     def _check_shape(self) -> None:
         try:
@@ -207,6 +213,7 @@ class Query:
             "secrets": sorted(self.secrets),
             "packages": list(self.packages),
             "jars": list(self.jars),
+            "hooks": dict(self.hooks),
             "batch_events": self.batch_events,
         }
 

@@ -57,7 +57,7 @@ from .lane import Lane, Life
 from .ledger import Ledger
 from .plan import Trial, Victim
 from .planning import CrashPlan, crash_at, every_crash_point, of_nodes, of_split_brains, of_the_driver
-from .profile import NO_DATA, Profile, profile_of
+from .profile import NO_DATA, POINTS, Profile, profile_of, write_points
 from .proving import Kills, Proving, named_query
 from .statistics import Draw
 
@@ -177,6 +177,7 @@ class _Campaign:
                 references = [stamped for life in lives for stamped in life.records]
                 unjudgeable = collate_references(History(references, ()), self.query.shape).unjudgeable
                 profile = profile_of(lives[0])
+                write_points(ledger.folder / POINTS, lives[0])
                 if unjudgeable:
                     return self._write(began, unjudgeable, profile)
                 of_driver, kills = self._make_plan(profile)

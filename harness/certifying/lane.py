@@ -33,7 +33,7 @@ from ..inside_spark.listener import HeldPoint, PointListener
 from ..inside_spark.rules import script
 from ..inside_spark.settings import agent_settings, with_options
 from ..inside_spark.user_points import points_environment
-from ..inside_spark.versions import SparkVersion
+from ..inside_spark.versions import SparkVersion, own_hook
 from ..model import Event
 from ..query import Query, RunFolders
 from ..recording.history import Stamp, TimelineEntry
@@ -246,7 +246,8 @@ class Lane:
     def _watching_settings(self, given: Mapping[str, str]) -> dict[str, str]:
         found = {f"spark.executorEnv.{name}": value for name, value in self._user_points.items()}
         if self._watches_inside:
-            rules = script(self._spark, self._points_place, self._server.token, self.name, 1)
+            own = [own_hook(name, method) for name, method in self._query.hooks.items()]
+            rules = script(self._spark, self._points_place, self._server.token, self.name, 1, own=own)
             path = write_private(self._processes.scratch / f"{self.name}.btm", rules.encode())
             found |= with_options(given, agent_settings(find_agent(), path.resolve()))
         return found

@@ -19,7 +19,7 @@ from ..inside_spark.listener import HeldPoint, PointListener
 from ..inside_spark.rules import script
 from ..inside_spark.settings import agent_settings
 from ..inside_spark.user_points import points_environment
-from ..inside_spark.versions import SparkVersion, supported
+from ..inside_spark.versions import SparkVersion, own_hook, supported
 from ..query import Query
 from ..scenario import Scenario
 from ..schedule import Fault
@@ -85,6 +85,10 @@ class PointWatch:
         aimed = aimed_at(scenario)
         self._points = INSIDE_SPARK if whole else aimed & INSIDE_SPARK
         self._of_the_user = whole or Point.USER in aimed
+        query = scenario.subject
+        assert isinstance(query, Query)
+        hooks = query.hooks if self._of_the_user else {}
+        self._own = [own_hook(name, method) for name, method in hooks.items()]
         self._nodes = nodes
         self._listener: PointListener | None = None
         self._token = ""
@@ -107,9 +111,9 @@ class PointWatch:
     def settings(self, node: str, incarnation: int, given: Mapping[str, str]) -> dict[str, str]:
         """Spark's, for a life of the query. Raises StorageFailed."""
         found: dict[str, str] = {}
-        if self._points:
+        if self._points or self._own:
             spark = supported(version("pyspark"))
-            text = script(spark, self._place, self._token, node, incarnation, self._known(spark))
+            text = script(spark, self._place, self._token, node, incarnation, self._known(spark), self._own)
             path = write_private(self._nodes.scratch / f"points.{incarnation}.btm", text.encode())
             found = with_options(given, agent_settings(self._agent(), path.resolve()))
         for name, value in self.environment(node, incarnation).items():

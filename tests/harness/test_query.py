@@ -67,6 +67,7 @@ def check(what: Scenario) -> None:
         ({"source": "kafka"}, "must be a function"),
         ({"stores": ["postgres"]}, "'postgres', which is no Store"),
         ({"settings": {"shuffle": "1"}}, "must begin with 'spark.'"),
+        ({"hooks": {"flushed": "flush"}}, "names no method of a class"),
         ({"secrets": {"spark.password": 1}}, "must be a text"),
         ({"batch_events": 0}, "positive whole number"),
         ({"batch_events": True}, "positive whole number"),
