@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -27,6 +27,8 @@ COUNTEREXAMPLE: Final = "counterexample.json"
 """Its name in a certificate's folder."""
 KIND: Final = "crashes-of-a-query"
 VERSION: Final = 1
+_Some = msgspec.Meta(min_length=1)
+_Positive = msgspec.Meta(ge=1)
 
 
 class SavedSchedule(msgspec.Struct, frozen=True):
@@ -41,10 +43,19 @@ class SavedSchedule(msgspec.Struct, frozen=True):
     workload: str
     seed: int
     workload_seed: int
-    events: int
-    batch_events: int
-    claims: tuple[Claimed, ...]
-    planned: tuple[Planned, ...]
+    events: Annotated[int, _Positive]
+    batch_events: Annotated[int, _Positive]
+    claims: Annotated[tuple[Claimed, ...], _Some]
+    planned: Annotated[tuple[Planned, ...], _Some]
+
+
+class _Subject(msgspec.Struct, frozen=True):
+    """What a replay needs of a query's description."""
+
+    mode: str
+    key: tuple[str, ...]
+    schema: str
+    settings: dict[Annotated[str, msgspec.Meta(pattern=r"^spark\.")], str]
 
 
 def write_saved(path: Path, saved: SavedSchedule) -> None:
@@ -59,7 +70,7 @@ def is_saved(path: Path) -> bool:
     """Whether a file says of itself that it is one of these."""
     try:
         found = msgspec.json.decode(path.read_bytes())
-    except (OSError, msgspec.DecodeError):
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
     return isinstance(found, dict) and found.get("kind") == KIND
 
@@ -67,17 +78,18 @@ def is_saved(path: Path) -> bool:
 def read_saved(path: Path) -> SavedSchedule:
     """Raises InvalidCounterexample, or UnknownCounterexampleVersion."""
     try:
-        content = path.read_bytes()
-        found = msgspec.json.decode(content)
+        found = msgspec.json.decode(path.read_bytes())
         version = found.get("version") if isinstance(found, dict) else None
         if version != VERSION:
             raise UnknownCounterexampleVersion(
                 f"{path} has version {version!r}; this streamproof reads version {VERSION}"
             )
-        return msgspec.json.decode(content, type=SavedSchedule)
+        saved = msgspec.convert(found, SavedSchedule)
+        msgspec.convert(saved.subject, _Subject)
+        return saved
     except OSError as error:
         raise InvalidCounterexample(f"{path} cannot be read: {error.strerror}") from error
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidCounterexample(f"{path} is damaged: {error}") from error
 
 
