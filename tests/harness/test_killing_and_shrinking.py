@@ -125,7 +125,8 @@ def test_what_dies_is_what_the_crash_says(victim: Victim, kind: str, target: str
 def test_a_driver_dies_at_the_point_of_a_task_too() -> None:
     fault = fault_of(planned(3, Point.TASK_COMMIT))
     assert (fault.kind, fault.targets) == ("crash", (DRIVER,))
-    assert isinstance(fault.trigger, Moment) and fault.trigger.actor == TASK
+    assert isinstance(fault.trigger, Moment)
+    assert fault.trigger.actor == TASK
 
 
 def test_a_split_brain_is_the_drivers() -> None:
@@ -136,13 +137,15 @@ def test_a_split_brain_is_the_drivers() -> None:
 
 def test_the_end_of_a_task_is_known_by_its_batch_since_stages_are_numbered_anew_in_each_session() -> None:
     trigger = fault_of(planned(3, Point.TASK_END)).trigger
-    assert isinstance(trigger, Moment) and trigger.key == "3"
+    assert isinstance(trigger, Moment)
+    assert trigger.key == "3"
 
 
 def test_a_crash_while_it_recovers_does_not_strike_the_first_life() -> None:
     crash = Crash(Point.OFFSET_LOG, Side.AFTER, "3", DRIVER, Victim.DRIVER, 3, ("after-restart",), recovering=True)
     trigger = fault_of(Planned(crash)).trigger
-    assert isinstance(trigger, Moment) and trigger.recovering
+    assert isinstance(trigger, Moment)
+    assert trigger.recovering
 
 
 # Shrinking

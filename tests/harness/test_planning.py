@@ -93,7 +93,9 @@ def test_the_driver_dies_at_every_point_of_every_batch() -> None:
     assert len(plan) == len(profile.passed) == len(of_batch(0)) * 6 == len(set(plan))
     for planned, one in zip(plan, profile.passed, strict=True):
         crash = planned.crash
-        assert crash.victim is Victim.DRIVER and not planned.split_brain and not crash.recovering
+        assert crash.victim is Victim.DRIVER
+        assert not planned.split_brain
+        assert not crash.recovering
         assert (crash.point, crash.side, crash.key) == (one.address.point, one.address.side, one.address.key)
         assert (crash.actor, crash.batch) == (one.address.actor, batch_of(one.address))
         assert crash.kinds == profile.kinds[crash.batch]
@@ -180,7 +182,8 @@ def test_a_crash_while_it_recovers_is_another_one_than_the_same_in_the_first_lif
     profile = profile_of(life(FIVE))
     first, again = (crash_at(profile, profile.passed[0], Victim.DRIVER, recovering=which) for which in (False, True))
     assert Planned(first) != Planned(again)
-    assert again.recovering and str(again) == f"{first}, recovering"
+    assert again.recovering
+    assert str(again) == f"{first}, recovering"
 
 
 # What is asked for
