@@ -40,7 +40,7 @@ from ..errors import (
 from ..inside_spark.agent import fetch_agent
 from ..inside_spark.versions import supported
 from ..judging.guarantees import Guarantee
-from ..judging.references import REFERENCES, collate_references
+from ..judging.references import BATCH_JOB, REFERENCES, collate_references
 from ..model import Event
 from ..query import Query
 from ..recording.history import History
@@ -218,7 +218,8 @@ class _Campaign:
         return Lane(number, processes, self.query, batches, work, spark, LIFE_SECONDS, watches_inside)
 
     def _run_references(self, lanes: Sequence[Lane]) -> list[Life]:
-        """One life in each of two lanes, or two in one. Raises what the query does wrong without any fault."""
+        """One life in each of two lanes, or two in one; and, of what the harness's sink is given, the opinion of a batch
+        job. Raises what the query does wrong without any fault."""
         self.ledger.begin("runs without failures", len(REFERENCES))
 
         def live(lane: Lane, actor: str) -> Life:
@@ -232,9 +233,13 @@ class _Campaign:
 
         if len(lanes) == 1:
             # The states that are recovered from are those of the first.
-            return [live(lanes[0], actor) for actor in REFERENCES]
-        with ThreadPoolExecutor(len(lanes)) as pool:
-            return list(pool.map(live, lanes, REFERENCES))
+            lives = [live(lanes[0], actor) for actor in REFERENCES]
+        else:
+            with ThreadPoolExecutor(len(lanes)) as pool:
+                lives = list(pool.map(live, lanes, REFERENCES))
+        if self.query.read is None and self.query.source is None:
+            lives.append(lanes[0].live(BATCH_JOB, BATCH_JOB, 1, watched=False, as_batch=True))
+        return lives
 
     def _make_plan(self, profile: Profile) -> tuple[list[Planned], Kills]:
         """The crashes of the driver, and what else is to be killed."""

@@ -178,14 +178,14 @@ class Lane:
         """Raises DeadlinePassed or ProcessDied."""
         wait_until(lambda: self._alive(self._session) and self._gateway is not None, READY_SECONDS, "a warm session")
 
-    def live(self, actor: str, sink: str, incarnation: int, watched: bool) -> Life:
-        """Live from what is in the folders to the end of the input.
+    def live(self, actor: str, sink: str, incarnation: int, watched: bool, as_batch: bool = False) -> Life:
+        """Live from what is in the folders to the end of the input, or do all of it as one batch job.
 
         What the query does wrong is in the life that comes back. Raises OwnFailure, or what else went wrong with the
         lane itself.
         """
         life = self._begin(actor, incarnation, watched)
-        process = self._start_life(actor, sink, incarnation)
+        process = self._start_life(actor, sink, incarnation, as_batch)
 
         def over() -> bool:
             if self._server.failure is not None:
@@ -256,7 +256,7 @@ class Lane:
     def _user_points(self) -> dict[str, str]:
         return points_environment(self._points_place, self._server.token, self.name, 1)
 
-    def _start_life(self, actor: str, sink: str, incarnation: int) -> DriverProcess:
+    def _start_life(self, actor: str, sink: str, incarnation: int, as_batch: bool) -> DriverProcess:
         server, scratch = self._server, self._processes.scratch
         name = f"{self.name}.life-{self._lives}"
         armed = None if self._watching else ()
@@ -264,7 +264,7 @@ class Lane:
             str(self._input.resolve()), len(self._batches), name, actor, incarnation, server.token, server.place, armed
         )
         source_path = write_private(scratch / f"{name}.json", msgspec.json.encode(source))
-        run = QueryRun(actor, sink, self.folders, source_path.resolve(), armed)
+        run = QueryRun(actor, sink, self.folders, source_path.resolve(), armed, as_batch=as_batch)
         plan = QueryPlan(
             server.token, server.place, name, incarnation, self._query, spans(self._batches), (run,), attaches=True
         )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 
 from ..addresses import Address, Moment, Point, Side
@@ -64,6 +64,11 @@ def spans(batches: Sequence[Sequence[Event]]) -> tuple[tuple[int, int], ...]:
     return tuple((events[0].seq, events[-1].seq) for events in batches)
 
 
+def _batch(events: str, number: int) -> pa.RecordBatch:
+    with pa.memory_map(events) as file:
+        return pa.ipc.open_file(file).get_batch(number)
+
+
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
@@ -79,7 +84,27 @@ class EventSource(DataSource):
         return "key string, value string, seq long, time long"
 
     def streamReader(self, schema: StructType) -> EventReader:
-        return EventReader(msgspec.json.decode(Path(self.options["plan"]).read_bytes(), type=SourcePlan))
+        return EventReader(self._plan())
+
+    def reader(self, schema: StructType) -> WholeInput:
+        return WholeInput(self._plan())
+
+    def _plan(self) -> SourcePlan:
+        return msgspec.json.decode(Path(self.options["plan"]).read_bytes(), type=SourcePlan)
+
+
+class WholeInput(DataSourceReader):
+    """All batches at once, for a batch job."""
+
+    def __init__(self, plan: SourcePlan) -> None:
+        self._events = plan.events
+        self._batches = plan.batches
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [InputPartition(batch) for batch in range(self._batches)]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        yield _batch(self._events, partition.value)
 
 
 class EventReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -112,8 +137,7 @@ class EventReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [InputPartition(batch) for batch in range(start["batches"], end["batches"])]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        with pa.memory_map(self._events) as file:
-            yield pa.ipc.open_file(file).get_batch(partition.value)
+        yield _batch(self._events, partition.value)
 
     def commit(self, end: dict[str, int]) -> None:
         for side in Side:
