@@ -35,10 +35,9 @@ REFERENCE_DRIVER: Final = "reference"
 SPLIT_BRAIN: Final = "split-brain"
 _SUCCEEDED: Final = frozenset({"crash", "stop", SPLIT_BRAIN})
 """The kinds of fault after which another driver takes the place of the one that was hit."""
-_SETTINGS = {
-    # The state's partitions; each costs every batch a task.
-    "spark.sql.shuffle.partitions": "2",
-}
+_PARTITIONS: Final = 2
+"""Of the state; each costs every batch a task."""
+_SETTINGS: Final = {"spark.sql.shuffle.partitions": str(_PARTITIONS)}
 
 
 def successions(faults: Iterable[Fault]) -> int:
@@ -46,6 +45,12 @@ def successions(faults: Iterable[Fault]) -> int:
     hit = [fault for fault in faults if DRIVER in fault.targets]
     # Of the others, some must find each successor on the same node.
     return len(hit) if all(fault.kind in _SUCCEEDED for fault in hit) else 0
+
+
+def _executors(scenario: Scenario, workers: int) -> int:
+    """One on every worker, so that every one can be hit; where drivers alone are, as many as have something to do."""
+    of_drivers = scenario.faults and all(fault.targets == (DRIVER,) for fault in scenario.faults)
+    return min(workers, _PARTITIONS) if of_drivers else workers
 
 
 def executors_needed(scenario: Scenario) -> int:
@@ -155,8 +160,8 @@ class Launcher:
     def _start(self, plan: QueryPlan, watched: bool) -> Driver:
         path = self._nodes.scratch / f"{plan.node}.{plan.incarnation}.pickle"
         write_plan(path, plan, f"the query {self._query.name!r}")
-        # An executor on every worker, so that every one can be hit.
-        settings = {**_SETTINGS, "spark.cores.max": str(self._nodes.workers), **self._query.configuration}
+        executors = _executors(self._run.scenario, self._nodes.workers)
+        settings = {**_SETTINGS, "spark.cores.max": str(executors), **self._query.configuration}
         environment = {}
         if watched:
             settings |= self._watch.settings(plan.node, plan.incarnation, settings)

@@ -33,6 +33,12 @@ OWN: Final = OF_THE_SOURCE | {Point.STARTED, Point.SINK_WRITE}
 """Those of the harness's own ends, which say themselves when they come to them."""
 INSIDE_SPARK: Final = QUERY_POINTS - OWN - {Point.USER, Point.SOURCE_READ}
 
+_OPTIONS: Final = {
+    "spark.driver.extraJavaOptions": INSIDE_SPARK - TASK_POINTS,
+    "spark.executor.extraJavaOptions": (INSIDE_SPARK & TASK_POINTS) | {Point.RENAME},
+}
+"""Whose threads come to which points."""
+
 
 def aimed_at(scenario: Scenario) -> frozenset[Point]:
     """The points that its faults wait for."""
@@ -115,7 +121,9 @@ class PointWatch:
             spark = supported(version("pyspark"))
             text = script(spark, self._place, self._token, node, incarnation, self._known(spark), self._own)
             path = write_private(self._nodes.scratch / f"points.{incarnation}.btm", text.encode())
-            found = with_options(given, agent_settings(self._agent(), path.resolve()))
+            ours = agent_settings(self._agent(), path.resolve())
+            # The agent costs every start of a JVM some of its time.
+            found = with_options(given, {name: ours[name] for name in _OPTIONS if self._points & _OPTIONS[name]})
         for name, value in self.environment(node, incarnation).items():
             found[f"spark.executorEnv.{name}"] = value
         return found
@@ -141,4 +149,5 @@ class PointWatch:
 
 
 def with_options(given: Mapping[str, str], ours: Mapping[str, str]) -> dict[str, str]:
+    """Java's options that the user has set, and ours."""
     return {name: f"{given[name]} {value}" if given.get(name) else value for name, value in ours.items()}
