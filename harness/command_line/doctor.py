@@ -18,6 +18,7 @@ import psutil
 
 from ..embedded.machine import OLDEST_JAVA, find_java, find_spark, find_toxiproxy, install_toxiproxy
 from ..errors import MissingTool, StreamproofError
+from ..inside_spark.agent import FETCH, VERSION, find_agent
 
 GIB = 1 << 30
 SOCKET = "/var/run/docker.sock"
@@ -69,7 +70,9 @@ class Diagnosis:
 
 def diagnose() -> Diagnosis:
     """Look at this machine. Starts nothing but `java -version` and, without a Java, the package manager's search."""
-    return Diagnosis((_system(), _python(), _java(), _pyspark(), _cores(), _memory(), _toxiproxy(), *_containers()))
+    return Diagnosis(
+        (_system(), _python(), _java(), _pyspark(), _cores(), _memory(), _toxiproxy(), _agent(), *_containers())
+    )
 
 
 def _containers() -> Iterator[Finding]:
@@ -149,6 +152,13 @@ def _toxiproxy() -> Finding:
         return Finding("toxiproxy", str(find_toxiproxy()), good=True, needed=False)
     except MissingTool as error:
         return Finding("toxiproxy", str(error), good=False, needed=False, add=install_toxiproxy(os.environ))
+
+
+def _agent() -> Finding:
+    try:
+        return Finding("agent", f"Byteman {VERSION}, {find_agent()}", good=True, needed=False)
+    except MissingTool as error:
+        return Finding("agent", str(error), good=False, needed=False, add=FETCH)
 
 
 def _cores() -> Finding:

@@ -9,15 +9,16 @@ from pathlib import Path
 
 import psutil
 
-from ..carriers import DISK_THROTTLE, STORE_FOLDER, STORE_VOLUME
+from ..carriers import CPU_QUOTA, DISK_THROTTLE, MEMORY_LIMIT, OF_PACKETS, STORE_FOLDER, STORE_VOLUME
 from ..cluster import Cluster, Run
 from ..embedded.cluster import check_subject, deploy_subject, profile_of
 from ..embedded.nodes import OTHER_NODES
-from ..embedded.query_lives import executors_needed
+from ..embedded.query_lives import MOST_EXECUTORS, executors_needed
 from ..embedded.settings import profile_settings
 from ..embedded.warm import WarmCluster
 from ..errors import MissingTool
 from ..places import numbered_workers
+from ..query import Query
 from ..scenario import Scenario
 from ..subject import Deployment
 from . import image
@@ -75,11 +76,17 @@ class DockerCluster:
 
     def _options(self, scenario: Scenario) -> ContainerOptions:
         profile = profile_of(scenario, self.options.profile)
-        return replace(self.options, profile=profile, executors=max(self.options.executors, executors_needed(scenario)))
+        return replace(self.options, profile=profile, executors=max(self.options.executors, self._executors(scenario)))
+
+    def _executors(self, scenario: Scenario) -> int:
+        """For how many a worker must have room."""
+        return executors_needed(scenario)
 
 
 _OF_THE_STORE = frozenset({STORE_VOLUME, STORE_FOLDER, DISK_THROTTLE})
 """What carries out faults of the checkpoint store, which is mounted when nodes are made."""
+_OF_NODES = OF_PACKETS | {CPU_QUOTA, MEMORY_LIMIT}
+"""What is made ready when nodes are. Any other carrier is at hand on every cluster."""
 
 
 class _WarmDockerCluster(DockerCluster):
@@ -94,6 +101,10 @@ class _WarmDockerCluster(DockerCluster):
         if not self._warm.keeps_one:
             super()._check_memory()
 
+    def _executors(self, scenario: Scenario) -> int:
+        """For any query alike: those of one subject follow each other, and some have a driver stand by."""
+        return MOST_EXECUTORS if isinstance(scenario.subject, Query) else super()._executors(scenario)
+
     @contextmanager
     def deploy(self, run: Run) -> Iterator[Deployment]:
         if not run.carriers.isdisjoint(_OF_THE_STORE):
@@ -103,13 +114,14 @@ class _WarmDockerCluster(DockerCluster):
                 yield deployment
             return
         options = self._options(run.scenario)
+        carriers = run.carriers & _OF_NODES
 
         def make(label: str, folder: Path) -> SparkContainers:
-            return SparkContainers(label, folder, options, run.carriers, scratch=folder)
+            return SparkContainers(label, folder, options, carriers, scratch=folder)
 
         with (
             # What its nodes can import is settled when they are started, and what carries faults out.
-            self._warm.serve(run, make, needs=(options, run.carriers, code_under_test())) as (there, containers),
+            self._warm.serve(run, make, needs=(options, carriers, code_under_test())) as (there, containers),
             deploy_subject(there, containers) as deployment,
         ):
             yield deployment

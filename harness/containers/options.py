@@ -22,7 +22,9 @@ class ContainerOptions:
     cpus: float = 2.0
     """That a container may use at most."""
     limits_mb: Mapping[str, int] = field(default_factory=lambda: {"master": 512, "worker": 2048, "driver": 2048})
-    """Memory that a container may use at most, by role."""
+    """Memory that a container may use at most, by role; a worker's, with one executor."""
+    another_executor_mb: int = 1024
+    """What a worker's container may use more for each executor beyond the first, with its Python workers."""
     image: str | None = None
     """An own image, made FROM the one that `build_image` makes; None: that one."""
     start_seconds: float = 60.0

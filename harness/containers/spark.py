@@ -615,7 +615,9 @@ class SparkContainers:
 
     def _memory(self, node: _Node) -> int:
         """That its container may use, in bytes."""
-        return self.options.limits_mb.get(node.role.partition("-")[0], _HELPER_MB) << 20
+        role = node.role.partition("-")[0]
+        more = self.options.another_executor_mb * (self.options.executors - 1) if role == "worker" else 0
+        return self.options.limits_mb.get(role, _HELPER_MB) + more << 20
 
     def _runs(self, node: _Node) -> bool:
         return bool(node.container) and node.container not in self._ended

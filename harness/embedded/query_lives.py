@@ -33,6 +33,8 @@ from .run_server import RunServer
 
 REFERENCE_DRIVER: Final = "reference"
 SPLIT_BRAIN: Final = "split-brain"
+MOST_EXECUTORS: Final = 2
+"""That a worker must have room for, whatever the scenario is."""
 _SUCCEEDED: Final = frozenset({"crash", "stop", SPLIT_BRAIN})
 """The kinds of fault after which another driver takes the place of the one that was hit."""
 _PARTITIONS: Final = 2
@@ -55,7 +57,7 @@ def _executors(scenario: Scenario, workers: int) -> int:
 
 def executors_needed(scenario: Scenario) -> int:
     """For how many a worker must have room: those of the driver that runs, and of the next."""
-    return 2 if isinstance(scenario.subject, Query) and successions(scenario.faults) else 1
+    return MOST_EXECUTORS if isinstance(scenario.subject, Query) and successions(scenario.faults) else 1
 
 
 @dataclass(eq=False)
