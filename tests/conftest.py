@@ -12,12 +12,17 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 OLDEST_JAVA = 17
 
 # Spark's workers otherwise take the first python3 on PATH, and its listeners whatever the host's name resolves to.
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+
+# How long an example takes says more of the machine than of the code.
+settings.register_profile("streamproof", deadline=None)
+settings.load_profile("streamproof")
 
 # A shell that starts the tests in the background has SIGINT ignored, and every process that a test starts, to interrupt
 # it, would inherit that.

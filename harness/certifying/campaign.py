@@ -218,8 +218,8 @@ class _Campaign:
         return Lane(number, processes, self.query, batches, work, spark, LIFE_SECONDS, watches_inside)
 
     def _run_references(self, lanes: Sequence[Lane]) -> list[Life]:
-        """One life in each of two lanes, or two in one; and, of what the harness's sink is given, the opinion of a batch
-        job. Raises what the query does wrong without any fault."""
+        """One life in each of two lanes, or two in one; of what the harness's sink is given, a batch job's opinion too.
+        Raises what the query does wrong without any fault."""
         self.ledger.begin("runs without failures", len(REFERENCES))
 
         def live(lane: Lane, actor: str) -> Life:

@@ -183,8 +183,7 @@ def test_while_somebody_writes_there_is_no_state_that_a_crash_leaves(tmp_path: P
     store = copied(tmp_path)
     lay(tmp_path, {"sink": None} | {f"checkpoint/{number}": bytes([number % 256]) * 4096 for number in range(300)})
     with Writer(tmp_path / "sink"), pytest.raises(NotQuiet, match=r"while.* crash state was taken") as raised:
-        for _ in range(50):
-            store.capture()
+        _capture_often(store)
     assert raised.value.exit_status is ExitStatus.OWN_FAILURE
     # Nobody writes any more.
     state = store.capture()
@@ -209,10 +208,15 @@ def test_a_disk_that_does_not_take_it_is_no_fault_of_the_query(tmp_path: Path) -
     state = store.capture()
     shutil.rmtree(tmp_path / "states")
     (tmp_path / "states").touch()
-    with pytest.raises(StorageFailed, match="cannot put .* back"):
+    with pytest.raises(StorageFailed, match=r"cannot put .* back"):
         store.restore(state)
     lay(tmp_path, {"checkpoint/a": b"b"})
     with pytest.raises(StorageFailed, match="cannot copy"):
         store.capture()
     with pytest.raises(StorageFailed, match="cannot make"):
         CopiedFolders((), tmp_path / "states" / "within")
+
+
+def _capture_often(store: CopiedFolders) -> None:
+    for _ in range(50):
+        store.capture()
