@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .faults.ring import ring
     from .faults.slow_close import slow_close
     from .faults.slow_disk import slow_disk
+    from .faults.split_brain import split_brain
     from .faults.stop import stop
     from .faults.store_loss import store_loss
     from .harness.certifying.budget import Budget
@@ -171,6 +172,7 @@ __all__ = [
     "slow_close",
     "slow_disk",
     "source_replay",
+    "split_brain",
     "stateless",
     "stop",
     "store_loss",
@@ -208,6 +210,7 @@ _NAMES = {
     "faults.ring": "ring",
     "faults.slow_close": "slow_close",
     "faults.slow_disk": "slow_disk",
+    "faults.split_brain": "split_brain",
     "faults.stop": "stop",
     "faults.store_loss": "store_loss",
     "harness.certifying.budget": "Budget",

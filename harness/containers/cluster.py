@@ -29,6 +29,8 @@ from .spark import SparkContainers
 
 _USED_MB = {"master": 300, "worker": 800, "driver": 600}
 """What a container comes to use, by role. Measured, rounded up."""
+_EXECUTOR_MB = 600
+"""Of a worker's that has one more executor."""
 
 
 class DockerCluster:
@@ -45,10 +47,10 @@ class DockerCluster:
         check_subject(scenario, self.options.workers)
         with closing(connect()) as engine:
             image.require(engine, self.options.image)
-        self._check_memory()
+        self._check_memory(executors_needed(scenario))
 
-    def _check_memory(self) -> None:
-        memory = memory_for(self.options.workers)
+    def _check_memory(self, executors: int) -> None:
+        memory = memory_for(self.options.workers, executors)
         if not memory.enough:
             raise MissingTool(f"too little memory is free: {memory}")
 
@@ -96,10 +98,10 @@ class _WarmDockerCluster(DockerCluster):
         super().__init__(options)
         self._warm = warm
 
-    def _check_memory(self) -> None:
+    def _check_memory(self, executors: int) -> None:
         """A cluster that is kept has what it needs, or makes room for the next."""
         if not self._warm.keeps_one:
-            super()._check_memory()
+            super()._check_memory(executors)
 
     def _executors(self, scenario: Scenario) -> int:
         """For any query alike: those of one subject follow each other, and some have a driver stand by."""
@@ -108,7 +110,7 @@ class _WarmDockerCluster(DockerCluster):
     @contextmanager
     def deploy(self, run: Run) -> Iterator[Deployment]:
         if not run.carriers.isdisjoint(_OF_THE_STORE):
-            if not memory_for(self.options.workers).enough:
+            if not memory_for(self.options.workers, executors_needed(run.scenario)).enough:
                 self._warm.give_up("a run on a cluster of its own needed the memory")
             with super().deploy(run) as deployment:
                 yield deployment
@@ -150,6 +152,9 @@ class Memory:
         )
 
 
-def memory_for(workers: int) -> Memory:
-    wanted = (_USED_MB["master"] + workers * _USED_MB["worker"] + _USED_MB["driver"]) << 20
+def memory_for(workers: int, executors: int = 1) -> Memory:
+    """With so many executors on each worker there are as many drivers."""
+    more = executors - 1
+    worker = _USED_MB["worker"] + more * _EXECUTOR_MB
+    wanted = (_USED_MB["master"] + workers * worker + executors * _USED_MB["driver"]) << 20
     return Memory(workers, wanted, psutil.virtual_memory().available)

@@ -67,6 +67,8 @@ _TOXIPROXY = 240
 """The number of the address that toxiproxy has; nodes count from 0."""
 _HELPER_MB = 256
 """What a container may use that is no node."""
+_EXECUTOR_MB = 1024
+"""What a worker's may use more for each executor after the first."""
 _GATES = "gates"
 """The folder of files that nodes wait for before they begin."""
 _TMP = Path("/tmp")
@@ -617,7 +619,7 @@ class SparkContainers:
         """That its container may use, in bytes."""
         role = node.role.partition("-")[0]
         more = self.options.another_executor_mb * (self.options.executors - 1) if role == "worker" else 0
-        return self.options.limits_mb.get(role, _HELPER_MB) + more << 20
+        return (self.options.limits_mb.get(role, _HELPER_MB) + more) << 20
 
     def _runs(self, node: _Node) -> bool:
         return bool(node.container) and node.container not in self._ended

@@ -354,7 +354,11 @@ class QueryDeployment:
             if zombie.woken is None:
                 if followed and (at_its_end or self._has_committed_since(zombie)):
                     self.server.call(_called(zombie.wake))
-                    wait_until(lambda zombie=zombie: zombie.woken, READY_SECONDS, "a frozen driver to go on")  # type: ignore[misc]
+                    wait_until(
+                        lambda zombie=zombie: zombie.woken or self.server.failure,  # type: ignore[misc]
+                        READY_SECONDS,
+                        "a frozen driver to go on",
+                    )
             elif not zombie.life.runs:
                 if not zombie.life.conversations:
                     zombie.gone = time.monotonic_ns()

@@ -123,7 +123,8 @@ class PointWatch:
             path = write_private(self._nodes.scratch / f"points.{incarnation}.btm", text.encode())
             ours = agent_settings(self._agent(), path.resolve())
             # The agent costs every start of a JVM some of its time.
-            found = with_options(given, {name: ours[name] for name in _OPTIONS if self._points & _OPTIONS[name]})
+            wanted = [name for name, points in _OPTIONS.items() if self._own or self._points & points]
+            found = with_options(given, {name: ours[name] for name in wanted})
         for name, value in self.environment(node, incarnation).items():
             found[f"spark.executorEnv.{name}"] = value
         return found

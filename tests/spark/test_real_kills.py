@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import killed_queries
+from killed_queries import addresses, starts, verdict
 from streamproof.faults.crash import crash
 from streamproof.faults.executor_crash import executor_crash
 from streamproof.faults.python_crash import python_crash
@@ -19,21 +21,14 @@ from streamproof.harness.embedded.query_references import of_references
 from streamproof.harness.embedded.reaping import labelled_processes
 from streamproof.harness.errors import MissingTool
 from streamproof.harness.inside_spark.agent import fetch_agent
-from streamproof.harness.judging.guarantees import exactly_once
-from streamproof.harness.quantities import seconds
 from streamproof.harness.query import Query, RunFolders
 from streamproof.harness.recording.history import NodeUp, Placed
-from streamproof.harness.recording.records import Delivered, Kept, Refused, Stamped, Started
-from streamproof.harness.registry import Named, Registry
-from streamproof.harness.running import Finished, run_named
-from streamproof.harness.scenario import Scenario
+from streamproof.harness.recording.records import Delivered, Kept, Refused
+from streamproof.harness.running import Finished
 from streamproof.harness.schedule import Fault, batch
 from streamproof.scenarios.query_word_count import query_word_count
-from streamproof.scenarios.workloads import words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -49,43 +44,10 @@ def agent() -> None:
         pytest.skip(str(error))
 
 
-def killed(
-    folder: Path,
-    query: Query,
-    *faults: Fault,
-    batches: int = 6,
-    references: Sequence[Stamped] = (),
-    passed: Callable[[Address], None] | None = None,
-) -> Finished:
-    workload = words(events=batches * query.batch_events)
-    scenario = Scenario(query, workload, faults, claims=[exactly_once()], deadline=seconds(300))
-    named = Named("test", "test", "", scenario)
-    finished = run_named(
-        named, EmbeddedCluster(), Registry(), seed=1, folder=folder, references=references, passed=passed
-    )
+def killed(folder: Path, query: Query, *faults: Fault, **more: Any) -> Finished:
+    finished = killed_queries.killed(folder, EmbeddedCluster(), query, *faults, **more)
     assert labelled_processes(finished.description.run) == []
     return finished
-
-
-def verdict(finished: Finished) -> str:
-    (found,) = finished.judgement.verdicts
-    return found.status.value
-
-
-def addresses(finished: Finished) -> list[str | None]:
-    """Where each fault struck, all of which bit."""
-    struck = list(finished.history.struck())
-    assert [one.bite.why_not for one in struck] == [""] * len(struck)
-    return [one.address for one in struck]
-
-
-def starts(finished: Finished) -> list[tuple[int, tuple[int, int] | None]]:
-    records = (stamped.record for stamped in finished.history.records)
-    return [
-        (record.incarnation, record.restored)
-        for record in records
-        if isinstance(record, Started) and record.slice == "driver"
-    ]
 
 
 # Files, as Spark's own sink writes them, and a sink that adds whatever it is given.

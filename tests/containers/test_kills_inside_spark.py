@@ -1,0 +1,52 @@
+"""Kills at points inside Spark in containers: as on embedded Spark, each of a container or of a part of one."""
+
+from __future__ import annotations
+
+import pytest
+
+from killed_queries import addresses, killed, starts, verdict
+from streamproof.faults.crash import crash
+from streamproof.faults.executor_crash import executor_crash
+from streamproof.faults.split_brain import split_brain
+from streamproof.harness.containers.cluster import DockerCluster
+from streamproof.harness.containers.options import ContainerOptions
+from streamproof.harness.errors import MissingTool
+from streamproof.harness.inside_spark.agent import fetch_agent
+from streamproof.harness.recording.records import Refused
+from streamproof.harness.running import Finished
+from streamproof.harness.schedule import batch
+from streamproof.scenarios.query_word_count import query_word_count
+
+pytestmark = pytest.mark.docker
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    try:
+        fetch_agent()
+    except MissingTool as error:
+        pytest.skip(str(error))
+    return killed(
+        tmp_path_factory.mktemp("kills") / "run",
+        DockerCluster(ContainerOptions(workers=2)),
+        query_word_count(batch_events=20),
+        crash("driver").at(batch(1).offset_logged),
+        executor_crash("task").at(batch(2).state_committed),
+        split_brain("driver").at(batch(4).committing),
+    )
+
+
+def test_whoever_is_held_dies_there(finished: Finished) -> None:
+    at = addresses(finished)
+    assert [at[0], at[2]] == ["driver/0#1 after offset-log 1", "driver/0#2 before commit-log 4"]
+    assert (at[1] or "").startswith("task/0#2 after state-commit 2/")
+    struck = list(finished.history.struck())
+    assert [one.bite.node for one in (struck[0], struck[2])] == ["driver", "driver-2"]
+    assert (struck[1].bite.node or "").startswith("node-")
+    assert starts(finished) == [(1, None), (2, (1, 0)), (3, (2, 3))]
+
+
+def test_the_recorder_refuses_the_driver_that_was_frozen(finished: Finished) -> None:
+    refused = [stamped.record for stamped in finished.history.records if isinstance(stamped.record, Refused)]
+    assert {(record.peer, record.peer_incarnation) for record in refused} == {("driver-2", 2)}
+    assert verdict(finished) == "HOLDS"
