@@ -33,9 +33,7 @@ from ..errors import (
     InvalidOperator,
     InvalidScenario,
     MissingTool,
-    RunFolderInUse,
     StreamproofError,
-    UnknownName,
 )
 from ..inside_spark.agent import fetch_agent
 from ..inside_spark.versions import supported
@@ -46,12 +44,14 @@ from ..query import Query
 from ..recording.history import History
 from ..recording.records import Stamped
 from ..registry import Registry
-from ..running import new_run_id
+from ..running import check_scenario, new_run_id
+from ..scenario import Scenario
 from ..workload import Workload
 from .budget import Budget, Progress
 from .certificate import VERSION, Certificate, Claimed, with_conclusion, write_certificate
 from .conclusion import Planned
 from .covering import Covering
+from .folders import check_unused
 from .killing import spread
 from .lane import Lane, Life
 from .ledger import Ledger
@@ -104,12 +104,13 @@ def certify(
     Raises a UserMistake for what cannot be certified (InvalidOperator for a query that fails without any fault), and
     OwnFailure for what is not the query's fault; then nothing is left in `folder`.
     """
+    if not isinstance(query, Query):
+        raise InvalidScenario(f"{query!r} is no Query: wrap a function of a DataFrame, as in Query(function)")
     claims = tuple(claims) or tuple(claim.guarantee for claim in query.claims)
-    _check(query, claims, workload, registry)
+    _check(query, claims, workload, cluster, registry)
     name = new_run_id(query.name)
     path = folder or Path("certificates") / name
-    if path.exists() and any(path.iterdir()):
-        raise RunFolderInUse(f"{path} is not empty: name another folder for the certificate")
+    check_unused(path)
     there = path.exists()
     try:
         ledger = Ledger(path, claims, registry.oracles, budget or Budget(), show, not_covered=[UNSYNCED, FIRST_ENTRY])
@@ -132,17 +133,12 @@ def certify(
         raise
 
 
-def _check(query: Query, claims: Sequence[Guarantee], workload: Workload, registry: Registry) -> None:
-    if not isinstance(query, Query):
-        raise InvalidScenario(f"{query!r} is no Query: wrap a function of a DataFrame, as in Query(function)")
+def _check(query: Query, claims: Sequence[Guarantee], workload: Workload, cluster: Cluster, registry: Registry) -> None:
     if not claims:
         raise InvalidScenario(
             f"query {query.name!r} claims nothing: say what it promises, as in claims=[exactly_once()]"
         )
-    for claim in claims:
-        if claim.name not in registry.oracles:
-            raise UnknownName("guarantee", claim.name, sorted(registry.oracles))
-    workload.check(query.sources)
+    check_scenario(Scenario(query, workload, claims=claims), cluster, registry)
     supported(version("pyspark"))
 
 
