@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
 
 from ..errors import InvalidScenario
 
@@ -20,7 +21,8 @@ class Budget:
     def __post_init__(self) -> None:
         if self.runs is not None and (not isinstance(self.runs, int) or isinstance(self.runs, bool) or self.runs < 1):
             raise InvalidScenario(f"a budget of runs={self.runs!r} needs a positive whole number")
-        if not isinstance(self.minutes, int | float) or isinstance(self.minutes, bool) or self.minutes <= 0:
+        minutes = self.minutes
+        if not isinstance(minutes, int | float) or isinstance(minutes, bool) or not isfinite(minutes) or minutes <= 0:
             raise InvalidScenario(f"a budget of minutes={self.minutes!r} needs a number above 0")
         if not isinstance(self.kills, int) or isinstance(self.kills, bool) or self.kills < 0:
             raise InvalidScenario(f"a sample of kills={self.kills!r} needs a whole number that is not negative")
