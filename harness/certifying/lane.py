@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -46,6 +47,8 @@ from .warm_daemon import MODULE
 from .warm_session import PURPOSE, Warm, WarmPlan
 
 READY_SECONDS = 90.0
+HEARD_SECONDS = 10.0
+"""How long what a process said before its end may take to be heard."""
 _MASTER = "local[1]"
 
 
@@ -194,6 +197,10 @@ class Lane:
 
         try:
             wait_until(over, self._deadline, f"the query {self._query.name!r} to come to the end of its input")
+            if process.poll() == 0:
+                # What it said last can still be on its way.
+                with suppress(DeadlinePassed):
+                    wait_until(lambda: life.ended or life.failure is not None, HEARD_SECONDS, "its last words")
         except DeadlinePassed as error:
             life.failure = DeadlinePassed(error.waited_for, error.seconds, self._seen(life))
             self._processes.kill_node(process.name)
