@@ -87,6 +87,8 @@ class Covering:
 
         with ThreadPoolExecutor(len(self._lanes)) as pool:
             list(pool.map(work, range(len(self._lanes))))
+        # What another lane has left when the first one had no more to do.
+        work(0)
 
     def _cover_recovery(self, profile: Profile) -> None:
         worst = worst_to_recover_from(profile)
