@@ -1,0 +1,454 @@
+"""Campaigns without Spark: what they plan, try and say of queries of a few files, whose processes are threads."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import toy_spark
+from streamproof.harness.addresses import Point, Side
+from streamproof.harness.certifying import campaign, covering
+from streamproof.harness.certifying.campaign import Budget, Certified, Progress
+from streamproof.harness.certifying.certificate import altered_files, read_certificate
+from streamproof.harness.certifying.lane import Lane, Life
+from streamproof.harness.certifying.plan import How, Victim
+from streamproof.harness.certifying.planning import every_crash_point
+from streamproof.harness.certifying.recovering import Crashed
+from streamproof.harness.certifying.rejudging import judge_certificate
+from streamproof.harness.certifying.saved import read_saved, replay_saved
+from streamproof.harness.errors import (
+    ExitStatus,
+    InvalidOperator,
+    InvalidScenario,
+    MissingTool,
+    ProcessDied,
+    RunFolderInUse,
+    UnknownName,
+    Unsupported,
+)
+from streamproof.harness.judging.guarantees import RECOVERS_WITHIN, Guarantee, exactly_once
+from streamproof.harness.judging.references import REFERENCES
+from streamproof.harness.judging.verdicts import Status
+from streamproof.harness.query import Query, Store
+from streamproof.harness.recording.records import Ended
+from streamproof.harness.registry import Registry
+from streamproof.harness.wire import BlockingConnection
+from streamproof.scenarios.workloads import words
+from toy_spark import Does, ToyCluster, install, toy
+
+WORKLOAD = words(events=30)
+BATCHES, POINTS = 5, 10
+"""Three batches of ten and two closing ones, each of which passes as many points."""
+
+
+@pytest.fixture
+def spark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    install(monkeypatch, tmp_path)
+
+
+@pytest.fixture
+def cluster() -> ToyCluster:
+    return ToyCluster()
+
+
+@pytest.fixture
+def certify(spark: None, cluster: ToyCluster, tmp_path: Path) -> Callable[..., Certified]:
+    def certify(query: Query, *given: Any, **changes: Any) -> Certified:
+        facts: dict[str, Any] = {
+            "workload": WORKLOAD,
+            "cluster": cluster,
+            "registry": Registry(),
+            "budget": Budget(kills=2),
+            "folder": tmp_path / "certificate",
+        }
+        return campaign.certify(query, *(given or ([exactly_once()],)), **{**facts, **changes})
+
+    return certify
+
+
+def status(certified: Certified) -> Status:
+    (verdict,) = certified.certificate.verdicts
+    return verdict.status
+
+
+def reasons(certified: Certified) -> str:
+    (verdict,) = certified.certificate.verdicts
+    return "; ".join(verdict.reasons)
+
+
+# What holds
+
+
+def test_a_query_that_does_every_batch_once_holds_and_every_crash_was_tried(
+    certify: Callable[..., Certified], cluster: ToyCluster
+) -> None:
+    certified = certify(toy(Does.BY_ID))
+    certificate = certified.certificate
+    assert status(certified) is Status.HOLDS, reasons(certified)
+    assert certificate.exit_status is ExitStatus.HOLDS
+    of_driver = [line for line in certificate.plan if line.crash.victim is Victim.DRIVER and not line.split_brain]
+    assert sum(not line.crash.recovering for line in of_driver) == BATCHES * POINTS
+    assert {line.crash.batch for line in of_driver if line.crash.recovering} == {1}
+    assert Counter(line.crash.victim for line in certificate.plan if line.crash.victim is not Victim.DRIVER) == {
+        Victim.EXECUTOR: 2,
+        Victim.NODE: 2,
+    }
+    assert sum(line.split_brain for line in certificate.plan) == 3
+    assert certificate.batches == {"first": 1, "steady": 3, "last": 1}
+    assert all(covered.passed for covered in certificate.coverage)
+    assert {trial.how for trial in certificate.trials} == set(How)
+    (bound,) = certificate.bounds
+    assert bound.why_none == ""
+    assert (bound.finished, bound.violations) == (2, 0)
+
+
+def test_a_certificate_is_what_its_folder_says_and_comes_to_the_same_when_it_is_judged_again(
+    certify: Callable[..., Certified],
+) -> None:
+    certified = certify(toy(Does.BY_ID))
+    assert read_certificate(certified.folder) == certified.certificate
+    assert list(altered_files(certified.folder, certified.certificate)) == []
+    again = judge_certificate(certified.folder, Registry().oracles)
+    assert again.differences == ()
+    assert {path.name for path in certified.folder.iterdir()} == {
+        "certificate.json",
+        "certificate.md",
+        "points.jsonl",
+        "runs",
+    }
+
+
+def test_two_lanes_come_to_what_one_does(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    one = certify(toy(Does.BY_ID), folder=tmp_path / "one").certificate
+    install(monkeypatch, tmp_path, lanes=2)
+    two = certify(toy(Does.BY_ID), folder=tmp_path / "two").certificate
+    assert two.plan == one.plan
+    assert two.verdicts == one.verdicts
+
+
+def test_what_only_the_first_lane_can_recover_from_it_does_though_it_had_ended(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    of_driver = every_crash_point("driver", recovering=False, split_brain=False)
+
+    def recoveries(folder: str) -> int:
+        certified = certify(
+            toy(Does.BY_ID), [exactly_once()], of_driver, budget=Budget(kills=0), folder=tmp_path / folder
+        )
+        assert status(certified) is Status.HOLDS, reasons(certified)
+        return len({trial.folder for trial in certified.certificate.trials})
+
+    wanted = recoveries("one")
+    install(monkeypatch, tmp_path, lanes=2)
+    recover, in_lane, done = covering.recover, covering._in_lane, threading.Semaphore(0)
+
+    def counted(lane: Lane, crashed: Crashed, watched: bool = False) -> Life:
+        try:
+            return recover(lane, crashed, watched)
+        finally:
+            done.release()
+
+    def not_in_the_second(crashed: Crashed, passed: Any, life: Life) -> Crashed | None:
+        if life.actor != REFERENCES[1]:
+            return in_lane(crashed, passed, life)
+        # It gives back what it has taken when the first lane has done all else.
+        for _ in range(wanted - 1):
+            assert done.acquire(timeout=30)
+        return None
+
+    monkeypatch.setattr(covering, "recover", counted)
+    monkeypatch.setattr(covering, "_in_lane", not_in_the_second)
+    assert recoveries("two") == wanted
+
+
+def test_only_what_is_to_die_dies(certify: Callable[..., Certified], cluster: ToyCluster) -> None:
+    certified = certify(toy(Does.BY_ID), [exactly_once()], every_crash_point("node"))
+    assert {line.crash.victim for line in certified.certificate.plan} == {Victim.NODE}
+    assert {trial.how for trial in certified.certificate.trials} == {How.KILL}
+    assert status(certified) is Status.HOLDS, reasons(certified)
+
+
+def test_a_query_with_a_store_outside_is_killed_for_real_alone(
+    certify: Callable[..., Certified], cluster: ToyCluster
+) -> None:
+    query = toy(Does.BY_ID, stores=(Store("postgres", print),))
+    certified = certify(query, budget=Budget(kills=4))
+    assert How.CRASH_STATE not in {trial.how for trial in certified.certificate.trials}
+    of_driver = [line.crash for line in certified.certificate.plan if line.crash.victim is Victim.DRIVER]
+    assert {crash.batch for crash in of_driver} == {0, 1, 4}
+    assert certified.certificate.draw is not None
+    assert certified.certificate.draw.size == 4
+
+
+class Late(BlockingConnection):
+    """What it is given last arrives when its sender has ended."""
+
+    def __init__(self, *given: Any) -> None:
+        self._last: list[object] = []
+        super().__init__(*given)
+
+    def send(self, message: object) -> None:
+        if isinstance(message, Ended):
+            self._last.append(message)
+        else:
+            super().send(message)
+
+    def close(self) -> None:
+        threading.Timer(0.1, self._end).start()
+
+    def _end(self) -> None:
+        for message in self._last:
+            super().send(message)
+        super().close()
+
+
+def test_what_a_process_says_last_is_heard_when_it_has_ended(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(toy_spark, "BlockingConnection", Late)
+    certified = certify(toy(Does.BY_ID), budget=Budget(runs=3, kills=0))
+    assert not any(trial.reason for trial in certified.certificate.trials)
+
+
+def test_whoever_watches_is_told_of_every_phase(certify: Callable[..., Certified]) -> None:
+    shown: list[Progress] = []
+    certify(toy(Does.BY_ID), show=shown.append)
+    phases = list(dict.fromkeys(progress.phase for progress in shown))
+    assert phases == [
+        "runs without failures",
+        "crash states",
+        "crashes while recovering",
+        "kills",
+        "the sample",
+        "split brains",
+    ]
+    assert all(0 <= progress.seconds_left <= 300 for progress in shown)
+
+
+# What is violated
+
+
+def test_what_a_crash_state_and_kills_show_is_violated_with_the_smallest_schedule(
+    certify: Callable[..., Certified], cluster: ToyCluster
+) -> None:
+    certified = certify(toy(Does.APPENDS), origin="my_queries:appends")
+    certificate = certified.certificate
+    assert status(certified) is Status.VIOLATED
+    shown = certificate.counterexample
+    assert shown is not None
+    (crash,) = shown.crashes
+    assert (crash.victim, crash.batch, shown.how) == (Victim.DRIVER, 0, How.KILL)
+    assert (shown.events, shown.batch_events, shown.events_before) == (1, 1, 30)
+    assert (shown.anomaly, shown.violated, shown.repeats) == ("duplicate-effect", 3, 3)
+    assert '{"seq":1,"when":0}' in shown.wrong
+    assert str(certified.folder / "counterexample.json") in shown.command
+    assert judge_certificate(certified.folder, Registry().oracles).differences == ()
+    assert (certified.folder / shown.folder / "scenario.json").exists()
+
+
+def test_what_violates_is_saved_and_violates_again_when_it_is_replayed(
+    certify: Callable[..., Certified], cluster: ToyCluster, tmp_path: Path
+) -> None:
+    certified = certify(toy(Does.APPENDS), origin="my_queries:appends")
+    saved = read_saved(certified.folder / "counterexample.json")
+    assert saved.origin == "my_queries:appends"
+    again = replay_saved(saved, toy(Does.APPENDS), WORKLOAD, cluster, Registry(), tmp_path / "again")
+    assert {verdict.status for verdict in again.verdicts} == {Status.VIOLATED}
+    mended = replay_saved(saved, toy(Does.BY_ID, name="appends"), WORKLOAD, cluster, Registry(), tmp_path / "mended")
+    assert {verdict.status for verdict in mended.verdicts} == {Status.HOLDS}
+
+
+def test_what_only_crash_states_show_is_not_known(certify: Callable[..., Certified]) -> None:
+    certified = certify(toy(Does.APPENDS_IN_LANES))
+    assert status(certified) is Status.UNKNOWN
+    assert "a crash state shows a violation" in reasons(certified)
+    assert "not confirmed by a kill" in reasons(certified)
+    assert certified.certificate.counterexample is None
+    assert not (certified.folder / "counterexample.json").exists()
+    wrong = [trial for trial in certified.certificate.trials if trial.verdicts["exactly-once"] is Status.VIOLATED]
+    assert {trial.how for trial in wrong} == {How.CRASH_STATE}
+    # It was tried for real at each of the points that show it.
+    at = {(crash.point, crash.side) for trial in wrong for crash in trial.crashes if len(trial.crashes) == 1}
+    killed = {
+        (trial.crashes[0].point, trial.crashes[0].side)
+        for trial in certified.certificate.trials
+        if trial.how is How.KILL
+    }
+    assert at == {
+        (Point.TASK_COMMIT, Side.AFTER),
+        (Point.ADD_BATCH, Side.AFTER),
+        (Point.COMMIT_LOG, Side.BEFORE),
+    }
+    assert at <= killed
+
+
+# What is not known
+
+
+def test_runs_without_failures_that_disagree_are_shown_and_nothing_is_killed(
+    certify: Callable[..., Certified], cluster: ToyCluster
+) -> None:
+    certified = certify(toy(Does.ASKS_THE_CLOCK))
+    certificate = certified.certificate
+    assert status(certified) is Status.UNKNOWN
+    assert "two runs without failures disagree on" in certificate.unjudgeable
+    assert '{"seq":1,"when":' in certificate.unjudgeable
+    assert (certificate.plan, certificate.trials, cluster.runs) == ((), (), [])
+
+
+def test_a_query_that_fails_when_it_recovers_is_not_known_and_says_with_what(
+    certify: Callable[..., Certified],
+) -> None:
+    certified = certify(toy(Does.FAILS_AGAIN), [exactly_once()], every_crash_point("driver", split_brain=False))
+    assert status(certified) is Status.UNKNOWN
+    assert "the query did not recover: query 'fails-again' failed: ValueError: not this one" in reasons(certified)
+
+
+@pytest.mark.parametrize("runs", [1, 7])
+def test_a_budget_of_runs_ends_it_and_says_what_was_not_tried(certify: Callable[..., Certified], runs: int) -> None:
+    certified = certify(toy(Does.BY_ID), budget=Budget(runs=runs, kills=0))
+    assert status(certified) is Status.UNKNOWN
+    assert certified.certificate.exhausted == f"runs: {runs}"
+    assert f"not tried: runs: {runs}" in reasons(certified)
+    assert len({trial.folder for trial in certified.certificate.trials}) == runs
+
+
+def test_a_budget_of_next_to_no_time_is_too_small_to_say_anything(certify: Callable[..., Certified]) -> None:
+    certified = certify(toy(Does.BY_ID), budget=Budget(minutes=1e-6))
+    assert status(certified) is Status.UNKNOWN
+    assert "the budget is too small to say anything" in reasons(certified)
+    assert certified.certificate.exhausted == "minutes: 1e-06"
+    assert certified.certificate.trials == ()
+
+
+def test_where_nothing_that_can_die_is_there_nothing_is_known(certify: Callable[..., Certified]) -> None:
+    certified = certify(toy(Does.BY_ID), [exactly_once()], every_crash_point("python"))
+    assert status(certified) is Status.UNKNOWN
+    assert "no crash was planned" in reasons(certified)
+
+
+def test_without_the_agent_it_falls_back_on_its_own_source_and_says_so(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_agent() -> Path:
+        raise MissingTool("it could not be fetched: connect this machine to a network")
+
+    monkeypatch.setattr(campaign, "fetch_agent", no_agent)
+    certified = certify(toy(Does.BY_ID))
+    assert {line.crash.point for line in certified.certificate.plan} == {Point.SOURCE_COMMIT}
+    (said,) = (one for one in certified.certificate.not_covered if "agent" in one)
+    assert "connect this machine to a network" in said
+    assert said in (certified.folder / "certificate.md").read_text()
+    assert status(certified) is Status.HOLDS, reasons(certified)
+
+
+# What cannot be certified
+
+
+@pytest.mark.parametrize(
+    ("query", "error", "said"),
+    [
+        (toy(Does.FAILS), InvalidOperator, r"query 'fails' failed: ValueError: not this one"),
+        (toy(Does.READ_FAILS), InvalidOperator, r"query 'read-fails': read failed: FileNotFoundError"),
+        (toy(Does.DIES), ProcessDied, r"ended with status 139; its log ends:\nSegmentation fault"),
+        (replace(toy(Does.BY_ID), read=(n for n in "ab").__next__), InvalidOperator, r"cannot be sent to Spark"),
+    ],
+)
+def test_a_query_that_fails_without_any_fault_is_no_violation_and_leaves_nothing(
+    certify: Callable[..., Certified], query: Query, error: type[Exception], said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(error, match=said):
+        certify(query)
+    assert not (tmp_path / "certificate").exists()
+
+
+def test_a_stream_that_never_ends_is_the_querys_own_mistake(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(campaign, "LIFE_SECONDS", 0.3)
+    with pytest.raises(InvalidOperator, match=r"does not come to the end of its input without any fault: waited 0.3 s"):
+        certify(toy(Does.NEVER_ENDS))
+    assert not (tmp_path / "certificate").exists()
+
+
+def test_what_was_there_before_an_error_is_there_after_it(certify: Callable[..., Certified], tmp_path: Path) -> None:
+    folder = tmp_path / "certificate"
+    folder.mkdir()
+    with pytest.raises(InvalidOperator):
+        certify(toy(Does.FAILS))
+    assert list(folder.iterdir()) == []
+
+
+def test_who_interrupts_it_finds_nothing_half_done(certify: Callable[..., Certified], tmp_path: Path) -> None:
+    def interrupt(progress: Progress) -> None:
+        if progress.phase == "kills":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        certify(toy(Does.BY_ID), show=interrupt)
+    assert not (tmp_path / "certificate").exists()
+
+
+@pytest.mark.parametrize("file", [False, True])
+def test_a_folder_that_holds_something_is_left_alone(
+    file: bool, certify: Callable[..., Certified], tmp_path: Path
+) -> None:
+    folder = tmp_path / "certificate"
+    if file:
+        folder.write_text("mine")
+    else:
+        folder.mkdir()
+        (folder / "mine").touch()
+    with pytest.raises(RunFolderInUse, match="is not empty"):
+        certify(toy(Does.BY_ID))
+    assert (folder.read_text() == "mine") if file else (folder / "mine").exists()
+
+
+def test_a_version_of_spark_whose_points_are_not_known_is_refused(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(campaign, "version", lambda package: "3.5.1")
+    with pytest.raises(Unsupported, match=r"crash points inside Spark '3.5.1' are not known, only those of Spark 4"):
+        certify(toy(Does.BY_ID))
+
+
+@pytest.mark.parametrize(
+    ("query", "claims", "error", "said"),
+    [
+        (toy(Does.BY_ID), [], InvalidScenario, "claims nothing"),
+        (toy(Does.BY_ID), [Guarantee("twice")], UnknownName, "there is no guarantee 'twice'"),
+        (toy(Does.BY_ID), [Guarantee(RECOVERS_WITHIN)], InvalidScenario, r"needs .* as its bound"),
+        (print, [exactly_once()], InvalidScenario, "is no Query"),
+        (print, [], InvalidScenario, "is no Query"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_before_anything_starts(
+    query: Any, claims: list[Guarantee], error: type[Exception], said: str, certify: Callable[..., Certified]
+) -> None:
+    with pytest.raises(error, match=said):
+        certify(query, claims)
+
+
+@pytest.mark.parametrize(
+    "budget",
+    [
+        {"runs": 0},
+        {"runs": True},
+        {"minutes": 0},
+        {"minutes": "5"},
+        {"minutes": float("nan")},
+        {"minutes": float("inf")},
+        {"kills": -1},
+    ],
+)
+def test_a_budget_that_is_none_is_refused(budget: dict[str, Any]) -> None:
+    with pytest.raises(InvalidScenario, match=r"a budget of|a sample of"):
+        Budget(**budget)

@@ -1,0 +1,444 @@
+"""Stands in for Spark where campaigns are tested: processes that are threads, and live a query of a few files.
+
+They talk as drivers do, and pass their crash points as Spark does: what is tested of the harness is all real.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import socket
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+import pytest
+
+from streamproof.harness.addresses import DRIVER, TASK, Address, Moment, Point, Side
+from streamproof.harness.certifying import campaign, lane
+from streamproof.harness.certifying.warm_session import PURPOSE, Warm, WarmPlan
+from streamproof.harness.cluster import Cluster, Run
+from streamproof.harness.embedded.nodes import OTHER_NODES
+from streamproof.harness.embedded.protocol import Arrived, Begun, Failed
+from streamproof.harness.embedded.query_driver import QueryPlan
+from streamproof.harness.embedded.query_source import spans
+from streamproof.harness.errors import InvalidOperator, StreamproofError
+from streamproof.harness.inside_spark.user_points import POINTS
+from streamproof.harness.judging.references import REFERENCES, row_number
+from streamproof.harness.places import numbered_workers
+from streamproof.harness.quantities import Duration
+from streamproof.harness.query import SOURCE, Query
+from streamproof.harness.recording.history import (
+    Bite,
+    Drained,
+    FaultMissed,
+    FaultStruck,
+    NodeGone,
+    NodeUp,
+    Placed,
+    Stamp,
+)
+from streamproof.harness.recording.records import BatchDone, Ended, Kept, Offered, Record, Started
+from streamproof.harness.scenario import Scenario
+from streamproof.harness.subject import Deployment
+from streamproof.harness.wire import VERSION, BlockingConnection, Greeting
+
+NO_PROCESS = 2**22 + 17
+"""An id that no process of Linux has."""
+
+
+class Does(StrEnum):
+    """What becomes of the rows of a batch."""
+
+    BY_ID = "by-id"
+    """A batch that comes again replaces its rows."""
+    APPENDS = "appends"
+    """It adds them again."""
+    APPENDS_IN_LANES = "appends-in-lanes"
+    """It adds them again, but never when it is killed for real."""
+    ASKS_THE_CLOCK = "asks-the-clock"
+    FAILS = "fails"
+    FAILS_AGAIN = "fails-again"
+    """When it recovers."""
+    READ_FAILS = "read-fails"
+    NEVER_ENDS = "never-ends"
+    DIES = "dies"
+    """Its process ends with no word of why."""
+
+
+@dataclass(frozen=True)
+class Transform:
+    """What a query of these is made of. Nobody calls it."""
+
+    does: Does
+
+    def __call__(self, frame: Any) -> Any:
+        raise AssertionError("there is no Spark")
+
+
+def write(frame: Any, folders: Any) -> Any:
+    raise AssertionError("there is no Spark")
+
+
+def read(spark: Any, folders: Any) -> Any:
+    raise AssertionError("there is no Spark")
+
+
+def toy(does: Does, **more: Any) -> Query:
+    return Query(Transform(does), **{"name": str(does), "write": write, "read": read, "batch_events": 10, **more})
+
+
+PassPoint = Callable[[Point, Side, str, str], None]
+"""Returns when the thread may go on."""
+
+
+@dataclass
+class ToyLife:
+    """One life of a query, from what is in its folders to the end of its input."""
+
+    query: Query
+    spans: Sequence[tuple[int, int]]
+    sink: Path
+    checkpoint: Path
+    actor: str
+    incarnation: int
+    say: Callable[[Record], None]
+    pass_point: PassPoint
+    killed: threading.Event
+    in_lane: bool
+
+    @property
+    def does(self) -> Does:
+        assert isinstance(self.query.transform, Transform)
+        return self.query.transform.does
+
+    def live(self) -> None:
+        """Raises InvalidOperator as a driver does."""
+        for folder in (self.sink, self.checkpoint / "offsets", self.checkpoint / "commits"):
+            folder.mkdir(parents=True, exist_ok=True)
+        committed = max((int(file.name) for file in (self.checkpoint / "commits").iterdir()), default=None)
+        first = 0 if committed is None else committed + 1
+        before = None if committed is None else (self.incarnation - 1, committed)
+        self.say(Started(self.actor, self.incarnation, before, row_number(first, 0)))
+        self._fail()
+        for number in range(first, len(self.spans)):
+            self._do(number)
+        done = range(first, len(self.spans))
+        for number in done:
+            rows = self.spans[number][1] - self.spans[number][0] + 1
+            self.say(BatchDone(self.actor, self.incarnation, number, rows, 0, 0, 1))
+        if self.does is Does.READ_FAILS:
+            raise InvalidOperator(f"query {self.query.name!r}: read failed: FileNotFoundError: rows")
+        self.say(Kept(self.actor, self.incarnation, self._table()))
+        self.say(Ended(self.actor, self.incarnation, {SOURCE: [1]}))
+
+    def _fail(self) -> None:
+        if self.does is Does.FAILS or (self.does is Does.FAILS_AGAIN and self.incarnation > 1):
+            raise InvalidOperator(f"query {self.query.name!r} failed: ValueError: not this one")
+        if self.does is Does.DIES:
+            raise SystemExit(139)
+        if self.does is Does.NEVER_ENDS:
+            self.killed.wait(60)
+            raise SystemExit(-9)
+
+    def _do(self, number: int) -> None:
+        self._between(Point.SOURCE_COMMIT, str(number), DRIVER, lambda: None)
+        self._between(Point.OFFSET_LOG, str(number), DRIVER, (self.checkpoint / "offsets" / str(number)).touch)
+        self._between(Point.ADD_BATCH, str(number), DRIVER, lambda: self._add(number))
+        self._between(Point.COMMIT_LOG, str(number), DRIVER, (self.checkpoint / "commits" / str(number)).touch)
+
+    def _add(self, number: int) -> None:
+        self._between(Point.TASK_COMMIT, f"{number}/0", TASK, lambda: self._write(number))
+
+    def _write(self, number: int) -> None:
+        appends = self.does is Does.APPENDS or (self.does is Does.APPENDS_IN_LANES and self.in_lane)
+        name = f"{number}-{self.incarnation}" if appends else str(number)
+        when = time.monotonic_ns() if self.does is Does.ASKS_THE_CLOCK else 0
+        (self.sink / name).write_text(f"{number} {when}")
+
+    def _between(self, point: Point, key: str, actor: str, work: Callable[[], object]) -> None:
+        self.pass_point(point, Side.BEFORE, key, actor)
+        work()
+        self.pass_point(point, Side.AFTER, key, actor)
+
+    def _table(self) -> dict[str, Any]:
+        rows: dict[str, Any] = {}
+        for file in sorted(self.sink.iterdir()):
+            number, when = map(int, file.read_text().split())
+            for seq in range(self.spans[number][0], self.spans[number][1] + 1):
+                row = f'{{"seq":{seq},"when":{when}}}'
+                rows[row] = rows.get(row, 0) + 1
+        return rows
+
+
+# Lanes
+
+
+class ToyProcess:
+    def __init__(self, name: str, stderr: Path, work: Callable[[ToyProcess], None]) -> None:
+        self.name, self.stderr, self.pid = name, stderr, NO_PROCESS
+        self.killed = threading.Event()
+        self._status = 0
+        self._work = work
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._work(self)
+        except SystemExit as end:
+            self._status = int(str(end.code))
+            self.stderr.write_text("Segmentation fault\n")
+        except (OSError, StreamproofError):
+            self._status = 1
+
+    def poll(self) -> int | None:
+        return None if self._thread.is_alive() else self._status
+
+
+class ToySpark:
+    """In the place of `SparkProcesses`."""
+
+    address = "127.0.0.1"
+
+    def __init__(self, run_id: str, folder: Path, options: object = None) -> None:
+        self.run_id = run_id
+        self.scratch = folder / "scratch"
+        self.scratch.mkdir(parents=True)
+        self.watched = False
+        self._started: dict[str, ToyProcess] = {}
+
+    def __enter__(self) -> ToySpark:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._started.values():
+            process.killed.set()
+
+    def start_driver(
+        self,
+        name: str,
+        module: str,
+        args: Sequence[str] = (),
+        env: Mapping[str, str] | None = None,
+        settings: Mapping[str, str] | None = None,
+        master: str | None = None,
+    ) -> ToyProcess:
+        given = dict(env or {})
+        if module.endswith("warm_session"):
+            self.watched = "javaagent" in (settings or {}).get("spark.driver.extraJavaOptions", "")
+            work = _session
+        else:
+            assert module.endswith("query_driver")
+
+            def work(process: ToyProcess, path: str) -> None:
+                _life(process, path, given, self.watched)
+
+        process = ToyProcess(name, self.scratch / f"{name}.log", lambda process: work(process, args[0]))
+        process.stderr.touch()
+        self._started[name] = process
+        return process
+
+    def kill_node(self, name: str) -> None:
+        self._started[name].killed.set()
+
+
+def _session(process: ToyProcess, path: str) -> None:
+    plan = msgspec.json.decode(Path(path).read_bytes(), type=WarmPlan)
+    harness = BlockingConnection(plan.harness, Greeting(VERSION, plan.token, PURPOSE, plan.node))
+    harness.send(Warm({}))
+    harness.receive()
+    harness.close()
+
+
+def _life(process: ToyProcess, path: str, env: Mapping[str, str], watched: bool) -> None:
+    plan: QueryPlan = pickle.loads(Path(path).read_bytes())
+    (run,) = plan.runs
+    harness = BlockingConnection(
+        plan.harness, Greeting(VERSION, plan.token, "driver", plan.node, incarnation=plan.incarnation)
+    )
+    harness.send(Begun(run.actor, 0, plan.incarnation, time.monotonic_ns()))
+
+    def pass_point(point: Point, side: Side, key: str, actor: str) -> None:
+        if point is not Point.SOURCE_COMMIT:
+            if watched:
+                announce(env[POINTS], point, side, key)
+        elif run.armed is None:
+            harness.send(Arrived(Address(run.actor, plan.incarnation, point, key, side), 0, exact=True))
+            harness.receive()
+
+    life = ToyLife(
+        plan.query,
+        plan.spans,
+        run.folders.sink,
+        run.folders.checkpoint,
+        run.actor,
+        plan.incarnation,
+        harness.send,
+        pass_point,
+        process.killed,
+        in_lane=True,
+    )
+    try:
+        life.live()
+    except StreamproofError as error:
+        harness.send(Failed(type(error).__name__, str(error)))
+        harness.receive()
+        raise
+    finally:
+        harness.close()
+
+
+def announce(told: str, point: Point, side: Side, key: str) -> None:
+    """As a thread of Spark does in which the agent's rules are."""
+    place, token, node, incarnation = told.split(" ")
+    host, port = place.rsplit(":", 1)
+    with socket.create_connection((host, int(port)), 10) as connection:
+        connection.sendall(f"{token} {node} {incarnation} {os.getpid()} {side} {point} {key}\n".encode())
+        connection.recv(1)
+
+
+# Kills
+
+
+class _Killed(Exception):
+    pass
+
+
+class ToyCluster:
+    """A cluster on which drivers die at their points. What else dies does no harm."""
+
+    name = "embedded"
+    virtual_time = False
+    places = numbered_workers(3, OTHER_NODES)
+
+    def __init__(self) -> None:
+        self.runs: list[Scenario] = []
+
+    def check(self, scenario: Scenario) -> None: ...
+
+    def require(self, carriers: Collection[str]) -> None: ...
+
+    def describe(self, scenario: Scenario) -> Mapping[str, object]:
+        return {"cluster": self.name}
+
+    @contextmanager
+    def deploy(self, run: Run) -> Iterator[Deployment]:
+        self.runs.append(run.scenario)
+        yield _ToyDeployment(run)
+
+    def kept_warm(self) -> AbstractContextManager[Cluster]:
+        return nullcontext(self)
+
+
+class _ToyDeployment:
+    def __init__(self, run: Run) -> None:
+        query = run.scenario.subject
+        assert isinstance(query, Query)
+        self._run, self._query = run, query
+        self._batches = query.batches(run.scenario.workload)
+        self._faults = dict(enumerate(run.scenario.faults))
+        self._given_up = ""
+
+    def prepare(self) -> None: ...
+
+    def start(self) -> None: ...
+
+    def drained(self, deadline: Duration) -> bool:
+        for batch in self._batches:
+            self._note(Offered(SOURCE, batch))
+        for stamped in self._run.references:
+            self._note(stamped.record)
+        for name in () if self._run.references else REFERENCES:
+            self._live(name, 1)
+        incarnation = 1
+        while not self._live_judged(incarnation):
+            if self._given_up:
+                return False
+            incarnation += 1
+            for entry in (NodeGone(self._now, DRIVER), NodeUp(self._now, DRIVER)):
+                self._run.recorder.log(entry)
+            self._run.recorder.log(Placed(self._now, DRIVER, incarnation, DRIVER))
+        for number, fault in self._faults.items():
+            self._run.recorder.log(FaultMissed(self._now, number, str(fault)))
+        self._run.recorder.log(Drained(self._now))
+        return True
+
+    def waiting_for(self) -> str:
+        return f"the query failed again when no fault disturbed it any more: {self._given_up}"
+
+    def stop(self) -> None: ...
+
+    def _live_judged(self, incarnation: int) -> bool:
+        try:
+            return self._live(DRIVER, incarnation)
+        except InvalidOperator as error:
+            self._given_up = str(error)
+            return False
+
+    def _live(self, actor: str, incarnation: int) -> bool:
+        """Whether it came to the end of its input."""
+        assert self._run.folder is not None
+        home = self._run.folder / "stored" / actor
+
+        def pass_point(point: Point, side: Side, key: str, whose: str) -> None:
+            if actor == DRIVER:
+                self._strike(Address(whose, incarnation, point, key, side))
+
+        life = ToyLife(
+            self._query,
+            spans(self._batches),
+            home / "sink",
+            home / "checkpoint",
+            actor,
+            incarnation,
+            self._note,
+            pass_point,
+            threading.Event(),
+            in_lane=False,
+        )
+        try:
+            life.live()
+        except _Killed:
+            return False
+        return True
+
+    def _strike(self, address: Address) -> None:
+        for number, fault in list(self._faults.items()):
+            assert isinstance(fault.trigger, Moment)
+            if fault.trigger.matches(address, 0):
+                del self._faults[number]
+                bite = Bite(fault.targets[0], "node-0", (DRIVER,), outstanding=True, gone=True, pids=(1,))
+                self._run.recorder.log(FaultStruck(self._now, number, str(fault), str(address), bite))
+                if (fault.kind, fault.targets) == ("crash", (DRIVER,)):
+                    raise _Killed
+
+    def _note(self, record: Record) -> None:
+        self._run.recorder.note(self._now.at, record)
+
+    @property
+    def _now(self) -> Stamp:
+        return Stamp(self._run.recorder.latest.at + 1)
+
+
+@dataclass(frozen=True)
+class _Java:
+    version: int = 17
+
+
+def install(monkeypatch: pytest.MonkeyPatch, folder: Path, lanes: int = 1) -> None:
+    """From now on campaigns run on this."""
+    agent = folder / f"agent-{uuid4().hex}.jar"
+    agent.touch()
+    monkeypatch.setattr(campaign, "SparkProcesses", ToySpark)
+    monkeypatch.setattr(campaign, "fetch_agent", lambda: agent)
+    monkeypatch.setattr(campaign, "find_java", _Java)
+    monkeypatch.setattr(campaign, "_lanes", lambda: lanes)
+    monkeypatch.setattr(lane, "find_agent", lambda: agent)
