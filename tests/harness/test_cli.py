@@ -24,6 +24,7 @@ from streamproof.harness.containers import reaping as reaping_containers
 from streamproof.harness.embedded import machine, reaping
 from streamproof.harness.embedded.cluster import USUAL, EmbeddedCluster
 from streamproof.harness.errors import MissingTool
+from streamproof.harness.inside_spark.agent import FETCH
 from streamproof.harness.registry import Registry
 from streamproof.harness.simulated.cluster import SimulatedCluster
 
@@ -609,6 +610,13 @@ def test_doctor_finds_what_embedded_spark_needs(ask: Ask, monkeypatch: pytest.Mo
     assert "21, /java" in answer.out
     assert "embedded Spark   can run" in answer.out
     assert ask("doctor", "--json").document["embedded"] is True
+
+
+def test_doctor_says_how_to_fetch_the_agent(ask: Ask, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (agent,) = (one for one in ask("doctor", "--json").document["findings"] if one["what"] == "agent")
+    assert (agent["good"], agent["needed"], agent["add"]) == (False, False, FETCH)
+    assert str(tmp_path) in agent["found"]
 
 
 def test_doctor_says_what_to_install(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
