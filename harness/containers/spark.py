@@ -67,8 +67,6 @@ _TOXIPROXY = 240
 """The number of the address that toxiproxy has; nodes count from 0."""
 _HELPER_MB = 256
 """What a container may use that is no node."""
-_EXECUTOR_MB = 1024
-"""What a worker's may use more for each executor after the first."""
 _GATES = "gates"
 """The folder of files that nodes wait for before they begin."""
 _TMP = Path("/tmp")
