@@ -47,7 +47,7 @@ class DockerCluster:
         check_subject(scenario, self.options.workers)
         with closing(connect()) as engine:
             image.require(engine, self.options.image)
-        self._check_memory(executors_needed(scenario))
+        self._check_memory(self._executors(scenario))
 
     def _check_memory(self, executors: int) -> None:
         memory = memory_for(self.options.workers, executors)
