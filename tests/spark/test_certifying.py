@@ -1,0 +1,123 @@
+"""Subjects certified on embedded Spark: each must come to what the table says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+from streamproof.harness.certifying.budget import Budget
+from streamproof.harness.certifying.campaign import Certified, certify
+from streamproof.harness.certifying.plan import How, Victim
+from streamproof.harness.certifying.planning import CrashPlan, every_crash_point
+from streamproof.harness.certifying.rejudging import judge_certificate
+from streamproof.harness.certifying.saved import COUNTEREXAMPLE, read_saved
+from streamproof.harness.embedded.cluster import EmbeddedCluster
+from streamproof.harness.embedded.reaping import labelled_processes
+from streamproof.harness.judging.guarantees import Guarantee
+from streamproof.harness.judging.verdicts import Status
+from streamproof.harness.recording.folder import read_description
+from streamproof.harness.registry import Registry
+from streamproof.scenarios.subjects import SUBJECTS, Subject, subject
+
+pytestmark = pytest.mark.spark
+
+DRIVER_ONLY = every_crash_point(Victim.DRIVER, recovering=False, split_brain=False)
+
+
+def small(name: str) -> Subject:
+    """With one batch, which suffices for a verdict, and the two closing ones."""
+    one = subject(name)
+    return replace(one, workload=replace(one.workload, events=one.query.batch_events))
+
+
+def certified(
+    one: Subject,
+    folder: Path,
+    *,
+    claims: Sequence[Guarantee] = (),
+    faults: CrashPlan | None = None,
+    budget: Budget | None = None,
+) -> Certified:
+    registry = Registry()
+    found = certify(
+        one.query,
+        claims or one.claims,
+        faults,
+        workload=one.workload,
+        cluster=EmbeddedCluster(),
+        registry=registry,
+        budget=budget or Budget(),
+        folder=folder / "certificate",
+    )
+    assert judge_certificate(found.folder, registry.oracles).differences == ()
+    runs = {read_description(found.folder / trial.folder).run for trial in found.certificate.trials}
+    labels = (f"{found.certificate.name}-lanes", *runs)
+    assert list(chain.from_iterable(map(labelled_processes, labels))) == []
+    return found
+
+
+def statuses(found: Certified) -> dict[str, Status]:
+    return {verdict.claim: verdict.status for verdict in found.certificate.verdicts}
+
+
+def reasons(found: Certified) -> str:
+    return "\n".join(chain.from_iterable(verdict.reasons for verdict in found.certificate.verdicts))
+
+
+def test_a_file_sink_recovers_from_every_crash_state(tmp_path: Path) -> None:
+    found = certified(small("file-sink"), tmp_path, faults=DRIVER_ONLY, budget=Budget(kills=0, minutes=10))
+    certificate = found.certificate
+    assert statuses(found) == {"exactly-once": Status.HOLDS}, reasons(found)
+    assert {trial.how for trial in certificate.trials} == {How.CRASH_STATE}
+    assert len(certificate.plan) >= 60
+    assert all(line.passed == ("exactly-once",) for line in certificate.coverage)
+    assert {line.crash.batch for line in certificate.plan} == {0, 1, 2}
+    # Between most points nothing happens that outlives a crash.
+    assert len({trial.folder for trial in certificate.trials}) < len(certificate.plan) / 2
+
+
+def test_appending_blindly_is_violated_and_the_smallest_schedule_says_how(tmp_path: Path) -> None:
+    one = small("blind-append")
+    found = certified(one, tmp_path, faults=DRIVER_ONLY, budget=Budget(kills=0, minutes=2.5))
+    assert statuses(found) == {"exactly-once": Status.VIOLATED}, reasons(found)
+    shown = found.certificate.counterexample
+    assert shown is not None
+    (crash,) = shown.crashes
+    assert (crash.victim, crash.batch, shown.how) == (Victim.DRIVER, 0, How.KILL)
+    assert shown.events == 1 or found.certificate.exhausted
+    assert (shown.anomaly, shown.violated) == (str(one.anomaly), shown.repeats)
+    assert read_saved(found.folder / COUNTEREXAMPLE).events == shown.events
+
+
+def test_asking_the_clock_is_not_known_and_shows_the_rows_that_differ(tmp_path: Path) -> None:
+    found = certified(small("asks-the-clock"), tmp_path)
+    certificate = found.certificate
+    assert statuses(found) == {"exactly-once": Status.UNKNOWN}
+    assert "two runs without failures disagree" in certificate.unjudgeable
+    assert '"handled":' in certificate.unjudgeable
+    assert certificate.trials == ()
+
+
+WHOLE = Budget(minutes=20)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("one", SUBJECTS, ids=lambda one: one.name)
+def test_each_subject_comes_to_what_the_table_says_of_what_it_claims(one: Subject, tmp_path: Path) -> None:
+    found = certified(one, tmp_path, budget=WHOLE)
+    assert statuses(found) == {str(claim): one.expected for claim in one.claims}, reasons(found)
+    shown = found.certificate.counterexample
+    assert (shown is not None) == (one.expected is Status.VIOLATED)
+    if shown is not None:
+        assert shown.anomaly == str(one.anomaly)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("one", [one for one in SUBJECTS if one.holds], ids=lambda one: one.name)
+def test_what_holds_of_a_wrong_subject_all_the_same_is_said_to_hold(one: Subject, tmp_path: Path) -> None:
+    found = certified(one, tmp_path, claims=one.holds, budget=WHOLE)
+    assert statuses(found) == {str(claim): Status.HOLDS for claim in one.holds}, reasons(found)
