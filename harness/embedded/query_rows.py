@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from math import isfinite, isnan
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -70,7 +71,17 @@ def _key(columns: list[Any]) -> str:
 def _plain(query: Query, row: Row) -> dict[str, Value]:
     values = row.asDict(recursive=True)
     try:
-        plain: dict[str, Value] = msgspec.to_builtins(values)
+        plain: dict[str, Value] = _numbered(msgspec.to_builtins(values))
     except (TypeError, ValueError) as error:
         raise InvalidOperator(f"query {query.name!r} gives {values!r}, which cannot be recorded: {error}") from error
     return plain
+
+
+def _numbered(value: Any) -> Any:
+    """With the texts that Spark writes for numbers that JSON has none for: without them they would all be null, and
+    what is no number would never equal itself."""
+    if isinstance(value, float) and not isfinite(value):
+        return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, dict):
+        return {name: _numbered(one) for name, one in value.items()}
+    return [_numbered(one) for one in value] if isinstance(value, list) else value
