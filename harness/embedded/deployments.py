@@ -6,6 +6,7 @@ import os
 import site
 import sys
 import sysconfig
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -16,6 +17,9 @@ from ..errors import InvalidOperator, ProcessDied, StreamproofError
 from .nodes import Driver, Nodes
 from .private_files import write_private
 from .run_server import RunServer
+
+_one_at_a_time = threading.Lock()
+"""What goes by value is a list of cloudpickle's, the same for all threads."""
 
 
 def watched(
@@ -55,15 +59,16 @@ def write_plan(path: Path, plan: object, what: str) -> Path:
 
 def pickled(plan: object, what: str, by_value: Sequence[ModuleType]) -> bytes:
     """A plan, with the code in it that comes from these modules. Raises InvalidOperator when it cannot be pickled."""
-    for module in by_value:
-        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
-    try:
-        body: bytes = cloudpickle.dumps(plan)  # type: ignore[no-untyped-call]
-    except Exception as error:
-        raise InvalidOperator(f"{what} cannot be sent to Spark: {type(error).__name__}: {error}") from error
-    finally:
+    with _one_at_a_time:
         for module in by_value:
-            cloudpickle.unregister_pickle_by_value(module)  # type: ignore[no-untyped-call]
+            cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+        try:
+            body: bytes = cloudpickle.dumps(plan)  # type: ignore[no-untyped-call]
+        except Exception as error:
+            raise InvalidOperator(f"{what} cannot be sent to Spark: {type(error).__name__}: {error}") from error
+        finally:
+            for module in by_value:
+                cloudpickle.unregister_pickle_by_value(module)  # type: ignore[no-untyped-call]
     return body
 
 
