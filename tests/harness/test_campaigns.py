@@ -227,8 +227,8 @@ def test_whoever_watches_is_told_of_every_phase(certify: Callable[..., Certified
         "crash states",
         "crashes while recovering",
         "kills",
-        "the sample",
         "split brains",
+        "the sample",
     ]
     assert all(0 <= progress.seconds_left <= 300 for progress in shown)
 
