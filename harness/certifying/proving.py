@@ -74,8 +74,8 @@ class Proving:
             self._ledger.figures["real kills a minute"] = figure
 
     def _prove(self, kills: Kills, suspicious: Sequence[Trial]) -> None:
-        for crash in _one_a_point(suspicious):
-            if not self._ledger.within_budget() or self._confirm(kills, (Planned(crash),)):
+        for planned in _one_a_point(suspicious):
+            if not self._ledger.within_budget() or self._confirm(kills, planned):
                 return
         # The sample comes last: without it, all that is planned can be covered.
         for phase, plan in (("kills", kills.of_nodes), ("split brains", kills.splits), ("the sample", kills.drawn)):
@@ -97,7 +97,8 @@ class Proving:
             kill(self._ledger.folder / run, named, planned, self._cluster, self._registry, references, self._seed)
         except StreamproofError as error:
             # What did not come about says nothing of the query, and what was found before still stands.
-            self._ledger.not_reached += [NotReached(one, str(error)) for one in planned]
+            lines = (one for one in planned if one in self._ledger.plan)
+            self._ledger.not_reached += [NotReached(one, str(error)) for one in lines]
             return []
         crashes = tuple(one.crash for one in planned)
         how = How.SPLIT_BRAIN if planned[0].split_brain else How.KILL
@@ -194,11 +195,11 @@ def named_query(query: Query, workload: Workload, ledger: Ledger, origin: str) -
     return Named(query.name, origin or query.name, "", Scenario(query, workload, claims=ledger.claims))
 
 
-def _one_a_point(trials: Sequence[Trial]) -> Iterator[Crash]:
-    """Of the crashes that violate, one of each kind of point."""
+def _one_a_point(trials: Sequence[Trial]) -> Iterator[tuple[Planned, ...]]:
+    """Of the schedules that violate, one for each kind of point at which the last crash strikes, the shortest first."""
     seen = set()
     for trial in sorted(trials, key=lambda trial: (len(trial.crashes), trial.crashes[-1].batch)):
         crash = trial.crashes[-1]
-        if (at := (crash.point, crash.side)) not in seen and len(trial.crashes) == 1:
+        if (at := (crash.point, crash.side)) not in seen:
             seen.add(at)
-            yield crash
+            yield tuple(map(Planned, trial.crashes))
