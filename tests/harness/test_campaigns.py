@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pickle
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -22,6 +26,7 @@ from streamproof.harness.certifying.planning import every_crash_point
 from streamproof.harness.certifying.recovering import Crashed
 from streamproof.harness.certifying.rejudging import judge_certificate
 from streamproof.harness.certifying.saved import read_saved, replay_saved
+from streamproof.harness.embedded.deployments import pickled
 from streamproof.harness.errors import (
     ExitStatus,
     InvalidOperator,
@@ -167,6 +172,21 @@ def test_what_only_the_first_lane_can_recover_from_it_does_though_it_had_ended(
     monkeypatch.setattr(covering, "recover", counted)
     monkeypatch.setattr(covering, "_in_lane", not_in_the_second)
     assert recoveries("two") == wanted
+
+
+def test_plans_that_are_written_at_once_hold_the_code_that_only_this_process_has() -> None:
+    module = ModuleType("made_up")
+    exec("def double(n):\n    return 2 * n", module.__dict__)
+    sys.modules["made_up"] = module
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            bodies = list(pool.map(lambda _: pickled(module.double, "it", [module]), range(400)))
+    finally:
+        sys.setswitchinterval(before)
+        del sys.modules["made_up"]
+    assert {pickle.loads(body)(4) for body in bodies} == {8}
 
 
 def test_only_what_is_to_die_dies(certify: Callable[..., Certified], cluster: ToyCluster) -> None:
