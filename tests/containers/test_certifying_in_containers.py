@@ -129,7 +129,7 @@ def test_a_file_sink_is_certified_by_kills_as_far_as_the_budget_goes(cluster: Cl
     assert warm["replaces"] == ""
     with closing(connect()) as engine:
         left = containers_of(engine, warm["cluster"])
-        assert sorted(one.labels[NODE] for one in left) == ["master", "node-0", "node-1", "node-2"]
+        assert sorted(one.attrs["Labels"][NODE] for one in left) == ["master", "node-0", "node-1", "node-2"]
 
 
 @pytest.mark.long
