@@ -106,6 +106,7 @@ def test_each_of_five_drivers_dies_while_it_is_held(five_crashes: Finished) -> N
     assert verdict(five_crashes) == "HOLDS"
 
 
+@pytest.mark.long
 def test_what_is_in_the_commit_log_is_not_run_again(five_crashes: Finished) -> None:
     assert starts(five_crashes) == [(1, None), (2, (1, 0)), (3, (2, 1)), (4, (3, 2)), (5, (4, 3)), (6, (5, 5))]
     delivered = [
@@ -124,6 +125,7 @@ def test_the_next_driver_stands_by_on_a_node_of_its_own(five_crashes: Finished) 
     assert [one.bite.node for one in struck] == [one.node for one in placed[:-1]]
 
 
+@pytest.mark.long
 def test_a_run_with_known_references_does_not_run_them(five_crashes: Finished, tmp_path: Path) -> None:
     known = of_references(five_crashes.history.records)
     passed: list[Address] = []
@@ -182,12 +184,14 @@ def test_sparks_file_sink_has_every_row_once(tasks_killed: Finished) -> None:
     assert len(kept[0].rows) == 121
 
 
+@pytest.mark.long
 def test_a_sink_that_adds_blindly_is_seen_to_add_twice(tmp_path: Path) -> None:
     finished = killed(tmp_path / "run", BLIND, crash("driver").at(batch(2).committing), batches=4)
     assert addresses(finished) == ["driver/0#1 before commit-log 2"]
     assert verdict(finished) == "VIOLATED"
 
 
+@pytest.mark.long
 def test_of_two_drivers_the_recorder_hears_the_second(tmp_path: Path) -> None:
     finished = killed(tmp_path / "run", query_word_count(batch_events=20), split_brain("driver").at(batch(2).planned))
     assert addresses(finished) == ["driver/0#1 before offset-log 2"]
