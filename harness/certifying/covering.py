@@ -76,17 +76,29 @@ class Covering:
             life = self._lives[place]
             passed = {one.address: one for one in life.passed if one.state is not None}
             while waiting and self._ledger.within_budget(SHARE):
-                group = waiting.pop()
+                try:
+                    group = waiting.pop()
+                except IndexError:
+                    # Another lane may have taken the last since anybody looked.
+                    return
                 here = _in_lane(group[0], passed, life)
-                if here is not None:
-                    self._recover(self._lanes[place], here, group)
-                else:
+                if here is None:
                     # A state of the first lane's only, which has its folders.
                     waiting.insert(0, group)
                     return
+                try:
+                    self._recover(self._lanes[place], here, group)
+                except BaseException:
+                    waiting.clear()
+                    raise
 
         with ThreadPoolExecutor(len(self._lanes)) as pool:
-            list(pool.map(work, range(len(self._lanes))))
+            try:
+                list(pool.map(work, range(len(self._lanes))))
+            except BaseException:
+                # Whoever interrupts this waits for the lives that are lived, and for no other.
+                waiting.clear()
+                raise
         # What another lane has left when the first one had no more to do.
         work(0)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -39,6 +40,8 @@ class Ledger:
     draw: Draw | None = None
     counterexample: Counterexample | None = None
     _began: float = field(default_factory=time.monotonic)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    """Of what is counted."""
     _runs: int = 0
     _phase: str = ""
     _expected: int = 0
@@ -46,8 +49,9 @@ class Ledger:
 
     def new_run(self, kind: str) -> str:
         """The folder of one more run, relative to the certificate's. It is not there yet."""
-        self._runs += 1
-        return f"runs/{kind}-{self._runs:04d}"
+        with self._lock:
+            self._runs += 1
+            return f"runs/{kind}-{self._runs:04d}"
 
     def judge(self, run: str, crashes: Sequence[Crash]) -> JudgedRun:
         return judge_run(self.folder / run, crashes, self.claims, self.oracles)
@@ -91,7 +95,8 @@ class Ledger:
         self.advance(0)
 
     def advance(self, steps: int = 1) -> None:
-        self._done += steps
+        with self._lock:
+            self._done += steps
         left = max(0.0, 60 * self.budget.minutes - self.spent)
         self.show(Progress(self._phase, self._done, self._expected, left))
 

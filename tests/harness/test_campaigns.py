@@ -32,6 +32,7 @@ from streamproof.harness.errors import (
     InvalidOperator,
     InvalidScenario,
     MissingTool,
+    OwnFailure,
     ProcessDied,
     RunFolderInUse,
     UnknownName,
@@ -187,6 +188,23 @@ def test_plans_that_are_written_at_once_hold_the_code_that_only_this_process_has
         sys.setswitchinterval(before)
         del sys.modules["made_up"]
     assert {pickle.loads(body)(4) for body in bodies} == {8}
+
+
+def test_a_lane_that_fails_ends_the_others_after_what_they_are_at(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    install(monkeypatch, tmp_path, lanes=2)
+    tried: list[Lane] = []
+
+    def fails(lane: Lane, crashed: Crashed, watched: bool = False) -> Life:
+        tried.append(lane)
+        raise OwnFailure("the lane is gone")
+
+    monkeypatch.setattr(covering, "recover", fails)
+    with pytest.raises(OwnFailure, match="the lane is gone"):
+        certify(toy(Does.BY_ID))
+    assert 1 <= len(tried) <= 2
+    assert not (tmp_path / "certificate").exists()
 
 
 def test_only_what_is_to_die_dies(certify: Callable[..., Certified], cluster: ToyCluster) -> None:
