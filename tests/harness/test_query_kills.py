@@ -24,10 +24,10 @@ from streamproof.harness.embedded.processes import SparkProcesses
 from streamproof.harness.embedded.protocol import Arrived, Finishing
 from streamproof.harness.embedded.query import QueryDeployment
 from streamproof.harness.embedded.query_lives import Life, executors_needed, successions
-from streamproof.harness.embedded.query_points import with_options
 from streamproof.harness.embedded.query_references import of_references
 from streamproof.harness.errors import InvalidScenario, MissingTool, UnknownName
 from streamproof.harness.injection import Part
+from streamproof.harness.inside_spark.settings import with_options
 from streamproof.harness.judging.guarantees import exactly_once
 from streamproof.harness.model import Event
 from streamproof.harness.quantities import seconds
