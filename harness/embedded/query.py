@@ -408,10 +408,11 @@ class QueryDeployment:
         if greeting.node == REFERENCE_DRIVER or greeting.incarnation == self._incarnation:
             await self._heard(greeting, message, writer)
             return True
-        if life in self._standbys:
-            assert life is not None
-            life.failed = message.message if isinstance(message, Failed) else ""
-            writer.write(frame(Go()))
+        if life is not None and life in self._standbys:
+            # It says that it is there, which nobody answers; or why it cannot stand by.
+            if isinstance(message, Failed):
+                life.failed = message.message
+                writer.write(frame(Go()))
             return True
         zombie = next((one for one in self._zombies if one.life is life), None)
         if zombie is not None and isinstance(message, Arrived | Finishing):

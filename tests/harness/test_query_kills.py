@@ -4,6 +4,7 @@ Spark."""
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -21,10 +22,11 @@ from streamproof.harness.addresses import Address, Moment, Point, Side
 from streamproof.harness.cluster import Run
 from streamproof.harness.embedded.cluster import EmbeddedCluster
 from streamproof.harness.embedded.processes import SparkProcesses
-from streamproof.harness.embedded.protocol import Arrived, Finishing
+from streamproof.harness.embedded.protocol import Arrived, Begun, Failed, Finishing
 from streamproof.harness.embedded.query import QueryDeployment
 from streamproof.harness.embedded.query_lives import Life, executors_needed, successions
 from streamproof.harness.embedded.query_references import of_references
+from streamproof.harness.embedded.run_server import _Span
 from streamproof.harness.errors import InvalidScenario, MissingTool, UnknownName
 from streamproof.harness.injection import Part
 from streamproof.harness.inside_spark.settings import with_options
@@ -32,7 +34,7 @@ from streamproof.harness.judging.guarantees import exactly_once
 from streamproof.harness.model import Event
 from streamproof.harness.quantities import seconds
 from streamproof.harness.query import Query
-from streamproof.harness.recording.history import Bite, Proof
+from streamproof.harness.recording.history import Bite, NodeGone, NodeUp, Placed, Proof
 from streamproof.harness.recording.recorder import MemoryRecorder
 from streamproof.harness.recording.records import BatchDone, Delivered, Ended, Kept, Offered, Refused, Stamped, Started
 from streamproof.harness.registry import Registry
@@ -324,6 +326,51 @@ def test_what_is_read_is_kept_once_by_the_life_that_ended(tmp_path: Path, monkey
         wait_until(lambda: spark.deployment._has_ended(), 5, "the second to end")
         records = [stamped.record for stamped in spark.recorder.records if not isinstance(stamped.record, Refused)]
     assert records == [Kept("driver", 2, {"a": 2}), Ended("driver", 2, {})]
+
+
+def test_a_driver_that_stands_by_begins_when_it_is_told_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with cluster(tmp_path, monkeypatch) as spark:
+        deployment = spark.deployment
+        first = deployment._lives[1]
+        heir = deployment._lives[2]
+        heir.ready = False
+        deployment._standbys.append(heir)
+        second = spark.speak("driver-2", 2)
+        second.send(Begun("driver", 0, 2, time.monotonic_ns()))
+        second.send(Arrived(Address("driver", 2, Point.STARTED, "", Side.AFTER), 0, True))
+        wait_until(lambda: heir.ready, 5, "the second to stand by")
+        second._socket.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            second.receive()
+        second._socket.settimeout(5)
+
+        assert isinstance(first.driver, DriverStub)
+        first.driver.status = -9
+        deployment.server._spans[0] = _Span(time.monotonic_ns())
+        deployment._tend()
+        assert second.receive() is not None
+        second.send(Started("driver", 2, (1, 4), 5))
+        wait_until(lambda: spark.recorder.records, 5, "the second to be heard")
+    assert [stamped.record for stamped in spark.recorder.records] == [Started("driver", 2, (1, 4), 5)]
+    lives = [entry for entry in spark.recorder.timeline if isinstance(entry, NodeGone | NodeUp | Placed)]
+    assert [(type(entry), entry.node) for entry in lives] == [
+        (NodeGone, "driver"),
+        (NodeUp, "driver-2"),
+        (Placed, "driver-2"),
+    ]
+
+
+def test_one_that_cannot_stand_by_is_replaced_by_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with cluster(tmp_path, monkeypatch) as spark:
+        deployment = spark.deployment
+        deployment._standbys.append(deployment._lives[2])
+        second = spark.speak("driver-2", 2)
+        second.send(Failed("InvalidOperator", "query 'q' failed: boo"))
+        assert second.receive() is not None
+        deployment._tend()
+        assert spark.done == ["kill driver-2"]
+        assert (deployment._standbys, deployment._stand_by) == ([], False)
+        assert deployment.server.failure is None
 
 
 def test_two_drivers_run_once_the_second_has_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
