@@ -63,6 +63,8 @@ class Does(StrEnum):
     """It adds them again."""
     APPENDS_IN_LANES = "appends-in-lanes"
     """It adds them again, but never when it is killed for real."""
+    IN_STEPS = "in-steps"
+    """As by-id, in two steps, after each of which it comes to the same point of its own."""
     ASKS_THE_CLOCK = "asks-the-clock"
     FAILS = "fails"
     FAILS_AGAIN = "fails-again"
@@ -158,6 +160,9 @@ class ToyLife:
         self._between(Point.TASK_COMMIT, f"{number}/0", TASK, lambda: self._write(number))
 
     def _write(self, number: int) -> None:
+        for step in range(2 if self.does is Does.IN_STEPS else 0):
+            (self.checkpoint / f"step-{number}-{step}").touch()
+            self.pass_point(Point.USER, Side.AFTER, f"{number}/step", TASK)
         appends = self.does is Does.APPENDS or (self.does is Does.APPENDS_IN_LANES and self.in_lane)
         name = f"{number}-{self.incarnation}" if appends else str(number)
         when = time.monotonic_ns() if self.does is Does.ASKS_THE_CLOCK else 0

@@ -50,7 +50,7 @@ from ..workload import Workload
 from .budget import Budget, Progress
 from .certificate import VERSION, Certificate, Claimed, with_conclusion, write_certificate
 from .conclusion import Planned
-from .covering import Covering
+from .covering import NEVER_RECOVERING, Covering
 from .folders import check_unused
 from .killing import spread
 from .lane import Lane, Life
@@ -183,6 +183,8 @@ class _Campaign:
                     covering = Covering(ledger, named, lanes, lives[: len(lanes)], batches, references, self.seed)
                     with ledger.timed("crash states"):
                         suspicious = covering.cover(profile, of_driver, self.faults.recovering)
+                elif of_driver and self.faults.recovering:
+                    ledger.not_covered.append(NEVER_RECOVERING)
             with self.cluster.kept_warm() as cluster, ledger.timed("kills"):
                 self._proving(cluster, references).prove(kills, suspicious)
         finally:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from random import Random
@@ -22,6 +22,9 @@ from .recovering import Crashed, crashed_again, crashed_in_profile, offered, rec
 
 SHARE, SHARE_WHILE_RECOVERING = 0.6, 0.7
 """Of the time of a campaign, by when single crashes, and crashes while recovering, leave the rest to kills."""
+NOT_EACH_TIME = "its batch passes it more than once, and no time was left to recover from each"
+NO_TIME = "no time was left for crashes while it recovers from a crash"
+NEVER_RECOVERING = "Crashes while it recovers from a crash."
 Groups = dict[tuple[str, int, int], list[Crashed]]
 """Crashes between whose points nothing happens that outlives them: one recovery is that of all."""
 
@@ -74,7 +77,7 @@ class Covering:
 
         def work(place: int) -> None:
             life = self._lives[place]
-            passed = {one.address: one for one in life.passed if one.state is not None}
+            passed = {(one.address, one.again): one for one in life.passed if one.state is not None}
             while waiting and self._ledger.within_budget(SHARE):
                 try:
                     group = waiting.pop()
@@ -101,10 +104,20 @@ class Covering:
                 raise
         # What another lane has left when the first one had no more to do.
         work(0)
+        self._leave(waiting)
 
     def _cover_recovery(self, profile: Profile) -> None:
         worst = worst_to_recover_from(profile)
-        if worst is None or worst.state is None or not self._ledger.within_budget(SHARE_WHILE_RECOVERING):
+        if worst is None:
+            self._ledger.not_covered.append(NEVER_RECOVERING)
+            return
+        if worst.state is None:
+            # Why it is not known leaves the claim open already.
+            return
+        if not self._ledger.within_budget(SHARE_WHILE_RECOVERING):
+            if self._ledger.trials:
+                crash = crash_at(profile, worst, Victim.DRIVER, recovering=True)
+                self._ledger.not_reached.append(NotReached(Planned(crash), NO_TIME))
             return
         lane = self._lanes[0]
         first = crashed_in_profile(self._lives[0], worst, crash_at(profile, worst, Victim.DRIVER))
@@ -115,26 +128,37 @@ class Covering:
         again = replace(profile_of(second), kinds={batch_of(worst.address): (AFTER_RESTART,)})
         groups: Groups = {}
         for passed in again.passed:
-            if batch_of(passed.address) == batch_of(worst.address) and passed.state is not None:
-                crash = crash_at(again, passed, Victim.DRIVER, recovering=True)
+            if batch_of(passed.address) != batch_of(worst.address):
+                continue
+            crash = crash_at(again, passed, Victim.DRIVER, recovering=True)
+            self._ledger.plan.append(Planned(crash))
+            if passed.state is None:
+                self._ledger.not_reached.append(NotReached(Planned(crash), passed.why_not))
+            else:
                 crashed = crashed_again(first, second, passed, crash)
                 groups.setdefault(crashed.same, []).append(crashed)
-                self._ledger.plan.append(Planned(crash))
         self._ledger.begin("crashes while recovering", len(groups))
-        for group in groups.values():
-            if not self._ledger.within_budget(SHARE_WHILE_RECOVERING):
-                return
+        waiting = list(groups.values())
+        while waiting and self._ledger.within_budget(SHARE_WHILE_RECOVERING):
+            group = waiting.pop(0)
             self._recover(lane, group[0], group)
+        self._leave(waiting)
+
+    def _leave(self, untried: Iterable[Sequence[Crashed]]) -> None:
+        """Of a point that a batch passes more than once, what was recovered from one time says nothing of the others."""
+        tried = {trial.crashes for trial in self._ledger.trials}
+        left = dict.fromkeys(one.crashes for group in untried for one in group if one.crashes in tried)
+        self._ledger.not_reached += [NotReached(Planned(crashes[-1]), NOT_EACH_TIME) for crashes in left]
 
     def _recover(self, lane: Lane, crashed: Crashed, group: Sequence[Crashed]) -> None:
         life = recover(lane, crashed)
         run = self._ledger.new_run("state")
         write_run(self._ledger.folder / run, self._named, lane, crashed, group, life, self._before, self._seed)
-        self._ledger.enter(run, [one.crashes for one in group], How.CRASH_STATE)
+        self._ledger.enter(run, list(dict.fromkeys(one.crashes for one in group)), How.CRASH_STATE)
 
 
-def _in_lane(crashed: Crashed, passed: Mapping[Address, Passed], life: Life) -> Crashed | None:
+def _in_lane(crashed: Crashed, passed: Mapping[tuple[Address, int], Passed], life: Life) -> Crashed | None:
     """The same crash, in the reference run of a lane; None where that has no such state."""
     ((where,), (crash,)) = crashed.passed, crashed.crashes
-    here = passed.get(where.address)
+    here = passed.get((where.address, where.again))
     return None if here is None else crashed_in_profile(life, here, crash)

@@ -76,6 +76,8 @@ class Passed:
     state: CrashState | None
     """What was durable; None where it was not looked at, or `why_not` says why it is not known."""
     why_not: str = ""
+    again: int = 0
+    """How often the life had passed the same point before: a point of the user's may lie in a loop."""
 
 
 @dataclass
@@ -348,7 +350,8 @@ class Lane:
                 state = self.store.capture()
             except NotQuiet as error:
                 why_not = str(error)
-        life.passed.append(Passed(address, at, len(life.records), state, why_not))
+        again = sum(one.address == address for one in life.passed)
+        life.passed.append(Passed(address, at, len(life.records), state, why_not, again))
 
     def _no_faults(self, striking: Striking) -> ClusterMachines:
         raise OwnFailure("a fault struck in a lane, where none does")

@@ -190,6 +190,50 @@ def test_plans_that_are_written_at_once_hold_the_code_that_only_this_process_has
     assert {pickle.loads(body)(4) for body in bodies} == {8}
 
 
+@pytest.mark.parametrize("lanes", [1, 2])
+def test_a_point_that_a_batch_passes_twice_is_recovered_from_both_times(
+    lanes: int, certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    install(monkeypatch, tmp_path, lanes=lanes)
+    recover, states = covering.recover, []
+
+    def noted(lane: Lane, crashed: Crashed, watched: bool = False) -> Life:
+        states.append(tuple(Path(kept.path).name for kept in crashed.state.files))
+        return recover(lane, crashed, watched)
+
+    monkeypatch.setattr(covering, "recover", noted)
+    faults = every_crash_point("driver", recovering=False, split_brain=False)
+    certified = certify(toy(Does.IN_STEPS), [exactly_once()], faults, budget=Budget(kills=0))
+    assert status(certified) is Status.HOLDS, reasons(certified)
+    assert any("step-1-0" in state and "step-1-1" not in state for state in states)
+    assert len(set(states)) == len(states)
+    assert judge_certificate(certified.folder, Registry().oracles).differences == ()
+
+
+def test_a_point_that_was_not_recovered_from_each_time_is_open(
+    certify: Callable[..., Certified], tmp_path: Path
+) -> None:
+    faults = every_crash_point("driver", recovering=False, split_brain=False)
+    # Which states come first is drawn: all but one of them are tried, and one of a point that comes twice is left.
+    for seed in range(20):
+        folder = tmp_path / str(seed)
+        budget = Budget(runs=19, kills=0)
+        certified = certify(toy(Does.IN_STEPS), [exactly_once()], faults, budget=budget, seed=seed, folder=folder)
+        assert status(certified) is Status.UNKNOWN
+        if covering.NOT_EACH_TIME in reasons(certified):
+            return
+    raise AssertionError("no point that is passed twice was left half tried")
+
+
+def test_crashes_while_it_recovers_that_no_time_was_left_for_leave_it_open(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(covering, "SHARE_WHILE_RECOVERING", 0.0)
+    certified = certify(toy(Does.BY_ID))
+    assert status(certified) is Status.UNKNOWN
+    assert covering.NO_TIME in reasons(certified)
+
+
 def test_a_lane_that_fails_ends_the_others_after_what_they_are_at(
     certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -220,6 +264,7 @@ def test_a_query_with_a_store_outside_is_killed_for_real_alone(
     query = toy(Does.BY_ID, stores=(Store("postgres", print),))
     certified = certify(query, budget=Budget(kills=4))
     assert How.CRASH_STATE not in {trial.how for trial in certified.certificate.trials}
+    assert covering.NEVER_RECOVERING in certified.certificate.not_covered
     of_driver = [line.crash for line in certified.certificate.plan if line.crash.victim is Victim.DRIVER]
     assert {crash.batch for crash in of_driver} == {0, 1, 4}
     assert certified.certificate.draw is not None
