@@ -215,19 +215,24 @@ def _violated(
     repeats: dict[tuple[How, tuple[Crash, ...]], list[Trial]] = {}
     for trial in filter(real, trials):
         repeats.setdefault((trial.how, trial.crashes), []).append(trial)
+    struck = _struck(trials)
 
     def clarity(trial: Trial) -> tuple[int, float, int]:
         same = repeats[trial.how, trial.crashes]
         shown = sum(one.verdicts.get(claim) is Status.VIOLATED for one in same)
-        return len(trial.crashes), -shown / len(same), -len(same)
+        return struck[trial.folder], -shown / len(same), -len(same)
 
     best = min(filter(real, violating), key=clarity)
     same = repeats[best.how, best.crashes]
     shown = sum(one.verdicts.get(claim) is Status.VIOLATED for one in same)
-    wrong = sum(line.violated for line in lines)
+    # Where several struck in one run, it does not show which of them it took.
+    shows = [trial for trial in violating if not real(trial) or struck[trial.folder] == 1]
+    wrong = len({line for trial in shows for line in lines_of(trial)})
     summary = f"{schedule(best)}: violated in {shown} of {count(len(same), _HOWS[best.how])}"
     if len(same) == 1:
         summary += ", which was not repeated"
+    if struck[best.folder] > len(best.crashes):
+        summary += f", in one run with {count(struck[best.folder] - len(best.crashes), 'other')}"
     if wrong > 1:
         summary += f"; {wrong:,} of {_crashes(len(lines))} violate"
     return msgspec.structs.replace(
@@ -238,6 +243,14 @@ def _violated(
         repeats=len(same),
         shown_by=best.folder,
     )
+
+
+def _struck(trials: Iterable[Trial]) -> Counter[str]:
+    """How many crashes struck in each run of a real kill: kills that were drawn share one."""
+    struck: Counter[str] = Counter()
+    for trial in filter(real, trials):
+        struck[trial.folder] += len(trial.crashes)
+    return struck
 
 
 _HOWS = {How.KILL: "real kill", How.SPLIT_BRAIN: "split brain", How.CRASH_STATE: "crash state"}
@@ -323,7 +336,9 @@ def _bound(claim: str, draw: Draw, plan: Sequence[Planned], trials: Sequence[Tri
     if bound.why_none:
         return bound
     upper = upper_bound(violations + unknown, len(sampled))
-    return msgspec.structs.replace(bound, upper=upper, lower=lower_bound(violations, len(sampled)))
+    # Of the kills that share a run, one can make all of them violate.
+    sure = len({trial.folder for trial in sampled if trial.verdicts.get(claim) is Status.VIOLATED})
+    return msgspec.structs.replace(bound, upper=upper, lower=lower_bound(sure, len(sampled)))
 
 
 def _why_no_bound(draw: Draw, plan: Sequence[Planned], sampled: Sequence[Trial]) -> str:

@@ -20,7 +20,7 @@ from streamproof.harness.certifying.conclusion import (
     lines_of,
 )
 from streamproof.harness.certifying.plan import How, Trial, Victim
-from streamproof.harness.certifying.statistics import Draw
+from streamproof.harness.certifying.statistics import Draw, lower_bound
 from streamproof.harness.errors import ExitStatus
 from streamproof.harness.judging.verdicts import Status
 
@@ -70,6 +70,26 @@ def test_the_schedule_that_is_shown_is_the_smallest_then_the_clearest() -> None:
     unclear = [trial(crash_at(1), name=f"unclear-{n}", exactly_once=VIOLATED if n else HOLDS) for n in range(3)]
     clear = [trial(crash_at(2), name=f"clear-{n}", exactly_once=VIOLATED) for n in range(2)]
     assert on_exactly_once(PLAN, (*two, *unclear, *clear), ()).shown_by == "runs/clear-0"
+
+
+def test_kills_that_share_a_run_with_what_violates_are_not_said_to_violate() -> None:
+    shared = [trial(crash_at(n), name="shared", exactly_once=VIOLATED, sampled=True) for n in range(3)]
+    alone = [trial(crash_at(1), name=f"alone-{n}", exactly_once=HOLDS if n else VIOLATED) for n in range(3)]
+    verdict = on_exactly_once(PLAN, (*ALL_HELD, *shared, *alone), ())
+    assert verdict.summary == (
+        "the driver dies before the driver adds batch 1 to the commit log: violated in 2 of 4 real kills"
+    )
+    assert on_exactly_once(PLAN, (*ALL_HELD, *shared), ()).summary.endswith(
+        "violated in 1 of 1 real kill, which was not repeated, in one run with 2 others"
+    )
+
+
+def test_of_kills_that_share_a_run_one_alone_is_sure_to_violate() -> None:
+    draw = Draw.of("all 3 planned crashes", range(3), 3, seed=7)
+    drawn = [trial(PLAN[n].crash, name="shared", exactly_once=VIOLATED, sampled=True) for n in draw.drawn]
+    bound = conclude(CLAIMS, PLAN, drawn, (), draw=draw).bounds[0]
+    assert (bound.violations, bound.upper) == (3, 1.0)
+    assert bound.lower == lower_bound(1, 3)
 
 
 def test_a_violation_that_was_not_repeated_says_so() -> None:

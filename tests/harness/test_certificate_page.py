@@ -145,7 +145,9 @@ def test_the_sample_says_what_it_was_drawn_from_and_what_it_bounds() -> None:
     assert "| exactly-once | 300 of 300 | 0 | 0 | 0.0 % | 1.0 % |" in section(text, "The random sample")
     unfinished = page(unsealed(plan=plan, trials=kills[:200], draw=draw))
     assert "no bound, since 200 of 300 drawn kills were finished" in section(unfinished, "Covered")
-    violated = [trial(plan[draw.drawn[n]].crash, sampled=True, exactly_once=Status.VIOLATED) for n in range(6)]
+    violated = [
+        trial(plan[draw.drawn[n]].crash, name=f"v{n}", sampled=True, exactly_once=Status.VIOLATED) for n in range(6)
+    ]
     some = page(unsealed(plan=plan, trials=(*violated, *kills[6:]), draw=draw))
     assert "6 violations, so at least 0.8 % of such kills violate, with 95 % confidence" in section(some, "Covered")
 
