@@ -25,6 +25,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
+from ..addresses import DRIVER, Point, Side
 from ..cluster import Cluster
 from ..embedded.machine import find_java
 from ..embedded.processes import EmbeddedOptions, SparkProcesses
@@ -33,6 +34,7 @@ from ..errors import (
     InvalidOperator,
     InvalidScenario,
     MissingTool,
+    StorageFailed,
     StreamproofError,
 )
 from ..inside_spark.agent import fetch_agent
@@ -49,13 +51,13 @@ from ..scenario import Scenario
 from ..workload import Workload
 from .budget import Budget, Progress
 from .certificate import VERSION, Certificate, Claimed, with_conclusion, write_certificate
-from .conclusion import Planned
+from .conclusion import NotReached, Planned
 from .covering import NEVER_RECOVERING, Covering
 from .folders import check_unused
 from .killing import spread
 from .lane import Lane, Life
 from .ledger import Ledger
-from .plan import Trial, Victim
+from .plan import Crash, Trial, Victim
 from .planning import CrashPlan, crash_at, every_crash_point, of_nodes, of_split_brains, of_the_driver
 from .profile import NO_DATA, POINTS, Profile, profile_of, write_points
 from .proving import Kills, Proving, named_query
@@ -66,6 +68,7 @@ LIFE_SECONDS = 120.0
 EMPTY_ON_START = "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart"
 UNSYNCED = "The loss of files that were written and not synced to disk, as when the power fails."
 NO_AGENT = "Crash points inside Spark, since the agent is missing: {why}"
+NEVER_PASSED = "no batch of a run without failures calls {method}: check its name, and that the agent is there"
 FIRST_ENTRY = (
     "A driver that dies while it names the first entry of the offset log, without a setting of this campaign "
     f"({EMPTY_ON_START}=false): Spark finds the checkpoint not empty then, and refuses to start any query on it."
@@ -157,7 +160,10 @@ class _Campaign:
     def run(self) -> Certificate:
         began = datetime.now(UTC).isoformat(timespec="milliseconds")
         ledger = self.ledger
-        (ledger.folder / "runs").mkdir(parents=True)
+        try:
+            (ledger.folder / "runs").mkdir(parents=True)
+        except OSError as error:
+            raise StorageFailed(f"cannot make {ledger.folder}: {error.strerror or error}") from error
         watches_inside = self._fetch_agent()
         batches = self.query.batches(self.workload)
         work = (ledger.folder / "work").resolve()
@@ -176,6 +182,7 @@ class _Campaign:
                 write_points(ledger.folder / POINTS, lives[0])
                 if unjudgeable:
                     return self._write(began, unjudgeable, profile)
+                self._note_unpassed_hooks(lives[0])
                 of_driver, kills = self._make_plan(profile)
                 suspicious: list[Trial] = []
                 if of_driver and self.query.copyable:
@@ -238,6 +245,14 @@ class _Campaign:
         if self.query.read is None and self.query.source is None:
             lives.append(lanes[0].live(BATCH_JOB, BATCH_JOB, 1, watched=False, as_batch=True))
         return lives
+
+    def _note_unpassed_hooks(self, life: Life) -> None:
+        """A point that the user has named, and that nothing passes, is not covered by what passes others."""
+        passed = {one.address.key.partition("/")[2] for one in life.passed if one.address.point is Point.USER}
+        for name, method in self.query.hooks.items():
+            if name not in passed:
+                crash = Crash(Point.USER, Side.BEFORE, f"0/{name}", DRIVER, Victim.DRIVER, 0, ())
+                self.ledger.not_reached.append(NotReached(Planned(crash), NEVER_PASSED.format(method=method)))
 
     def _make_plan(self, profile: Profile) -> tuple[list[Planned], Kills]:
         """The crashes of the driver, and what else is to be killed."""

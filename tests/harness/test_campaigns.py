@@ -35,6 +35,7 @@ from streamproof.harness.errors import (
     OwnFailure,
     ProcessDied,
     RunFolderInUse,
+    StorageFailed,
     UnknownName,
     Unsupported,
 )
@@ -493,6 +494,21 @@ def test_a_folder_that_holds_something_is_left_alone(
     with pytest.raises(RunFolderInUse, match="is not empty"):
         certify(toy(Does.BY_ID))
     assert (folder.read_text() == "mine") if file else (folder / "mine").exists()
+
+
+def test_a_folder_that_cannot_be_made_is_no_failure_of_ours(
+    certify: Callable[..., Certified], tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StorageFailed, match="cannot make .*certificate: Not a directory"):
+        certify(toy(Does.BY_ID), folder=tmp_path / "file" / "certificate")
+
+
+def test_a_point_that_the_user_has_named_and_nothing_passes_leaves_it_open(certify: Callable[..., Certified]) -> None:
+    hooks = {"flushed": "com.acme.Upload.flsh"}
+    certified = certify(toy(Does.BY_ID, hooks=hooks), [exactly_once()], every_crash_point("node"))
+    assert status(certified) is Status.UNKNOWN
+    assert "no batch of a run without failures calls com.acme.Upload.flsh" in reasons(certified)
 
 
 def test_a_version_of_spark_whose_points_are_not_known_is_refused(
