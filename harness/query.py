@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from .addresses import TASK, Point
 from .errors import InvalidScenario
 from .inside_spark.versions import own_hook
 from .judging.collation import Collation
+from .judging.guarantees import Guarantee
 from .judging.references import DRIVER, collate_references
 from .judging.shapes import OutputMode, OutputShape
 from .model import Event
@@ -109,6 +110,9 @@ class Query:
             )
         if not self.name:
             object.__setattr__(self, "name", _name_of(self.transform))
+        for name in ("name", "schema"):
+            if not isinstance(getattr(self, name), str):
+                raise self._wrong(f"{name}={getattr(self, name)!r} must be a text")
         self._check_shape()
         count = self.batch_events
         if not isinstance(count, int) or isinstance(count, bool) or count < 1:
@@ -120,26 +124,43 @@ class Query:
         if (self.write is None) != (self.read is None):
             there, missing = ("write", "read") if self.read is None else ("read", "write")
             raise self._wrong(f"{there} is given without {missing}: a sink is written, and read by a consumer")
-        for name in ("stores", "packages", "jars"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
+        for name in ("stores", "packages", "jars", "claims"):
+            object.__setattr__(self, name, self._listed(name))
         strange = [store for store in self.stores if not isinstance(store, Store)]
         if strange:
             raise self._wrong(f"stores holds {strange[0]!r}, which is no Store")
+        # What somebody claims of a query is mostly a guarantee, and no more.
+        claims = tuple(Claim(claim) if isinstance(claim, Guarantee) else claim for claim in self.claims)
+        object.__setattr__(self, "claims", claims)
+        for claim in claims:
+            if not isinstance(claim, Claim):
+                raise self._wrong(f"claims holds {claim!r}, which is no Claim: say exactly_once(), or Claim(...)")
+        for name in ("settings", "secrets", "hooks"):
+            if not isinstance(getattr(self, name), Mapping):
+                raise self._wrong(f"{name} must be a dict")
         for name, value in {**self.settings, **self.secrets}.items():
             if not isinstance(name, str) or not name.startswith("spark."):
                 raise self._wrong(f"the setting {name!r} must begin with 'spark.'")
             if not isinstance(value, str):
                 raise self._wrong(f"the value of the setting {name!r} must be a text")
-
         for name, method in self.hooks.items():
+            if not isinstance(name, str) or not isinstance(method, str):
+                raise self._wrong(f"hooks={dict(self.hooks)!r} must give each name a method, as a text")
             own_hook(name, method)
+
+    def _listed(self, name: str) -> tuple[Any, ...]:
+        given = getattr(self, name)
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            raise self._wrong(f"{name}={given!r} must be a list")
+        return tuple(given)
 
     def _check_shape(self) -> None:
         try:
             object.__setattr__(self, "mode", OutputMode(self.mode))
         except ValueError:
             raise self._wrong(f"mode={self.mode!r}; there are: {', '.join(OutputMode)}") from None
-        if isinstance(self.key, str) or not all(isinstance(column, str) for column in self.key):
+        key: Any = self.key
+        if isinstance(key, str) or not isinstance(key, Iterable) or not all(isinstance(one, str) for one in key):
             raise self._wrong(f'key={self.key!r} must name its key columns, as in ("word",)')
         object.__setattr__(self, "key", tuple(self.key))
         if self.mode is OutputMode.UPDATE and not self.key and self.write is None:

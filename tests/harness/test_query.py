@@ -39,7 +39,7 @@ from streamproof.harness.running import check_scenario
 from streamproof.harness.scenario import Scenario
 from streamproof.harness.schedule import Fault, batch, checkpoint, recovery
 from streamproof.harness.simulated.cluster import SimulatedCluster
-from streamproof.harness.subject import claimed
+from streamproof.harness.subject import Claim, claimed
 from streamproof.harness.waiting import wait_until
 from streamproof.harness.wire import VERSION, BlockingConnection, Greeting
 from streamproof.scenarios.query_word_count import query_word_count
@@ -68,6 +68,13 @@ def check(what: Scenario) -> None:
         ({"stores": ["postgres"]}, "'postgres', which is no Store"),
         ({"settings": {"shuffle": "1"}}, "must begin with 'spark.'"),
         ({"hooks": {"flushed": "flush"}}, "names no method of a class"),
+        ({"hooks": {"flushed": 1}}, "must give each name a method"),
+        ({"key": 5}, "must name its key columns"),
+        ({"schema": 5}, "schema=5 must be a text"),
+        ({"packages": "com.acme:upload:1"}, "packages='com.acme:upload:1' must be a list"),
+        ({"stores": 3}, "stores=3 must be a list"),
+        ({"claims": ("exactly-once",)}, "'exactly-once', which is no Claim"),
+        ({"settings": [("spark.x", "1")]}, "settings must be a dict"),
         ({"secrets": {"spark.password": 1}}, "must be a text"),
         ({"batch_events": 0}, "positive whole number"),
         ({"batch_events": True}, "positive whole number"),
@@ -80,6 +87,7 @@ def test_a_query_that_cannot_be(change: dict[str, Any], message: str) -> None:
 
 def test_what_it_claims() -> None:
     assert claimed(query_word_count(), exactly_once())
+    assert replace(query_word_count(), claims=[exactly_once()]).claims == (Claim(exactly_once()),)
     assert not claimed(query_word_count(), exactly_once_output())
 
 
