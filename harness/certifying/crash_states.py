@@ -22,7 +22,7 @@ QUIET_SECONDS = 5.0
 
 
 class Kept(msgspec.Struct, frozen=True, order=True):
-    """A file or folder of a crash state."""
+    """A file, folder or link of a crash state."""
 
     path: str
     """Absolute: Spark's logs hold such paths."""
@@ -30,6 +30,8 @@ class Kept(msgspec.Struct, frozen=True, order=True):
     """Its hash; None: a folder."""
     changed: int = 0
     """When it was, ns: a source of files goes by that."""
+    link: str | None = None
+    """Of a link, where it leads: who publishes by turning one has turned it or not."""
 
 
 class CrashState(msgspec.Struct, frozen=True):
@@ -40,7 +42,7 @@ class CrashState(msgspec.Struct, frozen=True):
     @property
     def digest(self) -> str:
         """Of paths and contents. Times are left out: what is recovered from does not differ by them."""
-        told = [(kept.path, kept.content) for kept in self.files]
+        told = [(kept.path, kept.content, kept.link) for kept in self.files]
         return hashlib.sha256(msgspec.json.encode(told)).hexdigest()
 
 
@@ -91,7 +93,9 @@ class CopiedFolders:
             self.clear()
             for kept in captured.files:
                 path = Path(kept.path)
-                if kept.content is None:
+                if kept.link is not None:
+                    path.symlink_to(kept.link)
+                elif kept.content is None:
                     path.mkdir(parents=True, exist_ok=True)
                 else:
                     shutil.copyfile(self._contents / kept.content, path)
@@ -105,6 +109,8 @@ class CopiedFolders:
             shutil.rmtree(folder, ignore_errors=not folder.exists())
 
     def _keep(self, path: Path, changed: int) -> Kept:
+        if path.is_symlink():
+            return Kept(str(path), None, link=os.readlink(path))
         if path.is_dir():
             return Kept(str(path), None)
         content = path.read_bytes()
@@ -114,7 +120,7 @@ class CopiedFolders:
         return Kept(str(path), name, changed)
 
     def _look(self) -> list[tuple[str, int, int, int]]:
-        """Every file and folder, in an order in which folders come before what is in them."""
+        """Every file, folder and link, in an order in which folders come before what is in them."""
         return [found for folder in self._folders for found in _walk(folder)]
 
 
@@ -131,7 +137,7 @@ def _walk(folder: Path) -> Iterator[tuple[str, int, int, int]]:
             if entry.is_dir(follow_symlinks=False):
                 yield from _walk(Path(entry.path))
             else:
-                about = entry.stat()
+                about = entry.stat(follow_symlinks=False)
                 yield entry.path, about.st_mtime_ns, about.st_size, about.st_ino
         except FileNotFoundError:
             continue

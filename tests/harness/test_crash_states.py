@@ -98,6 +98,22 @@ def test_states_that_hold_the_same_are_one_to_whoever_recovers(tmp_path: Path) -
     assert store.capture().digest != one.digest
 
 
+def test_a_link_is_turned_back_and_not_followed(tmp_path: Path) -> None:
+    store, current = copied(tmp_path), tmp_path / "sink/current"
+    lay(tmp_path, {"checkpoint": None, "sink/v1/rows": b"v1", "sink/v2/rows": b"v2"})
+    current.symlink_to("v1")
+    (tmp_path / "sink/next").symlink_to("v3")
+    one = store.capture()
+    current.unlink()
+    current.symlink_to("v2")
+    assert store.capture().digest != one.digest
+    store.restore(one)
+    assert current.is_symlink()
+    assert (current / "rows").read_bytes() == b"v1"
+    assert os.readlink(tmp_path / "sink/next") == "v3"
+    assert store.capture().digest == one.digest
+
+
 def test_a_file_cannot_be_taken_for_an_empty_folder(tmp_path: Path) -> None:
     store = copied(tmp_path)
     lay(tmp_path, {"checkpoint/0": b""})
