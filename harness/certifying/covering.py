@@ -145,7 +145,7 @@ class Covering:
         self._leave(waiting)
 
     def _leave(self, untried: Iterable[Sequence[Crashed]]) -> None:
-        """Of a point that a batch passes more than once, what was recovered from one time says nothing of the others."""
+        """Of a point that a batch passes more than once, a recovery from one time says nothing of the others."""
         tried = {trial.crashes for trial in self._ledger.trials}
         left = dict.fromkeys(one.crashes for group in untried for one in group if one.crashes in tried)
         self._ledger.not_reached += [NotReached(Planned(crashes[-1]), NOT_EACH_TIME) for crashes in left]
