@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -169,10 +170,17 @@ class Proving:
             folder=trial.folder,
             violated=shown,
             repeats=REPEATS,
-            command=f"streamproof replay {self._ledger.folder / COUNTEREXAMPLE} --cluster {self._cluster.name}",
+            command=self._command(),
             crashes_before=len(whole.planned),
             events_before=whole.events,
         )
+
+    def _command(self) -> str:
+        """A query that was handed over in a program can be found by nobody else."""
+        file = self._ledger.folder / COUNTEREXAMPLE
+        if not self._origin:
+            return f'# in a test: streamproof.survives("{file}", query)'
+        return f"streamproof replay {shlex.quote(str(file))} --cluster {self._cluster.name}"
 
     def _saved(self, found: Reproduction) -> SavedSchedule:
         return SavedSchedule(
