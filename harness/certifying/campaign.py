@@ -68,6 +68,10 @@ LIFE_SECONDS = 120.0
 EMPTY_ON_START = "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart"
 UNSYNCED = "The loss of files that were written and not synced to disk, as when the power fails."
 NO_AGENT = "Crash points inside Spark, since the agent is missing: {why}"
+IN_THE_JVM = (
+    "What a library keeps in the memory of its JVM and a crash forgets: crash states are recovered from in a JVM that has "
+    "run the query before. Real kills forget it too."
+)
 NEVER_PASSED = "no batch of a run without failures calls {method}: check its name, and that the agent is there"
 FIRST_ENTRY = (
     "A driver that dies while it names the first entry of the offset log, without a setting of this campaign "
@@ -186,6 +190,8 @@ class _Campaign:
                 of_driver, kills = self._make_plan(profile)
                 suspicious: list[Trial] = []
                 if of_driver and self.query.copyable:
+                    if self.query.packages or self.query.jars:
+                        ledger.not_covered.append(IN_THE_JVM)
                     named = named_query(self.query, self.workload, ledger, self.origin)
                     covering = Covering(ledger, named, lanes, lives[: len(lanes)], batches, references, self.seed)
                     with ledger.timed("crash states"):

@@ -344,10 +344,27 @@ def test_what_violates_is_saved_and_violates_again_when_it_is_replayed(
     certified = certify(toy(Does.APPENDS), origin="my_queries:appends")
     saved = read_saved(certified.folder / "counterexample.json")
     assert saved.origin == "my_queries:appends"
+    assert certified.certificate.counterexample is not None
+    assert certified.certificate.counterexample.command.startswith("streamproof replay ")
     again = replay_saved(saved, toy(Does.APPENDS), WORKLOAD, cluster, Registry(), tmp_path / "again")
     assert {verdict.status for verdict in again.verdicts} == {Status.VIOLATED}
     mended = replay_saved(saved, toy(Does.BY_ID, name="appends"), WORKLOAD, cluster, Registry(), tmp_path / "mended")
     assert {verdict.status for verdict in mended.verdicts} == {Status.HOLDS}
+
+
+def test_a_query_without_a_name_is_replayed_in_a_test(certify: Callable[..., Certified]) -> None:
+    shown = certify(toy(Does.APPENDS)).certificate.counterexample
+    assert shown is not None
+    assert shown.command.startswith("# in a test: streamproof.survives(")
+
+
+def test_a_library_in_java_may_remember_what_a_crash_forgets(certify: Callable[..., Certified], tmp_path: Path) -> None:
+    one, other = (
+        certify(toy(Does.BY_ID, jars=jars), folder=tmp_path / str(len(jars))).certificate
+        for jars in ((), ("upload.jar",))
+    )
+    assert campaign.IN_THE_JVM not in one.not_covered
+    assert campaign.IN_THE_JVM in other.not_covered
 
 
 def test_what_only_crash_states_show_is_not_known(certify: Callable[..., Certified]) -> None:
