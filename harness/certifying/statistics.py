@@ -91,7 +91,7 @@ class Bound(msgspec.Struct, frozen=True):
     """The share of such kills that violate is at most this, with 95 % confidence, each trial without a verdict counted
     as a violation. None: the sample was not finished, so it bounds nothing."""
     lower: float | None
-    """It is at least this, with 95 % confidence, each trial without a verdict counted as none, and those of one run that
-    violate as one: of the kills that share it, any may be innocent."""
+    """It is at least this, with 95 % confidence, each trial without a verdict counted as none, and those of one run
+    that violate as one: of the kills that share it, any may be innocent."""
     why_none: str = ""
     """Why there is no bound."""
