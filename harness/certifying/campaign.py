@@ -69,8 +69,8 @@ EMPTY_ON_START = "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart"
 UNSYNCED = "The loss of files that were written and not synced to disk, as when the power fails."
 NO_AGENT = "Crash points inside Spark, since the agent is missing: {why}"
 IN_THE_JVM = (
-    "What a library keeps in the memory of its JVM and a crash forgets: crash states are recovered from in a JVM that has "
-    "run the query before. Real kills forget it too."
+    "What a library keeps in the memory of its JVM and a crash forgets: crash states are recovered from in a JVM that "
+    "has run the query before. Real kills forget it too."
 )
 NEVER_PASSED = "no batch of a run without failures calls {method}: check its name, and that the agent is there"
 FIRST_ENTRY = (
