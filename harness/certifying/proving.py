@@ -168,8 +168,9 @@ class Proving:
             input=f"events {begin:,} to {end:,} of the source" if begin <= end else "",
             batch=batch,
             folder=trial.folder,
-            violated=shown,
-            repeats=REPEATS,
+            # What was made smaller has been run once.
+            violated=shown if smallest == whole else 1,
+            repeats=REPEATS if smallest == whole else 1,
             command=self._command(),
             crashes_before=len(whole.planned),
             events_before=whole.events,
