@@ -81,10 +81,11 @@ def write_run(
     judged: Sequence[Batch] = BATCHES,
     other: Sequence[Batch] = BATCHES,
     subject: Mapping[str, Any] = SUBJECT,
+    how: How = How.KILL,
 ) -> None:
     """A run whose crashes strike one after the other, before its last delivery; `other` is what the second reference
     run gave."""
-    schedule = [f"kill {DRIVER}" for _ in crashes]
+    schedule = [f"{'split-brain' if how is How.SPLIT_BRAIN else 'crash'} {DRIVER}" for _ in crashes]
     description = Description(
         version=run_folder.VERSION,
         run=folder.name,
@@ -96,7 +97,7 @@ def write_run(
         schedule=schedule,
         claims=[],
         breaks=[],
-        cluster={"cluster": "embedded"},
+        cluster={"cluster": "embedded", **({"how": "crash states"} if how is How.CRASH_STATE else {})},
         versions={},
         machine={},
         began="2026-01-01T00:00:00.000+00:00",
@@ -175,7 +176,7 @@ def certify_by_hand(
     trials = []
     shown: Counterexample | None = None
     for name, (crash, how, judged) in runs.items():
-        write_run(folder / "runs" / name, crash, judged=judged)
+        write_run(folder / "runs" / name, crash, judged=judged, how=how)
         found = judge_run(folder / "runs" / name, (crash,), CLAIMS, JUDGES)
         sampled = name.startswith("sampled")
         one = Trial((crash,), how, f"runs/{name}", found.statuses, found.reason, sampled, found.digest)

@@ -444,6 +444,7 @@ def install(monkeypatch: pytest.MonkeyPatch, folder: Path, lanes: int = 1) -> No
     agent.touch()
     monkeypatch.setattr(campaign, "SparkProcesses", ToySpark)
     monkeypatch.setattr(campaign, "fetch_agent", lambda: agent)
+    monkeypatch.setattr(campaign, "check_rules", lambda spark, agent: None)
     monkeypatch.setattr(campaign, "find_java", _Java)
     monkeypatch.setattr(campaign, "_lanes", lambda: lanes)
     monkeypatch.setattr(lane, "find_agent", lambda: agent)

@@ -38,6 +38,7 @@ from ..errors import (
     StreamproofError,
 )
 from ..inside_spark.agent import fetch_agent
+from ..inside_spark.checking import check_rules
 from ..inside_spark.versions import supported
 from ..judging.guarantees import Guarantee
 from ..judging.references import BATCH_JOB, REFERENCES, collate_references
@@ -60,7 +61,7 @@ from .ledger import Ledger
 from .plan import Crash, Trial, Victim
 from .planning import CrashPlan, crash_at, every_crash_point, of_nodes, of_split_brains, of_the_driver
 from .profile import NO_DATA, POINTS, Profile, profile_of, write_points
-from .proving import Kills, Proving, named_query
+from .proving import KILLS_A_RUN, Kills, Proving, named_query
 from .statistics import Draw
 
 LIFE_SECONDS = 120.0
@@ -199,10 +200,13 @@ class _Campaign:
                 elif of_driver and self.faults.recovering:
                     ledger.not_covered.append(NEVER_RECOVERING)
             with self.cluster.kept_warm() as cluster, ledger.timed("kills"):
-                self._proving(cluster, references).prove(kills, suspicious)
+                proving = self._proving(cluster, references)
+                unjudgeable = proving.compare()
+                if not unjudgeable:
+                    proving.prove(kills, suspicious)
         finally:
             shutil.rmtree(work, ignore_errors=True)
-        return self._write(began, "", profile)
+        return self._write(began, unjudgeable, profile)
 
     def _proving(self, cluster: Cluster, references: Sequence[Stamped]) -> Proving:
         return Proving(
@@ -210,8 +214,10 @@ class _Campaign:
         )
 
     def _fetch_agent(self) -> bool:
+        spark = supported(version("pyspark"))
         try:
-            fetch_agent()
+            # A method of the user's may be in jars that only its session has.
+            check_rules(spark, fetch_agent())
         except MissingTool as error:
             self.ledger.not_covered.append(NO_AGENT.format(why=error))
             return False
@@ -271,7 +277,7 @@ class _Campaign:
         splits = of_split_brains(profile) if self.faults.split_brain and of_driver else []
         ledger.plan += [*of_driver, *nodes, *splits]
         if of_driver and ledger.budget.kills:
-            population = f"all {len(of_driver):,} planned crashes of the driver"
+            population = f"all {len(of_driver):,} planned crashes of the driver, up to {KILLS_A_RUN} along one stream"
             ledger.draw = Draw.of(population, range(len(of_driver)), ledger.budget.kills, self.seed)
         drawn = [] if ledger.draw is None else [of_driver[place] for place in ledger.draw.drawn]
         if not self.query.copyable:

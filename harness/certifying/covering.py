@@ -89,8 +89,13 @@ class Covering:
                     # A state of the first lane's only, which has its folders.
                     waiting.insert(0, group)
                     return
+                # What is the same in the first lane need not be in another one: its files have names of their own.
+                mates = {one: there for one in group if (there := _in_lane(one, passed, life)) is not None}
+                others = [one for one in group if one not in mates or mates[one].same != here.same]
+                if others:
+                    waiting.append(others)
                 try:
-                    self._recover(self._lanes[place], here, group)
+                    self._recover(self._lanes[place], here, [mates[one] for one in group if one not in others])
                 except BaseException:
                     waiting.clear()
                     raise

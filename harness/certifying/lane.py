@@ -25,7 +25,7 @@ from ..embedded.machines import ClusterMachines, Striking
 from ..embedded.private_files import write_private
 from ..embedded.processes import DriverProcess, SparkProcesses
 from ..embedded.protocol import Arrived, Begun, Failed, Go
-from ..embedded.query_driver import QueryPlan, QueryRun
+from ..embedded.query_driver import QueryPlan, QueryRun, without_secrets
 from ..embedded.query_source import SourcePlan, spans, write_events
 from ..embedded.run_server import RunServer, from_afar
 from ..errors import DeadlinePassed, OwnFailure, ProcessDied, StreamproofError
@@ -176,8 +176,10 @@ class Lane:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._server.call(self._hang_up())
-        self._server.__exit__()
+        try:
+            self._server.call(self._hang_up())
+        finally:
+            self._server.__exit__()
 
     def await_ready(self) -> None:
         """Raises DeadlinePassed or ProcessDied."""
@@ -211,8 +213,18 @@ class Lane:
             _end_python_workers(self._session.pid)
         if life.failure is None and not life.ended:
             tail = "\n".join(process.stderr.read_text(errors="replace").splitlines()[-15:])
-            life.failure = ProcessDied(f"a life of the query ended with status {process.poll()}; its log ends:\n{tail}")
+            said = without_secrets(self._query, tail)
+            life.failure = ProcessDied(f"a life of the query ended with status {process.poll()}; its log ends:\n{said}")
+        if process.poll() != 0 or self._session.poll() is not None:
+            self._start_anew()
         return life
+
+    def _start_anew(self) -> None:
+        """What a life that did not come to its end has left in the session could go on writing to the folders."""
+        self._processes.kill_node(self.name)
+        self._gateway = None
+        self._session = self._start_session()
+        self.await_ready()
 
     def _begin(self, actor: str, incarnation: int, watched: bool) -> Life:
         life = Life(actor, incarnation)

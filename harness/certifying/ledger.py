@@ -72,7 +72,8 @@ class Ledger:
             self.exhausted = f"runs: {self.budget.runs:,}"
             return False
         if self.spent >= 60 * self.budget.minutes * share:
-            self.exhausted = f"minutes: {self.budget.minutes:g}"
+            of_it = "" if share == 1 else f", {share:.0%} of them for crash states"
+            self.exhausted = f"minutes: {self.budget.minutes:g}{of_it}"
             return False
         return True
 

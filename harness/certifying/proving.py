@@ -26,6 +26,7 @@ from .saved import VERSION as SAVED_VERSION
 from .shrinking import Place, Reproduction, shrink
 
 KILLS_A_RUN = 5
+ELSEWHERE = "without any failure, the query gives something else on the cluster than with one task at a time"
 REPEATS = 3
 """How often a schedule that violates is run, the first time included."""
 
@@ -64,6 +65,22 @@ class Proving:
         self._registry = registry
         self._references = references
         self._seed = seed
+
+    def compare(self) -> str:
+        """Run the query on the cluster without any fault, where tasks run at once and not one after the other as in a
+        lane. Returns why its kills could not be judged by the reference runs; empty where they can."""
+        if not self._ledger.within_budget():
+            return ""
+        self._ledger.begin("a run without failures on the cluster", 1)
+        run = self._ledger.new_run("calm")
+        named = self._named(self._query, self._workload)
+        kill(self._ledger.folder / run, named, (), self._cluster, self._registry, self._references, self._seed)
+        for verdict in self._ledger.judge(run, ()).verdicts:
+            if verdict.status is Status.VIOLATED:
+                first = first_wrong(verdict)
+                shown = "" if first is None else f": {first[1].what}"
+                return f"{ELSEWHERE}{shown}"
+        return ""
 
     def prove(self, kills: Kills, suspicious: Sequence[Trial]) -> None:
         """Until a violation is confirmed, the plan is done, or the budget is spent."""

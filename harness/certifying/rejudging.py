@@ -25,7 +25,7 @@ from ..recording.folder import Description, read_description, read_history
 from ..recording.history import History
 from .certificate import Certificate, check_files, concluded, read_certificate
 from .conclusion import ClaimVerdict, Conclusion, real
-from .plan import Crash, Trial
+from .plan import Crash, How, Trial
 from .statistics import Bound
 
 RESIZED: Final = frozenset({"batch_events"})
@@ -146,6 +146,13 @@ def judge_certificate(folder: Path, oracles: Mapping[str, Oracle]) -> Rejudged:
     return Rejudged(certificate, conclusion, tuple(differences))
 
 
+def _how(description: Description) -> How:
+    """In which way a run has tried its crashes."""
+    if "how" in description.cluster:
+        return How.CRASH_STATE
+    return How.SPLIT_BRAIN if any(fault.startswith("split-brain") for fault in description.schedule) else How.KILL
+
+
 def _strange_folders(certificate: Certificate) -> Iterator[str]:
     # One recovery can stand for several points at which the same was durable, and one run for several kills that were
     # drawn; but not twice for one of them, nor for trials of two sorts.
@@ -181,6 +188,8 @@ def _again(
     differences = list(_compare_statuses(trial, judged.statuses))
     if judged.digest != trial.digest:
         differences.append(f"{trial.folder}: its history is not the one that the certificate tells of, by its digest")
+    if (how := _how(judged.description)) is not trial.how:
+        differences.append(f"{trial.folder} is a {how} by its record, and a {trial.how} by the certificate")
     other = sorted(_other(certificate.subject, judged.description.subject))
     if other:
         differences.append(f"{trial.folder} is a run of another subject: {', '.join(other)} differ")

@@ -310,6 +310,7 @@ def test_whoever_watches_is_told_of_every_phase(certify: Callable[..., Certified
         "runs without failures",
         "crash states",
         "crashes while recovering",
+        "a run without failures on the cluster",
         "kills",
         "split brains",
         "the sample",

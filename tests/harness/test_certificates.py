@@ -284,7 +284,7 @@ def test_smaller_batches_are_no_other_subject(tmp_path: Path) -> None:
 
 def test_one_recovery_can_stand_for_several_points_at_which_the_same_was_durable(tmp_path: Path) -> None:
     one, other = crash_at(2), crash_at(2, point=Point.ADD_BATCH, side=Side.AFTER)
-    write_run(tmp_path / "runs" / "both", one, other)
+    write_run(tmp_path / "runs" / "both", one, other, how=How.CRASH_STATE)
     digest = judge_run(tmp_path / "runs" / "both", (one,), CLAIMS, JUDGES).digest
     states = (trial(crash, how=How.CRASH_STATE, name="both") for crash in (one, other))
     trials = tuple(msgspec.structs.replace(state, digest=digest) for state in states)
@@ -406,3 +406,11 @@ def test_judge_ends_in_three_for_an_altered_certificate(
         "InvalidCertificate" if harm == "remove" else "AlteredCertificate"
     )
     assert ("holds no certificate" if harm == "remove" else "runs/state/timeline.jsonl was altered") in captured.err
+
+
+def test_a_crash_state_that_is_passed_off_as_a_kill_is_noticed(tmp_path: Path) -> None:
+    certificate = certify_by_hand(tmp_path, {"state": (crash_at(), How.CRASH_STATE, AGAIN)})
+    forged = msgspec.structs.replace(certificate.trials[0], how=How.KILL)
+    write_certificate(tmp_path, with_conclusion(msgspec.structs.replace(certificate, trials=(forged,))))
+    differences = judge_certificate(tmp_path, JUDGES).differences
+    assert "runs/state is a crash-state by its record, and a kill by the certificate" in differences
