@@ -9,7 +9,7 @@ from typing import Final
 
 from ..carriers import TOXIPROXY
 from ..cluster import Cluster, Run, check_room
-from ..errors import Unsupported
+from ..errors import Unsupported, UserMistake
 from ..places import numbered_workers
 from ..query import Query
 from ..scenario import Scenario
@@ -36,6 +36,8 @@ class EmbeddedCluster:
 
     def __init__(self, options: EmbeddedOptions | None = None) -> None:
         self.options = options or USUAL
+        if self.options.workers < 1:
+            raise UserMistake(f"a cluster needs at least one worker, not {self.options.workers}")
         self.places = numbered_workers(self.options.workers, OTHER_NODES)
 
     def check(self, scenario: Scenario) -> None:

@@ -33,6 +33,7 @@ from streamproof.harness.certifying.certificate import (
     Claimed,
     concluded,
     read_certificate,
+    with_conclusion,
     write_certificate,
 )
 from streamproof.harness.certifying.conclusion import Planned

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from streamproof.harness.embedded import processes
+from streamproof.harness.embedded.cluster import EmbeddedCluster
 from streamproof.harness.embedded.machine import inherited_import_path
 from streamproof.harness.embedded.processes import MASTER, DriverProcess, EmbeddedOptions, KillProof, SparkProcesses
 from streamproof.harness.embedded.reaping import labelled_processes, reap
@@ -212,8 +213,10 @@ def test_a_process_that_dies_at_its_start_is_reported_with_its_log(
 
 
 def test_what_cannot_be_done_is_said(tmp_path: Path, run_id: str) -> None:
+    with pytest.raises(UserMistake, match="has -1 workers"):
+        SparkProcesses(run_id, tmp_path, EmbeddedOptions(workers=-1))
     with pytest.raises(UserMistake, match="at least one worker"):
-        SparkProcesses(run_id, tmp_path, EmbeddedOptions(workers=0))
+        EmbeddedCluster(EmbeddedOptions(workers=0))
     with pytest.raises(UnknownName, match="default, slices, tuned"):
         SparkProcesses(run_id, tmp_path, EmbeddedOptions(profile="fast"))
     cluster = SparkProcesses(run_id, tmp_path)
