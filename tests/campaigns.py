@@ -98,6 +98,7 @@ def certify(
     seed: int = 7,
     folder: Path | None = None,
     origin: str = "",
+    fed_from: str = "",
     show: Callable[[Progress], None] = lambda progress: None,
 ) -> Certified:
     """Instead of the real one. What it was called with lies in the folder then; the query `mistaken` is refused."""
@@ -126,6 +127,7 @@ def certify(
 def saved(query: Query, workload: Workload, origin: str = "") -> SavedSchedule:
     """A schedule that broke a claim of this query."""
     return SavedSchedule(
+        fed_from="",
         kind=KIND,
         version=SAVED_VERSION,
         origin=origin,

@@ -68,6 +68,10 @@ LIFE_SECONDS = 120.0
 """How long a life in a lane may take."""
 EMPTY_ON_START = "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart"
 UNSYNCED = "The loss of files that were written and not synced to disk, as when the power fails."
+ONE_BATCH = (
+    "Executors, Python workers and nodes that die in batches of every kind: they die at each kind of point that tasks "
+    "pass, in one batch."
+)
 NO_AGENT = "Crash points inside Spark, since the agent is missing: {why}"
 IN_THE_JVM = (
     "What a library keeps in the memory of its JVM and a crash forgets: crash states are recovered from in a JVM that "
@@ -105,9 +109,11 @@ def certify(
     seed: int = 7,
     folder: Path | None = None,
     origin: str = "",
+    fed_from: str = "",
     show: Callable[[Progress], None] = lambda progress: None,
 ) -> Certified:
-    """Certify a query. `origin` is where it can be imported from, if it can.
+    """Certify a query. `origin` is where it can be imported from, if it can, and `fed_from` where its workload can, if
+    that is not what it is fed anyway.
 
     Raises a UserMistake for what cannot be certified (InvalidOperator for a query that fails without any fault), and
     OwnFailure for what is not the query's fault; then nothing is left in `folder`.
@@ -131,6 +137,7 @@ def certify(
             registry=registry,
             seed=seed,
             origin=origin,
+            fed_from=fed_from,
             ledger=ledger,
         )
         return Certified(path, campaign.run())
@@ -160,6 +167,7 @@ class _Campaign:
     registry: Registry
     seed: int
     origin: str
+    fed_from: str
     ledger: Ledger
 
     def run(self) -> Certificate:
@@ -210,7 +218,15 @@ class _Campaign:
 
     def _proving(self, cluster: Cluster, references: Sequence[Stamped]) -> Proving:
         return Proving(
-            self.ledger, self.query, self.workload, self.origin, cluster, self.registry, references, self.seed
+            self.ledger,
+            self.query,
+            self.workload,
+            self.origin,
+            cluster,
+            self.registry,
+            references,
+            self.seed,
+            self.fed_from,
         )
 
     def _fetch_agent(self) -> bool:
@@ -274,6 +290,8 @@ class _Campaign:
         crashes = [crash_at(profile, passed, Victim.DRIVER) for passed in reversed(profile.passed)]
         keys = {(crash.point, crash.side, crash.actor, crash.batch): crash for crash in crashes}
         nodes = spread(of_nodes(profile, self.faults.victims), with_data, keys)
+        if nodes:
+            ledger.not_covered.append(ONE_BATCH)
         splits = of_split_brains(profile) if self.faults.split_brain and of_driver else []
         ledger.plan += [*of_driver, *nodes, *splits]
         if of_driver and ledger.budget.kills:

@@ -56,6 +56,7 @@ class Proving:
         registry: Registry,
         references: Sequence[Stamped],
         seed: int,
+        fed_from: str,
     ) -> None:
         self._ledger = ledger
         self._query = query
@@ -65,6 +66,7 @@ class Proving:
         self._registry = registry
         self._references = references
         self._seed = seed
+        self._fed_from = fed_from
 
     def compare(self) -> str:
         """Run the query on the cluster without any fault, where tasks run at once and not one after the other as in a
@@ -128,22 +130,24 @@ class Proving:
 
     def _isolate(self, kills: Kills, planned: Sequence[Planned]) -> bool:
         """Which of the kills of a run it takes."""
-        alone = len(planned) > 1 and any(self._confirm(kills, (one,)) for one in planned)
-        return alone or self._confirm(kills, planned)
+        alone = ((one,) for one in planned if len(planned) > 1)
+        return any(self._ledger.within_budget() and self._confirm(kills, one) for one in (*alone, planned))
 
     def _confirm(self, kills: Kills, planned: Sequence[Planned]) -> bool:
         """Whether repeats of a schedule show a violation; then it is made smaller."""
         self._ledger.begin("confirming", REPEATS)
         shown: list[Trial] = []
-        for _ in range(REPEATS):
+        repeats = 0
+        while repeats < REPEATS and (not repeats or self._ledger.within_budget()):
             found = [trial for trial in self._try(planned) if violates(trial)]
+            repeats += 1
             if not found and not shown:
                 return False
             shown += found
         claim = next(name for name, status in shown[-1].verdicts.items() if status is Status.VIOLATED)
         whole = Reproduction(tuple(planned), self._workload.events, self._query.batch_events)
         smallest, trial = self._shrink(kills, whole, claim, shown[-1])
-        self._ledger.counterexample = self._story(smallest, trial, claim, len(shown), whole)
+        self._ledger.counterexample = self._story(smallest, trial, claim, (len(shown), repeats), whole)
         write_saved(self._ledger.folder / COUNTEREXAMPLE, self._saved(smallest))
         return True
 
@@ -166,14 +170,17 @@ class Proving:
         return shrink(whole, kills.keys, shows), trial
 
     def _story(
-        self, smallest: Reproduction, trial: Trial, claim: str, shown: int, whole: Reproduction
+        self, smallest: Reproduction, trial: Trial, claim: str, shown: tuple[int, int], whole: Reproduction
     ) -> Counterexample:
+        """`shown` is how many repeats of the whole showed it, and of how many."""
         judged = self._ledger.judge(trial.folder, trial.crashes)
         first = first_wrong(next(one for one in judged.verdicts if str(one.guarantee) == claim))
         anomaly, wrong = ("", "") if first is None else (str(first[0].anomaly), first[1].what)
         batch = trial.crashes[0].batch
         begin = batch * smallest.batch_events + 1
         end = min(begin + smallest.batch_events - 1, smallest.events)
+        # What was made smaller has been run once.
+        violated, repeats = shown if smallest == whole else (1, 1)
         return Counterexample(
             claim=claim,
             crashes=trial.crashes,
@@ -185,9 +192,8 @@ class Proving:
             input=f"events {begin:,} to {end:,} of the source" if begin <= end else "",
             batch=batch,
             folder=trial.folder,
-            # What was made smaller has been run once.
-            violated=shown if smallest == whole else 1,
-            repeats=REPEATS if smallest == whole else 1,
+            violated=violated,
+            repeats=repeats,
             command=self._command(),
             crashes_before=len(whole.planned),
             events_before=whole.events,
@@ -207,6 +213,7 @@ class Proving:
             origin=self._origin,
             subject=self._query.describe(),
             workload=self._workload.name,
+            fed_from=self._fed_from,
             seed=self._seed,
             workload_seed=self._workload.seed,
             events=found.events,

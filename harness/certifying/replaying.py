@@ -12,7 +12,7 @@ from ..registry import Registry
 from ..workload import Workload
 from .rejudging import JudgedRun
 from .saved import SavedSchedule, read_saved, replay_saved
-from .subjects import Shape, Subject, as_subject, load_subject, usual_workload
+from .subjects import Shape, Subject, as_subject, load_subject, load_workload, usual_workload
 
 
 def replay_file(
@@ -25,7 +25,8 @@ def replay_file(
     """
     saved = read_saved(path)
     subject = _subject(path, saved, registry, made)
-    fed = workload or subject.workload or usual_workload(subject.query)
+    asked_for = load_workload(saved.fed_from) if workload is None and saved.fed_from else workload
+    fed = asked_for or subject.workload or usual_workload(subject.query)
     return replay_saved(saved, subject.query, fed, cluster, registry, folder)
 
 

@@ -41,12 +41,15 @@ class SavedSchedule(msgspec.Struct, frozen=True):
     subject: dict[str, Any]
     """What the query says of itself."""
     workload: str
+    """Its name."""
     seed: int
     workload_seed: int
     events: Annotated[int, _Positive]
     batch_events: Annotated[int, _Positive]
     claims: Annotated[tuple[Claimed, ...], _Some]
     planned: Annotated[tuple[Planned, ...], _Some]
+    fed_from: str
+    """`module:attribute` of the workload, where one was asked for; empty where it is the query's usual one."""
 
 
 class _Subject(msgspec.Struct, frozen=True):

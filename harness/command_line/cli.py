@@ -375,6 +375,7 @@ def certify(
             seed=seed,
             folder=path,
             origin=name,
+            fed_from=workload or "",
             show=line.show,
         )
     if as_json:

@@ -67,6 +67,7 @@ def statuses(judged: JudgedRun) -> set[Status]:
 
 def saved(one: Subject, planned: Sequence[Planned]) -> SavedSchedule:
     return SavedSchedule(
+        fed_from="",
         kind=KIND,
         version=VERSION,
         origin=one.name,

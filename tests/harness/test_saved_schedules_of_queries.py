@@ -54,6 +54,7 @@ def saved(query: Query = QUERY, **changes: Any) -> SavedSchedule:
         "origin": "streamproof.scenarios.query_word_count:query_word_count",
         "subject": certified.describe(),
         "workload": WORKLOAD.name,
+        "fed_from": "",
         "seed": 3,
         "workload_seed": 11,
         "events": 6,
