@@ -74,7 +74,8 @@ class Proving:
         if not self._ledger.within_budget():
             return ""
         self._ledger.begin("a run without failures on the cluster", 1)
-        run = self._ledger.new_run("calm")
+        # It tries nothing, and counts as no run.
+        run = "runs/without-failures"
         named = self._named(self._query, self._workload)
         kill(self._ledger.folder / run, named, (), self._cluster, self._registry, self._references, self._seed)
         for verdict in self._ledger.judge(run, ()).verdicts:
