@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -243,8 +243,10 @@ def run_as_batch(spark: SparkSession, plan: QueryPlan, run: QueryRun, link: Harn
     something else, and some steps there are for streams only."""
     query = plan.query
     try:
+        # Of a batch job, Spark leaves the watermark out.
+        stream = query.transform(_given(spark, query, replace(run, as_batch=False)))
+        steps: str = stream._jdf.queryExecution().analyzed().toString()
         output = query.transform(_given(spark, query, run))
-        steps: str = output._jdf.queryExecution().analyzed().toString()
         rows = None if any(sign in steps for sign in _OF_STREAMS) else output.collect()
     except Exception:
         # Whatever it is, a stream can do it, as the references have shown.
