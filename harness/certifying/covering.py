@@ -90,12 +90,13 @@ class Covering:
                     waiting.insert(0, group)
                     return
                 # What is the same in the first lane need not be in another one: its files have names of their own.
-                mates = {one: there for one in group if (there := _in_lane(one, passed, life)) is not None}
-                others = [one for one in group if one not in mates or mates[one].same != here.same]
+                there = [(one, _in_lane(one, passed, life)) for one in group]
+                mates = [mate for _, mate in there if mate is not None and mate.same == here.same]
+                others = [one for one, mate in there if mate is None or mate.same != here.same]
                 if others:
                     waiting.append(others)
                 try:
-                    self._recover(self._lanes[place], here, [mates[one] for one in group if one not in others])
+                    self._recover(self._lanes[place], here, mates)
                 except BaseException:
                     waiting.clear()
                     raise
