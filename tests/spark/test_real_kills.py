@@ -96,6 +96,7 @@ def five_crashes(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     )
 
 
+@pytest.mark.long
 def test_each_of_five_drivers_dies_while_it_is_held(five_crashes: Finished) -> None:
     assert addresses(five_crashes) == [
         "driver/0#1 before offset-log 1",
@@ -120,6 +121,7 @@ def test_what_is_in_the_commit_log_is_not_run_again(five_crashes: Finished) -> N
     assert again == [3, 4]
 
 
+@pytest.mark.long
 def test_the_next_driver_stands_by_on_a_node_of_its_own(five_crashes: Finished) -> None:
     placed = [entry for entry in five_crashes.history.timeline if isinstance(entry, Placed) and entry.actor == "driver"]
     assert [(one.incarnation, one.node) for one in placed[:2]] == [(1, "driver"), (2, "driver-2")]
