@@ -21,6 +21,7 @@ import psutil
 
 from ..addresses import DRIVER, TASK, Address, Point
 from ..embedded.deployments import write_plan
+from ..embedded.log_tails import log_tail
 from ..embedded.machines import ClusterMachines, Striking
 from ..embedded.private_files import write_private
 from ..embedded.processes import DriverProcess, SparkProcesses
@@ -212,8 +213,7 @@ class Lane:
             self._server.call(self._forget_life())
             _end_python_workers(self._session.pid)
         if life.failure is None and not life.ended:
-            tail = "\n".join(process.stderr.read_text(errors="replace").splitlines()[-15:])
-            said = without_secrets(self._query, tail)
+            said = without_secrets(self._query, log_tail(process.stderr))
             life.failure = ProcessDied(f"a life of the query ended with status {process.poll()}; its log ends:\n{said}")
         if process.poll() != 0 or self._session.poll() is not None:
             self._start_anew()
@@ -245,7 +245,7 @@ class Lane:
     def _alive(self, process: DriverProcess) -> bool:
         if process.poll() is None:
             return True
-        tail = "\n".join(process.stderr.read_text(errors="replace").splitlines()[-15:])
+        tail = log_tail(process.stderr)
         raise ProcessDied(f"{process.name} ended with status {process.poll()}; its log ends:\n{tail}")
 
     # Processes

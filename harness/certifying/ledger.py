@@ -16,7 +16,7 @@ from .budget import Budget, Progress
 from .certificate import Counterexample
 from .conclusion import NotReached, Planned
 from .plan import Crash, How, Trial
-from .rejudging import JudgedRun, judge_run
+from .rejudging import JudgedRun, judge_read, judge_run, read_run
 from .statistics import Draw
 
 
@@ -59,8 +59,9 @@ class Ledger:
     def enter(self, run: str, tried: Sequence[tuple[Crash, ...]], how: How, sampled: bool = False) -> list[Trial]:
         """Judge a run, and note it as a trial of each of these."""
         trials = []
+        record = read_run(self.folder / run)
         for crashes in tried:
-            judged = self.judge(run, crashes)
+            judged = judge_read(record, crashes, self.claims, self.oracles)
             trials.append(Trial(crashes, how, run, judged.statuses, judged.reason, sampled, judged.digest))
         self.trials += trials
         self.advance()

@@ -95,9 +95,8 @@ def worst_to_recover_from(profile: Profile) -> Passed | None:
 
 def crash_at(profile: Profile, passed: Passed, victim: Victim, recovering: bool = False) -> Crash:
     address = passed.address
-    actor = TASK if address.actor == TASK else DRIVER
     kinds = profile.kinds_of(passed)
-    return Crash(address.point, address.side, address.key, actor, victim, batch_of(address), kinds, recovering)
+    return Crash(address.point, address.side, address.key, address.actor, victim, batch_of(address), kinds, recovering)
 
 
 def _steady(profile: Profile) -> int:

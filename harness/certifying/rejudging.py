@@ -53,22 +53,43 @@ class JudgedRun:
         return next((verdict.reason for verdict in self.verdicts if verdict.status is Status.UNKNOWN), "")
 
 
-def judge_run(
-    folder: Path, crashes: Sequence[Crash], guarantees: Sequence[Guarantee], oracles: Mapping[str, Oracle]
+@dataclass(frozen=True)
+class ReadRun:
+    """The record of one run, which can be that of several crashes."""
+
+    description: Description
+    history: History
+    collation: Collation
+    digest: str
+
+
+def read_run(folder: Path) -> ReadRun:
+    """Raises InvalidHistory, DamagedHistory or UnknownHistoryVersion for a folder that cannot be judged."""
+    description = read_description(folder)
+    history = read_history(folder)
+    return ReadRun(description, history, _collate(folder, description, history), history.digest())
+
+
+def judge_read(
+    run: ReadRun, crashes: Sequence[Crash], guarantees: Sequence[Guarantee], oracles: Mapping[str, Oracle]
 ) -> JudgedRun:
     """Judge one run of a query. To hold, its record must also show that the crashes struck, where they say.
 
-    Raises InvalidHistory, DamagedHistory or UnknownHistoryVersion for a folder that cannot be judged, UnknownName for a
-    guarantee without an oracle.
+    Raises UnknownName for a guarantee without an oracle.
     """
-    description = read_description(folder)
-    history = read_history(folder)
-    collation = _collate(folder, description, history)
+    collation = run.collation
     if not collation.unproven:
-        unproven = not_come(description.schedule, history) or not_struck(crashes, history)
+        unproven = not_come(run.description.schedule, run.history) or not_struck(crashes, run.history)
         collation = replace(collation, unproven=unproven)
-    verdicts = judge(Case(history, collation), guarantees, oracles)
-    return JudgedRun(description, history, collation, tuple(verdicts), history.digest())
+    verdicts = judge(Case(run.history, collation), guarantees, oracles)
+    return JudgedRun(run.description, run.history, collation, tuple(verdicts), run.digest)
+
+
+def judge_run(
+    folder: Path, crashes: Sequence[Crash], guarantees: Sequence[Guarantee], oracles: Mapping[str, Oracle]
+) -> JudgedRun:
+    """As `judge_read`, of the run in a folder. Raises what both do."""
+    return judge_read(read_run(folder), crashes, guarantees, oracles)
 
 
 def _collate(folder: Path, description: Description, history: History) -> Collation:

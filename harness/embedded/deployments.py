@@ -14,6 +14,7 @@ from types import ModuleType
 from pyspark import cloudpickle
 
 from ..errors import InvalidOperator, ProcessDied, StreamproofError
+from .log_tails import log_tail
 from .nodes import Driver, Nodes
 from .private_files import write_private
 from .run_server import RunServer
@@ -42,7 +43,7 @@ def watched(
 
 def ended_by_itself(driver: Driver, server: RunServer) -> StreamproofError:
     """Why a driver is gone that nobody killed: what it said last, else that it died."""
-    end = "\n".join(driver.stderr.read_text(errors="replace").splitlines()[-15:])
+    end = log_tail(driver.stderr)
     return server.failure or ProcessDied(
         f"the driver ended by itself with status {driver.poll()}; its log {driver.stderr} ends:\n{end}"
     )

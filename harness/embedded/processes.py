@@ -30,6 +30,7 @@ from .class_archive import archive_options
 from .coming_up import MASTER_IS_UP, WORKER_IS_REGISTERED, has_come_up, master_comes
 from .disturbances import Disturbance, InForce
 from .layout import MASTER_CLASS, QUICK_JVM, WORKER_CLASS, Layout
+from .log_tails import log_tail
 from .machine import find_java, find_spark, find_toxiproxy, inherited_import_path
 from .nodes import ADDRESS, LOOPBACK
 from .private_files import write_private
@@ -164,7 +165,7 @@ class DriverProcess:
         try:
             return self._popen.wait(seconds)
         except subprocess.TimeoutExpired:
-            raise DeadlinePassed(f"driver {self.name} to end", seconds, _tail(self.stderr)) from None
+            raise DeadlinePassed(f"driver {self.name} to end", seconds, log_tail(self.stderr)) from None
 
 
 class SparkProcesses:
@@ -561,7 +562,3 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
         raise StorageFailed(f"the folder {folder} cannot be made: {problem}") from problem
-
-
-def _tail(log: Path, lines: int = 15) -> str:
-    return "\n".join(log.read_text(errors="replace").splitlines()[-lines:]) or "(its log is empty)"

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 Take = Callable[["DataFrame", int], None]
 """What the harness's sink does with a batch."""
-PROGRESS = "spark.sql.streaming.numRecentProgressUpdates"
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from ..errors import InvalidScenario, StorageFailed
 from ..inside_spark.agent import find_agent
 from ..inside_spark.listener import HeldPoint, PointListener
 from ..inside_spark.rules import script
-from ..inside_spark.settings import agent_settings
+from ..inside_spark.settings import agent_settings, with_options
 from ..inside_spark.user_points import points_environment
 from ..inside_spark.versions import SparkVersion, own_hook, supported
 from ..query import Query
@@ -147,8 +147,3 @@ class PointWatch:
             except OSError as error:
                 raise StorageFailed(f"cannot copy {agent} to {here}: {error.strerror or error}") from error
         return here.resolve()
-
-
-def with_options(given: Mapping[str, str], ours: Mapping[str, str]) -> dict[str, str]:
-    """Java's options that the user has set, and ours."""
-    return {name: f"{given[name]} {value}" if given.get(name) else value for name, value in ours.items()}

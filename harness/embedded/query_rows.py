@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ..errors import InvalidOperator
+from ..judging import shapes
 from ..judging.references import row_number
-from ..judging.shapes import OutputMode
+from ..judging.shapes import keyed
 from ..model import Event, Value
 from ..query import Query
 
 if TYPE_CHECKING:
     from pyspark.sql import Row
-
-_json = msgspec.json.Encoder(order="sorted")
 
 
 def canonical_rows(query: Query, rows: Sequence[Row], batch: int) -> list[Event]:
@@ -27,8 +26,9 @@ def canonical_rows(query: Query, rows: Sequence[Row], batch: int) -> list[Event]
 
     Raises InvalidOperator where a key comes twice in update mode, or a value cannot be recorded.
     """
-    keyed = query.key and query.mode is not OutputMode.APPEND
-    found = _keyed(query, rows, batch) if keyed else dict(Counter(text_of(query, row) for row in rows))
+    found = (
+        _keyed(query, rows, batch) if query.shape.keyed_outputs else dict(Counter(text_of(query, row) for row in rows))
+    )
     return [Event(query.name, row_number(batch, place), key, found[key], 0) for place, key in enumerate(sorted(found))]
 
 
@@ -39,7 +39,7 @@ def canonical_table(query: Query, rows: Sequence[Row]) -> dict[str, Value]:
 
 def text_of(query: Query, row: Row) -> str:
     """A row as JSON."""
-    return _json.encode(_plain(query, row)).decode()
+    return shapes.text_of(_plain(query, row))
 
 
 def _keyed(query: Query, rows: Sequence[Row], batch: int) -> dict[str, Value]:
@@ -51,21 +51,14 @@ def _keyed(query: Query, rows: Sequence[Row], batch: int) -> dict[str, Value]:
             raise InvalidOperator(
                 f"query {query.name!r}: its output has no column {missing[0]!r}; it has: {', '.join(plain)}"
             )
-        key = _key([plain.pop(column) for column in query.key])
+        key, value = keyed(plain, query.key)
         if key in found:
             raise InvalidOperator(
                 f"query {query.name!r} gives the key {key!r} twice in batch {batch}; "
                 f"{query.mode} mode with a key has one row"
             )
-        found[key] = next(iter(plain.values())) if len(plain) == 1 else plain
+        found[key] = value
     return found
-
-
-def _key(columns: list[Any]) -> str:
-    """A single string as it is, anything else as JSON."""
-    if len(columns) == 1:
-        return columns[0] if isinstance(columns[0], str) else _json.encode(columns[0]).decode()
-    return _json.encode(columns).decode()
 
 
 def _plain(query: Query, row: Row) -> dict[str, Value]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ..addresses import DRIVER
 from ..model import Value
 from ..recording.history import History
 from ..recording.records import Ended, Kept, Offered
@@ -32,8 +33,6 @@ from .verdicts import SAMPLE
 
 __all__ = ["BATCH_JOB", "DRIVER", "REFERENCES", "SINK", "batch_of", "collate_references", "row_number"]
 
-DRIVER = "driver"
-"""The actor that runs the judged query."""
 SINK = "sink"
 REFERENCES = ("reference-1", "reference-2")
 """The reference runs: their actors, and the sinks that they deliver to."""
