@@ -29,6 +29,7 @@ from ..embedded.protocol import Arrived, Begun, Failed, Go
 from ..embedded.query_driver import QueryPlan, QueryRun, without_secrets
 from ..embedded.query_source import SourcePlan, spans, write_events
 from ..embedded.run_server import RunServer, from_afar
+from ..embedded.settings import DAEMON_MODULE
 from ..errors import DeadlinePassed, OwnFailure, ProcessDied, StreamproofError
 from ..inside_spark.agent import find_agent
 from ..inside_spark.listener import HeldPoint, PointListener
@@ -44,7 +45,6 @@ from ..subject import TASK_POINTS
 from ..waiting import wait_until
 from ..wire import Greeting, decoded, frame, read_frame
 from .crash_states import CopiedFolders, CrashState, NotQuiet
-from .warm_daemon import MODULE
 from .warm_session import PURPOSE, Warm, WarmPlan
 
 READY_SECONDS = 90.0
@@ -58,7 +58,7 @@ _SETTINGS = {
     # What would write while a point is held.
     "spark.sql.streaming.stateStore.maintenanceInterval": "1h",
     "spark.sql.streaming.asyncLogPurge.enabled": "false",
-    "spark.python.daemon.module": MODULE,
+    "spark.python.daemon.module": DAEMON_MODULE,
 }
 
 _from_life = msgspec.msgpack.Decoder(Record | Begun | Arrived | Failed)
@@ -373,7 +373,7 @@ def _end_python_workers(session: int) -> None:
     """End what the daemons of a session have forked. Spark looks whether a worker lives before it is used again."""
     try:
         found = psutil.Process(session).children(recursive=True)
-        workers = [worker for daemon in found if MODULE in daemon.cmdline() for worker in daemon.children()]
+        workers = [worker for daemon in found if DAEMON_MODULE in daemon.cmdline() for worker in daemon.children()]
         for worker in workers:
             worker.kill()
         psutil.wait_procs(workers, timeout=READY_SECONDS)

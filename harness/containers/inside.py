@@ -82,7 +82,7 @@ def hog() -> None:
 
 
 EXECUTOR = "org.apache.spark.executor."
-PYTHON = frozenset({"pyspark.daemon", "pyspark.worker"})
+PYTHON = frozenset({"pyspark.daemon", "pyspark.worker", "streamproof.harness.embedded.warm_daemon"})
 
 
 def processes() -> dict[int, tuple[int, list[str]]]:

@@ -36,7 +36,7 @@ from ..embedded.master_page import not_idle, read_master_page
 from ..embedded.nodes import ADDRESS
 from ..embedded.private_files import write_private
 from ..embedded.reaping import NODE, RUN, mark_scratch, remove_scratch, this_process
-from ..embedded.settings import LOG4J2, as_properties, profile_settings
+from ..embedded.settings import LOG4J2, MOST_CORES, as_properties, profile_settings
 from ..embedded.toxiproxy_server import PORT, answers, server_command
 from ..embedded.warm import Unclean
 from ..errors import DeadlinePassed, OwnFailure, ProcessDied, StorageFailed, StreamproofError, Unsupported, UserMistake
@@ -290,7 +290,8 @@ class SparkContainers:
     def _launch_worker(self, node: _Node) -> None:
         work = self.logs_folder / node.name  # Spark writes the executors' logs there.
         memory = f"{self.options.executors * self.options.worker_memory_mb}m"
-        limits = ("--port", "0", "--cores", str(self.options.executors), "--memory", memory, "--work-dir", str(work))
+        cores = str(self.options.executors * MOST_CORES)
+        limits = ("--port", "0", "--cores", cores, "--memory", memory, "--work-dir", str(work))
         command = self._layout.daemon(WORKER_CLASS, self._address(node), *limits, self.master_url)
         self._launch_daemon(node, command)
 

@@ -98,6 +98,17 @@ def find_spark() -> Spark:
     raise MissingTool(f"{home} holds no Spark (pyspark-client only?): pip install 'pyspark>=4'")
 
 
+def link_home(spark: Spark, folder: Path) -> None:
+    """Make a home for the same Spark that has its programs and jars, and not the Python modules that are zipped in it.
+
+    Those would come first for every Python process of Spark's, and each would compile them for itself, which takes it
+    half a second of CPU; without them they import the ones of the pyspark package, which are compiled. Raises OSError.
+    """
+    folder.mkdir()
+    for part in ("bin", "jars"):
+        (folder / part).symlink_to(spark.home / part, target_is_directory=True)
+
+
 def find_toxiproxy(environment: Mapping[str, str] | None = None) -> Path:
     """The `toxiproxy-server` on PATH, else the one in streamproof's cache folder. MissingTool when there is none."""
     env = os.environ if environment is None else environment

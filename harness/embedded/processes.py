@@ -31,11 +31,11 @@ from .coming_up import MASTER_IS_UP, WORKER_IS_REGISTERED, has_come_up, master_c
 from .disturbances import Disturbance, InForce
 from .layout import MASTER_CLASS, QUICK_JVM, WORKER_CLASS, Layout
 from .log_tails import log_tail
-from .machine import find_java, find_spark, find_toxiproxy, inherited_import_path
+from .machine import Spark, find_java, find_spark, find_toxiproxy, inherited_import_path, link_home
 from .nodes import ADDRESS, LOOPBACK
 from .private_files import write_private
 from .reaping import LabelledProcess, Labels, ProcessId, end_all, labelled_processes, part_of, stop_all
-from .settings import LOG4J2, as_properties, profile_settings
+from .settings import LOG4J2, MOST_CORES, as_properties, profile_settings
 from .toxiproxy_server import listening_port, server_command
 
 T = TypeVar("T")
@@ -183,7 +183,7 @@ class SparkProcesses:
         java, spark = find_java(), find_spark()
         self._layout = Layout(
             java.home,
-            spark,
+            Spark(self.scratch / "spark", spark.scala),
             spark.classpath,
             sys.executable,
             (*QUICK_JVM, *archive_options(java, spark)),
@@ -356,7 +356,7 @@ class SparkProcesses:
 
     def _launch_worker(self, node: _Node) -> None:
         memory = f"{self.options.executors * self.options.worker_memory_mb}m"
-        cores = str(self.options.executors)
+        cores = str(self.options.executors * MOST_CORES)
         work = self.logs_folder / node.name  # Spark writes the executors' logs there.
         arguments = ("--port", "0", "--cores", cores, "--memory", memory, "--work-dir", str(work), self.master_url)
         self._launch_jvm(node, WORKER_CLASS, *arguments)
@@ -515,6 +515,7 @@ class SparkProcesses:
             _make_folder(folder)
         try:
             reaping.mark_scratch(self.scratch, self.run_id, self._labels.owner)
+            link_home(find_spark(), self._layout.spark.home)
         except OSError as problem:
             raise StorageFailed(f"{self.scratch} cannot be written to: {problem}") from problem
         write_private(self._layout.log4j2, LOG4J2)

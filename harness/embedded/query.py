@@ -313,7 +313,7 @@ class QueryDeployment:
                 self._stand_by = False
                 self._dismiss(place)
                 return
-        wanted = min(1, successions(self.server.pending)) if self._stand_by and self._life.ready else 0
+        wanted = min(1, successions(self.server.pending)) if self._stand_by else 0
         if len(self._standbys) < wanted and not self._left() and not self._has_ended() and not self._down:
             number = self._incarnation + len(self._standbys) + 1
             life = self._launcher.start_life(f"{DRIVER}-{number}", number, time.monotonic_ns(), stands_by=True)

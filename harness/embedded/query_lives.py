@@ -30,6 +30,7 @@ from .query_driver import QueryPlan, QueryRun
 from .query_points import PointWatch
 from .query_source import SourcePlan, spans, write_events
 from .run_server import RunServer
+from .settings import DAEMON_MODULE, MOST_CORES
 
 REFERENCE_DRIVER: Final = "reference"
 SPLIT_BRAIN: Final = "split-brain"
@@ -37,9 +38,11 @@ MOST_EXECUTORS: Final = 2
 """That a worker must have room for, whatever the scenario is."""
 _SUCCEEDED: Final = frozenset({"crash", "stop", SPLIT_BRAIN})
 """The kinds of fault after which another driver takes the place of the one that was hit."""
-_PARTITIONS: Final = 2
-"""Of the state; each costs every batch a task."""
-_SETTINGS: Final = {"spark.sql.shuffle.partitions": str(_PARTITIONS)}
+_SETTINGS: Final = {
+    # Partitions of the state; each costs every batch a task.
+    "spark.sql.shuffle.partitions": "2",
+    "spark.python.daemon.module": DAEMON_MODULE,
+}
 
 
 def successions(faults: Iterable[Fault]) -> int:
@@ -49,10 +52,11 @@ def successions(faults: Iterable[Fault]) -> int:
     return len(hit) if all(fault.kind in _SUCCEEDED for fault in hit) else 0
 
 
-def _executors(scenario: Scenario, workers: int) -> int:
-    """One on every worker, so that every one can be hit; where drivers alone are, as many as have something to do."""
-    of_drivers = scenario.faults and all(fault.targets == (DRIVER,) for fault in scenario.faults)
-    return min(workers, _PARTITIONS) if of_drivers else workers
+def _executors(scenario: Scenario, workers: int) -> dict[str, str]:
+    """One on every worker, so that every one can be hit; where drivers alone are, one that has a core for each task."""
+    if scenario.faults and all(fault.targets == (DRIVER,) for fault in scenario.faults):
+        return {"spark.executor.cores": str(MOST_CORES), "spark.cores.max": str(MOST_CORES)}
+    return {"spark.cores.max": str(workers)}
 
 
 def executors_needed(scenario: Scenario) -> int:
@@ -163,7 +167,7 @@ class Launcher:
         path = self._nodes.scratch / f"{plan.node}.{plan.incarnation}.pickle"
         write_plan(path, plan, f"the query {self._query.name!r}")
         executors = _executors(self._run.scenario, self._nodes.workers)
-        settings = {**_SETTINGS, "spark.cores.max": str(executors), **self._query.configuration}
+        settings = {**_SETTINGS, **executors, **self._query.configuration}
         environment = {}
         if watched:
             settings |= self._watch.settings(plan.node, plan.incarnation, settings)

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Final
 
 from ..injection import Part
+from .settings import DAEMON_MODULE
 
 RUN: Final = "STREAMPROOF_RUN"
 ROLE: Final = "STREAMPROOF_ROLE"
@@ -158,6 +159,7 @@ _SIGNS = (
     ("org.apache.spark.deploy.SparkSubmit", "driver-jvm"),
     ("pyspark.daemon", "python-worker"),
     ("pyspark.worker", "python-worker"),
+    (DAEMON_MODULE, "python-worker"),
     ("embedded.reaping ", "watchdog"),
     (" -m ", "driver"),
 )

@@ -8,6 +8,11 @@ from typing import Final
 
 from ..errors import UnknownName
 
+DAEMON_MODULE: Final = "streamproof.harness.embedded.warm_daemon"
+"""What forks the Python workers of queries."""
+MOST_CORES: Final = 2
+"""Of an executor."""
+
 _ALWAYS: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
