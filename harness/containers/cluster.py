@@ -13,7 +13,7 @@ from ..carriers import CPU_QUOTA, DISK_THROTTLE, MEMORY_LIMIT, OF_PACKETS, STORE
 from ..cluster import Cluster, Run
 from ..embedded.cluster import check_subject, deploy_subject, profile_of
 from ..embedded.nodes import OTHER_NODES
-from ..embedded.query_lives import MOST_EXECUTORS, executors_needed
+from ..embedded.query_lives import MOST_EXECUTORS, STANDBYS, executors_needed
 from ..embedded.settings import profile_settings
 from ..embedded.warm import WarmCluster
 from ..errors import MissingTool
@@ -153,8 +153,9 @@ class Memory:
 
 
 def memory_for(workers: int, executors: int = 1) -> Memory:
-    """With so many executors on each worker there are as many drivers."""
+    """Where a worker has room for more than one executor, drivers stand by."""
     more = executors - 1
     worker = _USED_MB["worker"] + more * _EXECUTOR_MB
-    wanted = (_USED_MB["master"] + workers * worker + executors * _USED_MB["driver"]) << 20
+    drivers = 1 + STANDBYS if more else 1
+    wanted = (_USED_MB["master"] + workers * worker + drivers * _USED_MB["driver"]) << 20
     return Memory(workers, wanted, psutil.virtual_memory().available)

@@ -34,6 +34,8 @@ from .settings import DAEMON_MODULE, MOST_CORES
 
 REFERENCE_DRIVER: Final = "reference"
 SPLIT_BRAIN: Final = "split-brain"
+STANDBYS: Final = 2
+"""At most: a driver that comes up keeps one core busy."""
 MOST_EXECUTORS: Final = 2
 """That a worker must have room for, whatever the scenario is."""
 _SUCCEEDED: Final = frozenset({"crash", "stop", SPLIT_BRAIN})
@@ -60,7 +62,8 @@ def _executors(scenario: Scenario, workers: int) -> dict[str, str]:
 
 
 def executors_needed(scenario: Scenario) -> int:
-    """For how many a worker must have room: those of the driver that runs, and of the next."""
+    """For how many a worker must have room: that of the driver that runs, and of the next. Whoever else stands by waits
+    until there is room."""
     return MOST_EXECUTORS if isinstance(scenario.subject, Query) and successions(scenario.faults) else 1
 
 
