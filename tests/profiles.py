@@ -36,9 +36,15 @@ def of_batch(number: int, user: str = "") -> list[Passed]:
 
 
 def done(
-    batch: int, rows: int = 10, late: int = 0, evicted: int = 0, python: bool = False, actor: str = REFERENCES[0]
+    batch: int,
+    rows: int = 10,
+    late: int = 0,
+    evicted: int = 0,
+    python: bool = False,
+    at_end: bool = False,
+    actor: str = REFERENCES[0],
 ) -> BatchDone:
-    return BatchDone(actor, 1, batch, rows, late, evicted, 100, python)
+    return BatchDone(actor, 1, batch, rows, late, evicted, 100, python, at_end)
 
 
 def life(

@@ -56,10 +56,8 @@ def of_the_driver(profile: Profile, every_batch: bool) -> list[Planned]:
 
 
 def of_nodes(profile: Profile, victims: Iterable[Victim]) -> list[Planned]:
-    """At every kind of point that tasks pass, in one steady batch."""
+    """At every kind of point that tasks pass, in one steady batch; Python workers where there are some."""
     wanted = [victim for victim in victims if victim is not Victim.DRIVER]
-    if not profile.python:
-        wanted = [victim for victim in wanted if victim is not Victim.PYTHON]
     batch = _steady(profile)
     seen: set[tuple[Point, Side]] = set()
     plan = []
@@ -67,7 +65,10 @@ def of_nodes(profile: Profile, victims: Iterable[Victim]) -> list[Planned]:
         at = one.address.point, one.address.side
         if batch_of(one.address) == batch and one.address.actor == TASK and at[0] in _OF_NODES and at not in seen:
             seen.add(at)
-            plan += [Planned(crash_at(profile, one, victim)) for victim in wanted]
+            # The first of its tasks to end are those that read.
+            has_python = profile.python if at[0] is Point.TASK_END else profile.python_at_end
+            there = [victim for victim in wanted if victim is not Victim.PYTHON or has_python]
+            plan += [Planned(crash_at(profile, one, victim)) for victim in there]
     return plan
 
 

@@ -28,6 +28,8 @@ class Profile:
     """Of each batch."""
     python: bool
     """Whether Python workers run code of the user's."""
+    python_at_end: bool
+    """Whether they do in the stage that writes state and output."""
 
     def kinds_of(self, passed: Passed) -> tuple[str, ...]:
         return self.kinds.get(batch_of(passed.address), (STEADY,))
@@ -36,7 +38,12 @@ class Profile:
 def profile_of(life: Life) -> Profile:
     """Of a life that was watched, and came to its end."""
     done = [stamped.record for stamped in life.records if isinstance(stamped.record, BatchDone)]
-    return Profile(_with_something_to_do(life.passed), _kinds(done, life.passed), any(one.python for one in done))
+    return Profile(
+        _with_something_to_do(life.passed),
+        _kinds(done, life.passed),
+        any(one.python for one in done),
+        any(one.python_at_end for one in done),
+    )
 
 
 def write_points(path: Path, life: Life) -> None:

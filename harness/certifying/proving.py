@@ -18,7 +18,7 @@ from ..workload import Workload
 from .certificate import Claimed, Counterexample
 from .conclusion import NotReached, Planned
 from .killing import kill, streams
-from .ledger import Ledger, violates
+from .ledger import Ledger, unclear, violates
 from .plan import Crash, How, Trial
 from .rejudging import first_wrong
 from .saved import COUNTEREXAMPLE, KIND, SavedSchedule, write_saved
@@ -106,7 +106,12 @@ class Proving:
                 if not self._ledger.within_budget():
                     return
                 trials = self._try(planned, sampled=plan is kills.drawn)
-                if any(map(violates, trials)) and self._isolate(kills, planned):
+                if any(map(violates, trials)):
+                    found = self._isolate(kills, planned)
+                else:
+                    # Those that were drawn are what they are.
+                    found = plan is not kills.drawn and any(map(unclear, trials)) and self._try_apart(kills, planned)
+                if found:
                     return
 
     def _try(self, planned: Sequence[Planned], sampled: bool = False, named: Named | None = None) -> list[Trial]:
@@ -133,6 +138,15 @@ class Proving:
         """Which of the kills of a run it takes."""
         alone = ((one,) for one in planned if len(planned) > 1)
         return any(self._ledger.within_budget() and self._confirm(kills, one) for one in (*alone, planned))
+
+    def _try_apart(self, kills: Kills, planned: Sequence[Planned]) -> bool:
+        """One that misses leaves those open with which it shares a run. Whether a violation is confirmed."""
+        for one in planned if len(planned) > 1 else ():
+            if not self._ledger.within_budget():
+                return False
+            if any(map(violates, self._try((one,)))) and self._confirm(kills, (one,)):
+                return True
+        return False
 
     def _confirm(self, kills: Kills, planned: Sequence[Planned]) -> bool:
         """Whether repeats of a schedule show a violation; then it is made smaller."""

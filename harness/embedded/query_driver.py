@@ -26,6 +26,7 @@ from ..recording.records import BatchDone, Delivered, Ended, Kept, Started, Take
 from ..wire import VERSION, BlockingConnection, Greeting, Place
 from .attaching import PORT, attached_session, gateway_of
 from .protocol import Arrived, Begun, Failed, Finishing
+from .query_plan import python_steps
 from .query_rows import canonical_rows, canonical_table
 from .query_source import FORMAT, EventSource
 
@@ -151,7 +152,7 @@ class _Execution:
 
     def end(self, spark: SparkSession, query: StreamingQuery) -> None:
         run, incarnation = self._run, self._plan.incarnation
-        python = _runs_python(query)
+        python = python_steps(query._jsq.explainInternal(False), self._plan.query.source is not None)
         for progress in query.recentProgress:
             self._link.send(_batch_done(run.actor, incarnation, progress, python))
         if run.asks_to_read:
@@ -190,13 +191,7 @@ class _Execution:
         return Address(self._run.actor, self._plan.incarnation, point, key, side)
 
 
-def _runs_python(query: StreamingQuery) -> bool:
-    """Whether its last batch had a step that Python workers run, other than to read the harness's source."""
-    plan: str = query._jsq.explainInternal(False)
-    return any("python" in line.lower() or "pandas" in line.lower() for line in plan.splitlines() if FORMAT not in line)
-
-
-def _batch_done(actor: str, incarnation: int, progress: Mapping[str, Any], python: bool) -> BatchDone:
+def _batch_done(actor: str, incarnation: int, progress: Mapping[str, Any], python: tuple[bool, bool]) -> BatchDone:
     operators = progress["stateOperators"]
     return BatchDone(
         actor,
@@ -206,7 +201,7 @@ def _batch_done(actor: str, incarnation: int, progress: Mapping[str, Any], pytho
         sum(one["numRowsDroppedByWatermark"] for one in operators),
         sum(one["numRowsRemoved"] for one in operators),
         int(progress["durationMs"].get("triggerExecution", 0)),
-        python,
+        *python,
     )
 
 

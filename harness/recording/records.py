@@ -151,6 +151,8 @@ class BatchDone(msgspec.Struct, frozen=True, tag="batch-done", array_like=True):
     """Of the whole batch."""
     python: bool = False
     """Whether Python workers ran code of the user's in it."""
+    python_at_end: bool = False
+    """Whether they did in its last stage, which writes its state and its output."""
 
 
 Record = (

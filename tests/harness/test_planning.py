@@ -122,7 +122,7 @@ def test_each_place_that_the_user_has_named_is_one_of_its_own() -> None:
 
 
 def test_what_runs_tasks_dies_at_every_kind_of_point_of_a_task_in_one_steady_batch() -> None:
-    profile = profile_of(life([done(batch.batch, batch.rows, batch.late, python=True) for batch in FIVE]))
+    profile = profile_of(life([done(batch.batch, batch.rows, batch.late, python=True, at_end=True) for batch in FIVE]))
     plan = of_nodes(profile, ALL_VICTIMS)
     where = {(point, side) for point in (Point.STATE_COMMIT, Point.TASK_END) for side in Side}
     assert Counter((one.crash.point, one.crash.side) for one in plan) == dict.fromkeys(where, 3)
@@ -134,6 +134,8 @@ def test_python_workers_die_only_where_code_of_the_users_runs_in_them() -> None:
     plan = of_nodes(profile_of(life(FIVE)), ALL_VICTIMS)
     assert {one.crash.victim for one in plan} == {Victim.EXECUTOR, Victim.NODE}
     assert of_nodes(profile_of(life(FIVE)), [Victim.PYTHON]) == []
+    earlier = profile_of(life([done(batch.batch, batch.rows, batch.late, python=True) for batch in FIVE]))
+    assert {one.crash.point for one in of_nodes(earlier, [Victim.PYTHON])} == {Point.TASK_END}
 
 
 def test_nothing_else_dies_where_only_the_driver_is_to() -> None:

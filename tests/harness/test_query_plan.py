@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import pytest
+
+from streamproof.harness.embedded.query_plan import python_steps
+
+OURS = "MicroBatchScan[key#0, value#1, seq#2L, time#3L] (Python)"
+IN_STATE = f"""\
+!FlatMapGroupsInPandasWithState count_words(key#0, value#1)#5, [value#1], state info [ checkpoint = file:/tmp/pandas ]
++- *(2) Sort [value#1 ASC NULLS FIRST], false, 0
+   +- Exchange hashpartitioning(value#1, 2), REQUIRED_BY_STATEFUL_OPERATOR, [plan_id=49]
+      +- *(1) Project [key#0, value#1, seq#2L, time#3L, timestamp_millis(time#3L) AS timestamp#4]
+         +- {OURS}
+"""
+BEFORE_STATE = f"""\
+*(3) HashAggregate(keys=[pythonUDF0#7], functions=[count(1)])
++- StateStoreSave [pythonUDF0#7], state info [ checkpoint = file:/tmp/python/state ]
+   +- Exchange hashpartitioning(pythonUDF0#7, 2), REQUIRED_BY_STATEFUL_OPERATOR, [plan_id=49]
+      +- *(1) HashAggregate(keys=[pythonUDF0#7], functions=[partial_count(1)])
+         +- BatchEvalPython [first(value#1)#6], [pythonUDF0#7]
+            +- {OURS}
+"""
+NOWHERE = f"*(1) Project [seq#2L, value#1]\n+- {OURS}\n"
+FOR_EACH = (
+    "WriteToDataSourceV2 MicroBatchWrite[epoch: 6, writer: org.apache.spark.sql.execution.streaming.sources."
+    f"ForeachWrite$$anon$2@70c484fa]\n+- {OURS}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("plan", "found"),
+    [
+        (IN_STATE, (True, True)),
+        (BEFORE_STATE, (True, False)),
+        (NOWHERE, (False, False)),
+        (FOR_EACH, (True, True)),
+    ],
+    ids=["in its state", "before its state", "nowhere", "for each row"],
+)
+def test_a_plan_says_where_python_workers_run_code_of_the_users(plan: str, found: tuple[bool, bool]) -> None:
+    assert python_steps(plan, own_source=False) == found
+
+
+def test_a_source_of_the_users_in_python_is_code_of_theirs() -> None:
+    assert python_steps(NOWHERE, own_source=True) == (True, True)
