@@ -324,8 +324,10 @@ class ToyCluster:
     virtual_time = False
     places = numbered_workers(3, OTHER_NODES)
 
-    def __init__(self) -> None:
+    def __init__(self, misses: str = "") -> None:
         self.runs: list[Scenario] = []
+        self.misses = misses
+        """The kind of fault that bites nobody."""
 
     def check(self, scenario: Scenario) -> None: ...
 
@@ -337,14 +339,15 @@ class ToyCluster:
     @contextmanager
     def deploy(self, run: Run) -> Iterator[Deployment]:
         self.runs.append(run.scenario)
-        yield _ToyDeployment(run)
+        yield _ToyDeployment(run, self.misses)
 
     def kept_warm(self) -> AbstractContextManager[Cluster]:
         return nullcontext(self)
 
 
 class _ToyDeployment:
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, misses: str) -> None:
+        self._misses = misses
         query = run.scenario.subject
         assert isinstance(query, Query)
         self._run, self._query = run, query
@@ -420,7 +423,8 @@ class _ToyDeployment:
             assert isinstance(fault.trigger, Moment)
             if fault.trigger.matches(address, 0):
                 del self._faults[number]
-                bite = Bite(fault.targets[0], "node-0", (DRIVER,), outstanding=True, gone=True, pids=(1,))
+                gone = fault.kind != self._misses
+                bite = Bite(fault.targets[0], "node-0", (DRIVER,), outstanding=True, gone=gone, pids=(1,))
                 self._run.recorder.log(FaultStruck(self._now, number, str(fault), str(address), bite))
                 if (fault.kind, fault.targets) == ("crash", (DRIVER,)):
                     raise _Killed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_PYTHON = ("python", "pandas", "arrow")
+_PYTHON = ("python", "pandas", "arrow", "pyspark")
 """In the name of a step that Python workers run, in small letters."""
 _FOR_EACH_ROW = ".foreachwrite"
 _SCAN = "microbatchscan"

@@ -259,6 +259,15 @@ def test_only_what_is_to_die_dies(certify: Callable[..., Certified], cluster: To
     assert status(certified) is Status.HOLDS, reasons(certified)
 
 
+def test_a_kill_that_misses_leaves_nothing_else_open(certify: Callable[..., Certified]) -> None:
+    certified = certify(
+        toy(Does.BY_ID), [exactly_once()], every_crash_point("executor", "node"), cluster=ToyCluster("executor-crash")
+    )
+    assert "2 of 4 planned crashes came to no verdict: fault 1 did not bite" in reasons(certified)
+    open_ones = [covered.planned.crash.victim for covered in certified.certificate.coverage if not covered.passed]
+    assert open_ones == [Victim.EXECUTOR, Victim.EXECUTOR]
+
+
 def test_a_query_with_a_store_outside_is_killed_for_real_alone(
     certify: Callable[..., Certified], cluster: ToyCluster
 ) -> None:

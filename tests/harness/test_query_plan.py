@@ -34,8 +34,9 @@ FOR_EACH = (
         (BEFORE_STATE, (True, False)),
         (NOWHERE, (False, False)),
         (FOR_EACH, (True, True)),
+        (IN_STATE.replace("FlatMapGroupsInPandasWithState", "TransformWithStateInPySpark"), (True, True)),
     ],
-    ids=["in its state", "before its state", "nowhere", "for each row"],
+    ids=["in its state", "before its state", "nowhere", "for each row", "in a processor"],
 )
 def test_a_plan_says_where_python_workers_run_code_of_the_users(plan: str, found: tuple[bool, bool]) -> None:
     assert python_steps(plan, own_source=False) == found
