@@ -211,6 +211,12 @@ class Query:
         brought = {"spark.jars.packages": ",".join(self.packages), "spark.jars": ",".join(self.jars)}
         return {**{name: value for name, value in brought.items() if value}, **self.settings, **self.secrets}
 
+    def without_secrets(self, text: str) -> str:
+        """What is said of it, for records: Spark's messages and logs can quote its configuration."""
+        for value in filter(None, self.secrets.values()):
+            text = text.replace(value, "***")
+        return text
+
     def batches(self, workload: Workload) -> list[list[Event]]:
         """Its input, batch by batch, the closing ones included."""
         events = [event for batch in workload.batches(SOURCE) for event in batch]

@@ -21,7 +21,7 @@ QUIET_SECONDS = 5.0
 """How long files may go on changing while everybody is held."""
 
 
-class Kept(msgspec.Struct, frozen=True, order=True):
+class Entry(msgspec.Struct, frozen=True, order=True):
     """A file, folder or link of a crash state."""
 
     path: str
@@ -37,7 +37,7 @@ class Kept(msgspec.Struct, frozen=True, order=True):
 class CrashState(msgspec.Struct, frozen=True):
     """What is durable at a crash point."""
 
-    files: tuple[Kept, ...]
+    files: tuple[Entry, ...]
 
     @property
     def digest(self) -> str:
@@ -108,16 +108,16 @@ class CopiedFolders:
         for folder in self._folders:
             shutil.rmtree(folder, ignore_errors=not folder.exists())
 
-    def _keep(self, path: Path, changed: int) -> Kept:
+    def _keep(self, path: Path, changed: int) -> Entry:
         if path.is_symlink():
-            return Kept(str(path), None, link=os.readlink(path))
+            return Entry(str(path), None, link=os.readlink(path))
         if path.is_dir():
-            return Kept(str(path), None)
+            return Entry(str(path), None)
         content = path.read_bytes()
         name = hashlib.sha256(content).hexdigest()
         if not (self._contents / name).exists():
             (self._contents / name).write_bytes(content)
-        return Kept(str(path), name, changed)
+        return Entry(str(path), name, changed)
 
     def _look(self) -> list[tuple[str, int, int, int]]:
         """Every file, folder and link, in an order in which folders come before what is in them."""

@@ -11,6 +11,7 @@ workers, a session of its own, and no state store loaded. What the JVM has compi
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -26,11 +27,11 @@ from ..embedded.machines import ClusterMachines, Striking
 from ..embedded.private_files import write_private
 from ..embedded.processes import DriverProcess, SparkProcesses
 from ..embedded.protocol import Arrived, Begun, Failed, Go
-from ..embedded.query_driver import QueryPlan, QueryRun, without_secrets
+from ..embedded.query_driver import QueryPlan, QueryRun
 from ..embedded.query_source import SourcePlan, spans, write_events
 from ..embedded.run_server import RunServer, from_afar
 from ..embedded.settings import DAEMON_MODULE
-from ..errors import DeadlinePassed, OwnFailure, ProcessDied, StreamproofError
+from ..errors import DeadlinePassed, InvalidOperator, OwnFailure, ProcessDied, StreamproofError
 from ..inside_spark.agent import find_agent
 from ..inside_spark.listener import HeldPoint, PointListener
 from ..inside_spark.rules import script
@@ -213,11 +214,17 @@ class Lane:
             self._server.call(self._forget_life())
             _end_python_workers(self._session.pid)
         if life.failure is None and not life.ended:
-            said = without_secrets(self._query, log_tail(process.stderr))
-            life.failure = ProcessDied(f"a life of the query ended with status {process.poll()}; its log ends:\n{said}")
+            life.failure = self._why_it_ended(process)
         if process.poll() != 0 or self._session.poll() is not None:
             self._start_anew()
         return life
+
+    def _why_it_ended(self, process: DriverProcess) -> StreamproofError:
+        """Nobody here has ended it. What kills without a word is the machine, where memory is short."""
+        said = f"ended with status {process.poll()}; its log ends:\n{self._tail(process)}"
+        if process.poll() == -signal.SIGKILL or self._session.poll() is not None:
+            return ProcessDied(f"a life of the query {said}")
+        return InvalidOperator(f"query {self._query.name!r}: its process {said}")
 
     def _start_anew(self) -> None:
         """What a life that did not come to its end has left in the session could go on writing to the folders."""
@@ -245,8 +252,10 @@ class Lane:
     def _alive(self, process: DriverProcess) -> bool:
         if process.poll() is None:
             return True
-        tail = log_tail(process.stderr)
-        raise ProcessDied(f"{process.name} ended with status {process.poll()}; its log ends:\n{tail}")
+        raise ProcessDied(f"{process.name} ended with status {process.poll()}; its log ends:\n{self._tail(process)}")
+
+    def _tail(self, process: DriverProcess) -> str:
+        return self._query.without_secrets(log_tail(process.stderr))
 
     # Processes
 

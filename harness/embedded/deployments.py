@@ -41,9 +41,12 @@ def watched(
     return look
 
 
-def ended_by_itself(driver: Driver, server: RunServer) -> StreamproofError:
-    """Why a driver is gone that nobody killed: what it said last, else that it died."""
-    end = log_tail(driver.stderr)
+def ended_by_itself(
+    driver: Driver, server: RunServer, for_records: Callable[[str], str] = lambda text: text
+) -> StreamproofError:
+    """Why a driver is gone that nobody killed: what it said last, else that it died. `for_records` takes out of its log
+    what is to be in no record."""
+    end = for_records(log_tail(driver.stderr))
     return server.failure or ProcessDied(
         f"the driver ended by itself with status {driver.poll()}; its log {driver.stderr} ends:\n{end}"
     )

@@ -236,7 +236,7 @@ class QueryDeployment:
             if reference is None:
                 self._tend()
             elif reference.poll() is not None and not condition():
-                raise ended_by_itself(reference, self.server)
+                raise ended_by_itself(reference, self.server, self._query.without_secrets)
 
         return watched(condition, self.server, self._processes, show, tend)
 
@@ -252,7 +252,7 @@ class QueryDeployment:
             return
         if not self._down:
             if not self.server.call(self._lost()):
-                raise ended_by_itself(life.driver, self.server)
+                raise ended_by_itself(life.driver, self.server, self._query.without_secrets)
             self._down = True
             pause = min(_FIRST_PAUSE * 2 ** (len(self._failures) - 1), _LONGEST_PAUSE) if self._failed_now else 0.0
             self._not_before = time.monotonic() + pause

@@ -335,13 +335,6 @@ def _blame(query: Query, error: Exception) -> StreamproofError:
     return InvalidOperator(f"query {query.name!r} failed: {_shortened(text)}")
 
 
-def without_secrets(query: Query, text: str) -> str:
-    """What is said of a query, for records: Spark's messages can quote its configuration."""
-    for value in filter(None, query.secrets.values()):
-        text = text.replace(value, "***")
-    return text
-
-
 def _said(error: Exception) -> str:
     """Of an error of the user's own in this process, its kind as well: Spark's say theirs themselves."""
     return str(error) if type(error).__module__.startswith(("pyspark", "py4j")) else f"{type(error).__name__}: {error}"
@@ -420,7 +413,7 @@ def main(path: str) -> int:
         for run in plan.runs:
             (run_as_batch if run.as_batch else run_query)(spark, plan, run, link)
     except StreamproofError as error:
-        link.ask(Failed(type(error).__name__, without_secrets(plan.query, str(error))))
+        link.ask(Failed(type(error).__name__, plan.query.without_secrets(str(error))))
         raise
     if not plan.attaches and not plan.stands_by:
         spark.stop()

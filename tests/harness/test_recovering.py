@@ -11,7 +11,7 @@ import pytest
 
 from certified import CLAIMS, JUDGES, ONCE, ONCE_OUTPUT
 from streamproof.harness.addresses import DRIVER, TASK, Address, Point, Side
-from streamproof.harness.certifying.crash_states import CrashState, Kept
+from streamproof.harness.certifying.crash_states import CrashState, Entry
 from streamproof.harness.certifying.lane import Lane, Life, Passed
 from streamproof.harness.certifying.plan import Crash, Victim
 from streamproof.harness.certifying.recovering import Crashed, crashed_again, crashed_in_profile, offered, write_run
@@ -23,8 +23,7 @@ from streamproof.harness.model import Event
 from streamproof.harness.query import Query
 from streamproof.harness.recording.folder import read_history
 from streamproof.harness.recording.history import Aborted, NodeGone, Placed
-from streamproof.harness.recording.records import BatchDone, Delivered, Ended, Record, Stamped, Started, Taken
-from streamproof.harness.recording.records import Kept as Read
+from streamproof.harness.recording.records import BatchDone, Delivered, Ended, Kept, Record, Stamped, Started, Taken
 from streamproof.harness.registry import Named
 from streamproof.harness.scenario import Scenario
 from streamproof.scenarios.query_word_count import query_word_count
@@ -34,7 +33,7 @@ BATCHES: Sequence[Mapping[str, int]] = ({"a": 1, "b": 1}, {"a": 2, "c": 1}, {"b"
 QUERY = query_word_count(batch_events=2)
 EVERY = 100
 """Microseconds from one batch to the next."""
-STATE = CrashState((Kept("/sink", None),))
+STATE = CrashState((Entry("/sink", None),))
 
 
 class NoLane:
@@ -84,7 +83,7 @@ def lived(
     if ends:
         note(BatchDone(actor, incarnation, 0, 2, 0, 0, 10))
         if read is not None:
-            note(Read(actor, incarnation, dict(read)))
+            note(Kept(actor, incarnation, dict(read)))
         note(Ended(actor, incarnation, {"source": [1]}))
     return life
 
@@ -246,10 +245,10 @@ def test_one_recovery_is_judged_for_each_crash_between_which_nothing_outlives_on
 def test_what_the_sink_was_given_in_between_or_what_is_durable_makes_another_group() -> None:
     assert BEFORE_SINK.same != AFTER_SINK.same
     (passed,) = BEFORE_SINK.passed
-    later = replace(passed, state=CrashState((Kept("/sink", None), Kept("/sink/part-0", "abc"))))
+    later = replace(passed, state=CrashState((Entry("/sink", None), Entry("/sink/part-0", "abc"))))
     assert crashed_in_profile(REFERENCE_LIVES[0], later, crash_of(later)).same != BEFORE_SINK.same
     # Times are none of its business.
-    touched = replace(passed, state=CrashState((Kept("/sink", None, 5),)))
+    touched = replace(passed, state=CrashState((Entry("/sink", None, 5),)))
     assert crashed_in_profile(REFERENCE_LIVES[0], touched, crash_of(touched)).same == BEFORE_SINK.same
 
 
