@@ -25,7 +25,7 @@ from .saved import COUNTEREXAMPLE, KIND, SavedSchedule, write_saved
 from .saved import VERSION as SAVED_VERSION
 from .shrinking import Place, Reproduction, shrink
 
-KILLS_A_RUN = 5
+KILLS_A_RUN = 6
 ELSEWHERE = "without any failure, the query gives something else on the cluster than with one task at a time"
 REPEATS = 3
 """How often a schedule that violates is run, the first time included."""

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import psutil
 
+from ..embedded.class_archive import BUILD_ARCHIVE, archive_path
 from ..embedded.machine import OLDEST_JAVA, find_java, find_spark, find_toxiproxy, install_toxiproxy
 from ..errors import MissingTool, StreamproofError
 from ..inside_spark.agent import FETCH, VERSION, find_agent
@@ -71,7 +72,18 @@ class Diagnosis:
 def diagnose() -> Diagnosis:
     """Look at this machine. Starts nothing but `java -version` and, without a Java, the package manager's search."""
     return Diagnosis(
-        (_system(), _python(), _java(), _pyspark(), _cores(), _memory(), _toxiproxy(), _agent(), *_containers())
+        (
+            _system(),
+            _python(),
+            _java(),
+            _pyspark(),
+            _cores(),
+            _memory(),
+            _archive(),
+            _toxiproxy(),
+            _agent(),
+            *_containers(),
+        )
     )
 
 
@@ -145,6 +157,17 @@ def _pyspark() -> Finding:
     except (MissingTool, PackageNotFoundError) as error:
         command = f"{sys.executable} -m pip install 'pyspark>=4.3,<4.4'"
         return Finding("PySpark", str(error), good=False, needed=True, add=command)
+
+
+def _archive() -> Finding:
+    try:
+        path = archive_path(find_java(), find_spark())
+    except MissingTool:
+        return Finding("archive", "not known without Java and PySpark", good=False, needed=False)
+    if path.exists():
+        return Finding("archive", f"Spark's classes, {path}", good=True, needed=False)
+    said = "none of Spark's classes, without which its processes take twice as long to start"
+    return Finding("archive", said, good=False, needed=False, add=f"{sys.executable} -m {BUILD_ARCHIVE}")
 
 
 def _toxiproxy() -> Finding:

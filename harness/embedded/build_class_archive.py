@@ -1,4 +1,4 @@
-"""Builds the class archive for this Java and this Spark: run as a module, it prints where the archive is."""
+"""Builds the class archive for this Java and this Spark, if there is none: run as a module, it prints where it is."""
 
 from __future__ import annotations
 
@@ -14,9 +14,12 @@ from .processes import EmbeddedOptions, SparkProcesses
 
 
 def build_archive() -> Path:
-    """Run a small cluster, note which classes it loads, and archive them. Returns the archive."""
+    """Run a small cluster, note which classes it loads, and archive them, if that has not been done. Returns the
+    archive."""
     java, spark = find_java(), find_spark()
     archive = archive_path(java, spark)
+    if archive.exists():
+        return archive
     try:
         archive.parent.mkdir(parents=True, exist_ok=True)
     except OSError as problem:

@@ -15,6 +15,8 @@ from pathlib import Path
 from .machine import Java, Spark
 
 RECORDING = "STREAMPROOF_RECORD_CLASSES"
+BUILD_ARCHIVE = "streamproof.harness.embedded.build_class_archive"
+"""The module that makes one."""
 _RECIPE = 2
 """Changes with what is put into an archive."""
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 
@@ -22,10 +21,12 @@ from ..wire import VERSION, BlockingConnection, Greeting, Place
 from .protocol import Arrived
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql.types import StructType
 
+# pyarrow is imported where events are read or written: a driver does neither, and is started often.
+
 FORMAT = "streamproof-events"
-_COLUMNS = {"key": pa.string(), "value": pa.string(), "seq": pa.int64(), "time": pa.int64()}
 
 
 class SourcePlan(msgspec.Struct, frozen=True):
@@ -47,16 +48,19 @@ class SourcePlan(msgspec.Struct, frozen=True):
 
 def write_events(path: Path, batches: Sequence[Sequence[Event]]) -> None:
     """One record batch for each micro-batch. Values that are no strings are written as JSON."""
-    schema = pa.schema(list(_COLUMNS.items()))
+    import pyarrow as pa
+
+    columns = {"key": pa.string(), "value": pa.string(), "seq": pa.int64(), "time": pa.int64()}
+    schema = pa.schema(list(columns.items()))
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
         for events in batches:
-            columns = (
+            values = (
                 [event.key for event in events],
                 [_text(event.value) for event in events],
                 [event.seq for event in events],
                 [event.time for event in events],
             )
-            writer.write_batch(pa.record_batch([*map(pa.array, columns, schema.types)], schema=schema))
+            writer.write_batch(pa.record_batch([*map(pa.array, values, schema.types)], schema=schema))
 
 
 def spans(batches: Sequence[Sequence[Event]]) -> tuple[tuple[int, int], ...]:
@@ -65,6 +69,8 @@ def spans(batches: Sequence[Sequence[Event]]) -> tuple[tuple[int, int], ...]:
 
 
 def _batch(events: str, number: int) -> pa.RecordBatch:
+    import pyarrow as pa
+
     with pa.memory_map(events) as file:
         return pa.ipc.open_file(file).get_batch(number)
 
