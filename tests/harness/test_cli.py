@@ -22,6 +22,7 @@ from readme import example
 from streamproof.harness.command_line import cli, clusters, doctor
 from streamproof.harness.containers import reaping as reaping_containers
 from streamproof.harness.embedded import machine, reaping
+from streamproof.harness.embedded.class_archive import BUILD_ARCHIVE, archive_path
 from streamproof.harness.embedded.cluster import USUAL, EmbeddedCluster
 from streamproof.harness.errors import MissingTool
 from streamproof.harness.inside_spark.agent import FETCH
@@ -603,13 +604,39 @@ def test_everything_is_listed(ask: Ask) -> None:
     assert list(ask("list", "faults", "--json").document) == ["faults"]
 
 
-def test_doctor_finds_what_embedded_spark_needs(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "find_java", lambda: machine.Java(Path("/java"), 21))
-    answer = ask("doctor")
+@pytest.fixture
+def java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The home of what looks like a Java."""
+    home = tmp_path / "java"
+    (home / "bin").mkdir(parents=True)
+    (home / "bin" / "java").touch()
+    monkeypatch.setattr(doctor, "find_java", lambda: machine.Java(home, 21))
+    return home
+
+
+def test_doctor_finds_what_embedded_spark_needs(ask: Ask, java: Path) -> None:
+    answer = ask("doctor", "--json")
     assert answer.status == 0
-    assert "21, /java" in answer.out
-    assert "embedded Spark   can run" in answer.out
-    assert ask("doctor", "--json").document["embedded"] is True
+    assert f"21, {java}" in answer.out
+    assert answer.document["embedded"] is True
+    assert "embedded Spark   can run" in ask("doctor").out
+
+
+def test_doctor_says_how_to_archive_sparks_classes(
+    ask: Ask, monkeypatch: pytest.MonkeyPatch, java: Path, tmp_path: Path
+) -> None:
+    def archive() -> dict[str, Any]:
+        (found,) = (one for one in ask("doctor", "--json").document["findings"] if one["what"] == "archive")
+        return dict(found)
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert (archive()["good"], archive()["needed"]) == (False, False)
+    assert archive()["add"].endswith(f"-m {BUILD_ARCHIVE}")
+    path = archive_path(machine.Java(java, 21), machine.find_spark())
+    path.parent.mkdir()
+    path.touch()
+    assert archive()["good"]
+    assert str(path) in archive()["found"]
 
 
 def test_doctor_says_how_to_fetch_the_agent(ask: Ask, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
