@@ -45,11 +45,11 @@ from ..judging.references import BATCH_JOB, REFERENCES, collate_references
 from ..model import Event
 from ..query import Query
 from ..recording.history import History
-from ..recording.records import Stamped
 from ..registry import Registry
 from ..running import check_scenario, new_run_id
 from ..scenario import Scenario
 from ..workload import Workload
+from .brief import Brief
 from .budget import Budget, Progress
 from .certificate import VERSION, Certificate, Claimed, with_conclusion, write_certificate
 from .conclusion import NotReached, Planned
@@ -61,7 +61,7 @@ from .ledger import Ledger
 from .plan import Crash, Trial, Victim
 from .planning import CrashPlan, crash_at, every_crash_point, of_nodes, of_split_brains, of_the_driver
 from .profile import NO_DATA, POINTS, Profile, profile_of, write_points
-from .proving import KILLS_A_RUN, Kills, Proving, named_query
+from .proving import KILLS_A_RUN, Kills, Proving
 from .statistics import Draw
 
 LIFE_SECONDS = 120.0
@@ -128,19 +128,9 @@ def certify(
     there = path.exists()
     try:
         ledger = Ledger(path, claims, registry.oracles, budget or Budget(), show, not_covered=[UNSYNCED, FIRST_ENTRY])
-        campaign = _Campaign(
-            name=name,
-            query=replace(query, settings={**_SETTINGS, **query.settings}),
-            faults=faults or every_crash_point(),
-            workload=workload,
-            cluster=cluster,
-            registry=registry,
-            seed=seed,
-            origin=origin,
-            fed_from=fed_from,
-            ledger=ledger,
-        )
-        return Certified(path, campaign.run())
+        query = replace(query, settings={**_SETTINGS, **query.settings})
+        brief = Brief(query, workload, claims, registry, seed, origin, fed_from)
+        return Certified(path, _Campaign(name, brief, faults or every_crash_point(), cluster, ledger).run())
     except BaseException:
         shutil.rmtree(path, ignore_errors=True)
         if there:
@@ -160,14 +150,9 @@ def _check(query: Query, claims: Sequence[Guarantee], workload: Workload, cluste
 @dataclass
 class _Campaign:
     name: str
-    query: Query
+    brief: Brief
     faults: CrashPlan
-    workload: Workload
     cluster: Cluster
-    registry: Registry
-    seed: int
-    origin: str
-    fed_from: str
     ledger: Ledger
 
     def run(self) -> Certificate:
@@ -178,7 +163,7 @@ class _Campaign:
         except OSError as error:
             raise StorageFailed(f"cannot make {ledger.folder}: {error.strerror or error}") from error
         watches_inside = self._fetch_agent()
-        batches = self.query.batches(self.workload)
+        batches = self.brief.query.batches(self.brief.workload)
         work = (ledger.folder / "work").resolve()
         try:
             with ExitStack() as stack:
@@ -190,7 +175,7 @@ class _Campaign:
                 with ledger.timed("reference runs"):
                     lives = self._run_references(lanes)
                 references = [stamped for life in lives for stamped in life.records]
-                unjudgeable = collate_references(History(references, ()), self.query.shape).unjudgeable
+                unjudgeable = collate_references(History(references, ()), self.brief.query.shape).unjudgeable
                 profile = profile_of(lives[0])
                 write_points(ledger.folder / POINTS, lives[0])
                 if unjudgeable:
@@ -198,36 +183,22 @@ class _Campaign:
                 self._note_unpassed_hooks(lives[0])
                 of_driver, kills = self._make_plan(profile)
                 suspicious: list[Trial] = []
-                if of_driver and self.query.copyable:
-                    if self.query.packages or self.query.jars:
+                if of_driver and self.brief.query.copyable:
+                    if self.brief.query.packages or self.brief.query.jars:
                         ledger.not_covered.append(IN_THE_JVM)
-                    named = named_query(self.query, self.workload, ledger, self.origin)
-                    covering = Covering(ledger, named, lanes, lives[: len(lanes)], batches, references, self.seed)
+                    covering = Covering(ledger, self.brief, lanes, lives[: len(lanes)], references)
                     with ledger.timed("crash states"):
                         suspicious = covering.cover(profile, of_driver, self.faults.recovering)
                 elif of_driver and self.faults.recovering:
                     ledger.not_covered.append(NEVER_RECOVERING)
             with self.cluster.kept_warm() as cluster, ledger.timed("kills"):
-                proving = self._proving(cluster, references)
+                proving = Proving(ledger, self.brief, cluster, references)
                 unjudgeable = proving.compare()
                 if not unjudgeable:
                     proving.prove(kills, suspicious)
         finally:
             shutil.rmtree(work, ignore_errors=True)
         return self._write(began, unjudgeable, profile)
-
-    def _proving(self, cluster: Cluster, references: Sequence[Stamped]) -> Proving:
-        return Proving(
-            self.ledger,
-            self.query,
-            self.workload,
-            self.origin,
-            cluster,
-            self.registry,
-            references,
-            self.seed,
-            self.fed_from,
-        )
 
     def _fetch_agent(self) -> bool:
         spark = supported(version("pyspark"))
@@ -248,7 +219,7 @@ class _Campaign:
         watches_inside: bool,
     ) -> Lane:
         spark = supported(version("pyspark"))
-        return Lane(number, processes, self.query, batches, work, spark, LIFE_SECONDS, watches_inside)
+        return Lane(number, processes, self.brief.query, batches, work, spark, LIFE_SECONDS, watches_inside)
 
     def _run_references(self, lanes: Sequence[Lane]) -> list[Life]:
         """One life in each of two lanes, or two in one; of what the harness's sink is given, a batch job's opinion too.
@@ -260,7 +231,7 @@ class _Campaign:
             lane.store.clear()
             life = lane.live(actor, actor, 1, watched=True)
             if life.failure is not None:
-                raise _without_faults(self.query, life.failure)
+                raise _without_faults(self.brief.query, life.failure)
             self.ledger.advance()
             return life
 
@@ -270,14 +241,14 @@ class _Campaign:
         else:
             with ThreadPoolExecutor(len(lanes)) as pool:
                 lives = list(pool.map(live, lanes, REFERENCES))
-        if self.query.read is None and self.query.source is None:
+        if self.brief.query.read is None and self.brief.query.source is None:
             lives.append(lanes[0].live(BATCH_JOB, BATCH_JOB, 1, watched=False, as_batch=True))
         return lives
 
     def _note_unpassed_hooks(self, life: Life) -> None:
         """A point that the user has named, and that nothing passes, is not covered by what passes others."""
         passed = {one.address.key.partition("/")[2] for one in life.passed if one.address.point is Point.USER}
-        for name, method in self.query.hooks.items():
+        for name, method in self.brief.query.hooks.items():
             if name not in passed:
                 crash = Crash(Point.USER, Side.BEFORE, f"0/{name}", DRIVER, Victim.DRIVER, 0, ())
                 self.ledger.not_reached.append(NotReached(Planned(crash), NEVER_PASSED.format(method=method)))
@@ -285,7 +256,7 @@ class _Campaign:
     def _make_plan(self, profile: Profile) -> tuple[list[Planned], Kills]:
         """The crashes of the driver, and what else is to be killed."""
         ledger = self.ledger
-        of_driver = of_the_driver(profile, self.query.copyable) if Victim.DRIVER in self.faults.victims else []
+        of_driver = of_the_driver(profile, self.brief.query.copyable) if Victim.DRIVER in self.faults.victims else []
         with_data = [batch for batch, kinds in sorted(profile.kinds.items()) if NO_DATA not in kinds]
         crashes = [crash_at(profile, passed, Victim.DRIVER) for passed in reversed(profile.passed)]
         keys = {(crash.point, crash.side, crash.actor, crash.batch): crash for crash in crashes}
@@ -296,28 +267,28 @@ class _Campaign:
         ledger.plan += [*of_driver, *nodes, *splits]
         if of_driver and ledger.budget.kills:
             population = f"all {len(of_driver):,} planned crashes of the driver, up to {KILLS_A_RUN} along one stream"
-            ledger.draw = Draw.of(population, range(len(of_driver)), ledger.budget.kills, self.seed)
+            ledger.draw = Draw.of(population, range(len(of_driver)), ledger.budget.kills, self.brief.seed)
         drawn = [] if ledger.draw is None else [of_driver[place] for place in ledger.draw.drawn]
-        if not self.query.copyable:
+        if not self.brief.query.copyable:
             # No crash state stands for them: each is killed, whether it is drawn or not.
             nodes = [*of_driver, *nodes]
         return of_driver, Kills(nodes, drawn, splits, keys)
 
     def _write(self, began: str, unjudgeable: str, profile: Profile) -> Certificate:
         ledger = self.ledger
-        scenario = named_query(self.query, self.workload, ledger, self.origin).scenario
+        brief = self.brief
         ledger.durations["total"] = ledger.spent
         certificate = Certificate(
             version=VERSION,
             seal="",
             name=self.name,
             began=began,
-            subject=self.query.describe(),
-            workload={"name": self.workload.name, "events": self.workload.events, "seed": self.workload.seed},
-            claims=tuple(Claimed.of(claim) for claim in ledger.claims),
-            seed=self.seed,
-            cluster=dict(self.cluster.describe(scenario)),
-            settings=dict(self.query.settings),
+            subject=brief.query.describe(),
+            workload={"name": brief.workload.name, "events": brief.workload.events, "seed": brief.workload.seed},
+            claims=tuple(Claimed.of(claim) for claim in brief.claims),
+            seed=brief.seed,
+            cluster=dict(self.cluster.describe(brief.named.scenario)),
+            settings=dict(brief.query.settings),
             versions={
                 "streamproof": version("streamproof"),
                 "pyspark": version("pyspark"),

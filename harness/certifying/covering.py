@@ -9,9 +9,8 @@ from dataclasses import replace
 from random import Random
 
 from ..addresses import Address
-from ..model import Event
 from ..recording.records import Stamped
-from ..registry import Named
+from .brief import Brief
 from .conclusion import NotReached, Planned
 from .lane import Lane, Life, Passed
 from .ledger import Ledger, violates
@@ -35,20 +34,17 @@ class Covering:
     def __init__(
         self,
         ledger: Ledger,
-        named: Named,
+        brief: Brief,
         lanes: Sequence[Lane],
         lives: Sequence[Life],
-        batches: Sequence[Sequence[Event]],
         references: Sequence[Stamped],
-        seed: int,
     ) -> None:
         """`lives` are the watched ones of the lanes, one each."""
         self._ledger = ledger
-        self._named = named
+        self._brief = brief
         self._lanes = lanes
         self._lives = lives
-        self._before = [*offered(batches), *references]
-        self._seed = seed
+        self._before = [*offered(brief.query.batches(brief.workload)), *references]
 
     def cover(self, profile: Profile, planned: Sequence[Planned], recovering: bool) -> list[Trial]:
         """Recover from every crash of the driver that was planned, one for each point of the profile, and from crashes
@@ -73,7 +69,7 @@ class Covering:
         self._ledger.begin("crash states", len(groups))
         waiting = list(groups.values())
         # Whatever time is left for, is then spread over all points and batches.
-        Random(self._seed).shuffle(waiting)
+        Random(self._brief.seed).shuffle(waiting)
 
         def work(place: int) -> None:
             life = self._lives[place]
@@ -159,7 +155,8 @@ class Covering:
     def _recover(self, lane: Lane, crashed: Crashed, group: Sequence[Crashed]) -> None:
         life = recover(lane, crashed)
         run = self._ledger.new_run("state")
-        write_run(self._ledger.folder / run, self._named, lane, crashed, group, life, self._before, self._seed)
+        brief = self._brief
+        write_run(self._ledger.folder / run, brief.named, lane, crashed, group, life, self._before, brief.seed)
         self._ledger.enter(run, list(dict.fromkeys(one.crashes for one in group)), How.CRASH_STATE)
 
 

@@ -10,11 +10,8 @@ from dataclasses import dataclass, replace
 from ..cluster import Cluster
 from ..errors import StreamproofError
 from ..judging.verdicts import Status
-from ..query import Query
 from ..recording.records import Stamped
-from ..registry import Named, Registry
-from ..scenario import Scenario
-from ..workload import Workload
+from .brief import Brief
 from .certificate import Claimed, Counterexample
 from .conclusion import NotReached, Planned
 from .killing import kill, streams
@@ -49,24 +46,14 @@ class Proving:
     def __init__(
         self,
         ledger: Ledger,
-        query: Query,
-        workload: Workload,
-        origin: str,
+        brief: Brief,
         cluster: Cluster,
-        registry: Registry,
         references: Sequence[Stamped],
-        seed: int,
-        fed_from: str,
     ) -> None:
         self._ledger = ledger
-        self._query = query
-        self._workload = workload
-        self._origin = origin
+        self._brief = brief
         self._cluster = cluster
-        self._registry = registry
         self._references = references
-        self._seed = seed
-        self._fed_from = fed_from
 
     def compare(self) -> str:
         """Run the query on the cluster without any fault, where tasks run at once and not one after the other as in a
@@ -76,8 +63,7 @@ class Proving:
         self._ledger.begin("a run without failures on the cluster", 1)
         # It tries nothing, and counts as no run.
         run = "runs/without-failures"
-        named = self._named(self._query, self._workload)
-        kill(self._ledger.folder / run, named, (), self._cluster, self._registry, self._references, self._seed)
+        self._kill(run, self._brief, (), self._references)
         for verdict in self._ledger.judge(run, ()).verdicts:
             if verdict.status is Status.VIOLATED:
                 first = first_wrong(verdict)
@@ -114,13 +100,13 @@ class Proving:
                 if found:
                     return
 
-    def _try(self, planned: Sequence[Planned], sampled: bool = False, named: Named | None = None) -> list[Trial]:
-        """One run with these kills. Of another query than the campaign's, it has reference runs of its own."""
+    def _try(self, planned: Sequence[Planned], sampled: bool = False, other: Brief | None = None) -> list[Trial]:
+        """One run with these kills. With another query or input than the campaign's, it has reference runs of its
+        own."""
         run = self._ledger.new_run("kill")
-        references = self._references if named is None else ()
-        named = named or self._named(self._query, self._workload)
+        references = self._references if other is None else ()
         try:
-            kill(self._ledger.folder / run, named, planned, self._cluster, self._registry, references, self._seed)
+            self._kill(run, other or self._brief, planned, references)
         except StreamproofError as error:
             # What did not come about says nothing of the query, and what was found before still stands.
             lines = (one for one in planned if one in self._ledger.plan)
@@ -131,8 +117,9 @@ class Proving:
         # Drawn one by one, several of them can share a run: each is a trial with the verdict of the run.
         return self._ledger.enter(run, [(crash,) for crash in crashes] if sampled else [crashes], how, sampled)
 
-    def _named(self, query: Query, workload: Workload) -> Named:
-        return named_query(query, workload, self._ledger, self._origin)
+    def _kill(self, run: str, brief: Brief, planned: Sequence[Planned], references: Sequence[Stamped]) -> None:
+        """Raises what `kill` raises."""
+        kill(self._ledger.folder / run, brief.named, planned, self._cluster, brief.registry, references, brief.seed)
 
     def _isolate(self, kills: Kills, planned: Sequence[Planned]) -> bool:
         """Which of the kills of a run it takes."""
@@ -160,7 +147,8 @@ class Proving:
                 return False
             shown += found
         claim = next(name for name, status in shown[-1].verdicts.items() if status is Status.VIOLATED)
-        whole = Reproduction(tuple(planned), self._workload.events, self._query.batch_events)
+        brief = self._brief
+        whole = Reproduction(tuple(planned), brief.workload.events, brief.query.batch_events)
         smallest, trial = self._shrink(kills, whole, claim, shown[-1])
         self._ledger.counterexample = self._story(smallest, trial, claim, (len(shown), repeats), whole)
         write_saved(self._ledger.folder / COUNTEREXAMPLE, self._saved(smallest))
@@ -174,9 +162,9 @@ class Proving:
             nonlocal trial
             if not self._ledger.within_budget():
                 return False
-            query = replace(self._query, batch_events=smaller.batch_events)
-            named = self._named(query, replace(self._workload, events=smaller.events))
-            tried = self._try(smaller.planned, named=named)
+            query = replace(self._brief.query, batch_events=smaller.batch_events)
+            workload = replace(self._brief.workload, events=smaller.events)
+            tried = self._try(smaller.planned, other=replace(self._brief, query=query, workload=workload))
             if not tried or tried[0].verdicts.get(claim) is not Status.VIOLATED:
                 return False
             trial = tried[0]
@@ -217,30 +205,26 @@ class Proving:
     def _command(self) -> str:
         """A query that was handed over in a program can be found by nobody else."""
         file = self._ledger.folder / COUNTEREXAMPLE
-        if not self._origin:
+        if not self._brief.origin:
             return f'# in a test: streamproof.survives("{file}", query)'
         return f"streamproof replay {shlex.quote(str(file))} --cluster {self._cluster.name}"
 
     def _saved(self, found: Reproduction) -> SavedSchedule:
+        brief = self._brief
         return SavedSchedule(
             kind=KIND,
             version=SAVED_VERSION,
-            origin=self._origin,
-            subject=self._query.describe(),
-            workload=self._workload.name,
-            fed_from=self._fed_from,
-            seed=self._seed,
-            workload_seed=self._workload.seed,
+            origin=brief.origin,
+            subject=brief.query.describe(),
+            workload=brief.workload.name,
+            fed_from=brief.fed_from,
+            seed=brief.seed,
+            workload_seed=brief.workload.seed,
             events=found.events,
             batch_events=found.batch_events,
-            claims=tuple(Claimed.of(claim) for claim in self._ledger.claims),
+            claims=tuple(Claimed.of(claim) for claim in brief.claims),
             planned=found.planned,
         )
-
-
-def named_query(query: Query, workload: Workload, ledger: Ledger, origin: str) -> Named:
-    """A run of the query without faults, as runs are described."""
-    return Named(query.name, origin or query.name, "", Scenario(query, workload, claims=ledger.claims))
 
 
 def _one_a_point(trials: Sequence[Trial]) -> Iterator[tuple[Planned, ...]]:
