@@ -496,7 +496,9 @@ class Slow(Operator[None]):
     def process(self, event, state):
         if event.seq == 30 and not pathlib.Path("judging").exists():
             print("waiting", flush=True)
-            time.sleep(60)
+            # A signal that comes just before a sleep begins is seen only when it ends.
+            for _ in range(6_000):
+                time.sleep(0.01)
         return ()
 
 def mine():
