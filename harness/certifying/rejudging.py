@@ -12,15 +12,12 @@ from typing import Any, Final
 import msgspec
 
 from ..addresses import Address, Point
-from ..errors import DamagedHistory, ExitStatus, InvalidHistory, InvalidScenario
+from ..errors import ExitStatus, InvalidHistory, InvalidScenario
 from ..judging.collation import Collation
 from ..judging.guarantees import Guarantee
-from ..judging.judgement import not_come
+from ..judging.judgement import collate_query, not_come
 from ..judging.oracle import Case, Oracle, judge
-from ..judging.references import collate_references
-from ..judging.shapes import OutputShape
 from ..judging.verdicts import Evidence, Status, Tally, Verdict
-from ..query import KIND
 from ..recording.folder import Description, read_description, read_history
 from ..recording.history import History
 from .certificate import Certificate, check_files, concluded, read_certificate
@@ -67,7 +64,7 @@ def read_run(folder: Path) -> ReadRun:
     """Raises InvalidHistory, DamagedHistory or UnknownHistoryVersion for a folder that cannot be judged."""
     description = read_description(folder)
     history = read_history(folder)
-    return ReadRun(description, history, _collate(folder, description, history), history.digest())
+    return ReadRun(description, history, collate_query(folder, description, history), history.digest())
 
 
 def judge_read(
@@ -90,17 +87,6 @@ def judge_run(
 ) -> JudgedRun:
     """As `judge_read`, of the run in a folder. Raises what both do."""
     return judge_read(read_run(folder), crashes, guarantees, oracles)
-
-
-def _collate(folder: Path, description: Description, history: History) -> Collation:
-    """Raises InvalidHistory for a run of anything but a query, DamagedHistory for a query that is described amiss."""
-    if description.subject.get("kind") != KIND:
-        raise InvalidHistory(f"{folder} is a run of {description.subject.get('kind')!r}, and no query's")
-    try:
-        shape = OutputShape.of(description.subject)
-    except (KeyError, ValueError, TypeError) as error:
-        raise DamagedHistory(f"{folder / 'scenario.json'} does not describe its query: {error!r}") from error
-    return collate_references(history, shape)
 
 
 def not_struck(crashes: Sequence[Crash], history: History) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
+from ..errors import InvalidHistory
 from ..quantities import Duration, Events
 
 AT_LEAST_ONCE = "at-least-once"
@@ -59,6 +61,20 @@ class Guarantee:
 
     def __str__(self) -> str:
         return self.name if self.within is None else f"{self.name} ({self.within})"
+
+
+def parse_guarantee(text: str) -> Guarantee:
+    """The guarantee that is written like that in a record. Raises InvalidHistory for what is none."""
+    found = re.fullmatch(r"([a-z-]+)(?: \(([0-9.,e+-]+) (s|events)\))?", text)
+    if found is None:
+        raise InvalidHistory(f"{text!r} is no guarantee as records name one: 'exactly-once', 'recovers-within (2 s)'")
+    name, amount, unit = found.groups()
+    try:
+        if unit == "s":
+            return Guarantee(name, Duration(round(float(amount) * 1e6)))
+        return Guarantee(name, None if unit is None else Events(int(amount.replace(",", ""))))
+    except ValueError as error:
+        raise InvalidHistory(f"{text!r} has a bound that is no number: {error}") from error
 
 
 def implied(name: str) -> frozenset[str]:

@@ -6,16 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..errors import ExitStatus, ScenarioChanged
+from ..errors import DamagedHistory, ExitStatus, InvalidHistory, ScenarioChanged
+from ..query import KIND
 from ..recording.folder import Description, read_description, read_history
 from ..recording.history import FaultMissed, FaultStruck, History
 from ..registry import Registry
 from ..scenario import Scenario
 from ..subject import SchemeSubject, Subject
 from .collation import Collation
-from .guarantees import Guarantee, implied
+from .guarantees import Guarantee, implied, parse_guarantee
 from .oracle import Case, Oracle, judge, strongest
 from .recovery import Recovery, recoveries
+from .references import collate_references
+from .shapes import OutputShape
 from .tolerance import Tolerance, beyond, never_in_step
 from .verdicts import Status, Verdict
 
@@ -48,17 +51,29 @@ class Judgement:
 
 def judge_history(scenario: Scenario, history: History, oracles: Mapping[str, Oracle], virtual_time: bool) -> Judgement:
     """Judge one history against what its scenario claims, and what it expects to break."""
-    collation = scenario.subject.collate(history)
-    if not collation.unproven:
-        collation = replace(collation, unproven=not_come([str(fault) for fault in scenario.faults], history))
-    case = Case(history, collation, scenario.subject.checkpoint_every, virtual_time)
+    subject = scenario.subject
+    case = Case(history, subject.collate(history), subject.checkpoint_every, virtual_time)
+    case = _with_what_did_not_come(case, [str(fault) for fault in scenario.faults])
+    verdicts = judge_claims(subject, case, scenario.claimed, oracles)
+    return _judgement(case, verdicts, judge(case, scenario.breaks, oracles), oracles)
+
+
+def _with_what_did_not_come(case: Case, schedule: Sequence[str]) -> Case:
+    collation = case.collation
+    unproven = collation.unproven or not_come(schedule, case.history)
+    return replace(case, collation=replace(collation, unproven=unproven))
+
+
+def _judgement(
+    case: Case, verdicts: Sequence[Verdict], broken: Sequence[Verdict], oracles: Mapping[str, Oracle]
+) -> Judgement:
     return Judgement(
-        tuple(judge_claims(scenario.subject, case, scenario.claimed, oracles)),
-        tuple(judge(case, scenario.breaks, oracles)),
+        tuple(verdicts),
+        tuple(broken),
         tuple(strongest(case, oracles)),
-        tuple(recoveries(history)),
-        collation,
-        history.digest(),
+        tuple(recoveries(case.history)),
+        case.collation,
+        case.history.digest(),
     )
 
 
@@ -100,12 +115,14 @@ def not_come(schedule: Sequence[str], history: History) -> str:
 
 
 def judge_folder(path: Path, registry: Registry) -> tuple[Description, History, Judgement]:
-    """Judge a run folder again. The subject's code comes from where the run had it.
+    """Judge a run folder again. A scheme's operators come from where the run had them; of a query, the record says all.
 
     Raises InvalidHistory, DamagedHistory or UnknownHistoryVersion for a folder that cannot be judged, ScenarioChanged,
     NotImportable or UnknownName where the scenario is another now or cannot be found.
     """
     description = read_description(path)
+    if description.subject.get("kind") == KIND:
+        return _judge_query(path, description, registry.oracles)
     scenario = registry.scenario(description.origin).scenario
     now = scenario.subject.describe()
     if now != description.subject:
@@ -116,3 +133,26 @@ def judge_folder(path: Path, registry: Registry) -> tuple[Description, History, 
     history = read_history(path)
     virtual = bool(description.cluster.get("cluster") == "simulated")
     return description, history, judge_history(scenario, history, registry.oracles, virtual)
+
+
+def collate_query(path: Path, description: Description, history: History) -> Collation:
+    """Of a run of a query, without its code.
+
+    Raises InvalidHistory for a run of anything else, DamagedHistory for a query that is described amiss.
+    """
+    if description.subject.get("kind") != KIND:
+        raise InvalidHistory(f"{path} is a run of {description.subject.get('kind')!r}, and no query's")
+    try:
+        shape = OutputShape.of(description.subject)
+    except (KeyError, ValueError, TypeError) as error:
+        raise DamagedHistory(f"{path / 'scenario.json'} does not describe its query: {error!r}") from error
+    return collate_references(history, shape)
+
+
+def _judge_query(
+    path: Path, description: Description, oracles: Mapping[str, Oracle]
+) -> tuple[Description, History, Judgement]:
+    history = read_history(path)
+    case = _with_what_did_not_come(Case(history, collate_query(path, description, history)), description.schedule)
+    claims, breaks = (list(map(parse_guarantee, texts)) for texts in (description.claims, description.breaks))
+    return description, history, _judgement(case, judge(case, claims, oracles), judge(case, breaks, oracles), oracles)

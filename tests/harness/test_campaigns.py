@@ -39,6 +39,7 @@ from streamproof.harness.errors import (
     Unsupported,
 )
 from streamproof.harness.judging.guarantees import RECOVERS_WITHIN, Guarantee, exactly_once
+from streamproof.harness.judging.judgement import judge_folder
 from streamproof.harness.judging.references import REFERENCES
 from streamproof.harness.judging.verdicts import Status
 from streamproof.harness.query import Query, Store
@@ -128,6 +129,14 @@ def test_a_certificate_is_what_its_folder_says_and_comes_to_the_same_when_it_is_
         "points.jsonl",
         "runs",
     }
+
+
+def test_each_of_its_runs_is_judged_without_the_querys_code(certify: Callable[..., Certified]) -> None:
+    certified = certify(toy(Does.APPENDS), workload=WORKLOAD, budget=Budget(kills=0))
+    for trial in certified.certificate.trials:
+        description, _, judgement = judge_folder(certified.folder / trial.folder, Registry())
+        assert description.origin == "appends"
+        assert {str(one.guarantee): one.status for one in judgement.verdicts} == trial.verdicts
 
 
 def test_two_lanes_come_to_what_one_does(
