@@ -65,7 +65,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
             "budget",
             "BUDGET",
             "what each certificate may cost: 5m, 90s, '200 runs', '20 kills' (the size of the random sample), or "
-            "several of them, with commas (default: 5m, 10 kills)",
+            "several of them, with commas (default: 10m, 10 kills)",
         ),
         ("seed", "N", "what campaigns draw from (default: 7)"),
         ("folder", "PATH", "where certificates go (default: certificates, beside pytest's configuration)"),

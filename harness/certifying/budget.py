@@ -14,7 +14,7 @@ class Budget:
 
     runs: int | None = None
     """Recoveries and runs with kills, at most."""
-    minutes: float = 5.0
+    minutes: float = 10.0
     kills: int = 10
     """The size of the random sample of real kills."""
 

@@ -77,7 +77,9 @@ def not_covered_said(certificate: Certificate) -> Iterator[str]:
     lines = [line for line in certificate.coverage if not line.not_reached]
     untried = [line for line in lines if not line.states and not line.kills]
     if untried:
-        because = f" ({certificate.exhausted})" if certificate.exhausted else ""
+        found = "a violation was confirmed before" if certificate.counterexample is not None else ""
+        why = certificate.exhausted or found
+        because = f" ({why})" if why else ""
         more = f", and {len(untried) - 1:,} more" if len(untried) > 1 else ""
         yield f"Planned and not tried{because}: {untried[0].planned}{more}"
     unclear = [line for line in lines if (line.states or line.kills) and not _known(line)]

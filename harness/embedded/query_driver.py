@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+import traceback
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -337,17 +339,31 @@ def _blame(query: Query, error: Exception) -> StreamproofError:
 
 def _said(error: Exception) -> str:
     """Of an error of the user's own in this process, its kind as well: Spark's say theirs themselves."""
-    return str(error) if type(error).__module__.startswith(("pyspark", "py4j")) else f"{type(error).__name__}: {error}"
+    if type(error).__module__.startswith(("pyspark", "py4j")):
+        return str(error)
+    frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    return f"{type(error).__name__}: {error}{_where(frames)}"
+
+
+def _where(frames: Iterable[tuple[str, object]]) -> str:
+    """The innermost place in code of the user's."""
+    theirs = [(file, line) for file, line in frames if "/pyspark/" not in file and file != __file__]
+    return f" ({theirs[-1][0]}, line {theirs[-1][1]})" if theirs else ""
 
 
 def _shortened(text: str, lines: int = 12) -> str:
-    """What the user's code raised, where a Python traceback says it; else the first lines, without the JVM's stack."""
+    """What the user's code raised and where, if a Python traceback says it; else the first lines, without the JVM's
+    stack."""
     # What Spark adds of the query's plan says nothing of what went wrong.
     said = text.partition("\n=== Streaming Query ===")[0]
     kept = [line for line in said.splitlines() if line.strip() and not line.lstrip().startswith("at ")]
     tracebacks = [place for place, line in enumerate(kept) if "Traceback (most recent call last)" in line]
-    raised = (line for line in kept[tracebacks[-1] + 1 :] if not line[0].isspace()) if tracebacks else iter(())
-    return next(raised, "\n".join(kept[:lines] + (["..."] if len(kept) > lines else [])))
+    last = kept[tracebacks[-1] + 1 :] if tracebacks else []
+    raised = next((line for line in last if not line[0].isspace()), None)
+    if raised is None:
+        return "\n".join(kept[:lines] + (["..."] if len(kept) > lines else []))
+    frames = (re.match(r'\s+File "(.+)", line (\d+)', line) for line in last[: last.index(raised)])
+    return raised + _where((frame[1], frame[2]) for frame in frames if frame is not None)
 
 
 def _session(plan: QueryPlan) -> SparkSession:

@@ -158,7 +158,9 @@ def read_description(path: Path) -> Description:
     try:
         content = file.read_bytes()
     except OSError as error:
-        raise InvalidHistory(f"{path} is not a run folder: {file.name} cannot be read ({error.strerror})") from error
+        raise InvalidHistory(
+            f"{path} is the folder of no run, and of no certificate: {file.name} cannot be read ({error.strerror})"
+        ) from error
     try:
         found = msgspec.json.decode(content)
         version = found.get("version") if isinstance(found, dict) else None

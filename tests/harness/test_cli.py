@@ -214,7 +214,7 @@ def test_the_example_of_the_readme_runs(ask: Ask) -> None:
         (["walk"], ["walk"]),
         ([], ["Missing command"]),
         (["list", "nonsense"], ["no list 'nonsense'", "scenarios, schemes, faults, oracles"]),
-        (["judge", "nowhere"], ["nowhere is not a run folder"]),
+        (["judge", "nowhere"], ["nowhere is the folder of no run"]),
     ],
 )
 def test_mistakes_end_in_3(ask: Ask, arguments: list[str], said: list[str], tmp_path: Path) -> None:

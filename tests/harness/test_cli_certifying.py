@@ -143,7 +143,7 @@ def test_a_function_of_a_frame_is_told_the_rest_by_flags(called: Callable[..., d
 def test_without_flags_everything_is_crashed_for_five_minutes(called: Callable[..., dict[str, Any]]) -> None:
     asked = called("holds", "--claim", "exactly-once", "--claim", "at-least-once", "--claim", "exactly-once")
     assert asked["claims"] == ["exactly-once", "at-least-once"]
-    assert asked["budget"] == {"runs": None, "minutes": 5.0, "kills": 10}
+    assert asked["budget"] == {"runs": None, "minutes": 10.0, "kills": 10}
     assert asked["faults"] == {
         "victims": ["driver", "executor", "python", "node"],
         "recovering": True,

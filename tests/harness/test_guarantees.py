@@ -17,9 +17,7 @@ def test_a_guarantee_is_read_as_it_was_written(name: str, within: Duration | Eve
     assert parse_guarantee(str(guarantee)) == guarantee
 
 
-@pytest.mark.parametrize(
-    "text", ["", "Exactly once", "recovers-within (soon)", "gap-recovery (1.5 events)", "a (2 s) b"]
-)
+@pytest.mark.parametrize("text", ["", "Exactly once", "recovers-within (soon)", "gap-recovery (1.5 events)"])
 def test_what_is_no_guarantee_is_refused(text: str) -> None:
-    with pytest.raises(InvalidHistory, match="guarantee|number"):
+    with pytest.raises(InvalidHistory, match=r"guarantee|number"):
         parse_guarantee(text)
