@@ -349,6 +349,10 @@ def test_what_a_crash_state_and_kills_show_is_violated_with_the_smallest_schedul
     (crash,) = shown.crashes
     assert (crash.victim, crash.batch, shown.how) == (Victim.DRIVER, 0, How.KILL)
     assert (shown.events, shown.batch_events, shown.events_before) == (1, 1, 30)
+    # Three times as it was found, before it was made smaller.
+    whole = [run for run in cluster.runs if run.faults and run.workload.events == 30]
+    assert len(whole) >= 3
+    assert len({str(run.faults) for run in whole[:3]}) == 1
     assert (shown.anomaly, shown.violated, shown.repeats) == ("duplicate-effect", 1, 1)
     assert '{"seq":1,"when":0}' in shown.wrong
     assert str(certified.folder / "counterexample.json") in shown.command
