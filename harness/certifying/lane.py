@@ -41,7 +41,7 @@ from ..inside_spark.versions import SparkVersion, own_hook
 from ..model import Event
 from ..query import Query, RunFolders
 from ..recording.history import Stamp, TimelineEntry
-from ..recording.records import Ended, Record, Stamped
+from ..recording.records import Ended, Record, Stamped, Started
 from ..subject import TASK_POINTS
 from ..waiting import wait_until
 from ..wire import Greeting, decoded, frame, read_frame
@@ -214,15 +214,18 @@ class Lane:
             self._server.call(self._forget_life())
             _end_python_workers(self._session.pid)
         if life.failure is None and not life.ended:
-            life.failure = self._why_it_ended(process)
+            life.failure = self._why_it_ended(process, life)
         if process.poll() != 0 or self._session.poll() is not None:
             self._start_anew()
         return life
 
-    def _why_it_ended(self, process: DriverProcess) -> StreamproofError:
-        """Nobody here has ended it. What kills without a word is the machine, where memory is short."""
+    def _why_it_ended(self, process: DriverProcess, life: Life) -> StreamproofError:
+        """Nobody here has ended it. Code of the user's runs once it has started, and what ends it from outside is the
+        machine's: where memory is short, or when it goes down."""
         said = f"ended with status {process.poll()}; its log ends:\n{self._tail(process)}"
-        if process.poll() == -signal.SIGKILL or self._session.poll() is not None:
+        started = any(isinstance(stamped.record, Started) for stamped in life.records)
+        from_outside = process.poll() in (-signal.SIGKILL, -signal.SIGTERM) or self._session.poll() is not None
+        if from_outside or not started:
             return ProcessDied(f"a life of the query {said}")
         return InvalidOperator(f"query {self._query.name!r}: its process {said}")
 

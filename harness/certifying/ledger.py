@@ -103,9 +103,5 @@ class Ledger:
         self.show(Progress(self._phase, self._done, self._expected, left))
 
 
-def unclear(trial: Trial) -> bool:
-    return Status.UNKNOWN in trial.verdicts.values()
-
-
 def violates(trial: Trial) -> bool:
     return Status.VIOLATED in trial.verdicts.values()

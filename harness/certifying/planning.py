@@ -65,8 +65,9 @@ def of_nodes(profile: Profile, victims: Iterable[Victim]) -> list[Planned]:
         at = one.address.point, one.address.side
         if batch_of(one.address) == batch and one.address.actor == TASK and at[0] in _OF_NODES and at not in seen:
             seen.add(at)
-            # The first of its tasks to end are those that read.
-            has_python = profile.python if at[0] is Point.TASK_END else profile.python_at_end
+            # The first of its tasks to end are those that read; and the user's own points can be anywhere.
+            anywhere = at[0] in (Point.TASK_END, Point.USER)
+            has_python = profile.python if anywhere else profile.python_at_end
             there = [victim for victim in wanted if victim is not Victim.PYTHON or has_python]
             plan += [Planned(crash_at(profile, one, victim)) for victim in there]
     return plan

@@ -15,7 +15,7 @@ from .brief import Brief
 from .certificate import Claimed, Counterexample
 from .conclusion import NotReached, Planned
 from .killing import kill, streams
-from .ledger import Ledger, unclear, violates
+from .ledger import Ledger, violates
 from .plan import Crash, How, Trial
 from .rejudging import first_wrong
 from .saved import COUNTEREXAMPLE, KIND, SavedSchedule, write_saved
@@ -96,7 +96,11 @@ class Proving:
                     found = self._isolate(kills, planned)
                 else:
                     # Those that were drawn are what they are.
-                    found = plan is not kills.drawn and any(map(unclear, trials)) and self._try_apart(kills, planned)
+                    found = (
+                        plan is not kills.drawn
+                        and any(map(self._fell_short, trials))
+                        and self._try_apart(kills, planned)
+                    )
                 if found:
                     return
 
@@ -126,8 +130,15 @@ class Proving:
         alone = ((one,) for one in planned if len(planned) > 1)
         return any(self._ledger.within_budget() and self._confirm(kills, one) for one in (*alone, planned))
 
+    def _fell_short(self, trial: Trial) -> bool:
+        """Whether a kill missed, or the run came to no end: one is enough for that, and says nothing of the others."""
+        if Status.UNKNOWN not in trial.verdicts.values():
+            return False
+        collation = self._ledger.judge(trial.folder, trial.crashes).collation
+        return bool(collation.unproven or collation.incomplete)
+
     def _try_apart(self, kills: Kills, planned: Sequence[Planned]) -> bool:
-        """One that misses leaves those open with which it shares a run. Whether a violation is confirmed."""
+        """Each of them alone. Whether a violation is confirmed."""
         for one in planned if len(planned) > 1 else ():
             if not self._ledger.within_budget():
                 return False

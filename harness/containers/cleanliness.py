@@ -10,12 +10,13 @@ import docker
 from docker.errors import APIError, NotFound
 from docker.models.containers import Container
 
+from ..embedded.settings import DAEMON_MODULE
 from ..embedded.warm import Unclean
 from .labels import RUN
 from .reaping import containers_of, name_of
 from .sidecars import is_sidecar, sidecar_name
 
-_EXECUTORS = ("org.apache.spark.executor.", "pyspark.daemon", "pyspark.worker")
+_EXECUTORS = ("org.apache.spark.executor.", "pyspark.daemon", "pyspark.worker", DAEMON_MODULE)
 """In the command line of what an application leaves on a worker while it runs."""
 _LIST_RULES = """\
 rules=$(iptables-save -t filter && iptables-save -t mangle)

@@ -12,7 +12,7 @@ class ContainerOptions:
     worker_memory_mb: int = 640
     """Of an executor's JVM."""
     executors: int = 1
-    """For how many a worker has room, of one core each."""
+    """For how many a worker has room."""
     restart_worker_after: float | None = 2.0
     """Seconds after which a worker that ended is started again, once there is a master; None: never."""
     restart_master_after: float | None = 2.0

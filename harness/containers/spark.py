@@ -1,6 +1,6 @@
 """A real Spark standalone cluster made of containers, each of which can be killed on its own.
 
-One master, some workers with one executor of one core each, and drivers; all on a network of the run's own that has no
+One master, some workers with one executor each, and drivers; all on a network of the run's own that has no
 way out, all made from one image. A node is a container. The container of a node that has ended stays until the end of
 the run, with its exit status, and the next incarnation of the node is another container with the same address.
 

@@ -41,7 +41,18 @@ def build_archive() -> Path:
         merged = Path(folder, "merged")
         merged.write_text("".join(f"{line}\n" for line in sorted(lines) if _can_be_archived(line)))
         _dump(java, spark, merged, archive)
+    _remove_stale(spark, archive)
     return archive
+
+
+def _remove_stale(spark: Spark, archive: Path) -> None:
+    """Those of installations that are gone, or are another now. Beside each archive stands where its Spark is."""
+    archive.with_suffix(".home").write_text(str(spark.home))
+    for told in archive.parent.glob("spark-*.home"):
+        home = Path(told.read_text())
+        if told.stem != archive.stem and (home == spark.home or not home.exists()):
+            told.with_suffix(".jsa").unlink(missing_ok=True)
+            told.unlink()
 
 
 def _can_be_archived(line: str) -> bool:

@@ -1,6 +1,6 @@
 """A real Spark standalone cluster made of processes on this machine, each of which can be killed on its own.
 
-One master, some workers with one executor of one core each, and drivers; all on loopback, all started from here, none
+One master, some workers with one executor each, and drivers; all on loopback, all started from here, none
 of them inside the harness's process. A node is a worker together with everything that came from it: its executor, the
 executor's Python daemon, the Python workers. The master and every driver are nodes of their own.
 """
@@ -50,7 +50,7 @@ class EmbeddedOptions:
     worker_memory_mb: int = 640
     """Of an executor's JVM."""
     executors: int = 1
-    """For how many a worker has room, of one core each."""
+    """For how many a worker has room."""
     restart_worker_after: float | None = None
     """Seconds after which a worker that ended is started again, once there is a master; None: never."""
     restart_master_after: float | None = None

@@ -41,7 +41,7 @@ from .deployments import ended_by_itself, watched
 from .machines import ClusterMachines, Heal, Striking
 from .nodes import Driver, Nodes
 from .protocol import Arrived, Begun, Failed, Finishing, Go
-from .query_lives import REFERENCE_DRIVER, STANDBYS, Launcher, Life, committed, planned, successions
+from .query_lives import REFERENCE_DRIVER, Launcher, Life, committed, planned, standbys, successions
 from .query_points import PointWatch
 from .run_server import RunServer, from_afar
 
@@ -94,6 +94,7 @@ class QueryDeployment:
         self._batches = subject.batches(run.scenario.workload)
         self._lives: dict[int, Life] = {}
         """Of the judged driver, by incarnation; those that stand by are among them."""
+        self._most_standbys = standbys(run.scenario, processes.workers)
         self._standbys: list[Life] = []
         """In the order in which they are to begin."""
         self._stand_by = True
@@ -313,7 +314,7 @@ class QueryDeployment:
                 self._stand_by = False
                 self._dismiss(place)
                 return
-        wanted = min(STANDBYS, successions(self.server.pending)) if self._stand_by else 0
+        wanted = min(self._most_standbys, successions(self.server.pending)) if self._stand_by else 0
         if len(self._standbys) < wanted and not self._left() and not self._has_ended() and not self._down:
             number = self._incarnation + len(self._standbys) + 1
             life = self._launcher.start_life(f"{DRIVER}-{number}", number, time.monotonic_ns(), stands_by=True)

@@ -409,7 +409,7 @@ def _warm_up(spark: SparkSession, query: Query, run: QueryRun) -> None:
 
 
 def _start_python_workers(spark: SparkSession) -> None:
-    """One on each executor, which knows nothing of the user's code yet."""
+    """One for each core, which knows nothing of the user's code yet."""
     count = int(spark.conf.get("spark.cores.max", "1") or 1)
     spark.range(count, numPartitions=count).mapInArrow(lambda batches: batches, "id long").collect()
 

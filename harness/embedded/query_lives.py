@@ -54,16 +54,25 @@ def successions(faults: Iterable[Fault]) -> int:
     return len(hit) if all(fault.kind in _SUCCEEDED for fault in hit) else 0
 
 
+def _hits_drivers_alone(scenario: Scenario) -> bool:
+    return bool(scenario.faults) and all(fault.targets == (DRIVER,) for fault in scenario.faults)
+
+
+def standbys(scenario: Scenario, workers: int) -> int:
+    """How many drivers can stand by at once: all that are up have executors, whoever came first."""
+    room = workers * MOST_EXECUTORS if _hits_drivers_alone(scenario) else MOST_EXECUTORS
+    return min(STANDBYS, room - 1)
+
+
 def _executors(scenario: Scenario, workers: int) -> dict[str, str]:
     """One on every worker, so that every one can be hit; where drivers alone are, one that has a core for each task."""
-    if scenario.faults and all(fault.targets == (DRIVER,) for fault in scenario.faults):
+    if _hits_drivers_alone(scenario):
         return {"spark.executor.cores": str(MOST_CORES), "spark.cores.max": str(MOST_CORES)}
     return {"spark.cores.max": str(workers)}
 
 
 def executors_needed(scenario: Scenario) -> int:
-    """For how many a worker must have room: that of the driver that runs, and of the next. Whoever else stands by waits
-    until there is room."""
+    """For how many a worker must have room: that of the driver that runs, and of the next."""
     return MOST_EXECUTORS if isinstance(scenario.subject, Query) and successions(scenario.faults) else 1
 
 

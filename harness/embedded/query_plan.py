@@ -6,23 +6,33 @@ import re
 
 _PYTHON = ("python", "pandas", "arrow", "pyspark")
 """In the name of a step that Python workers run, in small letters."""
-_FOR_EACH_ROW = ".foreachwrite"
-_SCAN = "microbatchscan"
+_WRITERS = (".foreachwrite", ".v2.python.")
+_SCANS = ("microbatchscan", "batchscan")
 _EXCHANGE = "exchange"
-"""Where one stage ends and the next, which stands above it, begins."""
+"""What stands below it is in an earlier stage."""
 
 
 def python_steps(plan: str, own_source: bool) -> tuple[bool, bool]:
     """Whether Python workers run code of the user's in a batch, and whether in its last stage, which writes its state
     and its output. Unless the source is the user's `own_source`, what reads it is not theirs."""
-    steps = [line.lower().lstrip(" +-:!*()0123456789") for line in plan.splitlines()]
-    names = [re.split(r"\W", step, maxsplit=1)[0] for step in steps]
+    anywhere = at_end = False
+    earlier: int | None = None
+    for line in plan.lower().splitlines():
+        step = line.lstrip(" +-:")
+        depth = len(line) - len(step)
+        step = step.lstrip("!*()0123456789 ")
+        if earlier is not None and depth <= earlier:
+            earlier = None
+        found = _runs_python(step, own_source)
+        anywhere |= found
+        at_end |= found and earlier is None
+        if earlier is None and step.startswith(_EXCHANGE):
+            earlier = depth
+    return anywhere, at_end
 
-    def runs_python(name: str, step: str) -> bool:
-        if name == _SCAN:
-            return own_source and "(python)" in step
-        return any(sign in name for sign in _PYTHON) or _FOR_EACH_ROW in step
 
-    last = names.index(_EXCHANGE) if _EXCHANGE in names else len(names)
-    found = [runs_python(name, step) for name, step in zip(names, steps, strict=True)]
-    return any(found), any(found[:last])
+def _runs_python(step: str, own_source: bool) -> bool:
+    name = re.split(r"\W", step, maxsplit=1)[0]
+    if name in _SCANS:
+        return own_source and ("(python)" in step or ".v2.python." in step)
+    return any(sign in name for sign in _PYTHON) or any(writer in step for writer in _WRITERS)

@@ -13,6 +13,7 @@ from streamproof.harness.embedded.machine import (
     find_java,
     find_spark,
     inherited_import_path,
+    link_home,
     parse_java_version,
 )
 from streamproof.harness.embedded.settings import PROFILES, as_properties, profile_settings
@@ -78,6 +79,13 @@ class TestSpark:
         assert spark.scala == "2.13"
         assert (spark.home / "jars").is_dir()
         assert ("pyspark" in sys.modules) == already
+
+    def test_is_linked_without_the_modules_that_are_zipped_in_it(self, tmp_path: Path) -> None:
+        spark = find_spark()
+        link_home(spark, tmp_path / "spark")
+        linked = Spark(tmp_path / "spark", spark.scala)
+        assert sorted(path.name for path in linked.home.iterdir()) == ["bin", "jars"]
+        assert sorted((linked.home / "jars").iterdir())[0].samefile(sorted((spark.home / "jars").iterdir())[0])
 
     def test_missing(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("importlib.util.find_spec", lambda name: None)

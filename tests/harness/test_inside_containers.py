@@ -8,17 +8,19 @@ from pathlib import Path
 import pytest
 
 from streamproof.harness.containers import inside
+from streamproof.harness.embedded.settings import DAEMON_MODULE
 
 WORKER = ["/opt/java/bin/java", "-cp", "jars", "org.apache.spark.deploy.worker.Worker", ""]
 EXECUTOR = ["/opt/java/bin/java", "org.apache.spark.executor.CoarseGrainedExecutorBackend", "--executor-id", "0", ""]
 DAEMON = ["python3", "-m", "pyspark.daemon", "pyspark.worker", ""]
+WARM_DAEMON = ["python3", "-m", DAEMON_MODULE, ""]
 OURS = ["python3", "-c", "... pyspark.daemon ... org.apache.spark.executor. ...", "kill_part", "executor", ""]
 LIVING = {
     1: (0, ["/sbin/docker-init", ""]),
     7: (1, WORKER),
     20: (7, EXECUTOR),
     31: (20, DAEMON),
-    32: (31, DAEMON),
+    32: (31, WARM_DAEMON),
     33: (32, ["cat", ""]),
     40: (0, OURS),
 }

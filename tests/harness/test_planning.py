@@ -136,6 +136,10 @@ def test_python_workers_die_only_where_code_of_the_users_runs_in_them() -> None:
     assert of_nodes(profile_of(life(FIVE)), [Victim.PYTHON]) == []
     earlier = profile_of(life([done(batch.batch, batch.rows, batch.late, python=True) for batch in FIVE]))
     assert {one.crash.point for one in of_nodes(earlier, [Victim.PYTHON])} == {Point.TASK_END}
+    named = [passed(Point.USER, Side.AFTER, "1/after-upload", TASK)]
+    batches = [done(batch.batch, batch.rows, batch.late, python=True) for batch in FIVE]
+    plan = of_nodes(profile_of(life(batches, also=named)), [Victim.PYTHON])
+    assert {one.crash.point for one in plan} == {Point.TASK_END, Point.USER}
 
 
 def test_nothing_else_dies_where_only_the_driver_is_to() -> None:

@@ -106,6 +106,7 @@ def test_no_record_holds_a_secret() -> None:
     assert query.describe()["secrets"] == ["spark.jdbc.password"]
     assert "hunter2" not in str(query.describe()) + repr(query)
     assert query.configuration["spark.jdbc.password"] == "hunter2"
+    assert query.without_secrets("connecting with hunter2\n") == "connecting with ***\n"
 
 
 def test_a_query_goes_by_the_name_of_its_function() -> None:

@@ -24,7 +24,7 @@ from streamproof.harness.embedded.cluster import EmbeddedCluster
 from streamproof.harness.embedded.processes import SparkProcesses
 from streamproof.harness.embedded.protocol import Arrived, Begun, Failed, Finishing
 from streamproof.harness.embedded.query import QueryDeployment
-from streamproof.harness.embedded.query_lives import Life, executors_needed, successions
+from streamproof.harness.embedded.query_lives import Life, executors_needed, standbys, successions
 from streamproof.harness.embedded.query_references import of_references
 from streamproof.harness.embedded.run_server import _Span
 from streamproof.harness.errors import InvalidScenario, MissingTool, UnknownName
@@ -147,6 +147,13 @@ def test_a_moment_of_a_batch_is_that_of_all_its_tasks() -> None:
 def test_a_driver_is_made_ready_where_one_will_be_needed(faults: list[Fault], count: int) -> None:
     assert successions(faults) == count
     assert executors_needed(scenario(*faults)) == (2 if count else 1)
+
+
+def test_no_more_stand_by_than_have_executors() -> None:
+    on_drivers = [crash("driver").at(batch(n).committing) for n in (1, 2, 3)]
+    assert [standbys(scenario(*on_drivers), workers) for workers in (1, 2, 3)] == [1, 2, 2]
+    # There, each has one on every worker.
+    assert standbys(scenario(*on_drivers, executor_crash("task").at(batch(4).state_committed)), 3) == 1
 
 
 def test_options_of_the_users_are_kept() -> None:

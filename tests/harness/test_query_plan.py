@@ -27,6 +27,20 @@ FOR_EACH = (
 )
 
 
+PYTHON_SINK = (
+    "WriteToDataSourceV2 MicroBatchWrite[epoch: 6, writer: org.apache.spark.sql.execution.datasources.v2.python."
+    f"PythonStreamingWrite@70c484fa]\n+- {OURS}\n"
+)
+IN_ONE_BRANCH = f"""\
+Union
+:- HashAggregate(keys=[value#1], functions=[count(1)])
+:  +- Exchange hashpartitioning(value#1, 2), ENSURE_REQUIREMENTS, [plan_id=49]
+:     +- {OURS}
++- BatchEvalPython [first(value#1)#6], [pythonUDF0#7]
+   +- {OURS}
+"""
+
+
 @pytest.mark.parametrize(
     ("plan", "found"),
     [
@@ -34,9 +48,11 @@ FOR_EACH = (
         (BEFORE_STATE, (True, False)),
         (NOWHERE, (False, False)),
         (FOR_EACH, (True, True)),
+        (PYTHON_SINK, (True, True)),
+        (IN_ONE_BRANCH, (True, True)),
         (IN_STATE.replace("FlatMapGroupsInPandasWithState", "TransformWithStateInPySpark"), (True, True)),
     ],
-    ids=["in its state", "before its state", "nowhere", "for each row", "in a processor"],
+    ids=["in its state", "before its state", "nowhere", "for each row", "in a sink", "in one branch", "in a processor"],
 )
 def test_a_plan_says_where_python_workers_run_code_of_the_users(plan: str, found: tuple[bool, bool]) -> None:
     assert python_steps(plan, own_source=False) == found

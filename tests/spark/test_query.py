@@ -120,7 +120,10 @@ def fail_on_a_word(lines: DataFrame) -> DataFrame:
 
 def test_a_query_that_fails_is_to_blame_itself(tmp_path: Path) -> None:
     query = replace(query_word_count(), transform=fail_on_a_word)
-    with pytest.raises(InvalidOperator, match=r"'query-word-count' failed: ValueError: cannot make anything of w\d+$"):
+    with pytest.raises(
+        InvalidOperator,
+        match=r"'query-word-count' failed: ValueError: cannot make anything of w\d+ \(.*test_query.py, line \d+\)$",
+    ):
         run(query, tmp_path / "run")
     assert labelled_processes("run") == []
     assert "InvalidOperator" in (tmp_path / "run" / "timeline.jsonl").read_text()
