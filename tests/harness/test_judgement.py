@@ -1,0 +1,26 @@
+"""What a history comes to, beside the schedule that was to be carried out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from simulation import KINDS
+from streamproof.faults.crash import crash
+from streamproof.harness.judging.guarantees import exactly_once
+from streamproof.harness.judging.judgement import judge_history
+from streamproof.harness.judging.verdicts import Status
+from streamproof.harness.quantities import seconds
+from streamproof.harness.registry import Registry
+from streamproof.harness.running import run_in_memory
+from streamproof.harness.simulated.cluster import SimulatedCluster
+from verdicts_of import JUDGES
+
+
+def test_a_fault_that_a_run_says_nothing_of_leaves_its_claims_open() -> None:
+    calm = replace(Registry().scenario("word-count.passive-replication").scenario, faults=(), claims=[exactly_once()])
+    history, judgement = run_in_memory(calm, SimulatedCluster(), KINDS, JUDGES, seed=1)
+    assert {verdict.status for verdict in judgement.verdicts} == {Status.HOLDS}
+    planned = replace(calm, faults=[crash("count-0").after(seconds(1))])
+    for verdict in judge_history(planned, history, JUDGES, virtual_time=True).verdicts:
+        assert verdict.status is Status.UNKNOWN
+        assert verdict.reason.startswith("the run ended before the trigger of fault 1 came: crash count-0")
