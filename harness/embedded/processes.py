@@ -446,6 +446,8 @@ class SparkProcesses:
         """SIGKILL a node: worker, executor, Python daemon and Python workers together; a driver with its JVM."""
         node = self._node(name)
         with node.lock:
+            # First stopped: a JVM whose Python process has died before it would tidy up, as no crash does.
+            stop_all(lambda: self._processes_of(node), self.options.kill_seconds)
             return self._kill(node, lambda: self._processes_of(node))
 
     def terminate_node(self, name: str) -> KillProof:

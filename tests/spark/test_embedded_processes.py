@@ -203,6 +203,16 @@ def left(run: str) -> str:
     return str([(process.pid, process.kind) for process in labelled_processes(run)])
 
 
+def test_nobody_on_a_node_that_is_killed_sees_another_die(tmp_path: Path, run_id: str) -> None:
+    with SparkProcesses(run_id, tmp_path / "run", EmbeddedOptions(workers=0)) as processes:
+        processes.start_driver("driver", "tidying", [str(tmp_path)], master="local[1]")
+        wait_until((tmp_path / "ready").exists, 30, "the driver and its children to run")
+        proof = processes.kill_node("driver")
+    assert proof.gone
+    assert len(proof.processes) == 202
+    assert not (tmp_path / "tidied").exists()
+
+
 def test_a_process_that_dies_at_its_start_is_reported_with_its_log(
     tmp_path: Path, run_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
