@@ -80,14 +80,26 @@ def _reap_on(client: docker.DockerClient) -> list[ReapedContainers]:
 
 def _reap(client: docker.DockerClient, labels: dict[str, str]) -> ReapedContainers:
     run, owner = labels[RUN], labels.get(OWNER, "")
-    removed = remove_all(client, run, lambda one: _labels(one).get(OWNER, "") == owner)
-    if SCRATCH in labels:
-        remove_scratch(Path(labels[SCRATCH]), run, ProcessId.parse(owner))
+
+    def remove_folder() -> None:
+        if SCRATCH in labels:
+            remove_scratch(Path(labels[SCRATCH]), run, ProcessId.parse(owner))
+
+    removed = remove_all(client, run, remove_folder, lambda one: _labels(one).get(OWNER, "") == owner)
     return ReapedContainers(**vars(removed), run=run)
 
 
-def remove_all(client: docker.DockerClient, run: str, wanted: Callable[[Resource], bool] = lambda one: True) -> Removed:
-    """Remove the run's containers, then what they use, until two lists in a row are empty."""
+def remove_all(
+    client: docker.DockerClient,
+    run: str,
+    remove_folder: Callable[[], None] = lambda: None,
+    wanted: Callable[[Resource], bool] = lambda one: True,
+) -> Removed:
+    """Remove the run's containers and volumes, its folder, and the networks, until two lists in a row are empty.
+
+    The networks go last since their labels tell where the folder is: whenever this is cut short, the next one to reap
+    finds all that is left.
+    """
     label = f"{RUN}={run}"
     removed: dict[type[Resource], set[str]] = {Container: set(), Network: set(), Volume: set()}
     empty = 0
@@ -96,11 +108,15 @@ def remove_all(client: docker.DockerClient, run: str, wanted: Callable[[Resource
         left = [one for one in _list(client, label) if wanted(one)]
         for one in left:
             removed[type(one)].add(name_of(one))
+        there = [one for one in left if isinstance(one, Container)]
         # What containers use can only go after them.
-        remove_containers([one for one in left if isinstance(one, Container)])
-        for one in left:
-            if not isinstance(one, Container):
-                _remove(one)
+        remove_containers(there)
+        for volume in (one for one in left if isinstance(one, Volume)):
+            _remove(volume)
+        if not there:
+            remove_folder()
+            for network in (one for one in left if isinstance(one, Network)):
+                _remove(network)
         empty = 0 if left else empty + 1
         now = time.monotonic()
         if not all(isinstance(one, Network) and not _is_used(one) for one in left):
@@ -108,9 +124,9 @@ def remove_all(client: docker.DockerClient, run: str, wanted: Callable[[Resource
         if empty == 2 or now - began > _SECONDS or now - used > _STUCK:
             break
         time.sleep(_PAUSE)
-    there = [] if empty == 2 else [one for one in _list(client, label) if wanted(one)]
-    stuck = [name_of(one) for one in there if isinstance(one, Network) and not _is_used(one)]
-    survivors = [name for one in there if (name := name_of(one)) not in stuck]
+    still = [] if empty == 2 else [one for one in _list(client, label) if wanted(one)]
+    stuck = [name_of(one) for one in still if isinstance(one, Network) and not _is_used(one)]
+    survivors = [name for one in still if (name := name_of(one)) not in stuck]
     removed[Network] -= set(stuck)
     containers, networks, volumes = (tuple(sorted(removed[kind])) for kind in (Container, Network, Volume))
     return Removed(containers, networks, volumes, tuple(survivors), tuple(stuck))

@@ -199,7 +199,7 @@ class SparkContainers:
         """End all that belongs to the cluster. Raises DeadlinePassed, or OwnFailure when the engine fails."""
         self._launches.close()
         try:
-            survivors = remove_all(self._engine, self.run_id).survivors
+            survivors = remove_all(self._engine, self.run_id, self._remove_scratch).survivors
         except (DockerException, RequestException) as problem:
             raise OwnFailure(
                 f"the Docker engine failed while run {self.run_id} was ended ({problem}); `streamproof reap` once it "
@@ -207,9 +207,12 @@ class SparkContainers:
             ) from problem
         finally:
             self._engine.close()
-            remove_scratch(self.scratch, self.run_id, self._labels.owner)
+            self._remove_scratch()  # Also where the engine has failed.
         if survivors:
             raise DeadlinePassed("every container of the run to be gone", 30.0, f"left: {', '.join(survivors)}")
+
+    def _remove_scratch(self) -> None:
+        remove_scratch(self.scratch, self.run_id, self._labels.owner)
 
     @property
     def address(self) -> str:

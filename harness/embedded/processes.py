@@ -236,14 +236,21 @@ class SparkProcesses:
     def _stop(self) -> None:
         with self._launching:
             self._closing.set()
-        ended = end_all(lambda: labelled_processes(self.run_id, self._sessions()), self.options.kill_seconds)
-        for popen in (self._watchdog, self._toxiproxy, *(node.popen for node in self._nodes.values())):
+        ended = end_all(self._all_but_the_watchdog, self.options.kill_seconds)
+        for popen in (self._toxiproxy, *(node.popen for node in self._nodes.values())):
             if popen is not None and not ended.survivors:
                 popen.wait()
         reaping.remove_scratch(self.scratch, self.run_id, self._labels.owner)
+        # Until now, were this process killed, it would have done the same.
+        if self._watchdog is not None:
+            self._watchdog.kill()
+            self._watchdog.wait()
         if ended.survivors:
             alive = ", ".join(f"{process.pid} ({process.kind})" for process in ended.survivors)
             raise DeadlinePassed("every process of the run to be gone", self.options.kill_seconds, f"alive: {alive}")
+
+    def _all_but_the_watchdog(self) -> list[LabelledProcess]:
+        return [one for one in labelled_processes(self.run_id, self._sessions()) if one.kind != "watchdog"]
 
     @property
     def address(self) -> str:

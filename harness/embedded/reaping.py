@@ -193,7 +193,14 @@ def remove_scratch(scratch: Path, run: str, owner: ProcessId | None) -> None:
         return
     while is_the_runs and scratch.exists():
         with contextlib.suppress(FileNotFoundError):  # Another one removes it too; go on with what it left.
-            shutil.rmtree(scratch)
+            # The marker last: a folder whose removal was cut short is still known to be the run's.
+            for entry in scratch.iterdir():
+                if entry.is_dir() and not entry.is_symlink():
+                    shutil.rmtree(entry)
+                elif entry != marker:
+                    entry.unlink()
+            marker.unlink(missing_ok=True)
+            scratch.rmdir()
 
 
 def this_process() -> ProcessId:

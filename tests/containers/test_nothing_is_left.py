@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
@@ -15,6 +17,7 @@ import pytest
 from streamproof.harness.containers import labels
 from streamproof.harness.containers.engine import connect
 from streamproof.harness.containers.reaping import name_of, reap_containers
+from streamproof.harness.embedded.machine import inherited_import_path
 from streamproof.harness.embedded.reaping import ProcessId, labelled_processes
 from streamproof.harness.waiting import wait_until
 
@@ -145,6 +148,30 @@ def test_nothing_is_left_of_a_harness_that_was_killed_at_any_moment(
     seed: int, engine: docker.DockerClient, start: Start
 ) -> None:
     _kill_at_a_random_moment(seed, engine, start)
+
+
+KILLED_WHILE_IT_ENDS_A_RUN = """
+import os, signal, sys
+from pathlib import Path
+from streamproof.harness.containers import spark
+from streamproof.harness.containers.options import ContainerOptions
+
+with spark.SparkContainers(sys.argv[1], Path(sys.argv[2]), ContainerOptions(workers=1)):
+    spark.remove_scratch = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_the_reaper_goes_on_with_the_end_of_a_run(engine: docker.DockerClient, tmp_path: Path) -> None:
+    run = f"test-{uuid.uuid4().hex[:12]}"
+    harness = subprocess.run(
+        [sys.executable, "-c", KILLED_WHILE_IT_ENDS_A_RUN, run, str(tmp_path / "run")],
+        env={**os.environ, "PYTHONPATH": inherited_import_path()},
+        check=False,
+    )
+    assert harness.returncode == -signal.SIGKILL
+    (reaped,) = (reaped for reaped in reap_containers(engine) if reaped.run == run)
+    assert reaped.survivors == ()
+    assert not (tmp_path / "run" / "scratch").exists()
 
 
 def test_nothing_is_left_after_an_interrupt_while_a_fault_is_in_force(start: Start) -> None:

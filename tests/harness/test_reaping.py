@@ -1,6 +1,7 @@
 """Processes are found by their labels and ended for certain, and no others are. No Spark: plain Python processes."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -174,6 +175,22 @@ def test_no_folder_is_removed_that_is_not_the_runs(tmp_path: Path, scratch: Path
     remove_scratch(scratch, run_id, this_process())
     remove_scratch(tmp_path, run_id, dead)
     remove_scratch(tmp_path / "missing", run_id, dead)
+    assert scratch.exists()
+    remove_scratch(scratch, run_id, dead)
+    assert not scratch.exists()
+
+
+def test_a_removal_that_was_cut_short_is_finished_by_the_next(
+    scratch: Path, run_id: str, dead: ProcessId, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("before", "zone"):
+        (scratch / name).mkdir()
+        (scratch / name / "file").touch()
+    remove = shutil.rmtree
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "rmtree", lambda folder: (remove(folder), os.kill(os.getpid(), signal.SIGINT)))
+        with pytest.raises(KeyboardInterrupt):
+            remove_scratch(scratch, run_id, dead)
     assert scratch.exists()
     remove_scratch(scratch, run_id, dead)
     assert not scratch.exists()

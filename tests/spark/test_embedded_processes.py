@@ -1,6 +1,7 @@
 """The embedded cluster is a real one: its nodes die whole, come back when they should, and leave nothing behind."""
 
 import os
+import signal
 import subprocess
 import sys
 import uuid
@@ -197,6 +198,28 @@ class TestWhenTheHarnessIsKilled:
         assert reaped.survivors == ()
         assert labelled_processes(run_id) == []
         assert not (tmp_path / "run" / "scratch").exists()
+
+    def test_its_watchdog_goes_on_with_the_end_of_the_run(self, tmp_path: Path, run_id: str) -> None:
+        harness = subprocess.run(
+            [sys.executable, "-c", KILLED_WHILE_IT_ENDS_A_RUN, run_id, str(tmp_path / "run")],
+            env={**os.environ, "PYTHONPATH": inherited_import_path()},
+            cwd=tmp_path,
+            check=False,
+        )
+        assert harness.returncode == -signal.SIGKILL
+        wait_until(lambda: not labelled_processes(run_id), SECONDS, "the run to end", lambda: left(run_id))
+        assert not (tmp_path / "run" / "scratch").exists()
+
+
+KILLED_WHILE_IT_ENDS_A_RUN = """
+import os, signal, sys
+from pathlib import Path
+from streamproof.harness.embedded import reaping
+from streamproof.harness.embedded.processes import EmbeddedOptions, SparkProcesses
+
+with SparkProcesses(sys.argv[1], Path(sys.argv[2]), EmbeddedOptions(workers=0)):
+    reaping.remove_scratch = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+"""
 
 
 def left(run: str) -> str:

@@ -85,10 +85,12 @@ class Run:
             os.utime(file, (1_700_000_000 + batch,) * 2)
         rules = self.folder / "rules.btm"
         rules.write_text(script(SPARK_4_3, place, "secret", "driver", 1))
+        # A driver that is killed does not clear away its temporary files.
+        options = f"-XX:TieredStopAtLevel=1 -Djava.io.tmpdir={self.folder}"
         settings = {
             "spark.ui.enabled": "false",
             "spark.sql.shuffle.partitions": "2",
-            **with_options({"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}, agent_settings(agent, rules)),
+            **with_options({"spark.driver.extraJavaOptions": options}, agent_settings(agent, rules)),
         }
         environment = {
             **os.environ,
