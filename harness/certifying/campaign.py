@@ -42,7 +42,6 @@ from ..inside_spark.checking import check_rules
 from ..inside_spark.versions import supported
 from ..judging.guarantees import Guarantee
 from ..judging.references import BATCH_JOB, REFERENCES, collate_references
-from ..model import Event
 from ..query import Query
 from ..recording.history import History
 from ..registry import Registry
@@ -53,7 +52,7 @@ from .brief import Brief
 from .budget import Budget, Progress
 from .certificate import VERSION, Certificate, Claimed, with_conclusion, write_certificate
 from .conclusion import NotReached, Planned
-from .covering import NEVER_RECOVERING, Covering
+from .covering import NEVER_RECOVERING, SHARE, SHARE_WHILE_RECOVERING, Covering
 from .folders import check_unused
 from .killing import spread
 from .lane import Lane, Life
@@ -163,15 +162,11 @@ class _Campaign:
         except OSError as error:
             raise StorageFailed(f"cannot make {ledger.folder}: {error.strerror or error}") from error
         watches_inside = self._fetch_agent()
-        batches = self.brief.query.batches(self.brief.workload)
         work = (ledger.folder / "work").resolve()
         try:
             with ExitStack() as stack:
-                processes = stack.enter_context(SparkProcesses(f"{self.name}-lanes", work, EmbeddedOptions(workers=0)))
-                lanes = [
-                    stack.enter_context(self._lane(number, processes, batches, work, watches_inside))
-                    for number in range(_lanes())
-                ]
+                of_lanes = stack.enter_context(ExitStack())
+                lanes = self._open_lanes(of_lanes, work, watches_inside)
                 with ledger.timed("reference runs"):
                     lives = self._run_references(lanes)
                 references = [stamped for life in lives for stamped in life.records]
@@ -182,20 +177,25 @@ class _Campaign:
                     return self._write(began, unjudgeable, profile)
                 self._note_unpassed_hooks(lives[0])
                 of_driver, kills = self._make_plan(profile)
-                suspicious: list[Trial] = []
-                if of_driver and self.brief.query.copyable:
-                    if self.brief.query.packages or self.brief.query.jars:
-                        ledger.not_covered.append(IN_THE_JVM)
-                    covering = Covering(ledger, self.brief, lanes, lives[: len(lanes)], references)
-                    with ledger.timed("crash states"):
-                        suspicious = covering.cover(profile, of_driver, self.faults.recovering)
-                elif of_driver and self.faults.recovering:
-                    ledger.not_covered.append(NEVER_RECOVERING)
-            with self.cluster.kept_warm() as cluster, ledger.timed("kills"):
-                proving = Proving(ledger, self.brief, cluster, references)
-                unjudgeable = proving.compare()
-                if not unjudgeable:
-                    proving.prove(kills, suspicious)
+                covering = Covering(ledger, self.brief, lanes, lives[: len(lanes)], references)
+                if of_driver:
+                    self._plan_crash_states(covering, profile, of_driver)
+                suspicious = self._cover(covering, SHARE, SHARE_WHILE_RECOVERING)
+                if not covering.remains:
+                    of_lanes.close()
+                with ledger.timed("kills"):
+                    cluster = stack.enter_context(self.cluster.kept_warm())
+                    proving = Proving(ledger, self.brief, cluster, references, kills)
+                    unjudgeable = proving.compare()
+                    if not unjudgeable:
+                        proving.prove(suspicious)
+                if not unjudgeable and ledger.counterexample is None:
+                    # In the time that kills have left. The sample comes last: without it, all that is planned can be
+                    # covered.
+                    suspicious = self._cover(covering)
+                    with ledger.timed("kills"):
+                        proving.sample(suspicious)
+                covering.leave()
         finally:
             shutil.rmtree(work, ignore_errors=True)
         return self._write(began, unjudgeable, profile)
@@ -210,16 +210,16 @@ class _Campaign:
             return False
         return True
 
-    def _lane(
-        self,
-        number: int,
-        processes: SparkProcesses,
-        batches: Sequence[Sequence[Event]],
-        work: Path,
-        watches_inside: bool,
-    ) -> Lane:
-        spark = supported(version("pyspark"))
-        return Lane(number, processes, self.brief.query, batches, work, spark, LIFE_SECONDS, watches_inside)
+    def _open_lanes(self, stack: ExitStack, work: Path, watches_inside: bool) -> list[Lane]:
+        query, spark = self.brief.query, supported(version("pyspark"))
+        batches = query.batches(self.brief.workload)
+        options = EmbeddedOptions(workers=0)
+        processes = stack.enter_context(SparkProcesses(f"{self.name}-lanes", work, options))
+        lanes = (
+            Lane(number, processes, query, batches, work, spark, LIFE_SECONDS, watches_inside)
+            for number in range(_lanes())
+        )
+        return [stack.enter_context(lane) for lane in lanes]
 
     def _run_references(self, lanes: Sequence[Lane]) -> list[Life]:
         """One life in each of two lanes, or two in one; of what the harness's sink is given, a batch job's opinion too.
@@ -273,6 +273,21 @@ class _Campaign:
             # No crash state stands for them: each is killed, whether it is drawn or not.
             nodes = [*of_driver, *nodes]
         return of_driver, Kills(nodes, drawn, splits, keys)
+
+    def _plan_crash_states(self, covering: Covering, profile: Profile, of_driver: Sequence[Planned]) -> None:
+        query = self.brief.query
+        if query.copyable:
+            if query.packages or query.jars:
+                self.ledger.not_covered.append(IN_THE_JVM)
+            covering.plan(profile, of_driver, self.faults.recovering)
+        elif self.faults.recovering:
+            self.ledger.not_covered.append(NEVER_RECOVERING)
+
+    def _cover(self, covering: Covering, *shares: float) -> list[Trial]:
+        if not covering.remains:
+            return []
+        with self.ledger.timed("crash states"):
+            return covering.cover(*shares)
 
     def _write(self, began: str, unjudgeable: str, profile: Profile) -> Certificate:
         ledger = self.ledger

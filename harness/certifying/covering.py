@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from random import Random
@@ -20,7 +20,7 @@ from .profile import AFTER_RESTART, Profile, batch_of, profile_of
 from .recovering import Crashed, crashed_again, crashed_in_profile, offered, recover, write_run
 
 SHARE, SHARE_WHILE_RECOVERING = 0.6, 0.7
-"""Of the time of a campaign, by when single crashes, and crashes while recovering, leave the rest to kills."""
+"""Of the time of a campaign, by when single crashes, and crashes while recovering, let kills go first."""
 NOT_EACH_TIME = "its batch passes it more than once, and no time was left to recover from each"
 NO_TIME = "no time was left for crashes while it recovers from a crash"
 NEVER_RECOVERING = "Crashes while it recovers from a crash."
@@ -45,20 +45,16 @@ class Covering:
         self._lanes = lanes
         self._lives = lives
         self._before = [*offered(brief.query.batches(brief.workload)), *references]
+        self._waiting: list[list[Crashed]] = []
+        self._profile: Profile | None = None
+        """Where crashes while it recovers from one of these are wanted, and not planned yet."""
+        self._waiting_again: list[list[Crashed]] = []
+        self._recoveries = 0
+        self._seconds = 0.0
 
-    def cover(self, profile: Profile, planned: Sequence[Planned], recovering: bool) -> list[Trial]:
-        """Recover from every crash of the driver that was planned, one for each point of the profile, and from crashes
-        during one of the recoveries. Returns the trials that show a violation."""
-        before, known = time.monotonic(), len(self._ledger.trials)
-        self._cover_each(profile, planned)
-        if recovering:
-            self._cover_recovery(profile)
-        trials = self._ledger.trials[known:]
-        recoveries = len({trial.folder for trial in trials})
-        self._ledger.figures["crash states a minute"] = round(60 * recoveries / (time.monotonic() - before), 1)
-        return [trial for trial in trials if violates(trial)]
-
-    def _cover_each(self, profile: Profile, planned: Sequence[Planned]) -> None:
+    def plan(self, profile: Profile, planned: Sequence[Planned], recovering: bool) -> None:
+        """To be recovered from: every crash of the driver that was planned, one for each point of the profile, and
+        crashes during one of the recoveries."""
         groups: Groups = {}
         for passed, line in zip(profile.passed, planned, strict=True):
             if passed.state is None:
@@ -66,15 +62,54 @@ class Covering:
             else:
                 crashed = crashed_in_profile(self._lives[0], passed, line.crash)
                 groups.setdefault(crashed.same, []).append(crashed)
-        self._ledger.begin("crash states", len(groups))
-        waiting = list(groups.values())
+        self._waiting = list(groups.values())
         # Whatever time is left for, is then spread over all points and batches.
-        Random(self._brief.seed).shuffle(waiting)
+        Random(self._brief.seed).shuffle(self._waiting)
+        worst = worst_to_recover_from(profile)
+        if recovering and worst is None:
+            self._ledger.not_covered.append(NEVER_RECOVERING)
+        # Where its state is not known, why it is not leaves the claim open already.
+        elif recovering and worst is not None and worst.state is not None:
+            self._profile = profile
+
+    @property
+    def remains(self) -> bool:
+        """Whether something waits to be recovered from."""
+        return bool(self._waiting or self._waiting_again or self._profile is not None)
+
+    def cover(self, share: float = 1.0, share_while_recovering: float = 1.0) -> list[Trial]:
+        """Recover from what waits, until that share of the campaign's time is spent. Returns the trials that show a
+        violation."""
+        before, known = time.monotonic(), len(self._ledger.trials)
+        self._cover_each(share)
+        self._cover_recovery(share_while_recovering)
+        trials = self._ledger.trials[known:]
+        self._recoveries += len({trial.folder for trial in trials})
+        self._seconds += time.monotonic() - before
+        self._ledger.figures["crash states a minute"] = round(60 * self._recoveries / self._seconds, 1)
+        return [trial for trial in trials if violates(trial)]
+
+    def leave(self) -> None:
+        """Note what nothing else would tell of: of a point that a batch passes more than once, a recovery from one time
+        says nothing of the others."""
+        if self._profile is not None and self._ledger.trials:
+            worst = worst_to_recover_from(self._profile)
+            assert worst is not None
+            crash = crash_at(self._profile, worst, Victim.DRIVER, recovering=True)
+            self._ledger.not_reached.append(NotReached(Planned(crash), NO_TIME))
+        tried = {trial.crashes for trial in self._ledger.trials}
+        untried = [one for group in (*self._waiting, *self._waiting_again) for one in group]
+        left = dict.fromkeys(one.crashes for one in untried if one.crashes in tried)
+        self._ledger.not_reached += [NotReached(Planned(crashes[-1]), NOT_EACH_TIME) for crashes in left]
+
+    def _cover_each(self, share: float) -> None:
+        waiting = self._waiting
+        self._ledger.begin("crash states", len(waiting))
 
         def work(place: int) -> None:
             life = self._lives[place]
             passed = {(one.address, one.again): one for one in life.passed if one.state is not None}
-            while waiting and self._ledger.within_budget(SHARE):
+            while waiting and self._ledger.within_budget(share):
                 try:
                     group = waiting.pop()
                 except IndexError:
@@ -106,21 +141,23 @@ class Covering:
                 raise
         # What another lane has left when the first one had no more to do.
         work(0)
-        self._leave(waiting)
 
-    def _cover_recovery(self, profile: Profile) -> None:
+    def _cover_recovery(self, share: float) -> None:
+        if self._profile is not None and self._ledger.within_budget(share):
+            self._plan_recovery(self._profile)
+            self._profile = None
+        waiting = self._waiting_again
+        if not waiting:
+            return
+        self._ledger.begin("crashes while recovering", len(waiting))
+        while waiting and self._ledger.within_budget(share):
+            group = waiting.pop(0)
+            self._recover(self._lanes[0], group[0], group)
+
+    def _plan_recovery(self, profile: Profile) -> None:
+        """Recover from one of the crashes, and see what that passes."""
         worst = worst_to_recover_from(profile)
-        if worst is None:
-            self._ledger.not_covered.append(NEVER_RECOVERING)
-            return
-        if worst.state is None:
-            # Why it is not known leaves the claim open already.
-            return
-        if not self._ledger.within_budget(SHARE_WHILE_RECOVERING):
-            if self._ledger.trials:
-                crash = crash_at(profile, worst, Victim.DRIVER, recovering=True)
-                self._ledger.not_reached.append(NotReached(Planned(crash), NO_TIME))
-            return
+        assert worst is not None
         lane = self._lanes[0]
         first = crashed_in_profile(self._lives[0], worst, crash_at(profile, worst, Victim.DRIVER))
         second = recover(lane, first, watched=True)
@@ -139,18 +176,7 @@ class Covering:
             else:
                 crashed = crashed_again(first, second, passed, crash)
                 groups.setdefault(crashed.same, []).append(crashed)
-        self._ledger.begin("crashes while recovering", len(groups))
-        waiting = list(groups.values())
-        while waiting and self._ledger.within_budget(SHARE_WHILE_RECOVERING):
-            group = waiting.pop(0)
-            self._recover(lane, group[0], group)
-        self._leave(waiting)
-
-    def _leave(self, untried: Iterable[Sequence[Crashed]]) -> None:
-        """Of a point that a batch passes more than once, a recovery from one time says nothing of the others."""
-        tried = {trial.crashes for trial in self._ledger.trials}
-        left = dict.fromkeys(one.crashes for group in untried for one in group if one.crashes in tried)
-        self._ledger.not_reached += [NotReached(Planned(crashes[-1]), NOT_EACH_TIME) for crashes in left]
+        self._waiting_again = list(groups.values())
 
     def _recover(self, lane: Lane, crashed: Crashed, group: Sequence[Crashed]) -> None:
         life = recover(lane, crashed)

@@ -68,13 +68,13 @@ class Ledger:
         return trials
 
     def within_budget(self, share: float = 1.0) -> bool:
-        """Whether less than that share of the time is spent, and not all runs are; else it notes what is."""
+        """Whether less than that share of the time is spent, and not all runs are; notes which of them is spent."""
         if self.budget.runs is not None and self._runs >= self.budget.runs:
             self.exhausted = f"runs: {self.budget.runs:,}"
             return False
         if self.spent >= 60 * self.budget.minutes * share:
-            of_it = "" if share == 1 else f", {share:.0%} of them for crash states"
-            self.exhausted = f"minutes: {self.budget.minutes:g}{of_it}"
+            if share == 1:
+                self.exhausted = f"minutes: {self.budget.minutes:g}"
             return False
         return True
 
@@ -89,7 +89,7 @@ class Ledger:
         try:
             yield
         finally:
-            self.durations[part] = time.monotonic() - before
+            self.durations[part] = self.durations.get(part, 0.0) + time.monotonic() - before
 
     def begin(self, phase: str, expected: int) -> None:
         """A part of the campaign, of so many steps."""

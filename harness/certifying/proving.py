@@ -49,11 +49,15 @@ class Proving:
         brief: Brief,
         cluster: Cluster,
         references: Sequence[Stamped],
+        kills: Kills,
     ) -> None:
         self._ledger = ledger
         self._brief = brief
         self._cluster = cluster
         self._references = references
+        self._kills = kills
+        self._killed = 0
+        self._seconds = 0.0
 
     def compare(self) -> str:
         """Run the query on the cluster without any fault, where tasks run at once and not one after the other as in a
@@ -71,36 +75,41 @@ class Proving:
                 return f"{ELSEWHERE}{shown}"
         return ""
 
-    def prove(self, kills: Kills, suspicious: Sequence[Trial]) -> None:
-        """Until a violation is confirmed, the plan is done, or the budget is spent."""
-        before, known = time.monotonic(), len(self._ledger.trials)
-        self._prove(kills, suspicious)
-        tried = {trial.folder: len(trial.crashes) for trial in self._ledger.trials[known:]}
-        if tried:
-            figure = round(60 * sum(tried.values()) / (time.monotonic() - before), 1)
-            self._ledger.figures["real kills a minute"] = figure
+    def prove(self, suspicious: Sequence[Trial]) -> None:
+        """Until a violation is confirmed, what is planned is done, or the budget is spent."""
+        self._prove(suspicious, {"kills": self._kills.of_nodes, "split brains": self._kills.splits})
 
-    def _prove(self, kills: Kills, suspicious: Sequence[Trial]) -> None:
-        for planned in _one_a_point(suspicious):
-            if not self._ledger.within_budget() or self._confirm(kills, planned):
-                return
-        # The sample comes last: without it, all that is planned can be covered.
-        for phase, plan in (("kills", kills.of_nodes), ("split brains", kills.splits), ("the sample", kills.drawn)):
+    def sample(self, suspicious: Sequence[Trial]) -> None:
+        """Until a violation is confirmed, the sample is done, or the budget is spent."""
+        self._prove(suspicious, {"the sample": self._kills.drawn})
+
+    def _prove(self, suspicious: Sequence[Trial], phases: Mapping[str, Sequence[Planned]]) -> None:
+        before, known = time.monotonic(), len(self._ledger.trials)
+        if not self._confirm_one(suspicious):
+            self._try_all(phases)
+        self._seconds += time.monotonic() - before
+        self._killed += sum({trial.folder: len(trial.crashes) for trial in self._ledger.trials[known:]}.values())
+        if self._killed:
+            self._ledger.figures["real kills a minute"] = round(60 * self._killed / self._seconds, 1)
+
+    def _confirm_one(self, suspicious: Sequence[Trial]) -> bool:
+        """Whether there is no more to do: one is confirmed, or the budget is spent."""
+        return any(not self._ledger.within_budget() or self._confirm(planned) for planned in _one_a_point(suspicious))
+
+    def _try_all(self, phases: Mapping[str, Sequence[Planned]]) -> None:
+        for phase, plan in phases.items():
             runs = list(streams(plan, KILLS_A_RUN))
             self._ledger.begin(phase, len(runs))
             for planned in runs:
                 if not self._ledger.within_budget():
                     return
-                trials = self._try(planned, sampled=plan is kills.drawn)
+                sampled = plan is self._kills.drawn
+                trials = self._try(planned, sampled)
                 if any(map(violates, trials)):
-                    found = self._isolate(kills, planned)
+                    found = self._isolate(planned)
                 else:
                     # Those that were drawn are what they are.
-                    found = (
-                        plan is not kills.drawn
-                        and any(map(self._fell_short, trials))
-                        and self._try_apart(kills, planned)
-                    )
+                    found = not sampled and any(map(self._fell_short, trials)) and self._try_apart(planned)
                 if found:
                     return
 
@@ -125,10 +134,10 @@ class Proving:
         """Raises what `kill` raises."""
         kill(self._ledger.folder / run, brief.named, planned, self._cluster, brief.registry, references, brief.seed)
 
-    def _isolate(self, kills: Kills, planned: Sequence[Planned]) -> bool:
+    def _isolate(self, planned: Sequence[Planned]) -> bool:
         """Which of the kills of a run it takes."""
         alone = ((one,) for one in planned if len(planned) > 1)
-        return any(self._ledger.within_budget() and self._confirm(kills, one) for one in (*alone, planned))
+        return any(self._ledger.within_budget() and self._confirm(one) for one in (*alone, planned))
 
     def _fell_short(self, trial: Trial) -> bool:
         """Whether a kill missed, or the run came to no end: one is enough for that, and says nothing of the others."""
@@ -137,16 +146,16 @@ class Proving:
         collation = self._ledger.judge(trial.folder, trial.crashes).collation
         return bool(collation.unproven or collation.incomplete)
 
-    def _try_apart(self, kills: Kills, planned: Sequence[Planned]) -> bool:
+    def _try_apart(self, planned: Sequence[Planned]) -> bool:
         """Each of them alone. Whether a violation is confirmed."""
         for one in planned if len(planned) > 1 else ():
             if not self._ledger.within_budget():
                 return False
-            if any(map(violates, self._try((one,)))) and self._confirm(kills, (one,)):
+            if any(map(violates, self._try((one,)))) and self._confirm((one,)):
                 return True
         return False
 
-    def _confirm(self, kills: Kills, planned: Sequence[Planned]) -> bool:
+    def _confirm(self, planned: Sequence[Planned]) -> bool:
         """Whether repeats of a schedule show a violation; then it is made smaller."""
         self._ledger.begin("confirming", REPEATS)
         shown: list[Trial] = []
@@ -160,12 +169,12 @@ class Proving:
         claim = next(name for name, status in shown[-1].verdicts.items() if status is Status.VIOLATED)
         brief = self._brief
         whole = Reproduction(tuple(planned), brief.workload.events, brief.query.batch_events)
-        smallest, trial = self._shrink(kills, whole, claim, shown[-1])
+        smallest, trial = self._shrink(whole, claim, shown[-1])
         self._ledger.counterexample = self._story(smallest, trial, claim, (len(shown), repeats), whole)
         write_saved(self._ledger.folder / COUNTEREXAMPLE, self._saved(smallest))
         return True
 
-    def _shrink(self, kills: Kills, whole: Reproduction, claim: str, last: Trial) -> tuple[Reproduction, Trial]:
+    def _shrink(self, whole: Reproduction, claim: str, last: Trial) -> tuple[Reproduction, Trial]:
         self._ledger.begin("shrinking", 0)
         trial = last
 
@@ -181,7 +190,7 @@ class Proving:
             trial = tried[0]
             return True
 
-        return shrink(whole, kills.keys, shows), trial
+        return shrink(whole, self._kills.keys, shows), trial
 
     def _story(
         self, smallest: Reproduction, trial: Trial, claim: str, shown: tuple[int, int], whole: Reproduction

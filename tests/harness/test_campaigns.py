@@ -234,13 +234,39 @@ def test_a_point_that_was_not_recovered_from_each_time_is_open(
     raise AssertionError("no point that is passed twice was left half tried")
 
 
-def test_crashes_while_it_recovers_that_no_time_was_left_for_leave_it_open(
-    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
+def test_crashes_while_it_recovers_that_nothing_was_left_for_leave_it_open(
+    certify: Callable[..., Certified], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(covering, "SHARE_WHILE_RECOVERING", 0.0)
-    certified = certify(toy(Does.BY_ID))
+    faults = every_crash_point("driver", recovering=False, split_brain=False)
+    single = certify(toy(Does.BY_ID), [exactly_once()], faults, budget=Budget(kills=0), folder=tmp_path / "single")
+    runs = len({trial.folder for trial in single.certificate.trials})
+    certified = certify(toy(Does.BY_ID), budget=Budget(runs=runs, kills=0))
     assert status(certified) is Status.UNKNOWN
     assert covering.NO_TIME in reasons(certified)
+
+
+def test_crash_states_that_wait_until_kills_are_done_are_covered_all_the_same(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(campaign, "SHARE", 0.0)
+    monkeypatch.setattr(campaign, "SHARE_WHILE_RECOVERING", 0.0)
+    certified = certify(toy(Does.BY_ID))
+    assert status(certified) is Status.HOLDS, reasons(certified)
+    assert certified.certificate.exhausted == ""
+    hows = [trial.how for trial in certified.certificate.trials if not trial.sampled]
+    assert hows.index(How.CRASH_STATE) > max(hows.index(How.KILL), hows.index(How.SPLIT_BRAIN))
+
+
+def test_what_a_crash_state_shows_after_the_kills_is_confirmed_by_one_more(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(campaign, "SHARE", 0.0)
+    monkeypatch.setattr(campaign, "SHARE_WHILE_RECOVERING", 0.0)
+    faults = every_crash_point("driver", split_brain=False)
+    certified = certify(toy(Does.APPENDS), [exactly_once()], faults)
+    assert status(certified) is Status.VIOLATED, reasons(certified)
+    assert certified.certificate.counterexample is not None
+    assert certified.certificate.trials[0].how is How.CRASH_STATE
 
 
 def test_a_lane_that_fails_ends_the_others_after_what_they_are_at(
