@@ -264,6 +264,8 @@ class _Campaign:
         if nodes:
             ledger.not_covered.append(ONE_BATCH)
         splits = of_split_brains(profile) if self.faults.split_brain and of_driver else []
+        # One driver of two is to be gone when the next two meet.
+        splits = spread(splits, with_data[1::2], keys)
         ledger.plan += [*of_driver, *nodes, *splits]
         if of_driver and ledger.budget.kills:
             population = f"all {len(of_driver):,} planned crashes of the driver, up to {KILLS_A_RUN} along one stream"

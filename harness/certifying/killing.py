@@ -40,13 +40,13 @@ def fault_of(planned: Planned) -> Fault:
 
 
 def streams(plan: Sequence[Planned], most: int) -> Iterator[tuple[Planned, ...]]:
-    """Share crashes out over runs, in each of which no batch is hit twice, at most so many in one."""
+    """Share crashes out over runs, in each of which no batch is hit twice, at most so many in one. Split brains, in
+    which nobody dies, are by themselves."""
     waiting = list(plan)
     while waiting:
         chosen: list[Planned] = []
         for planned in waiting:
-            alone = planned.split_brain or any(one.split_brain for one in chosen)
-            fits = len(chosen) < most and not (alone and chosen)
+            fits = len(chosen) < most and all(one.split_brain == planned.split_brain for one in chosen)
             if fits and all(one.crash.batch != planned.crash.batch for one in chosen):
                 chosen.append(planned)
         for planned in chosen:

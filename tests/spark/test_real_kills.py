@@ -197,15 +197,16 @@ def test_a_sink_that_adds_blindly_is_seen_to_add_twice(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_of_two_drivers_the_recorder_hears_the_second(tmp_path: Path) -> None:
-    finished = killed(tmp_path / "run", query_word_count(batch_events=20), split_brain("driver").at(batch(2).planned))
-    assert addresses(finished) == ["driver/0#1 before offset-log 2"]
+def test_of_two_drivers_the_recorder_hears_the_second_each_time(tmp_path: Path) -> None:
+    splits = [split_brain("driver").at(batch(number).planned) for number in (1, 4)]
+    finished = killed(tmp_path / "run", query_word_count(batch_events=20), *splits, batches=6)
+    assert addresses(finished) == ["driver/0#1 before offset-log 1", "driver/0#2 before offset-log 4"]
     assert verdict(finished) == "HOLDS"
-    (struck,) = finished.history.struck()
-    assert "let go on when driver#2 had committed a batch" in str(struck.bite.proof)
+    for number, struck in enumerate(finished.history.struck(), 2):
+        assert f"let go on when driver#{number} had committed a batch" in str(struck.bite.proof)
     refused = [s.record for s in finished.history.records if isinstance(s.record, Refused)]
-    assert {(record.peer, record.peer_incarnation) for record in refused} == {("driver", 1)}
-    assert starts(finished) == [(1, None), (2, (1, 1))]
+    assert {(record.peer, record.peer_incarnation) for record in refused} == {("driver", 1), ("driver-2", 2)}
+    assert starts(finished) == [(1, None), (2, (1, 0)), (3, (2, 3))]
 
 
 def test_a_sink_of_the_users_gets_what_a_driver_that_was_given_up_writes(tmp_path: Path) -> None:
