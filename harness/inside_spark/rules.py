@@ -1,14 +1,13 @@
 """The script with which Byteman makes Spark's threads tell the harness where they are, and wait for its answer.
 
-One script for driver and executors. A thread that comes to a point sends one line and reads one byte, over a connection
-that no other thread uses meanwhile. End of file, and a harness that cannot be reached, let it go on as well, so that
-Spark never fails of being watched. The line: token, node, incarnation, process id, side, point, key; spaces between
-them, and the key is the rest.
+One script for driver and executors. `Announcer.java` is what talks. A line of it: token, node, incarnation, process id,
+side, point, key; spaces between them, and the key is the rest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from importlib import resources
 
 from ..addresses import Point, Side
 from ..errors import InvalidScenario
@@ -48,60 +47,26 @@ def script(
     return "\n".join(rules)
 
 
-# What a rule raises would fail Spark, and rules have no `try`: so what can fail is put together once, when a JVM of
-# Spark starts, from method handles, which can catch. Both give the socket on which the answer came, or null.
+# Byteman interprets what a rule says, so that is as little as can be.
 _START = """\
 RULE start
 CLASS {start[0]}
 METHOD {start[1]}
 AT ENTRY
 BIND
-  lookup:java.lang.invoke.MethodHandles$Lookup = java.lang.invoke.MethodHandles.publicLookup();
-  none:Class = java.lang.Void.TYPE;
-  bytes:Class = Class.forName("[B");
-  socket:Class = Class.forName("java.net.Socket");
-  address:Class = Class.forName("java.net.SocketAddress");
-  output:Class = Class.forName("java.io.OutputStream");
-  input:Class = Class.forName("java.io.InputStream");
-  data:Class = Class.forName("java.io.DataInputStream");
-  problem:Class = Class.forName("java.lang.Throwable");
-  connect:java.lang.invoke.MethodHandle = java.lang.invoke.MethodHandles.insertArguments(
-    lookup.findVirtual(socket, "connect",
-      java.lang.invoke.MethodType.methodType(none, address, new Class[] {{ java.lang.Integer.TYPE }})),
-    1, new Object[] {{ new java.net.InetSocketAddress("{host}", {port}), {connect_ms} }});
-  quick:java.lang.invoke.MethodHandle = java.lang.invoke.MethodHandles.insertArguments(
-    lookup.findVirtual(socket, "setTcpNoDelay", java.lang.invoke.MethodType.methodType(none, java.lang.Boolean.TYPE)),
-    1, new Object[] {{ true }});
-  say:java.lang.invoke.MethodHandle = java.lang.invoke.MethodHandles.filterArguments(
-    lookup.findVirtual(output, "write", java.lang.invoke.MethodType.methodType(none, bytes)), 0,
-    new java.lang.invoke.MethodHandle[] {{
-      lookup.findVirtual(socket, "getOutputStream", java.lang.invoke.MethodType.methodType(output)) }});
-  reader:java.lang.invoke.MethodHandle = java.lang.invoke.MethodHandles.filterReturnValue(
-    lookup.findVirtual(socket, "getInputStream", java.lang.invoke.MethodType.methodType(input)),
-    lookup.findConstructor(data, java.lang.invoke.MethodType.methodType(none, input)));
-  hear:java.lang.invoke.MethodHandle = java.lang.invoke.MethodHandles.filterReturnValue(reader,
-    lookup.findVirtual(data, "readByte", java.lang.invoke.MethodType.methodType(java.lang.Byte.TYPE)))
-    .asType(java.lang.invoke.MethodType.methodType(none, socket));
-  heard:java.lang.invoke.MethodHandle = java.lang.invoke.MethodHandles.foldArguments(
-    java.lang.invoke.MethodHandles.identity(socket), hear);
-  talk:java.lang.invoke.MethodHandle = java.lang.invoke.MethodHandles.foldArguments(
-    java.lang.invoke.MethodHandles.dropArguments(heard, 1, new Class[] {{ bytes }}), say);
-  reach:java.lang.invoke.MethodHandle = java.lang.invoke.MethodHandles.foldArguments(
-    java.lang.invoke.MethodHandles.foldArguments(talk, quick), connect);
-  failed:java.lang.invoke.MethodHandle = java.lang.invoke.MethodHandles.foldArguments(
-    java.lang.invoke.MethodHandles.dropArguments(
-      java.lang.invoke.MethodHandles.constant(socket, null), 0, new Class[] {{ problem, socket }}),
-    1, lookup.findVirtual(socket, "close", java.lang.invoke.MethodType.methodType(none)))
+  compiler:org.codehaus.janino.SimpleCompiler = new org.codehaus.janino.SimpleCompiler();
+  text:Class = Class.forName("java.lang.String");
+  number:Class = java.lang.Integer.TYPE
 IF true
 DO
-  link("streamproof", "kept", new java.util.concurrent.ConcurrentLinkedDeque());
-  link("streamproof", "talk", java.lang.invoke.MethodHandles.catchException(talk, problem, failed));
-  link("streamproof", "head", "{head} " + java.lang.ProcessHandle.current().pid() + " ");
-  link("streamproof", "reach", java.lang.invoke.MethodHandles.catchException(reach, problem, failed))
+  compiler.cook("{source}");
+  link("streamproof", "announcer", compiler.getClassLoader().loadClass("Announcer")
+    .getConstructor(new Class[] {{ text, number, number, text }})
+    .newInstance(new Object[] {{
+      "{host}", {port}, {connect_ms}, "{head} " + java.lang.ProcessHandle.current().pid() + " " }}))
 ENDRULE
 """
 
-# A connection that was used is kept for the next thread, whoever that is. The other side may have closed it meanwhile.
 _POINT = """\
 RULE {name}
 {hook.place}
@@ -109,20 +74,11 @@ METHOD {hook.method}
 {where}
 BIND
   {bindings};
-  reach:java.lang.invoke.MethodHandle = linked("streamproof", "reach");
-  due:boolean = {condition} && key != null && reach != null;
-  talk:java.lang.invoke.MethodHandle = linked("streamproof", "talk");
-  head:String = linked("streamproof", "head");
-  kept:java.util.Deque = linked("streamproof", "kept");
-  socket:Object = null;
-  line:Object = null
-IF due
+  due:boolean = {condition} && key != null;
+  announcer:java.util.function.Consumer = linked("streamproof", "announcer")
+IF due && announcer != null
 DO
-  line = (head + "{said} " + key + "\\n").getBytes("UTF-8");
-  socket = kept.poll();
-  socket = (socket == null ? null : talk.invokeWithArguments(new Object[] {{ socket, line }}));
-  socket = (socket != null ? socket : reach.invokeWithArguments(new Object[] {{ new java.net.Socket(), line }}));
-  socket != null && kept.offerFirst(socket)
+  announcer.accept("{said} " + key)
 ENDRULE
 """
 
@@ -138,7 +94,13 @@ ENDRULE
 
 
 def _start(version: SparkVersion, place: Place, head: str) -> str:
-    return _START.format(start=version.start, host=place[0], port=place[1], head=head, connect_ms=CONNECT_MS)
+    source = _in_a_string(resources.files(__package__).joinpath("Announcer.java").read_text(encoding="utf-8"))
+    host, port = place
+    return _START.format(start=version.start, source=source, host=host, port=port, connect_ms=CONNECT_MS, head=head)
+
+
+def _in_a_string(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def _rules(hook: Hook, name: str) -> list[str]:

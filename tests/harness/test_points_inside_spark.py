@@ -202,7 +202,7 @@ class TestScript:
         assert len(names) == len(set(names))
         for point in (hook.point for hook in VERSION.hooks):
             assert {f"{point} before", f"{point} after"} <= set(names)
-        assert 'InetSocketAddress("10.0.0.1", 4000)' in text
+        assert '"10.0.0.1", 4000, ' in text
         assert '"secret driver 3 " + ' in text
         assert text.count("\nENDRULE\n") == len(names)
 
