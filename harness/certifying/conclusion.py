@@ -302,10 +302,10 @@ def _held(claim: str, lines: Sequence[_Line], trials: Sequence[Trial]) -> str:
 
 
 def tried_said(trials: Iterable[Trial]) -> str:
-    """`60 crash states, 1 real kill`. In one run, several can be killed; one crash state stands for one crash."""
+    """`60 crash states, 1 real kill`. In one run, several can strike; one crash state stands for one crash."""
     hows: Counter[How] = Counter()
     for trial in trials:
-        hows[trial.how] += len(trial.crashes) if trial.how is How.KILL else 1
+        hows[trial.how] += len(trial.crashes) if real(trial) else 1
     return ", ".join(count(hows[how], _HOWS[how]) for how in How if hows[how])
 
 

@@ -106,6 +106,13 @@ def test_a_split_brain_violates_by_itself() -> None:
     assert verdict.summary.startswith("split brain: the driver is paused before the driver adds batch 1")
 
 
+def test_split_brains_that_share_a_run_are_counted_one_by_one() -> None:
+    plan = (*PLAN, Planned(crash_at(1), split_brain=True), Planned(crash_at(2), split_brain=True))
+    splits = trial(crash_at(1), crash_at(2), how=How.SPLIT_BRAIN)
+    verdict = on_exactly_once(plan, (*ALL_HELD, splits), ())
+    assert verdict.summary == "all 5 planned crashes passed: 3 crash states, 2 split brains"
+
+
 def test_what_only_a_crash_state_shows_is_unknown_with_its_story() -> None:
     state = trial(crash_at(2), how=How.CRASH_STATE, name="odd", exactly_once=VIOLATED)
     verdict = on_exactly_once(PLAN, (*ALL_HELD, state), ())
