@@ -3,11 +3,13 @@
 1. Two runs without failures, in warm sessions, are the reference. In them every crash point is held once, and what was
    durable there is copied.
 2. A plan is made of what they passed.
-3. Every crash state is recovered from (`covering`). What one shows is tried again as a real kill, and is reported only
-   then.
-4. Real kills (`proving`): of executors, Python workers and nodes at the points of tasks, of a sample of the driver's
-   crashes that was drawn before, and split brains. A violation is repeated, and made smaller.
-5. The certificate is written.
+3. Every crash state is recovered from (`covering`), as far as its share of the time goes. What one shows is tried again
+   as a real kill, and is reported only then.
+4. Real kills (`proving`): of executors, Python workers and nodes at the points of tasks, and split brains. A violation
+   is repeated, and made smaller.
+5. The crash states that are left, in what time there is; then a sample of the driver's crashes that was drawn before,
+   each as a real kill.
+6. The certificate is written.
 """
 
 from __future__ import annotations
