@@ -205,6 +205,8 @@ class ToyProcess:
             self._status = 1
 
     def poll(self) -> int | None:
+        if self.killed.is_set():
+            return -9
         return None if self._thread.is_alive() else self._status
 
 

@@ -54,7 +54,7 @@ from .brief import Brief
 from .budget import Budget, Progress
 from .certificate import VERSION, Certificate, Claimed, with_conclusion, write_certificate
 from .conclusion import NotReached, Planned
-from .covering import NEVER_RECOVERING, SHARE, SHARE_WHILE_RECOVERING, Covering
+from .covering import NEVER_RECOVERING, Covering
 from .folders import check_unused
 from .killing import spread
 from .lane import Lane, Life
@@ -67,6 +67,11 @@ from .statistics import Draw
 
 LIFE_SECONDS = 120.0
 """How long a life in a lane may take."""
+SHARES = (0.6, 0.7)
+"""Of the time of a campaign, by when crash states of single crashes, and of crashes while recovering, let kills go
+first."""
+LAST_SHARES = (0.9, 0.9)
+"""The same, once kills are done: what is left then confirms what they show, and is the sample's."""
 EMPTY_ON_START = "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart"
 UNSYNCED = "The loss of files that were written and not synced to disk, as when the power fails."
 ONE_BATCH = (
@@ -167,8 +172,7 @@ class _Campaign:
         work = (ledger.folder / "work").resolve()
         try:
             with ExitStack() as stack:
-                of_lanes = stack.enter_context(ExitStack())
-                lanes = self._open_lanes(of_lanes, work, watches_inside)
+                lanes = self._open_lanes(stack, work, watches_inside)
                 with ledger.timed("reference runs"):
                     lives = self._run_references(lanes)
                 references = [stamped for life in lives for stamped in life.records]
@@ -182,9 +186,9 @@ class _Campaign:
                 covering = Covering(ledger, self.brief, lanes, lives[: len(lanes)], references)
                 if of_driver:
                     self._plan_crash_states(covering, profile, of_driver)
-                suspicious = self._cover(covering, SHARE, SHARE_WHILE_RECOVERING)
-                if not covering.remains:
-                    of_lanes.close()
+                suspicious = self._cover(covering, SHARES)
+                for lane in lanes:
+                    lane.rest()
                 with ledger.timed("kills"):
                     cluster = stack.enter_context(self.cluster.kept_warm())
                     proving = Proving(ledger, self.brief, cluster, references, kills)
@@ -194,10 +198,11 @@ class _Campaign:
                 if not unjudgeable and ledger.counterexample is None:
                     # In the time that kills have left. The sample comes last: without it, all that is planned can be
                     # covered.
-                    suspicious = self._cover(covering)
+                    suspicious = self._cover(covering, LAST_SHARES)
                     with ledger.timed("kills"):
                         proving.sample(suspicious)
-                covering.leave()
+                if ledger.counterexample is None:
+                    covering.leave()
         finally:
             shutil.rmtree(work, ignore_errors=True)
         return self._write(began, unjudgeable, profile)
@@ -266,7 +271,7 @@ class _Campaign:
         if nodes:
             ledger.not_covered.append(ONE_BATCH)
         splits = of_split_brains(profile) if self.faults.split_brain and of_driver else []
-        # One driver of two is to be gone when the next two meet.
+        # So far apart that one driver of two has mostly gone before the next two meet.
         splits = spread(splits, with_data[1::2], keys)
         ledger.plan += [*of_driver, *nodes, *splits]
         if of_driver and ledger.budget.kills:
@@ -287,7 +292,7 @@ class _Campaign:
         elif self.faults.recovering:
             self.ledger.not_covered.append(NEVER_RECOVERING)
 
-    def _cover(self, covering: Covering, *shares: float) -> list[Trial]:
+    def _cover(self, covering: Covering, shares: tuple[float, float]) -> list[Trial]:
         if not covering.remains:
             return []
         with self.ledger.timed("crash states"):

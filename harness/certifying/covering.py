@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from random import Random
 
+import msgspec
+
 from ..addresses import Address
 from ..recording.records import Stamped
 from .brief import Brief
@@ -19,8 +21,6 @@ from .planning import crash_at, worst_to_recover_from
 from .profile import AFTER_RESTART, Profile, batch_of, profile_of
 from .recovering import Crashed, crashed_again, crashed_in_profile, offered, recover, write_run
 
-SHARE, SHARE_WHILE_RECOVERING = 0.6, 0.7
-"""Of the time of a campaign, by when single crashes, and crashes while recovering, let kills go first."""
 NOT_EACH_TIME = "its batch passes it more than once, and no time was left to recover from each"
 NO_TIME = "no time was left for crashes while it recovers from a crash"
 NEVER_RECOVERING = "Crashes while it recovers from a crash."
@@ -46,9 +46,11 @@ class Covering:
         self._lives = lives
         self._before = [*offered(brief.query.batches(brief.workload)), *references]
         self._waiting: list[list[Crashed]] = []
-        self._profile: Profile | None = None
-        """Where crashes while it recovers from one of these are wanted, and not planned yet."""
+        self._recovery: Crashed | None = None
+        """The crash from which it is to recover once more, watched: crashes while it does are planned then."""
         self._waiting_again: list[list[Crashed]] = []
+        self._share = 0.0
+        """Of the campaign's time, by when it has to come to an end."""
         self._recoveries = 0
         self._seconds = 0.0
 
@@ -70,17 +72,18 @@ class Covering:
             self._ledger.not_covered.append(NEVER_RECOVERING)
         # Where its state is not known, why it is not leaves the claim open already.
         elif recovering and worst is not None and worst.state is not None:
-            self._profile = profile
+            self._recovery = crashed_in_profile(self._lives[0], worst, crash_at(profile, worst, Victim.DRIVER))
 
     @property
     def remains(self) -> bool:
         """Whether something waits to be recovered from."""
-        return bool(self._waiting or self._waiting_again or self._profile is not None)
+        return bool(self._waiting or self._waiting_again or self._recovery)
 
-    def cover(self, share: float = 1.0, share_while_recovering: float = 1.0) -> list[Trial]:
-        """Recover from what waits, until that share of the campaign's time is spent. Returns the trials that show a
-        violation."""
+    def cover(self, share: float, share_while_recovering: float) -> list[Trial]:
+        """Recover from what waits, until that share of the campaign's time is spent: of single crashes, and then of
+        crashes while it recovers. Returns the trials that show a violation."""
         before, known = time.monotonic(), len(self._ledger.trials)
+        self._share = share_while_recovering
         self._cover_each(share)
         self._cover_recovery(share_while_recovering)
         trials = self._ledger.trials[known:]
@@ -90,20 +93,23 @@ class Covering:
         return [trial for trial in trials if violates(trial)]
 
     def leave(self) -> None:
-        """Note what nothing else would tell of: of a point that a batch passes more than once, a recovery from one time
-        says nothing of the others."""
-        if self._profile is not None and self._ledger.trials:
-            worst = worst_to_recover_from(self._profile)
-            assert worst is not None
-            crash = crash_at(self._profile, worst, Victim.DRIVER, recovering=True)
-            self._ledger.not_reached.append(NotReached(Planned(crash), NO_TIME))
-        tried = {trial.crashes for trial in self._ledger.trials}
+        """Note what was left for want of time, where nothing else would tell."""
+        ledger = self._ledger
+        if self.remains and not ledger.exhausted:
+            ledger.exhausted = f"minutes: {ledger.budget.minutes:g}, {self._share:.0%} of them for crash states"
+        if self._recovery is not None and ledger.trials:
+            crash = msgspec.structs.replace(self._recovery.crashes[-1], recovering=True)
+            ledger.not_reached.append(NotReached(Planned(crash), NO_TIME))
+        # Of a point that a batch passes more than once, a recovery from one time says nothing of the others.
+        tried = {trial.crashes for trial in ledger.trials if trial.how is How.CRASH_STATE}
         untried = [one for group in (*self._waiting, *self._waiting_again) for one in group]
         left = dict.fromkeys(one.crashes for one in untried if one.crashes in tried)
-        self._ledger.not_reached += [NotReached(Planned(crashes[-1]), NOT_EACH_TIME) for crashes in left]
+        ledger.not_reached += [NotReached(Planned(crashes[-1]), NOT_EACH_TIME) for crashes in left]
 
     def _cover_each(self, share: float) -> None:
         waiting = self._waiting
+        if not waiting:
+            return
         self._ledger.begin("crash states", len(waiting))
 
         def work(place: int) -> None:
@@ -143,9 +149,9 @@ class Covering:
         work(0)
 
     def _cover_recovery(self, share: float) -> None:
-        if self._profile is not None and self._ledger.within_budget(share):
-            self._plan_recovery(self._profile)
-            self._profile = None
+        if self._recovery is not None and self._ledger.within_budget(share):
+            self._plan_recovery(self._recovery)
+            self._recovery = None
         waiting = self._waiting_again
         if not waiting:
             return
@@ -154,20 +160,17 @@ class Covering:
             group = waiting.pop(0)
             self._recover(self._lanes[0], group[0], group)
 
-    def _plan_recovery(self, profile: Profile) -> None:
-        """Recover from one of the crashes, and see what that passes."""
-        worst = worst_to_recover_from(profile)
-        assert worst is not None
-        lane = self._lanes[0]
-        first = crashed_in_profile(self._lives[0], worst, crash_at(profile, worst, Victim.DRIVER))
-        second = recover(lane, first, watched=True)
+    def _plan_recovery(self, first: Crashed) -> None:
+        """Recover from a crash, and see what that passes."""
+        second = recover(self._lanes[0], first, watched=True)
         if second.failure is not None:
             # It does not recover at all, as the trial of that crash says.
             return
-        again = replace(profile_of(second), kinds={batch_of(worst.address): (AFTER_RESTART,)})
+        batch = first.crashes[-1].batch
+        again = replace(profile_of(second), kinds={batch: (AFTER_RESTART,)})
         groups: Groups = {}
         for passed in again.passed:
-            if batch_of(passed.address) != batch_of(worst.address):
+            if batch_of(passed.address) != batch:
                 continue
             crash = crash_at(again, passed, Victim.DRIVER, recovering=True)
             self._ledger.plan.append(Planned(crash))

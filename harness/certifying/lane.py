@@ -187,12 +187,18 @@ class Lane:
         """Raises DeadlinePassed or ProcessDied."""
         wait_until(lambda: self._alive(self._session) and self._gateway is not None, READY_SECONDS, "a warm session")
 
+    def rest(self) -> None:
+        """End its session until the next life: meanwhile others need the memory."""
+        self._processes.kill_node(self.name)
+
     def live(self, actor: str, sink: str, incarnation: int, watched: bool, as_batch: bool = False) -> Life:
         """Live from what is in the folders to the end of the input, or do all of it as one batch job.
 
         What the query does wrong is in the life that comes back. Raises OwnFailure, or what else went wrong with the
         lane itself.
         """
+        if self._session.poll() is not None:
+            self._start_anew()
         life = self._begin(actor, incarnation, watched)
         process = self._start_life(actor, sink, incarnation, as_batch)
 

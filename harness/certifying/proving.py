@@ -81,29 +81,30 @@ class Proving:
 
     def sample(self, suspicious: Sequence[Trial]) -> None:
         """Until a violation is confirmed, the sample is done, or the budget is spent."""
-        self._prove(suspicious, {"the sample": self._kills.drawn})
+        self._prove(suspicious, {"the sample": self._kills.drawn}, sampled=True)
 
-    def _prove(self, suspicious: Sequence[Trial], phases: Mapping[str, Sequence[Planned]]) -> None:
+    def _prove(
+        self, suspicious: Sequence[Trial], phases: Mapping[str, Sequence[Planned]], sampled: bool = False
+    ) -> None:
         before, known = time.monotonic(), len(self._ledger.trials)
-        if not self._confirm_one(suspicious):
-            self._try_all(phases)
+        if not self._confirm_any(suspicious):
+            self._try_all(phases, sampled)
         self._seconds += time.monotonic() - before
         self._killed += sum({trial.folder: len(trial.crashes) for trial in self._ledger.trials[known:]}.values())
         if self._killed:
             self._ledger.figures["real kills a minute"] = round(60 * self._killed / self._seconds, 1)
 
-    def _confirm_one(self, suspicious: Sequence[Trial]) -> bool:
-        """Whether there is no more to do: one is confirmed, or the budget is spent."""
-        return any(not self._ledger.within_budget() or self._confirm(planned) for planned in _one_a_point(suspicious))
+    def _confirm_any(self, suspicious: Sequence[Trial]) -> bool:
+        """Whether one of what crash states showed is confirmed."""
+        return any(self._ledger.within_budget() and self._confirm(planned) for planned in _one_a_point(suspicious))
 
-    def _try_all(self, phases: Mapping[str, Sequence[Planned]]) -> None:
+    def _try_all(self, phases: Mapping[str, Sequence[Planned]], sampled: bool) -> None:
         for phase, plan in phases.items():
             runs = list(streams(plan, KILLS_A_RUN))
             self._ledger.begin(phase, len(runs))
             for planned in runs:
                 if not self._ledger.within_budget():
                     return
-                sampled = plan is self._kills.drawn
                 trials = self._try(planned, sampled)
                 if any(map(violates, trials)):
                     found = self._isolate(planned)

@@ -98,11 +98,12 @@ def remove_all(
     """Remove the run's containers and volumes, its folder, and the networks, until two lists in a row are empty.
 
     The networks go last since their labels tell where the folder is: whenever this is cut short, the next one to reap
-    finds all that is left.
+    finds all that is left. A folder that cannot be removed is among the survivors.
     """
     label = f"{RUN}={run}"
     removed: dict[type[Resource], set[str]] = {Container: set(), Network: set(), Volume: set()}
     empty = 0
+    folder: list[str] | None = None
     began = used = time.monotonic()
     while True:
         left = [one for one in _list(client, label) if wanted(one)]
@@ -113,8 +114,10 @@ def remove_all(
         remove_containers(there)
         for volume in (one for one in left if isinstance(one, Volume)):
             _remove(volume)
+        if not there and folder is None:
+            folder = _refused(remove_folder)
+            began = used = time.monotonic()  # What that took is no sign of an engine that is stuck.
         if not there:
-            remove_folder()
             for network in (one for one in left if isinstance(one, Network)):
                 _remove(network)
         empty = 0 if left else empty + 1
@@ -126,10 +129,19 @@ def remove_all(
         time.sleep(_PAUSE)
     still = [] if empty == 2 else [one for one in _list(client, label) if wanted(one)]
     stuck = [name_of(one) for one in still if isinstance(one, Network) and not _is_used(one)]
-    survivors = [name for one in still if (name := name_of(one)) not in stuck]
+    survivors = [*(name for one in still if (name := name_of(one)) not in stuck), *(folder or ())]
     removed[Network] -= set(stuck)
     containers, networks, volumes = (tuple(sorted(removed[kind])) for kind in (Container, Network, Volume))
     return Removed(containers, networks, volumes, tuple(survivors), tuple(stuck))
+
+
+def _refused(remove: Callable[[], None]) -> list[str]:
+    """What could not be removed, and why."""
+    try:
+        remove()
+    except OSError as error:
+        return [str(error)]
+    return []
 
 
 def _is_used(network: Network) -> bool:

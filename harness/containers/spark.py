@@ -201,15 +201,15 @@ class SparkContainers:
         try:
             survivors = remove_all(self._engine, self.run_id, self._remove_scratch).survivors
         except (DockerException, RequestException) as problem:
+            self._remove_scratch()
             raise OwnFailure(
                 f"the Docker engine failed while run {self.run_id} was ended ({problem}); `streamproof reap` once it "
                 "works again"
             ) from problem
         finally:
             self._engine.close()
-            self._remove_scratch()  # Also where the engine has failed.
         if survivors:
-            raise DeadlinePassed("every container of the run to be gone", 30.0, f"left: {', '.join(survivors)}")
+            raise DeadlinePassed("all that belongs to the run to be gone", 30.0, f"left: {', '.join(survivors)}")
 
     def _remove_scratch(self) -> None:
         remove_scratch(self.scratch, self.run_id, self._labels.owner)

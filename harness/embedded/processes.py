@@ -241,8 +241,8 @@ class SparkProcesses:
             if popen is not None and not ended.survivors:
                 popen.wait()
         reaping.remove_scratch(self.scratch, self.run_id, self._labels.owner)
-        # Until now, were this process killed, it would have done the same.
-        if self._watchdog is not None:
+        # Until now, were this process killed, it would have done the same; and it still will, of what is left.
+        if self._watchdog is not None and not ended.survivors:
             self._watchdog.kill()
             self._watchdog.wait()
         if ended.survivors:

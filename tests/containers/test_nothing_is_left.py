@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -14,11 +15,13 @@ from random import Random
 import docker
 import pytest
 
-from streamproof.harness.containers import labels
+from streamproof.harness.containers import labels, spark
 from streamproof.harness.containers.engine import connect
+from streamproof.harness.containers.options import ContainerOptions
 from streamproof.harness.containers.reaping import name_of, reap_containers
 from streamproof.harness.embedded.machine import inherited_import_path
 from streamproof.harness.embedded.reaping import ProcessId, labelled_processes
+from streamproof.harness.errors import DeadlinePassed
 from streamproof.harness.waiting import wait_until
 
 pytestmark = pytest.mark.docker
@@ -172,6 +175,24 @@ def test_the_reaper_goes_on_with_the_end_of_a_run(engine: docker.DockerClient, t
     (reaped,) = (reaped for reaped in reap_containers(engine) if reaped.run == run)
     assert reaped.survivors == ()
     assert not (tmp_path / "run" / "scratch").exists()
+
+
+def test_a_folder_that_cannot_be_removed_is_said_and_keeps_nothing_else(
+    engine: docker.DockerClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(scratch: Path, *_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(scratch))
+
+    run = f"test-{uuid.uuid4().hex[:12]}"
+    monkeypatch.setattr(spark, "remove_scratch", refuse)
+    with (
+        pytest.raises(DeadlinePassed, match=r"left: .*Permission denied: '.*scratch'"),
+        spark.SparkContainers(run, tmp_path / "run", ContainerOptions(workers=1)),
+    ):
+        pass
+    filters = {"label": f"{labels.RUN}={run}"}
+    assert engine.containers.list(all=True, filters=filters) == []
+    assert engine.networks.list(filters=filters) == []
 
 
 def test_nothing_is_left_after_an_interrupt_while_a_fault_is_in_force(start: Start) -> None:

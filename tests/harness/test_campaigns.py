@@ -248,8 +248,7 @@ def test_crashes_while_it_recovers_that_nothing_was_left_for_leave_it_open(
 def test_crash_states_that_wait_until_kills_are_done_are_covered_all_the_same(
     certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(campaign, "SHARE", 0.0)
-    monkeypatch.setattr(campaign, "SHARE_WHILE_RECOVERING", 0.0)
+    monkeypatch.setattr(campaign, "SHARES", (0.0, 0.0))
     certified = certify(toy(Does.BY_ID))
     assert status(certified) is Status.HOLDS, reasons(certified)
     assert certified.certificate.exhausted == ""
@@ -260,13 +259,46 @@ def test_crash_states_that_wait_until_kills_are_done_are_covered_all_the_same(
 def test_what_a_crash_state_shows_after_the_kills_is_confirmed_by_one_more(
     certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(campaign, "SHARE", 0.0)
-    monkeypatch.setattr(campaign, "SHARE_WHILE_RECOVERING", 0.0)
+    monkeypatch.setattr(campaign, "SHARES", (0.0, 0.0))
     faults = every_crash_point("driver", split_brain=False)
-    certified = certify(toy(Does.APPENDS), [exactly_once()], faults)
+    certified = certify(toy(Does.APPENDS), [exactly_once()], faults, budget=Budget(kills=0))
     assert status(certified) is Status.VIOLATED, reasons(certified)
     assert certified.certificate.counterexample is not None
-    assert certified.certificate.trials[0].how is How.CRASH_STATE
+
+
+def test_lanes_rest_while_others_are_killed(
+    certify: Callable[..., Certified], cluster: ToyCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(campaign, "SHARES", (0.0, 0.0))
+    work: list[str] = []
+    live, rest, run = Lane.live, Lane.rest, ToyCluster.deploy
+
+    def noted(what: str, then: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any, **named: Any) -> Any:
+            work.append(what)
+            return then(*given, **named)
+
+        return call
+
+    monkeypatch.setattr(Lane, "live", noted("lives", live))
+    monkeypatch.setattr(Lane, "rest", noted("rests", rest))
+    monkeypatch.setattr(ToyCluster, "deploy", noted("runs", run))
+    assert status(certify(toy(Does.BY_ID), budget=Budget(kills=0))) is Status.HOLDS
+    phases = [what for what, before in zip(work, ["", *work], strict=False) if what != before]
+    assert phases == ["lives", "rests", "runs", "lives"]
+
+
+def test_what_crash_states_had_no_time_for_is_said(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(campaign, "SHARES", (0.0, 0.0))
+    monkeypatch.setattr(campaign, "LAST_SHARES", (0.0, 0.0))
+    certified = certify(toy(Does.BY_ID))
+    assert status(certified) is Status.UNKNOWN
+    assert certified.certificate.exhausted == "minutes: 10, 0% of them for crash states"
+    (sampled,) = certified.certificate.bounds
+    assert sampled.finished == 2
+    assert covering.NOT_EACH_TIME not in reasons(certified)
 
 
 def test_a_lane_that_fails_ends_the_others_after_what_they_are_at(

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from streamproof.harness.embedded.reaping import (
+    MARKER,
     Labels,
     ProcessId,
     end_all,
@@ -186,8 +187,10 @@ def test_a_removal_that_was_cut_short_is_finished_by_the_next(
     for name in ("before", "zone"):
         (scratch / name).mkdir()
         (scratch / name / "file").touch()
-    remove = shutil.rmtree
+    remove, listed = shutil.rmtree, Path.iterdir
     with monkeypatch.context() as patched:
+        # A file system lists in any order.
+        patched.setattr(Path, "iterdir", lambda folder: sorted(listed(folder), key=lambda path: path.name != MARKER))
         patched.setattr(shutil, "rmtree", lambda folder: (remove(folder), os.kill(os.getpid(), signal.SIGINT)))
         with pytest.raises(KeyboardInterrupt):
             remove_scratch(scratch, run_id, dead)
