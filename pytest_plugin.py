@@ -133,11 +133,12 @@ def streamproof_cluster(pytestconfig: pytest.Config) -> Iterator[Cluster]:
     from .harness.command_line.clusters import make_spark_cluster, reap_all
     from .harness.errors import StreamproofError
 
-    cluster = make_spark_cluster(pytestconfig.stash[_OPTIONS].cluster)
+    options = pytestconfig.stash[_OPTIONS]
+    cluster = make_spark_cluster(options.cluster)
     # What killed runs have left is in nobody's way where it cannot be ended.
     with suppress(StreamproofError):
         reap_all()
-    with cluster.kept_warm() as kept:
+    with cluster.kept_warm(options.folder) as kept:
         yield kept
 
 

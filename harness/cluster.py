@@ -85,5 +85,6 @@ class Cluster(Protocol):
     def deploy(self, run: Run) -> AbstractContextManager[Deployment]:
         """The subject on this cluster. Leaving the context releases everything, on every path."""
 
-    def kept_warm(self) -> AbstractContextManager[Cluster]:
-        """The same, with what it starts kept up from one run to the next until the context is left."""
+    def kept_warm(self, folder: Path | None = None) -> AbstractContextManager[Cluster]:
+        """The same, with what it starts kept up from one run to the next until the context is left. Until then, what
+        belongs to no run is in `folder`, or in `runs`: not in a folder of records, which would not stay as it is."""

@@ -343,7 +343,7 @@ class ToyCluster:
         self.runs.append(run.scenario)
         yield _ToyDeployment(run, self.misses)
 
-    def kept_warm(self) -> AbstractContextManager[Cluster]:
+    def kept_warm(self, folder: Path | None = None) -> AbstractContextManager[Cluster]:
         return nullcontext(self)
 
 

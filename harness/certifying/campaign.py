@@ -190,7 +190,7 @@ class _Campaign:
                 for lane in lanes:
                     lane.rest()
                 with ledger.timed("kills"):
-                    cluster = stack.enter_context(self.cluster.kept_warm())
+                    cluster = stack.enter_context(self.cluster.kept_warm(work))
                     proving = Proving(ledger, self.brief, cluster, references, kills)
                     unjudgeable = proving.compare()
                     if not unjudgeable:

@@ -231,7 +231,7 @@ def run(
         _reap_silently()
     statuses = set()
     session: _Session = context.obj
-    with chosen.kept_warm() if several else contextlib.nullcontext(chosen) as used:
+    with chosen.kept_warm(folder) if several else contextlib.nullcontext(chosen) as used:
         for number, named in enumerate(scenarios):
             run_id = new_run_id(named.name)
             path = folder or Path("runs") / run_id
@@ -363,13 +363,13 @@ def certify(
     path = new_folder(subject.query.name) if folder is None else folder
     check_unused(path)
     _reap_silently()
-    with chosen.kept_warm() as used, CertifyingLine(sys.stderr, "starting Spark") as line:
+    with CertifyingLine(sys.stderr, "starting Spark") as line:
         certified = campaign.certify(
             subject.query,
             claimed,
             plan,
             workload=fed,
-            cluster=used,
+            cluster=chosen,
             registry=registry,
             budget=budget,
             seed=seed,

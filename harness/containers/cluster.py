@@ -72,8 +72,8 @@ class DockerCluster:
             yield deployment
 
     @contextmanager
-    def kept_warm(self) -> Iterator[Cluster]:
-        with WarmCluster[SparkContainers]() as warm:
+    def kept_warm(self, folder: Path | None = None) -> Iterator[Cluster]:
+        with WarmCluster[SparkContainers](folder or Path("runs")) as warm:
             yield _WarmDockerCluster(self.options, warm)
 
     def _options(self, scenario: Scenario) -> ContainerOptions:
@@ -129,7 +129,7 @@ class _WarmDockerCluster(DockerCluster):
             yield deployment
 
     @contextmanager
-    def kept_warm(self) -> Iterator[Cluster]:
+    def kept_warm(self, folder: Path | None = None) -> Iterator[Cluster]:
         yield self
 
 

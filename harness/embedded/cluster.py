@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Final
 
 from ..carriers import TOXIPROXY
@@ -61,7 +62,7 @@ class EmbeddedCluster:
         with SparkProcesses(run.id, run.folder, options) as processes, deploy_subject(run, processes) as deployment:
             yield deployment
 
-    def kept_warm(self) -> AbstractContextManager[Cluster]:
+    def kept_warm(self, folder: Path | None = None) -> AbstractContextManager[Cluster]:
         return nullcontext(self)
 
     def _options(self, scenario: Scenario) -> EmbeddedOptions:

@@ -80,7 +80,9 @@ class _Kept(Generic[C]):
 class WarmCluster(Generic[C]):
     """Owns at most one cluster; on leaving the context none is left."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
+        """Whatever it keeps has a folder of its own in this one, which goes with it."""
+        self._folder = folder.resolve()
         self._kept: _Kept[C] | None = None
         self._thrown_away = ""
 
@@ -139,10 +141,8 @@ class WarmCluster(Generic[C]):
         if self._kept is not None and (reason := self._why_not(self._kept, needs)):
             self._throw_away(reason)
         if self._kept is None:
-            assert run.folder is not None
             label = f"{run.id}-cluster"
-            # Beside the run's: what is brought from one to the other stays on one file system.
-            folder = run.folder.parent / label
+            folder = self._folder / label
             cluster = make(label, folder)
             cluster.__enter__()
             self._kept = _Kept(cluster, folder, needs, Warmth(label, 0, self._thrown_away))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict
+from pathlib import Path
 
 from ..cluster import Cluster, Live, Run, check_room
 from ..controller import Controller
@@ -47,7 +48,7 @@ class SimulatedCluster:
         with self.simulate(run, Controller(run.scenario.faults)) as deployment:
             yield deployment
 
-    def kept_warm(self) -> AbstractContextManager[Cluster]:
+    def kept_warm(self, folder: Path | None = None) -> AbstractContextManager[Cluster]:
         return nullcontext(self)
 
     @contextmanager

@@ -40,9 +40,9 @@ SEED = 7
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """One for all: what kills is at hand on each."""
-    with DockerCluster().kept_warm() as kept:
+    with DockerCluster().kept_warm(tmp_path_factory.mktemp("cluster")) as kept:
         yield kept
 
 

@@ -44,7 +44,7 @@ def test_runs_share_a_cluster_until_it_is_not_clean(engine: docker.DockerClient,
     cut = partition("node-0", "node-1").after(seconds(0.3)).lasting(seconds(1))
     subject = passive_replication(word_count(), checkpoint_every=events(60), sink_filter=True)
     scenario = Scenario(subject, words(events=3_000, rate=1_000), [cut, crash("split-0").after(seconds(2))])
-    with DockerCluster().kept_warm() as cluster:
+    with DockerCluster().kept_warm(tmp_path) as cluster:
 
         def run(name: str) -> Finished:
             named = Named(name, name, "", scenario)

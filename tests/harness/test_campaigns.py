@@ -6,8 +6,9 @@ import pickle
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -264,6 +265,24 @@ def test_what_a_crash_state_shows_after_the_kills_is_confirmed_by_one_more(
     certified = certify(toy(Does.APPENDS), [exactly_once()], faults, budget=Budget(kills=0))
     assert status(certified) is Status.VIOLATED, reasons(certified)
     assert certified.certificate.counterexample is not None
+
+
+def test_what_a_cluster_keeps_between_runs_is_no_part_of_the_certificate(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[Path] = []
+
+    @contextmanager
+    def kept_warm(cluster: ToyCluster, folder: Path) -> Iterator[ToyCluster]:
+        kept.append(folder / "cluster")
+        kept[0].mkdir(parents=True)
+        (kept[0] / "log").touch()
+        yield cluster
+
+    monkeypatch.setattr(ToyCluster, "kept_warm", kept_warm)
+    certified = certify(toy(Does.BY_ID))
+    assert not kept[0].exists()
+    assert list(altered_files(certified.folder, certified.certificate)) == []
 
 
 def test_lanes_rest_while_others_are_killed(

@@ -157,7 +157,7 @@ def test_without_the_image_the_command_that_builds_it_is_named(monkeypatch: pyte
 
 
 @pytest.mark.usefixtures("fitting_python")
-def test_too_little_memory_is_said_before_anything_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_little_memory_is_said_before_anything_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Present(Engine):
         def get(self, name: str) -> Any:
             return Mock(attrs={"Size": 1_000_000_000}, labels={image.CONTENT: image._content()})
@@ -168,7 +168,7 @@ def test_too_little_memory_is_said_before_anything_starts(monkeypatch: pytest.Mo
     monkeypatch.setattr(cluster.psutil, "virtual_memory", lambda: Mock(available=2 << 30))
     with pytest.raises(MissingTool, match=r"too little memory is free: 3 workers .* want 3\.2 GiB; 2\.0 are free"):
         free.check(scenario())
-    with WarmCluster[SparkContainers]() as warm:
+    with WarmCluster[SparkContainers](tmp_path) as warm:
         kept = cluster._WarmDockerCluster(free.options, warm)
         with pytest.raises(MissingTool, match="too little memory is free"):
             kept.check(scenario())

@@ -90,7 +90,7 @@ class Series:
 @pytest.fixture
 def series(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Series]:
     monkeypatch.setattr(warm, "CLEAN_SECONDS", 0.05)
-    with WarmCluster[Any]() as kept:
+    with WarmCluster[Any](tmp_path / "kept") as kept:
         made = Series(tmp_path, kept)
         yield made
     assert all(cluster.stopped for cluster in made.clusters)
@@ -107,6 +107,12 @@ def test_a_clean_cluster_serves_one_run_after_the_other(series: Series) -> None:
     assert served(series) == [(0, ""), (1, ""), (2, "")]
     assert [cluster.runs_ended for cluster in series.clusters] == [3]
     assert {warmth["cluster"] for warmth in series.warmth} == {"run-0-cluster"}
+
+
+def test_what_it_keeps_lies_beside_no_run(series: Series, tmp_path: Path) -> None:
+    with series.run() as (recorded, there, _):
+        assert recorded.parent == tmp_path
+        assert there.parents[1] == tmp_path / "kept" / "run-0-cluster"
 
 
 def test_what_does_not_become_clean_is_thrown_away_and_the_record_says_why(series: Series) -> None:
