@@ -57,6 +57,8 @@ _DELIVERY_SECONDS = 1.0
 """How long a host waits, at a crash point that asks for it, until the other side's kernel has all that was sent."""
 _SIOCOUTQ = 0x5411
 
+_DATA = frozenset(get_args(Data))
+
 _Link = tuple[str, int, str, int]
 """Slice here, its incarnation, peer, its incarnation."""
 
@@ -125,6 +127,10 @@ class NodeAgent:
         """The links that this side makes, and makes again when they break."""
         self._links: dict[tuple[str, str, int], asyncio.StreamWriter] = {}
         """(slice here, peer, its incarnation) -> the connection between them."""
+        self._opened: set[tuple[str, str, int]] = set()
+        """Those over which the peer has opened the channel from here, by the connection that there is now. Before, it
+        must not hear what it would take for the answer, such as the end of a replay that an earlier connection began:
+        that is lost, as with the connection."""
         self._accepted: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
@@ -355,6 +361,7 @@ class NodeAgent:
             # The other side has noticed earlier that it broke.
             before.transport.abort()
         self._links[slice_id, peer, peer_incarnation] = writer
+        self._opened.discard((slice_id, peer, peer_incarnation))
 
     async def _read(
         self,
@@ -379,6 +386,8 @@ class NodeAgent:
                 message = decoded(_messages, body)
                 if type(message) not in expected:
                     raise ProtocolBroken(f"{peer} sent {slice_id} what is not for it to send: {identity(message)}")
+                if isinstance(message, Open):
+                    self._opened.add(link)
                 self._host.deliver(peer, slice_id, message)
         finally:
             if self._links.get(link) is writer:
@@ -441,9 +450,11 @@ class NodeAgent:
         self._around.note(record)
 
     def send(self, sender: str, to: str, incarnation: int, message: Message) -> None:
-        writer = self._links.get((sender, to, incarnation))
-        if writer is not None and not writer.is_closing():
-            writer.write(frame(message))
+        link = sender, to, incarnation
+        writer = self._links.get(link)
+        if writer is None or writer.is_closing() or (type(message) in _DATA and link not in self._opened):
+            return
+        writer.write(frame(message))
 
     def has_delivered(self, address: Address, taken: int, to: str, incarnation: int) -> bool:
         """The kernel of the receiver's host has acknowledged every byte. While this waits, nothing here goes on, no

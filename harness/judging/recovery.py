@@ -108,8 +108,11 @@ def _gone(history: History, struck: FaultStruck) -> int | None:
 
 def _recovery(history: History, struck: FaultStruck, actor: str) -> Recovery:
     failed = struck.stamp.at
-    later = history.timeline[_place(history, struck) + 1 :]
     gone = _gone(history, struck)
+    # What was placed before that was on its way when the node died, and went with it.
+    later = history.timeline[_place(history, struck) + 1 :]
+    detected = (place for place, e in enumerate(later) if isinstance(e, NodeGone) and e.node == struck.bite.node)
+    later = later[next(detected, len(later)) :]
     placed = next((e for e in later if isinstance(e, Placed) and e.actor == actor), None)
     incarnation = 0 if placed is None else placed.incarnation
     started = next(

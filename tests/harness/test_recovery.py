@@ -58,6 +58,24 @@ def test_what_a_checkpoint_had_seen_is_reached_as_soon_as_it_is_restored() -> No
     assert found.caught_up == 9_000 - 130
 
 
+def test_what_was_placed_while_the_node_died_is_not_who_follows_it() -> None:
+    bite = Bite("driver", "driver", ("c-0",), outstanding=True, gone=True)
+    timeline = [
+        FaultStruck(Stamp(100), 0, "crash driver", None, bite),
+        Placed(Stamp(101), "c-0", 2, "node-1"),
+        NodeGone(Stamp(110), "driver"),
+        Placed(Stamp(120), "c-0", 3, "node-1"),
+    ]
+    records = [
+        Stamped(0, Started("c-0", 1, None, 1)),
+        Stamped(50, Taken("c-0", 1, "s-0", 1, 1, 10, 10)),
+        Stamped(130, Started("c-0", 3, None, 1)),
+        Stamped(140, Taken("c-0", 3, "s-0", 1, 1, 10, 10)),
+    ]
+    (found,) = recoveries(History(records, timeline))
+    assert (found.incarnation, found.redeployed, found.total) == (3, 10, 40)
+
+
 def with_a_fellow() -> Made:
     made = Made(chain(Log()), replicas=2)
     made.offer("a", *range(1, 7))
