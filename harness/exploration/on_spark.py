@@ -171,6 +171,9 @@ class SparkWorkers:
         }
         if self._on_this_machine:
             own |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
+        if self._master.startswith("local"):
+            # Its executors are ours too, and are killed in the end.
+            own["spark.executor.defaultJavaOptions"] = f"-Djava.io.tmpdir={self._scratch}"
         return own
 
     @property
