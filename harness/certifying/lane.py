@@ -37,7 +37,7 @@ from ..inside_spark.listener import HeldPoint, PointListener
 from ..inside_spark.rules import script
 from ..inside_spark.settings import agent_settings, with_options
 from ..inside_spark.user_points import points_environment
-from ..inside_spark.versions import SparkVersion, own_hook
+from ..inside_spark.versions import STATE_OF_TASKS, SparkVersion, own_hook
 from ..model import Event
 from ..query import Query, RunFolders
 from ..recording.history import Stamp, TimelineEntry
@@ -367,9 +367,7 @@ class Lane:
         if batch == "?":
             batch = self._batch
         self._batch = batch
-        # The user's code knows its batch in tasks alone.
-        in_task = held.point in TASK_POINTS or (held.point is Point.USER and not held.key.startswith("?"))
-        actor = TASK if in_task else DRIVER
+        actor = TASK if _in_task(held) else DRIVER
         self._pass(life, Address(actor, life.incarnation, held.point, f"{batch}{slash}{rest}", held.side))
 
     def _pass(self, life: Life, address: Address) -> None:
@@ -385,6 +383,14 @@ class Lane:
 
     def _no_faults(self, striking: Striking) -> ClusterMachines:
         raise OwnFailure("a fault struck in a lane, where none does")
+
+
+def _in_task(held: HeldPoint) -> bool:
+    """Whether it is a task that would be held there on a cluster, where tasks are not in the driver's process."""
+    if held.point is Point.USER:
+        # The user's code knows its batch in tasks alone.
+        return not held.key.startswith("?")
+    return held.point in TASK_POINTS or (held.point is Point.RENAME and STATE_OF_TASKS.search(held.key) is not None)
 
 
 def _end_python_workers(session: int) -> None:

@@ -22,7 +22,7 @@ from streamproof.harness.inside_spark.listener import HeldPoint, PointListener
 from streamproof.harness.inside_spark.rules import script
 from streamproof.harness.inside_spark.settings import agent_settings, with_options
 from streamproof.harness.inside_spark.user_points import POINTS, crash_point, points_environment
-from streamproof.harness.inside_spark.versions import SUPPORTED, own_hook, supported
+from streamproof.harness.inside_spark.versions import STATE_OF_TASKS, SUPPORTED, own_hook, supported
 from streamproof.harness.wire import Place
 
 VERSION = supported("4.3.0")
@@ -193,6 +193,23 @@ class TestListener:
         reached, go, done = asyncio.Event(), asyncio.Event(), list[str]()
         assert listening(scene, arrive) == []
         assert done == ["3"]
+
+
+@pytest.mark.parametrize(
+    ("key", "in_task"),
+    [
+        ("1/state/0/0/2.delta", True),
+        ("1/state/0/11/left-keyToNumValues/2.snapshot", True),
+        ("1/state/0/_metadata/schema", False),
+        ("0/state/0/_stateSchema/default/0", False),
+        ("1/offsets/1", False),
+        ("1/_spark_metadata/1", False),
+    ],
+)
+def test_files_of_a_partition_of_the_state_are_named_by_tasks_and_all_others_by_the_driver(
+    key: str, in_task: bool
+) -> None:
+    assert (STATE_OF_TASKS.search(key) is not None) == in_task
 
 
 class TestScript:
