@@ -74,9 +74,9 @@ _WITHIN: Final = (
     f'.replaceAll("{_UNIQUE}", "")',
     'number:String = $0.finalPath.getName().replaceAll("^([0-9]*).*$", "$1")',
 )
-STATE_OF_TASKS: Final = re.compile("/state/[0-9]+/[0-9]+/")
-"""In the key of a file that is given its name: that of a partition of the state, which a task does. The rest is the
-driver's."""
+STATE_OF_TASKS: Final = re.compile("/state/[0-9]+/[0-9]+/[^_]")
+"""In the key of a file that is given its name: that of a partition of the state, which a task does. The rest, such as
+the schema that lies beside the first partition, is the driver's."""
 # The logs' files, and the state's schemas, are called by their batch; the state's own files by the version that the
 # batch makes, which is one more.
 _RENAME_BATCH: Final = (

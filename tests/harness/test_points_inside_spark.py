@@ -200,7 +200,7 @@ class TestListener:
     [
         ("1/state/0/0/2.delta", True),
         ("1/state/0/11/left-keyToNumValues/2.snapshot", True),
-        ("1/state/0/_metadata/schema", False),
+        ("0/state/0/0/_metadata/schema", False),
         ("0/state/0/_stateSchema/default/0", False),
         ("1/offsets/1", False),
         ("1/_spark_metadata/1", False),
