@@ -114,10 +114,10 @@ def remove_all(
         remove_containers(there)
         for volume in (one for one in left if isinstance(one, Volume)):
             _remove(volume)
-        if not there and folder is None:
-            folder = _refused(remove_folder)
-            began = used = time.monotonic()  # What that took is no sign of an engine that is stuck.
         if not there:
+            if folder is None:
+                folder = _refused(remove_folder)
+                began = used = time.monotonic()  # What that took is no sign of an engine that is stuck.
             for network in (one for one in left if isinstance(one, Network)):
                 _remove(network)
         empty = 0 if left else empty + 1

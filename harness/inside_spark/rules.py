@@ -6,6 +6,7 @@ side, point, key; spaces between them, and the key is the rest.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Sequence
 from importlib import resources
 
@@ -60,7 +61,7 @@ BIND
   number:Class = java.lang.Integer.TYPE
 IF linked("streamproof", "announcer") == null
 DO
-  compiler.cook("{source}");
+  compiler.cook({source});
   link("streamproof", "announcer", compiler.getClassLoader().loadClass("Announcer")
     .getConstructor(new Class[] {{ text, number, number, text }})
     .newInstance(new Object[] {{
@@ -95,13 +96,10 @@ ENDRULE
 
 
 def _start(version: SparkVersion, place: Place, head: str) -> str:
-    source = _in_a_string(resources.files(__package__).joinpath("Announcer.java").read_text(encoding="utf-8"))
+    # Byteman's strings are escaped as JSON's are.
+    source = json.dumps(resources.files(__package__).joinpath("Announcer.java").read_text(encoding="utf-8"))
     host, port = place
     return _START.format(start=version.start, source=source, host=host, port=port, connect_ms=CONNECT_MS, head=head)
-
-
-def _in_a_string(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def _rules(hook: Hook, name: str) -> list[str]:

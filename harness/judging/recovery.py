@@ -7,11 +7,11 @@ which is an upper bound. Where it is promoted, that it speaks stands for restore
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..model import slice_of
-from ..recording.history import FaultStruck, History, NodeGone, Placed
+from ..recording.history import FaultStruck, History, NodeGone, Placed, TimelineEntry
 from ..recording.records import CheckpointTaken, Delivered, InStep, Promoted, Restored, Started, Taken
 from .lives import losses
 
@@ -100,19 +100,23 @@ def _heard(history: History, slice_id: str) -> Iterator[tuple[int, int]]:
             yield stamped.at, record.incarnation
 
 
+def _since_gone(history: History, struck: FaultStruck) -> Sequence[TimelineEntry]:
+    """From the detection on that the node was lost; empty where there was none."""
+    later = history.timeline[_place(history, struck) + 1 :]
+    detected = (place for place, e in enumerate(later) if isinstance(e, NodeGone) and e.node == struck.bite.node)
+    return later[next(detected, len(later)) :]
+
+
 def _gone(history: History, struck: FaultStruck) -> int | None:
     """When the loss of the node was detected."""
-    later = history.timeline[_place(history, struck) + 1 :]
-    return next((e.stamp.at for e in later if isinstance(e, NodeGone) and e.node == struck.bite.node), None)
+    return next((entry.stamp.at for entry in _since_gone(history, struck)), None)
 
 
 def _recovery(history: History, struck: FaultStruck, actor: str) -> Recovery:
     failed = struck.stamp.at
     gone = _gone(history, struck)
     # What was placed before that was on its way when the node died, and went with it.
-    later = history.timeline[_place(history, struck) + 1 :]
-    detected = (place for place, e in enumerate(later) if isinstance(e, NodeGone) and e.node == struck.bite.node)
-    later = later[next(detected, len(later)) :]
+    later = _since_gone(history, struck)
     placed = next((e for e in later if isinstance(e, Placed) and e.actor == actor), None)
     incarnation = 0 if placed is None else placed.incarnation
     started = next(
