@@ -91,6 +91,8 @@ class Life:
     passed: list[Passed] = field(default_factory=list)
     records: list[Stamped] = field(default_factory=list)
     failure: StreamproofError | None = None
+    heard_out: bool = False
+    """Its process has hung up, and all that it said was heard."""
 
     @property
     def ended(self) -> bool:
@@ -209,10 +211,9 @@ class Lane:
 
         try:
             wait_until(over, self._deadline, f"the query {self._query.name!r} to come to the end of its input")
-            if process.poll() == 0:
-                # What it said last can still be on its way.
-                with suppress(DeadlinePassed):
-                    wait_until(lambda: life.ended or life.failure is not None, HEARD_SECONDS, "its last words")
+            # What it said last can still be on its way; one that could say nothing never hangs up.
+            with suppress(DeadlinePassed):
+                wait_until(lambda: life.ended or life.heard_out, HEARD_SECONDS, "its last words")
         except DeadlinePassed as error:
             life.failure = DeadlinePassed(error.waited_for, error.seconds, self._seen(life))
             self._processes.kill_node(process.name)
@@ -341,6 +342,7 @@ class Lane:
             await self._over.wait()
 
     async def _hear_life(self, greeting: Greeting, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        of_process: Life | None = None
         while (body := await read_frame(reader)) is not None:
             message = decoded(_from_life, body)
             life = self._current.life
@@ -348,7 +350,8 @@ class Lane:
                 return
             match message:
                 case Begun():
-                    continue
+                    # Its source's connection, which the session keeps, does not say so.
+                    of_process = life
                 case Arrived(address=address):
                     # Whatever the life is called, it is a driver's.
                     self._pass(life, msgspec.structs.replace(address, actor=DRIVER))
@@ -358,6 +361,8 @@ class Lane:
                     writer.write(frame(Go()))
                 case _:
                     self._server.note(message)
+        if of_process is not None:
+            of_process.heard_out = True
 
     async def _held(self, held: HeldPoint) -> None:
         life = self._current.life

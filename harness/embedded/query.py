@@ -39,7 +39,7 @@ from ..waiting import wait_until
 from ..wire import Greeting, decoded, frame, read_frame
 from .deployments import ended_by_itself, watched
 from .machines import ClusterMachines, Heal, Striking
-from .nodes import Driver, Nodes
+from .nodes import Nodes
 from .protocol import Arrived, Begun, Failed, Finishing, Go
 from .query_lives import REFERENCE_DRIVER, Launcher, Life, committed, planned, standbys, successions
 from .query_points import PointWatch
@@ -80,6 +80,12 @@ class _Zombie:
     gone: int | None = None
     """When it was seen to have ended."""
 
+    @property
+    def had_its_time(self) -> bool:
+        """To show what it does beside its successor."""
+        late = self.woken is not None and time.monotonic_ns() - self.woken > ZOMBIE_SECONDS * 1e9
+        return self.refused or late
+
 
 class QueryDeployment:
     """One run. Its methods are called from the harness's thread; everything else happens in the server's loop."""
@@ -92,6 +98,8 @@ class QueryDeployment:
         self._query = subject
         self._processes = processes
         self._batches = subject.batches(run.scenario.workload)
+        self._references: Life | None = None
+        """None: they were made before the run."""
         self._lives: dict[int, Life] = {}
         """Of the judged driver, by incarnation; those that stand by are among them."""
         self._most_standbys = standbys(run.scenario, processes.workers)
@@ -158,10 +166,10 @@ class QueryDeployment:
         wait_until(self._watched(lambda: self._life.ready), READY_SECONDS, "the driver to come up")
 
     def _run_references(self) -> None:
-        reference = self._launcher.start_references()
+        self._references = self._launcher.start_references(time.monotonic_ns())
         for actor in REFERENCES:
             wait_until(
-                self._watched(lambda actor=actor: actor in self._ended, reference),  # type: ignore[misc]
+                self._watched(lambda actor=actor: actor in self._ended, self._references),  # type: ignore[misc]
                 READY_SECONDS + self._run.scenario.deadline.seconds,
                 f"{actor}, without failures",
                 lambda: f"rows delivered: {self._positions}",
@@ -229,15 +237,15 @@ class QueryDeployment:
         """The zombies that are still there."""
         return [zombie for zombie in self._zombies if zombie.gone is None]
 
-    def _watched(self, condition: Callable[[], bool], reference: Driver | None = None) -> Callable[[], bool]:
+    def _watched(self, condition: Callable[[], bool], references: Life | None = None) -> Callable[[], bool]:
         def show() -> None:
             self._run.show(Live(self._offered, self._positions.get(SINK, 0), self.server.fault_in_force))
 
         def tend() -> None:
-            if reference is None:
+            if references is None:
                 self._tend()
-            elif reference.poll() is not None and not condition():
-                raise ended_by_itself(reference, self.server, self._query.without_secrets)
+            elif references.over and not condition():
+                raise ended_by_itself(references.driver, self.server, self._query.without_secrets)
 
         return watched(condition, self.server, self._processes, show, tend)
 
@@ -249,7 +257,7 @@ class QueryDeployment:
         self._tend_standbys()
         life = self._life
         frozen = any(zombie.life is life for zombie in self._zombies)
-        if not frozen and (life.runs or self._has_ended() or life.conversations or self._given_up):
+        if not frozen and (not life.over or self._has_ended() or self._given_up):
             return
         if not self._down:
             if not self.server.call(self._lost()):
@@ -360,10 +368,9 @@ class QueryDeployment:
                         READY_SECONDS,
                         "a frozen driver to go on",
                     )
-            elif not zombie.life.runs:
-                if not zombie.life.conversations:
-                    zombie.gone = time.monotonic_ns()
-            elif at_its_end and (zombie.refused or time.monotonic_ns() - zombie.woken > ZOMBIE_SECONDS * 1e9):
+            elif zombie.life.over:
+                zombie.gone = time.monotonic_ns()
+            elif zombie.life.runs and at_its_end and zombie.had_its_time:
                 self._processes.kill_node(zombie.life.node)
         if self._zombies and not self._all_gone.is_set():
             self.server.call(self._look_who_is_left())
@@ -384,7 +391,8 @@ class QueryDeployment:
     async def _hear_driver(
         self, greeting: Greeting, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        life = None if greeting.node == REFERENCE_DRIVER else self._lives.get(greeting.incarnation)
+        judged = greeting.node != REFERENCE_DRIVER
+        life = self._lives.get(greeting.incarnation) if judged else self._references
         if life is not None:
             life.conversations += 1
         try:

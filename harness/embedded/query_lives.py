@@ -78,7 +78,7 @@ def executors_needed(scenario: Scenario) -> int:
 
 @dataclass(eq=False)
 class Life:
-    """One incarnation of the judged driver."""
+    """One incarnation of the judged driver, or the driver of the references."""
 
     incarnation: int
     node: str
@@ -96,6 +96,11 @@ class Life:
     @property
     def runs(self) -> bool:
         return self.driver.poll() is None
+
+    @property
+    def over(self) -> bool:
+        """Its driver has ended, and all that it said was heard."""
+        return not self.runs and not self.conversations
 
 
 class Launcher:
@@ -124,9 +129,10 @@ class Launcher:
         except OSError as error:
             raise StorageFailed(f"cannot write {self._input}: {error.strerror or error}") from error
 
-    def start_references(self) -> Driver:
+    def start_references(self, launched: int) -> Life:
         runs = tuple(self._run_of(REFERENCE_DRIVER, actor, actor, 1) for actor in REFERENCES)
-        return self._start(self._plan(REFERENCE_DRIVER, 1, runs), watched=False)
+        driver = self._start(self._plan(REFERENCE_DRIVER, 1, runs), watched=False)
+        return Life(1, REFERENCE_DRIVER, driver, launched)
 
     def start_life(self, node: str, incarnation: int, launched: int, stands_by: bool) -> Life:
         """The judged driver's next incarnation, which waits to be told to begin."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import pickle
 import sys
 import threading
@@ -18,7 +19,7 @@ import pytest
 
 import toy_spark
 from streamproof.harness.addresses import Point, Side
-from streamproof.harness.certifying import campaign, covering
+from streamproof.harness.certifying import campaign, covering, lane
 from streamproof.harness.certifying.campaign import Budget, Certified, Progress
 from streamproof.harness.certifying.certificate import altered_files, read_certificate
 from streamproof.harness.certifying.lane import Lane, Life
@@ -569,6 +570,20 @@ def test_a_query_that_fails_without_any_fault_is_no_violation_and_leaves_nothing
     with pytest.raises(error, match=said):
         certify(query)
     assert not (tmp_path / "certificate").exists()
+
+
+def test_what_a_query_said_before_it_died_counts_however_late_it_is_heard(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = lane.read_frame
+
+    async def read_late(reader: asyncio.StreamReader) -> bytes | None:
+        await asyncio.sleep(0.2)
+        return await read(reader)
+
+    monkeypatch.setattr(lane, "read_frame", read_late)
+    with pytest.raises(InvalidOperator, match=r"query 'dies': its process ended with status 139"):
+        certify(toy(Does.DIES))
 
 
 def test_a_stream_that_never_ends_is_the_querys_own_mistake(

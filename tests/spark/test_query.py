@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
+from streamproof.harness.embedded import query as embedded_query
 from streamproof.harness.embedded.cluster import EmbeddedCluster
 from streamproof.harness.embedded.reaping import labelled_processes
 from streamproof.harness.errors import InvalidOperator
@@ -99,11 +101,20 @@ def run(query: Query, folder: Path) -> Finished:
     return run_named(Named("test", "test", "", scenario), EmbeddedCluster(), Registry(), seed=1, folder=folder)
 
 
-@pytest.mark.long
-def test_without_a_fault_both_hold(tmp_path: Path) -> None:
+def test_without_a_fault_both_hold_however_late_the_harness_hears_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = embedded_query.read_frame
+
+    async def read_late(reader: asyncio.StreamReader) -> bytes | None:
+        # The drivers have ended long before the last of what they said is heard.
+        await asyncio.sleep(0.25)
+        return await read(reader)
+
+    monkeypatch.setattr(embedded_query, "read_frame", read_late)
     finished = run(query_word_count(batch_events=25), tmp_path / "run")
     assert statuses(finished) == {"exactly-once": "HOLDS", "exactly-once-output": "HOLDS"}
-    assert finished.judgement.collation.inputs == 80
+    assert finished.judgement.collation.inputs == 80 + 2, "two events close the input"
     assert {"rollback-recovery-repeating", "exactly-once-output"} == {str(g) for g in finished.judgement.strongest}
     assert labelled_processes(finished.description.run) == []
 
