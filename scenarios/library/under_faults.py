@@ -142,7 +142,7 @@ def _disturbed() -> Iterator[_Disturbed]:
     )
     yield _Disturbed(
         "bandwidth",
-        bandwidth(*_LINK, rate=50_000).after(running).lasting(seconds(2)),
+        bandwidth(*_LINK, rate=10_000).after(running).lasting(seconds(2)),
         bandwidth(*_EXECUTOR, rate=5_000).at(third).lasting(_LONG),
     )
     yield _Disturbed(
