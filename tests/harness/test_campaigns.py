@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import pickle
 import sys
 import threading
@@ -18,6 +17,7 @@ from typing import Any
 import pytest
 
 import toy_spark
+from heard_late import hear_late
 from streamproof.harness.addresses import Point, Side
 from streamproof.harness.certifying import campaign, covering, lane
 from streamproof.harness.certifying.campaign import Budget, Certified, Progress
@@ -575,13 +575,7 @@ def test_a_query_that_fails_without_any_fault_is_no_violation_and_leaves_nothing
 def test_what_a_query_said_before_it_died_counts_however_late_it_is_heard(
     certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read = lane.read_frame
-
-    async def read_late(reader: asyncio.StreamReader) -> bytes | None:
-        await asyncio.sleep(0.2)
-        return await read(reader)
-
-    monkeypatch.setattr(lane, "read_frame", read_late)
+    hear_late(monkeypatch, lane, by=0.2)
     with pytest.raises(InvalidOperator, match=r"query 'dies': its process ended with status 139"):
         certify(toy(Does.DIES))
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
+from heard_late import hear_late
 from streamproof.harness.embedded import query as embedded_query
 from streamproof.harness.embedded.cluster import EmbeddedCluster
 from streamproof.harness.embedded.reaping import labelled_processes
@@ -104,14 +104,7 @@ def run(query: Query, folder: Path) -> Finished:
 def test_without_a_fault_both_hold_however_late_the_harness_hears_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read = embedded_query.read_frame
-
-    async def read_late(reader: asyncio.StreamReader) -> bytes | None:
-        # The drivers have ended long before the last of what they said is heard.
-        await asyncio.sleep(0.25)
-        return await read(reader)
-
-    monkeypatch.setattr(embedded_query, "read_frame", read_late)
+    hear_late(monkeypatch, embedded_query, by=0.25)
     finished = run(query_word_count(batch_events=25), tmp_path / "run")
     assert statuses(finished) == {"exactly-once": "HOLDS", "exactly-once-output": "HOLDS"}
     assert finished.judgement.collation.inputs == 80 + 2, "two events close the input"
