@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 
-import toy_spark
 from heard_late import hear_late
 from streamproof.harness.addresses import Point, Side
 from streamproof.harness.certifying import campaign, covering, lane
@@ -45,9 +44,7 @@ from streamproof.harness.judging.judgement import judge_folder
 from streamproof.harness.judging.references import REFERENCES
 from streamproof.harness.judging.verdicts import Status
 from streamproof.harness.query import Query, Store
-from streamproof.harness.recording.records import Ended
 from streamproof.harness.registry import Registry
-from streamproof.harness.wire import BlockingConnection
 from streamproof.scenarios.workloads import words
 from toy_spark import Does, ToyCluster, install, toy
 
@@ -368,32 +365,10 @@ def test_a_query_with_a_store_outside_is_killed_for_real_alone(
     assert certified.certificate.draw.size == 4
 
 
-class Late(BlockingConnection):
-    """What it is given last arrives when its sender has ended."""
-
-    def __init__(self, *given: Any) -> None:
-        self._last: list[object] = []
-        super().__init__(*given)
-
-    def send(self, message: object) -> None:
-        if isinstance(message, Ended):
-            self._last.append(message)
-        else:
-            super().send(message)
-
-    def close(self) -> None:
-        threading.Timer(0.1, self._end).start()
-
-    def _end(self) -> None:
-        for message in self._last:
-            super().send(message)
-        super().close()
-
-
 def test_what_a_process_says_last_is_heard_when_it_has_ended(
     certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(toy_spark, "BlockingConnection", Late)
+    hear_late(monkeypatch, lane, by=0.02)
     certified = certify(toy(Does.BY_ID), budget=Budget(runs=3, kills=0))
     assert not any(trial.reason for trial in certified.certificate.trials)
 
