@@ -11,13 +11,21 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     """Every input is in the lineage of O and of T at least once.
 
     For each derivation of an input that an execution without failures takes into a state, the surviving incarnation's
-    lineage has it; for each that it makes an output of, the recorder took that output at least once. Decidable only
-    after the end of the input and quiescence. UNKNOWN where a black box lacks no output, and gave a wrong one, or
-    where it gave wrong ones that can stand in the place of what it lacks.
+    lineage has it; for each that it makes an output of, the recorder took that output at least once. What belongs to an
+    output by the operator's window, and is missing from each copy of it, comes again while it is in the window: what
+    came late is not lost. A checkpoint gives back the state that it was taken of. Decidable only after the end of the
+    input and quiescence. UNKNOWN where outputs or rows of state are wrong, since the records do not say then what they
+    hold; and where a black box's can stand in the place of what it lacks.
     """
-    found = () if case.collation.doubt else lost(case.collation, "lost_state", "lost_output")
-    holds = f"0 of {case.collation.inputs:,} inputs lost"
-    return decide(case, guarantee, found, holds, unclear=neither_lost_nor_doubled(case))
+    collation = case.collation
+    found = () if collation.doubt else lost(collation, "lost_state", "lost_output", "forgotten")
+    found += collation.tallies("unfaithful")
+    unclear = neither_lost_nor_doubled(case)
+    if not unclear and collation.phantoms.count:
+        unclear = f"{collation.phantoms.count:,} outputs or rows of state are not what was taken gives"
+    late = collation.lacking.count
+    came_late = f"; {late:,} came again only after outputs that they belong to" if late else ""
+    return decide(case, guarantee, found, f"0 of {collation.inputs:,} inputs lost{came_late}", unclear=unclear)
 
 
 ORACLE = Oracle(AT_LEAST_ONCE, judge)

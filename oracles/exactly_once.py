@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from ..harness.judging.guarantees import EXACTLY_ONCE, Guarantee
-from ..harness.judging.oracle import Case, Oracle, decide, lost
+from ..harness.judging.oracle import Case, Oracle, decide, effects
 from ..harness.judging.verdicts import Verdict
 
 
 def judge(case: Case, guarantee: Guarantee) -> Verdict:
     """Every input is in the lineage of O and of T exactly once, as far as effects go.
 
-    At-least-once and at-most-once together. An output that is delivered again is no second effect.
+    At-least-once and at-most-once together. An output that is delivered again is no second effect. Of each output one
+    copy at least was made of everything that belongs to it; and where the order of inputs does not matter, it and the
+    final state are what they are without failures.
     """
-    found = lost(case.collation, "lost_state", "lost_output") + case.collation.tallies("duplicate_effects", "phantoms")
+    found = effects(case.collation)
     return decide(case, guarantee, found, f"{case.collation.inputs:,} inputs, each counted once")
 
 

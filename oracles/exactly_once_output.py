@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..harness.judging.guarantees import EXACTLY_ONCE_OUTPUT, Guarantee
-from ..harness.judging.oracle import Case, Oracle, decide, lost, unseen_outputs
+from ..harness.judging.oracle import Case, Oracle, decide, effects, unseen_outputs
 from ..harness.judging.verdicts import Verdict
 
 
@@ -13,9 +13,7 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     An output of an order of inputs that was given up counts as one too many: what is in T shows, or showed, otherwise.
     UNKNOWN where nothing but T was observed, and T is right.
     """
-    found = lost(case.collation, "lost_state", "lost_output") + case.collation.tallies(
-        "duplicate_effects", "duplicate_outputs", "superseded_outputs", "phantoms"
-    )
+    found = effects(case.collation) + case.collation.tallies("duplicate_outputs", "superseded_outputs")
     holds = f"{case.collation.inputs:,} inputs, each counted and delivered once"
     return decide(case, guarantee, found, holds, unclear=unseen_outputs(case))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..harness.judging.guarantees import K_SAFETY, Guarantee
-from ..harness.judging.oracle import Case, Oracle, decide, lost
+from ..harness.judging.oracle import Case, Oracle, decide, effects
 from ..harness.judging.reexecution import Reexecution
 from ..harness.judging.verdicts import Anomaly, Evidence, Status, Tally, Verdict, tally
 from ..harness.quantities import Duration
@@ -24,7 +24,7 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     """
     collation = case.collation
     limit = guarantee.within
-    found = lost(collation, "lost_state", "lost_output") + collation.tallies("duplicate_effects", "phantoms")
+    found = effects(collation)
     if collation.incomplete.startswith("stall"):
         stall = Evidence(collation.incomplete, "sink")
         found += (tally(Anomaly.STALL, 1, [stall]),)

@@ -6,15 +6,14 @@ from collections.abc import Iterator, Sequence
 
 from ..harness.judging.exactness import same_rows, same_value
 from ..harness.judging.guarantees import PRECISE, Guarantee
-from ..harness.judging.oracle import Case, Oracle, decide, lost
+from ..harness.judging.oracle import Case, Oracle, decide, effects
 from ..harness.judging.ordering import made_by, order_matters
 from ..harness.judging.reexecution import Reexecution
 from ..harness.judging.reruns import Rerun
 from ..harness.judging.verdicts import Anomaly, Evidence, Tally, Verdict, tally
 from ..harness.model import channel_name
 
-_LOST = ("lost_state", "lost_output")
-_WRONG = ("duplicate_effects", "duplicate_outputs", "superseded_outputs", "phantoms", "reordered")
+_WRONG = ("duplicate_outputs", "superseded_outputs", "reordered", "disordered", "unmerged", "passed_over")
 
 
 def judge(case: Case, guarantee: Guarantee) -> Verdict:
@@ -24,14 +23,16 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     The order is the recorded one; of a slice with replicas that of one of them which lives to the end, and the others
     hold what it holds. O has every output once, in order, as pi gives it, and so has every slice what it took of
     another; T is what pi gives; and wherever an incarnation of a slice with state is gone after something that it took
-    had become visible (delivered, or taken downstream), those who are left have taken the same, in the same order.
+    had become visible (delivered, or taken downstream), those who are left have taken the same, in the same order. It
+    is legal: every incarnation takes each channel in its own order and without holes, and several in that of their
+    merge. run(pi) is executed from the beginning, and restores nothing.
     (StreamMine3G, section 2.2.2.) A black box does not say its order: UNKNOWN, unless it differs from the runs
     without failures.
     """
     collation = case.collation
     if collation.reexecution is None:
         return _not_executable(case, guarantee)
-    found = lost(collation, *_LOST) + collation.tallies(*_WRONG)
+    found = effects(collation) + collation.tallies(*_WRONG)
     if not collation.incomplete:
         found += _not_of_one_order(collation.reexecution)
     return decide(case, guarantee, found, f"{collation.inputs:,} inputs: outputs and state as without the failure")
@@ -39,7 +40,7 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
 
 def _not_executable(case: Case, guarantee: Guarantee) -> Verdict:
     """What differs from the runs without failures shows that the failure was not masked. Nothing shows that it was."""
-    found = lost(case.collation, *_LOST) + case.collation.tallies(*_WRONG)
+    found = effects(case.collation) + case.collation.tallies(*_WRONG)
     unclear = "the subject cannot be executed again, so its order is not known"
     return decide(case, guarantee, found, "", unclear=unclear)
 

@@ -69,7 +69,7 @@ def _divergences(case: Case, reexecution: Reexecution, one: Rerun, other: Rerun)
         trigger, said, otherwise = differing
         yield Evidence(f"{_told(trigger, alike)} one gave {said}, the other {otherwise}", where)
     elif common < shorter:
-        if slice_id in reexecution.ordered:
+        if reexecution.ordered(slice_id):
             took = " and ".join(f"input {lineage[common][0]} #{lineage[common][1]:,}" for lineage in lineages)
             yield Evidence(f"after {common:,} inputs in common they took {took}, though their order is fixed", where)
     elif len(lineages[0]) == len(lineages[1]) and not case.collation.incomplete:

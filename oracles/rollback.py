@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from ..harness.judging.exactness import same_value
 from ..harness.judging.guarantees import ROLLBACK_CONVERGENT, ROLLBACK_DIVERGENT, ROLLBACK_REPEATING, Guarantee
-from ..harness.judging.oracle import Case, Oracle, decide, lost, unseen_outputs
+from ..harness.judging.collation import Collation
+from ..harness.judging.oracle import Case, Oracle, decide, effects, lost, unseen_outputs
 from ..harness.judging.ordering import order_matters
 from ..harness.judging.reexecution import Reexecution
 from ..harness.judging.reruns import Derivation, Output
-from ..harness.judging.verdicts import Anomaly, Evidence, Verdict, tally
+from ..harness.judging.verdicts import Anomaly, Evidence, Tally, Verdict, tally
 from ..harness.model import Event
 from ..harness.quantities import Duration, Events
 
@@ -21,10 +22,11 @@ def judge_repeating(case: Case, guarantee: Guarantee) -> Verdict:
 
     Outputs of one input that were delivered more than once have the same content each time, and come in the same order
     each time; none is missing, none is of an order that was given up, and every one is what re-execution of the
-    recorded order gives. (StreamMine3G, section 2.2.2; repeating as in Hwang et al. 2005.)
+    recorded order gives, from the beginning. That order is legal: each channel in its own, several in that of their
+    merge. (StreamMine3G, section 2.2.2; repeating as in Hwang et al. 2005.)
     """
-    found = lost(case.collation, "lost_state", "lost_output") + case.collation.tallies(
-        "duplicate_effects", "conflicting_outputs", "superseded_outputs", "phantoms", "reordered", "reordered_repeats"
+    found = effects(case.collation) + case.collation.tallies(
+        "conflicting_outputs", "superseded_outputs", "reordered", "reordered_repeats", *_ILLEGAL
     )
     return decide(case, guarantee, found, _holds(case), unclear=unseen_outputs(case))
 
@@ -41,7 +43,7 @@ def judge_convergent(case: Case, guarantee: Guarantee) -> Verdict:
     """
     collation = case.collation
     reexecution = collation.reexecution
-    found = lost(collation, "lost_state", "lost_output") + collation.tallies("duplicate_effects", "phantoms")
+    found = _state(collation)
     if reexecution is None:
         found += collation.tallies("conflicting_outputs")
         return decide(case, guarantee, found, _holds(case), unclear=unseen_outputs(case))
@@ -69,10 +71,21 @@ def judge_divergent(case: Case, guarantee: Guarantee) -> Verdict:
     """Every input is in T exactly once; outputs after a recovery may differ from those before, as long as each
     incarnation's are what a legal order of its own gives.
 
-    The orders are the recorded ones; an output that they do not give is a phantom.
+    The orders are the recorded ones; an output that they do not give is a phantom. A legal order takes each channel in
+    its own order, and several in that of their merge.
     """
-    found = lost(case.collation, "lost_state", "lost_output") + case.collation.tallies("duplicate_effects", "phantoms")
-    return decide(case, guarantee, found, _holds(case), unclear=unseen_outputs(case))
+    return decide(case, guarantee, _state(case.collation), _holds(case), unclear=unseen_outputs(case))
+
+
+_ILLEGAL = ("disordered", "unmerged")
+"""What no legal order of inputs shows."""
+
+
+def _state(collation: Collation) -> tuple[Tally, ...]:
+    """What shows that an input is not in T exactly once, or that an order was not legal."""
+    return lost(collation, "lost_state", "lost_output") + collation.tallies(
+        "duplicate_effects", "phantoms", "unfaithful", *_ILLEGAL
+    )
 
 
 def _holds(case: Case) -> str:

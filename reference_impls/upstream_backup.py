@@ -12,8 +12,8 @@ Hwang et al. 2005).
 
 from __future__ import annotations
 
-from ..harness.judging.guarantees import Guarantee, precise_recovery, rollback_recovery
-from ..harness.model import Role, Topology
+from ..harness.judging.guarantees import Guarantee, exactly_once, precise_recovery, rollback_recovery
+from ..harness.model import Role, Topology, operator_of
 from ..harness.quantities import Duration, Events, events
 from ..harness.slices.components import Components, Numbering
 from ..harness.subject import Claim, SchemeSubject
@@ -24,8 +24,9 @@ def upstream_backup(
     topology: Topology, *, acknowledge_every: Events = events(100), sink_filter: bool = False
 ) -> SchemeSubject:
     """Claims, while the source replays, for any number of failures: without state rollback recovery (repeating), or
-    precise recovery with the sink's filter; with windows rollback recovery (convergent), since a window that is filled
-    again is not full at first.
+    precise recovery with the sink's filter; with windows exactly-once effects, and rollback recovery (convergent),
+    since a window that is filled again is not full at first. Where windows follow one another, what one of them gave
+    amiss leaves the next one only after its own length: the horizon is the sum along the longest path.
 
     Costs an output log of the inputs in a window, and of about `acknowledge_every` events, a channel; no checkpoints.
 
@@ -37,7 +38,6 @@ def upstream_backup(
     forgetful(topology, scheme)
     bounded_fan_out(topology, scheme)
     single_channels(topology, scheme, "the numbers of its outputs would not rise")
-    windows = [stage.operator.window for stage in topology.stages.values() if stage.operator.window is not None]
     return SchemeSubject(
         kind="upstream-backup",
         topology=topology,
@@ -51,12 +51,26 @@ def upstream_backup(
             ),
             Role.SINK: Components(duplicate_filter=sink_filter, acknowledge_every=acknowledge_every),
         },
-        claims=(Claim(_claimed(windows, sink_filter), needs="deterministic operators, a source that replays"),),
+        claims=tuple(
+            Claim(guarantee, needs="deterministic operators, a source that replays")
+            for guarantee in _claimed(horizon(topology), sink_filter)
+        ),
     )
 
 
-def _claimed(windows: list[int], sink_filter: bool) -> Guarantee:
+def horizon(topology: Topology) -> int:
+    """The sum of the windows along the path on which it is longest, in ms of event time; 0 without any."""
+    longest: dict[str, int] = {}
+    for slice_id in topology.slices:
+        name = operator_of(slice_id)
+        window = topology.stages[name].operator.window if name in topology.stages else None
+        before = (longest[edge.upstream] for edge in topology.edges if edge.downstream == name)
+        longest[name] = max(before, default=0) + (window or 0)
+    return max(longest.values())
+
+
+def _claimed(windows: int, sink_filter: bool) -> tuple[Guarantee, ...]:
     if windows:
         # What a window that is filled again says of an event older than it is, differs; of a later one, it agrees.
-        return rollback_recovery(converges_within=Duration(max(windows) * 1_000))
-    return precise_recovery() if sink_filter else rollback_recovery()
+        return rollback_recovery(converges_within=Duration(windows * 1_000)), exactly_once()
+    return (precise_recovery() if sink_filter else rollback_recovery(),)

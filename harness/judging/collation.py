@@ -15,11 +15,18 @@ from operator import lt
 
 from ..model import Event, operator_of, rows_of
 from ..recording.history import Aborted, FaultMissed, FaultStruck, History
-from .exactness import same_value
-from .ordering import as_ordered
+from .contents import Lacking, find_lacking
+from .contiguity import find_flaws
+from .exactness import same_content, same_rows, same_value
+from .lives import still_there
+from .ordering import as_ordered, find_unmerged
 from .reexecution import Expected, Reexecution
 from .reruns import Delivery, Derivation, Output, Rerun
 from .verdicts import Anomaly, Evidence, Tally, tally
+
+
+def _none(anomaly: Anomaly) -> Tally:
+    return Tally(anomaly, 0, ())
 
 
 @dataclass(frozen=True)
@@ -58,6 +65,20 @@ class Collation:
     """Where the subject could be executed again."""
     wanted: Expected | None = None
     """What should have been taken and delivered then."""
+    lacking: Tally = _none(Anomaly.LOST_INPUT)
+    """Inputs that are missing from outputs that they belong to, by their window or for ever."""
+    forgotten: Tally = _none(Anomaly.LOST_INPUT)
+    """Of those, the ones that nobody took again though they were in the window still."""
+    altered: Tally = _none(Anomaly.PHANTOM_OUTPUT)
+    """Outputs and rows of state that are others than without failures, where order does not matter."""
+    passed_over: Tally = _none(Anomaly.LOST_INPUT)
+    """Pieces of channels that a receiver passed over without a crash."""
+    disordered: Tally = _none(Anomaly.REORDERED_OUTPUT)
+    """Channels that an incarnation did not take in their order."""
+    unmerged: Tally = _none(Anomaly.REORDERED_OUTPUT)
+    """Incarnations that did not take their channels in the order of their merge."""
+    unfaithful: Tally = _none(Anomaly.UNFAITHFUL_SNAPSHOT)
+    """Checkpoints that do not give back the state that they were taken of."""
     doubt: str = ""
     """Why neither missing rows nor rows that are there too often show that an input was lost or counted twice; empty
     when they do. Of a black box without keys a wrong row can stand in the place of a missing one."""
@@ -99,6 +120,21 @@ def collate_reexecution(history: History, rerun: Reexecution, expected: Expected
         if channel.partition(">")[0] not in rerun.doubtful
     ]
     wrong_state = list(_wrong_state(rerun))
+    incomplete = _incomplete(history, rerun)
+    flaws = list(find_flaws(rerun, not incomplete))
+    disordered = [flaw.evidence for flaw in flaws if flaw.disorder]
+    unmerged = [] if incomplete else list(find_unmerged(rerun, wanted))
+    passed_over = [flaw.evidence for flaw in flaws if not flaw.disorder]
+    lacking = find_lacking(rerun, wanted)
+    forgotten = [one for one in lacking if one.forgotten]
+    other_state: list[Evidence] = []
+    altered: list[tuple[str, Output, Event]] = []
+    if wanted.states and not (lost_state or doubled or lacking or any(one.lost for one in channels)):
+        # What is lost or doubled makes others of what comes later, which is not told a second time.
+        other_state += _other_state(rerun, wanted)
+        for one in channels:
+            deliveries = rerun.deliveries[one.channel]
+            altered += [(one.channel, *entry) for entry in _altered(deliveries, wanted.delivered[one.channel])]
     unjudgeable = next(iter(rerun.unexplained.values()), "")
     story = _Story(rerun, wanted, faults)
 
@@ -109,7 +145,7 @@ def collate_reexecution(history: History, rerun: Reexecution, expected: Expected
     phantoms = [(one.channel, output) for one in channels for (output,) in one.phantoms]
     return Collation(
         observables=("outputs", "state"),
-        incomplete=_incomplete(history, rerun),
+        incomplete=incomplete,
         unproven=faults.unproven,
         unjudgeable=unjudgeable,
         lost_state=tally(Anomaly.LOST_INPUT, len(lost_state), (story.lost(*one) for one in lost_state)),
@@ -128,6 +164,19 @@ def collate_reexecution(history: History, rerun: Reexecution, expected: Expected
         inputs=sum(len(events) for events in rerun.offered.values()),
         reexecution=rerun,
         wanted=wanted,
+        lacking=tally(Anomaly.LOST_INPUT, len(lacking), map(story.lacking, lacking)),
+        forgotten=tally(Anomaly.LOST_INPUT, len(forgotten), map(story.lacking, forgotten)),
+        altered=tally(
+            Anomaly.PHANTOM_OUTPUT,
+            len(altered) + len(other_state),
+            _chain(other_state, (story.altered(*one) for one in altered)),
+        ),
+        passed_over=tally(Anomaly.LOST_INPUT, len(passed_over), passed_over),
+        disordered=tally(Anomaly.REORDERED_OUTPUT, len(disordered), disordered),
+        unmerged=tally(Anomaly.REORDERED_OUTPUT, len(unmerged), unmerged),
+        unfaithful=tally(
+            Anomaly.UNFAITHFUL_SNAPSHOT, len(rerun.unfaithful), (one.evidence for one in rerun.unfaithful)
+        ),
     )
 
 
@@ -269,8 +318,43 @@ def _superseded(rerun: Reexecution, upstream: str, sink: str, first: Mapping[Der
         yield from (first[d] for d in given_up if all(d[:-1] in known for known in had))
 
 
+def _altered(deliveries: Sequence[Delivery], wanted: Mapping[Derivation, Event]) -> Iterator[tuple[Output, Event]]:
+    """Outputs of which no copy is what its input gives without failures."""
+    wrong: dict[Derivation, Output] = {}
+    right: set[Derivation] = set()
+    for delivery in deliveries:
+        for place, (event, derivation) in enumerate(zip(delivery.record.rows, delivery.derivations, strict=True)):
+            should = None if derivation is None else wanted.get(derivation)
+            if derivation is None or should is None:
+                continue
+            if same_content(event, should):
+                if wrong:
+                    wrong.pop(derivation, None)
+                right.add(derivation)
+            elif derivation not in right:
+                wrong.setdefault(derivation, Output(event, derivation, delivery.record.incarnation, delivery.at))
+    yield from ((output, wanted[derivation]) for derivation, output in wrong.items())
+
+
+def _other_state(rerun: Reexecution, wanted: Expected) -> Iterator[Evidence]:
+    """States at the end that are others than without failures."""
+    for slice_id, rows in wanted.states.items():
+        kept = rerun.kept.get(slice_id, {})
+        for survivor in rerun.survivors(slice_id) if slice_id not in rerun.doubtful else ():
+            held = kept.get(survivor.number)
+            if held is not None and not same_rows(held, rows):
+                key = next(
+                    k for k in sorted(held.keys() | rows.keys()) if k not in held or k not in rows
+                    or not same_value(held[k], rows[k])
+                )
+                was, should = (repr(one[key]) if key in one else "not there" for one in (held, rows))
+                yield Evidence(
+                    f"state of key {key!r} is {was}, and {should} without failures", f"{slice_id}#{survivor.number}"
+                )
+
+
 def _says_the_same(one: Output, other: Output) -> bool:
-    return one.event.key == other.event.key and same_value(one.event.value, other.event.value)
+    return same_content(one.event, other.event)
 
 
 def _is_as_expected(deliveries: Sequence[Delivery], expected: Mapping[Derivation, Event]) -> bool:
@@ -302,6 +386,19 @@ def _incomplete(history: History, rerun: Reexecution) -> str:
         in_step = rerun.in_step.get(slice_id)
         if in_step is not None and all(one.number not in in_step for one in alive):
             return f"no replica of {slice_id} was in step at the end"
+    return _unseen(history, rerun)
+
+
+def _unseen(history: History, rerun: Reexecution) -> str:
+    """Which incarnation was there at the end, and left no record of what it kept: one that works, or that is in step
+    where all replicas work."""
+    running = still_there(history)
+    for slice_id, reruns in rerun.reruns.items():
+        for number in sorted(reruns.keys() - rerun.kept[slice_id].keys()):
+            works = reruns[number].took or slice_id in rerun.all_work
+            in_step = rerun.in_step.get(slice_id)
+            if (slice_id, number) in running and works and (in_step is None or number in in_step):
+                return f"{slice_id}#{number} was there at the end, and what it kept was not recorded"
     return ""
 
 
@@ -420,6 +517,27 @@ class _Story:
         return Evidence(
             f"{output.event.source}#{output.incarnation} #{output.event.seq:,} "
             f"({output.event.key!r}, {output.event.value!r}): nothing that it took gives this",
+            channel,
+            (output.at,),
+            self._faults.before(output.at),
+        )
+
+    def lacking(self, one: Lacking) -> Evidence:
+        event = self._wanted.taken[one.of].get(one.missing)
+        after = "nobody took it again" if one.forgotten else "it was not there when that was made"
+        fault = self._faults.of((one.of, *self._rerun.topology.upstream(one.of)))
+        return Evidence(
+            f"{self._input(one.missing, event)}: missing from the output of input {one.output[0]} "
+            f"#{one.output[1]:,}, to which it belongs; {after}",
+            one.channel,
+            (),
+            None if fault is None else fault.number,
+        )
+
+    def altered(self, channel: str, output: Output, should: Event) -> Evidence:
+        return Evidence(
+            f"{output.event.source}#{output.incarnation} #{output.event.seq:,} "
+            f"({output.event.key!r}, {output.event.value!r}); without failures it is ({should.key!r}, {should.value!r})",
             channel,
             (output.at,),
             self._faults.before(output.at),

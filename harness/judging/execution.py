@@ -1,14 +1,23 @@
-"""Executes the incarnations of one slice again, from what they took and what those upstream made."""
+"""Executes the incarnations of one slice again, from what they took and what those upstream made.
+
+What an incarnation began from is never what the operator's own `restore` made of its own `snapshot`, since a bug of
+these would explain itself: it is the state that an execution from the beginning has after the same inputs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from typing import Any
 
 from ..errors import InvalidOperator
-from ..model import PLAIN, Event, Role, carried, operator_of, processor
+from ..model import PLAIN, Event, Role, carried, operator_of, processor, rows_of
 from ..recording.records import CheckpointTaken, Restored, Started, Taken
-from ..slices.components import Numbering
+from ..slices.components import Numbering, Part
 from ..slices.machine import SliceSpec
+from .copies import NotPlain, plain_copy
+from .exactness import same_rows
+from .faithfulness import Unfaithful, find_unfaithful
 from .reruns import Cut, Derivation, Emissions, Rerun, Stretch
 
 Entry = Started | Restored | Taken | CheckpointTaken
@@ -56,7 +65,12 @@ class Execution:
         self._heard: dict[tuple[int, str, int], int] = {}
         """(incarnation, upstream slice, its incarnation) -> the place after what was taken last, where that is known:
         there it goes on, as a rule."""
+        self._begun_from = {begun for record in book if (begun := _begun_from(record)) is not None}
+        policy = spec.components.checkpointing
+        self._keeps_state = policy is None or Part.STATE in policy.contents
         self.unexplained = ""
+        self.unfaithful: list[Unfaithful] = []
+        """The checkpoints that do not give back the state that they were taken of."""
         self.found: dict[int, Rerun] = {}
         self.same_as: dict[int, int] = {}
         for number in self._lives:
@@ -92,19 +106,54 @@ class Execution:
                 continue
             if number not in self.found:
                 self._doubt(f"{self._spec.slice_id}#{number} was at work, but never started")
-                self.found[number] = self._begin(Started(self._spec.slice_id, number, None, 1))
+                self.found[number] = self._begin(_unannounced(self._spec.slice_id, number))
             rerun = self.found[number]
             if isinstance(record, Taken):
-                self._take(rerun, record)
+                self._take(rerun, record, self._heard)
             elif isinstance(record, Restored):
                 self._restore(rerun, record)
             else:
-                emitted = {to: len(emissions.events) for to, emissions in rerun.emitted.items()}
-                state = self._operator.snapshot(rerun.state)
-                rerun.cuts[record.number] = Cut(rerun, rerun.stretch, len(rerun.took), state, rerun.next_seq, emitted)
+                self._cut_at(rerun, record)
                 if record.number == goal:
                     return None
         return None
+
+    def _cut_at(self, rerun: Rerun, record: CheckpointTaken) -> None:
+        emitted = {to: len(emissions.events) for to, emissions in rerun.emitted.items()}
+        cut = Cut(rerun, rerun.stretch, len(rerun.took), rerun.next_seq, emitted)
+        rerun.cuts[record.number] = cut
+        if rerun.state is None:
+            return
+        try:
+            copy = plain_copy(rerun.state)
+        except NotPlain:
+            if self._keeps_state:
+                self._examine(record, *self._twins(rerun, record))
+            return
+        if (rerun.number, record.number) in self._begun_from:
+            cut.state = copy
+        if self._keeps_state:
+            self._examine(record, plain_copy(copy), plain_copy(copy))
+
+    def _examine(self, record: CheckpointTaken, state: Any, twin: Any) -> None:
+        """The state itself goes on untouched: what snapshot() does to it is part of what is examined."""
+        found = find_unfaithful(self._operator, record, state, twin)
+        if found is not None:
+            self.unfaithful.append(found)
+
+    def _twins(self, rerun: Rerun, record: CheckpointTaken) -> tuple[Any, Any]:
+        """Two states like that of an incarnation. Copying is the user's code here, and believed only as far as rows
+        show; what it leaves out otherwise, whoever begins with it lacks, which its outputs show."""
+        try:
+            twins = deepcopy(rerun.state), deepcopy(rerun.state)
+        except Exception:  # Whatever the user's code raises: then there is no copy, and it is executed again.
+            twins = None
+        if twins is None or not same_rows(rows_of(self._operator, twins[0]), rows_of(self._operator, rerun.state)):
+            twins = (
+                self._execute_to(rerun.number, record.number),
+                self._execute_to(rerun.number, record.number),
+            )
+        return twins
 
     def _has(self, number: int, checkpoint: int) -> bool:
         return number in self.found and checkpoint in self.found[number].cuts
@@ -120,9 +169,7 @@ class Execution:
         )
         if record.restored is not None:
             stretch.cut = self._cut(record.restored, rerun)
-        rerun.state = (
-            self._operator.initial_state() if stretch.cut is None else self._operator.restore(stretch.cut.state)
-        )
+        rerun.state = self._operator.initial_state() if stretch.cut is None else self._state_at(stretch.cut)
         return rerun
 
     def _restore(self, rerun: Rerun, record: Restored) -> None:
@@ -134,7 +181,30 @@ class Execution:
             rerun.stretches.append(stretch)
         else:
             rerun.stretches[-1] = stretch
-        rerun.state, rerun.next_seq = self._operator.restore(cut.state), record.next_seq
+        rerun.state, rerun.next_seq = self._state_at(cut), record.next_seq
+
+    def _state_at(self, cut: Cut) -> Any:
+        """What an execution that never snapshots or restores holds there; nobody else has it."""
+        if cut.state is not None:
+            return plain_copy(cut.state)
+        if cut.rerun.state is None:
+            return None
+        return self._execute_to(cut.rerun.number, next(n for n, one in cut.rerun.cuts.items() if one is cut))
+
+    def _execute_to(self, number: int, checkpoint: int) -> Any:
+        """Execute a life once more, up to one of its checkpoints; returns its state there."""
+        life = iter(self._lives[number])
+        first = next(life)
+        twin = self._begin(first if isinstance(first, Started) else _unannounced(self._spec.slice_id, number))
+        heard: dict[tuple[int, str, int], int] = {}
+        for record in life if isinstance(first, Started) else self._lives[number]:
+            if isinstance(record, Taken):
+                self._take(twin, record, heard)
+            elif isinstance(record, Restored):
+                self._restore(twin, record)
+            elif isinstance(record, CheckpointTaken) and record.number == checkpoint:
+                break
+        return twin.state
 
     def _cut(self, checkpoint: tuple[int, int], rerun: Rerun) -> Cut | None:
         number, which = checkpoint
@@ -143,8 +213,8 @@ class Execution:
             return None
         return self.found[number].cuts[which]
 
-    def _take(self, rerun: Rerun, record: Taken) -> None:
-        events, derivations = self._sent(rerun, record)
+    def _take(self, rerun: Rerun, record: Taken, heard: dict[tuple[int, str, int], int]) -> None:
+        events, derivations = self._sent(rerun, record, heard)
         if len(events) != record.count:
             self._doubt(
                 f"{rerun.slice_id}#{rerun.number} took {record.count} events numbered {record.first} to "
@@ -156,8 +226,10 @@ class Execution:
         lengths = tuple([len(emissions.events) for emissions in rerun.stretches[-1].emitted.values()])
         rerun.batches.append((len(rerun.took), lengths))
 
-    def _sent(self, rerun: Rerun, record: Taken) -> tuple[list[Event], list[Derivation]]:
-        """What an incarnation took of one upstream."""
+    def _sent(
+        self, rerun: Rerun, record: Taken, heard: dict[tuple[int, str, int], int]
+    ) -> tuple[list[Event], list[Derivation]]:
+        """What an incarnation took of one upstream; `heard` says where it goes on, as a rule."""
         to, first, last, count = self._spec.slice_id, record.first, record.last, record.count
         sender = self._upstream.get(record.upstream, {}).get(record.upstream_incarnation)
         if sender is None:
@@ -168,18 +240,18 @@ class Execution:
             if len(found[0]) == count:
                 return found
         emissions = sender.emitted[to]
-        heard = (rerun.number, record.upstream, record.upstream_incarnation)
-        goes_on = self._heard.get(heard, 0)
+        whose = (rerun.number, record.upstream, record.upstream_incarnation)
+        goes_on = heard.get(whose, 0)
         if (following := emissions.at(goes_on, first, last, count)) is not None:
-            self._heard[heard] = goes_on + count
+            heard[whose] = goes_on + count
             return following
         if emissions.places is None:
-            self._heard[heard] = emissions.place_after(last)
+            heard[whose] = emissions.place_after(last)
         else:
             place = emissions.in_a_row(first, last, count, goes_on)
             if place is not None:
                 end = place + count
-                self._heard[heard] = end
+                heard[whose] = end
                 return emissions.events[place:end], emissions.derivations[place:end]
         return sender.channel(to, first, last)
 
@@ -230,6 +302,11 @@ class Execution:
                 self._done[number] = len(life)
                 return True
         return False
+
+
+def _unannounced(slice_id: str, number: int) -> Started:
+    """The beginning of an incarnation whose record of it is missing."""
+    return Started(slice_id, number, None, 1)
 
 
 def _begun_from(record: Entry) -> tuple[int, int] | None:

@@ -86,6 +86,13 @@ def lost(collation: Collation, *names: str) -> tuple[Tally, ...]:
     return () if collation.incomplete else collation.tallies(*names)
 
 
+def effects(collation: Collation) -> tuple[Tally, ...]:
+    """What shows that effects are not those of each input exactly once."""
+    return lost(collation, "lost_state", "lost_output", "lacking", "altered") + collation.tallies(
+        "duplicate_effects", "phantoms", "unfaithful"
+    )
+
+
 def neither_lost_nor_doubled(case: Case) -> str:
     """Why a wrong row does not say whether an input was lost or counted twice; empty where it does, or none is wrong.
 

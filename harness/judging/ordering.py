@@ -7,11 +7,14 @@ that survives.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 
 from ..model import Event, Role, Topology, channel_name, operator_of
+from ..slices.merging import Merge, Run, sequencer
 from .reexecution import Expected, Reexecution
 from .reruns import Derivation, Rerun
+from .verdicts import Evidence
 
 Made = Mapping[Derivation, Event]
 """Outputs of one channel, by their derivation."""
@@ -54,6 +57,8 @@ def as_ordered(rerun: Reexecution, expected: Expected) -> Expected:
     return Expected(
         {slice_id: taken[slice_id] for slice_id in topology.operator_slices},
         {channel: channels[channel] for channel in rerun.deliveries},
+        channels,
+        {},
     )
 
 
@@ -83,3 +88,41 @@ def made_by(rerun: Rerun, to: str) -> Made:
     """All that an incarnation can send to `to`."""
     events, derivations = rerun.channel(to)
     return dict(zip(derivations, events, strict=True))
+
+
+def merged(merge: Merge, channels: Iterable[Made]) -> list[Derivation]:
+    """The one order in which a deterministic merge takes these channels."""
+    inputs = [list(channel.items()) for channel in channels]
+    waiting = sequencer(merge, len(inputs))
+    for number, events in enumerate(inputs):
+        if events:
+            waiting.put(Run(number, 1, [event for _, event in events]))
+        waiting.end(number, True)
+    order: list[Derivation] = []
+    taken = [0] * len(inputs)
+    while (run := waiting.next(sys.maxsize)) is not None:
+        begin = taken[run.channel]
+        taken[run.channel] = begin + len(run.events)
+        order += [derivation for derivation, _ in inputs[run.channel][begin : taken[run.channel]]]
+    return order
+
+
+def find_unmerged(rerun: Reexecution, wanted: Expected) -> Iterator[Evidence]:
+    """Where an incarnation did not take its channels in the order that its declared merge gives. What is doubtful is
+    left out."""
+    for slice_id, merge in rerun.merges.items():
+        if slice_id in rerun.doubtful:
+            continue
+        order = merged(merge, (wanted.channels[channel_name(up, slice_id)] for up in rerun.topology.upstream(slice_id)))
+        for number, one in rerun.reruns[slice_id].items():
+            lineage = one.lineage()
+            if lineage == order[: len(lineage)]:
+                continue
+            place = next((n for n, (d, due) in enumerate(zip(lineage, order, strict=False)) if d != due), len(order))
+            came, due = (
+                f"input {one[place][0]} #{one[place][1]:,}" if place < len(one) else "nothing"
+                for one in (lineage, order)
+            )
+            yield Evidence(
+                f"took {came} as number {place + 1:,}, where its merge takes {due}", f"{slice_id}#{number}"
+            )

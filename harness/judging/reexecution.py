@@ -12,8 +12,8 @@ several inputs make together, as in a join, is derived from the one that came la
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from operator import is_
 
@@ -27,8 +27,10 @@ from ..model import (
     channel_name,
     operator_of,
     processor,
+    rows_of,
 )
 from ..recording.records import (
+    CheckpointDurable,
     CheckpointTaken,
     Delivered,
     InStep,
@@ -40,9 +42,12 @@ from ..recording.records import (
     Started,
     Taken,
 )
+from ..slices.components import Standby
 from ..slices.machine import SliceSpec
+from ..slices.merging import Merge
 from .exactness import same_events
 from .execution import Book, Entry, Execution, emissions_of, execute, hop_of, offer
+from .faithfulness import Unfaithful
 from .reruns import Delivery, Derivation, Intake, Opening, Rerun, Stretch
 
 
@@ -52,6 +57,8 @@ class Reexecution:
 
     topology: Topology
     offered: Mapping[str, Sequence[Event]]
+    offered_at: Mapping[str, Sequence[int]]
+    """When each of these was offered."""
     sources: Mapping[str, Rerun]
     """What they offered, as what is executed again gives its outputs."""
     reruns: Mapping[str, Mapping[int, Rerun]]
@@ -66,12 +73,22 @@ class Reexecution:
     in_step: Mapping[str, frozenset[int]]
     """Slice -> those of its incarnations that were in step; slices of which nothing is said are not there."""
     openings: Sequence[Opening]
-    ordered: frozenset[str]
-    """The slices that take their input in an order that does not depend on when it arrives."""
+    merges: Mapping[str, Merge]
+    """Slice with several channels -> the order in which it is to take them, where that is declared."""
+    all_work: frozenset[str]
+    """The slices of which each replica in step processes events."""
     books: Mapping[str, Book]
     """Slice -> its records, in the order in which they were read."""
     times: Mapping[str, Sequence[int]]
     """Slice -> when the recorder took each of them."""
+    durable: Mapping[str, frozenset[tuple[int, int]]]
+    """Slice -> (incarnation, number) of its checkpoints that became durable."""
+    unfaithful: Sequence[Unfaithful]
+    """The checkpoints that do not give back the state that they were taken of."""
+
+    def ordered(self, slice_id: str) -> bool:
+        """Whether a slice takes its input in an order that does not depend on when it arrives."""
+        return slice_id in self.merges or len(self.topology.upstream(slice_id)) < 2
 
     @cached_property
     def doubtful(self) -> frozenset[str]:
@@ -126,14 +143,26 @@ class Reexecution:
 
     def made_before(self, opening: Opening, sender: Rerun) -> int:
         """How many outputs of its present stretch the sender had made for a channel when it was opened."""
-        to = opening.record.downstream
-        if sender.slice_id in self.offered:
-            offered = self.offered[sender.slice_id][: opening.before]
-            return len(sender.emitted[to].between(0, offered[-1].seq)[0]) if offered else 0
+        source = sender.slice_id in self.offered
         book = self.books[sender.slice_id][: opening.before]
-        batches = sum(isinstance(record, Taken) and record.incarnation == sender.number for record in book)
-        taken, lengths = sender.batches[batches - 1] if batches else (0, ())
-        return lengths[list(sender.emitted).index(to)] if taken > sender.stretch.begins else 0
+        return self._made(sender, opening.record.downstream, opening.before if source else _batches(book, sender))
+
+    def made_until(self, at: int, sender: Rerun, to: str) -> int:
+        """The same, at a time."""
+        if sender.slice_id in self.offered:
+            return self._made(sender, to, sum(time <= at for time in self.offered_at[sender.slice_id]))
+        entries = zip(self.books[sender.slice_id], self.times[sender.slice_id], strict=True)
+        book = (record for record, time in entries if time <= at)
+        return self._made(sender, to, _batches(book, sender))
+
+    def _made(self, sender: Rerun, to: str, taken: int) -> int:
+        """For a channel, when it had taken so many batches; a source, when it had offered so many events."""
+        if not taken:
+            return 0
+        if sender.slice_id in self.offered:
+            return len(sender.emitted[to].between(0, self.offered[sender.slice_id][taken - 1].seq)[0])
+        upto, lengths = sender.batches[taken - 1]
+        return lengths[list(sender.emitted).index(to)] if upto > sender.stretch.begins else 0
 
     def took_at(self, rerun: Rerun, derivation: Derivation) -> list[int]:
         """When an incarnation took this, each time that it did."""
@@ -187,6 +216,10 @@ class Reexecution:
                 yield slice_id
 
 
+def _batches(book: Iterable[Entry], sender: Rerun) -> int:
+    return sum(isinstance(record, Taken) and record.incarnation == sender.number for record in book)
+
+
 def _surviving(reexecution: Reexecution, slice_id: str) -> Iterator[Rerun]:
     reruns = reexecution.reruns[slice_id]
     if len(reruns) == 1:
@@ -211,9 +244,15 @@ def _taken_for(made: Sequence[Derivation], took: Sequence[Derivation], begins: i
     return place + 1
 
 
-_Found = tuple[dict[int, Rerun], dict[int, int]]
-"""The incarnations of a slice executed again; and of those that did the same as another which that is, so that it does
-not matter whose copy somebody took."""
+@dataclass(frozen=True)
+class _Found:
+    """A slice, executed again."""
+
+    reruns: dict[int, Rerun]
+    same_as: dict[int, int] = field(default_factory=dict)
+    """Of incarnations that did the same as another which that is, so that it does not matter whose copy somebody
+    took."""
+    unfaithful: Sequence[Unfaithful] = ()
 
 
 class Recall:
@@ -236,9 +275,9 @@ class Recall:
     def keep(self, slice_id: str, book: Book | list[Event], upstream: list[dict[int, Rerun]], found: _Found) -> None:
         if slice_id in self._known:
             return
-        reruns = found[0].values()
+        reruns = found.reruns.values()
         untouched = len({rerun.replica for rerun in reruns}) == len(reruns)
-        known = [reruns for _, _, (reruns, _) in self._known.values()]
+        known = [found.reruns for _, _, found in self._known.values()]
         if untouched and all(any(up is one for one in known) for up in upstream):
             self._known[slice_id] = (book, upstream, found)
 
@@ -247,6 +286,7 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
     """Execute a history again. Whatever the user's code raises comes through: it did not raise in the run."""
     topology = specs[0].topology
     offered: dict[str, list[Event]] = {spec.slice_id: [] for spec in specs if spec.role is Role.SOURCE}
+    offered_at: dict[str, list[int]] = {source: [] for source in offered}
     books: dict[str, Book] = {spec.slice_id: [] for spec in specs}
     times: dict[str, list[int]] = {spec.slice_id: [] for spec in specs}
     delivered: dict[str, list[tuple[int, Delivered]]] = {
@@ -255,6 +295,7 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
     kept: dict[str, dict[int, Mapping[str, Value]]] = {}
     in_step: dict[str, set[int]] = {}
     openings: list[Opening] = []
+    durable: dict[str, set[tuple[int, int]]] = {spec.slice_id: set() for spec in specs}
     unexplained: dict[str, str] = {}
     for stamped in records:
         record = stamped.record
@@ -266,21 +307,25 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
                 delivered[record.channel].append((stamped.at, record))
             elif isinstance(record, Offered):
                 offered[record.source] += record.events
+                offered_at[record.source] += [stamped.at] * len(record.events)
             elif isinstance(record, Kept):
                 books[record.actor]
                 kept.setdefault(record.actor, {})[record.incarnation] = record.rows
             elif isinstance(record, InStep):
                 books[record.slice]
                 in_step.setdefault(record.slice, set()).add(record.incarnation)
+            elif isinstance(record, CheckpointDurable):
+                durable[record.slice].add((record.incarnation, record.number))
             elif isinstance(record, Opened):
                 before = len(offered[record.slice] if record.slice in offered else books[record.slice])
-                openings.append(Opening(record, before))
+                openings.append(Opening(record, stamped.at, before))
         except KeyError as error:
             unexplained.setdefault("", f"the records speak of {error}, which is no part of {topology.name}")
 
     recall = recall or Recall()
     reruns: dict[str, dict[int, Rerun]] = {}
     same_as: dict[str, dict[int, int]] = {}
+    unfaithful: list[Unfaithful] = []
     for spec in specs:
         if spec.role is Role.SINK:
             continue
@@ -290,15 +335,16 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
         found = recall.find(name, given, upstream)
         if found is None:
             if spec.role is Role.SOURCE:
-                found = {1: offer(spec, offered[name])}, {}
+                found = _Found({1: offer(spec, offered[name])})
             else:
                 execution = Execution(spec, given, reruns)  # type: ignore[arg-type]
-                found = execution.found, execution.same_as
+                found = _Found(execution.found, execution.same_as, execution.unfaithful)
                 if execution.unexplained:
                     unexplained.setdefault(name, execution.unexplained)
             if name not in unexplained:
                 recall.keep(name, given, upstream, found)
-        reruns[name], same_as[name] = found
+        reruns[name], same_as[name] = found.reruns, found.same_as
+        unfaithful += found.unfaithful
 
     operators = {spec.slice_id: reruns[spec.slice_id] for spec in specs if spec.role is Role.OPERATOR}
     for name, states in kept.items():
@@ -318,6 +364,7 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
     return Reexecution(
         topology,
         offered,
+        offered_at,
         {source: reruns[source][1] for source in offered},
         operators,
         deliveries,
@@ -325,9 +372,12 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
         unexplained,
         {name: frozenset(numbers) for name, numbers in in_step.items()},
         openings,
-        frozenset(spec.slice_id for spec in specs if len(spec.upstream) < 2 or spec.components.merge is not None),
+        {s.slice_id: s.components.merge for s in specs if len(s.upstream) > 1 and s.components.merge is not None},
+        frozenset(s.slice_id for s in specs if s.components.standby in (None, Standby.SILENT)),
         books,
         times,
+        {name: frozenset(known) for name, known in durable.items()},
+        unfaithful,
     )
 
 
@@ -405,31 +455,42 @@ class Expected:
     """Operator slice -> derivation -> event."""
     delivered: Mapping[str, Mapping[Derivation, Event]]
     """Channel into a sink -> derivation -> output."""
+    channels: Mapping[str, Mapping[Derivation, Event]]
+    """Every channel -> derivation -> event, in the order in which they are sent."""
+    states: Mapping[str, Mapping[str, Value]]
+    """Operator slice -> rows of its state at the end; none where that depends on the order of inputs, or on chance."""
 
 
 def expect(specs: Sequence[SliceSpec], offered: Mapping[str, Sequence[Event]]) -> Expected:
     """Execute the topology once, each slice taking its channels one after the other."""
     reruns: dict[str, Rerun] = {}
     taken: dict[str, dict[Derivation, Event]] = {}
-    delivered: dict[str, dict[Derivation, Event]] = {}
+    channels: dict[str, dict[Derivation, Event]] = {}
     for spec in specs:
         if spec.role is Role.SOURCE:
             reruns[spec.slice_id] = offer(spec, offered[spec.slice_id])
             continue
-        channels = [(up, reruns[up].emitted[spec.slice_id]) for up in spec.upstream]
+        inputs = [(up, reruns[up].emitted[spec.slice_id]) for up in spec.upstream]
+        for up, channel in inputs:
+            channels[channel_name(up, spec.slice_id)] = dict(zip(channel.derivations, channel.events, strict=True))
         if spec.role is Role.SINK:
-            for up, channel in channels:
-                delivered[channel_name(up, spec.slice_id)] = dict(zip(channel.derivations, channel.events, strict=True))
             continue
         operator = spec.topology.stages[operator_of(spec.slice_id)].operator
         stretch = Stretch(None, 0, 1, emissions_of(spec))
         rerun = Rerun(spec.slice_id, 1, 0, [stretch], 1, processor(operator, 0), hop_of(spec), operator.initial_state())
         reruns[spec.slice_id] = rerun
         taken[spec.slice_id] = {}
-        for _, channel in channels:
+        for up, channel in inputs:
             execute(spec, rerun, channel.events, channel.derivations)
-            taken[spec.slice_id].update(zip(channel.derivations, channel.events, strict=True))
-    return Expected(taken, delivered)
+            taken[spec.slice_id].update(channels[channel_name(up, spec.slice_id)])
+    topology = specs[0].topology
+    into_sinks = {
+        name: channel for name, channel in channels.items() if topology.role(name.partition(">")[2]) is Role.SINK
+    }
+    states = {
+        name: rows_of(topology.stages[operator_of(name)].operator, reruns[name].state) for name in taken
+    }
+    return Expected(taken, into_sinks, channels, states)
 
 
 class Reexecutor:
@@ -439,7 +500,7 @@ class Reexecutor:
         self._specs = specs
         self._recall = Recall()
         self._offered: dict[str, list[Event]] | None = None
-        self._expected = Expected({}, {})
+        self._expected = Expected({}, {}, {}, {})
 
     def reexecute(self, records: Sequence[Stamped]) -> Reexecution:
         return reexecute(self._specs, records, self._recall)

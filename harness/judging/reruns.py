@@ -98,7 +98,7 @@ class Intake:
     derivations: list[Derivation]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Cut:
     """Where in the life of an incarnation a checkpoint was taken."""
 
@@ -106,12 +106,12 @@ class Cut:
     stretch: Stretch
     position: int
     """How many events it had taken itself."""
-    state: Any
-    """The operator's own snapshot of its state."""
     next_seq: int
     """The number of the next output then."""
     emitted: Mapping[str, int]
     """Downstream slice -> how many events it had put on that channel in that stretch."""
+    state: Any = None
+    """A copy of its state then, where somebody began with it and it could be copied without the operator's help."""
 
 
 @dataclass(slots=True, eq=False)
@@ -219,5 +219,6 @@ class Opening:
     """A receiver opened a channel."""
 
     record: Opened
+    at: int
     before: int
     """Records of the sender's book that came before, of all its incarnations; of a source: events offered before."""

@@ -29,6 +29,8 @@ class Anomaly(StrEnum):
     """A crash took back more than its bound, or something that was visible is not in the state any more."""
     REPLICA_DIVERGENCE = "replica-divergence"
     """Replicas of a slice that took the same do not hold, or do not give, the same."""
+    UNFAITHFUL_SNAPSHOT = "unfaithful-snapshot"
+    """A checkpoint that does not give back the state that it was taken of."""
     BOUND_EXCEEDED = "bound-exceeded"
     """A stated bound on time was passed."""
     STALL = "stall"

@@ -19,6 +19,7 @@ from .messages import Acknowledge, Anchor, Checkpoint, CheckpointId
 from .tracking import Accounts, Ids
 
 _ALL_AT_ONCE = 1 << 62
+_UNCHANGING = frozenset({type(None), bool, int, float, complex, str, bytes, tuple, frozenset})
 
 
 class WorkingSlice(ReceivingSlice):
@@ -28,7 +29,7 @@ class WorkingSlice(ReceivingSlice):
         super().__init__(spec)
         self._operator: Operator[Any] = spec.topology.stages[operator_of(spec.slice_id)].operator
         with _user_code(spec.slice_id, "initial_state()"):
-            self._state: Any = self._operator.initial_state()
+            self._state: Any = _blank(self._operator)
         self._process = processor(self._operator, 0)
         self._working = True
         """Whether events are taken; else they wait."""
@@ -313,6 +314,8 @@ class WorkingSlice(ReceivingSlice):
         after_what = "" if last is None else f" after event ({last.source}, {last.seq})"
         with _user_code(self.spec.slice_id, f"snapshot(){after_what}"):
             state = self._operator.snapshot(self._state) if Part.STATE in contents else None
+            if not isinstance(state, bytes | None):
+                raise InvalidOperator(f"it is a {type(state).__name__}, which can go on changing; return bytes")
         vector = Part.VECTOR in contents
         effects.append(Note(CheckpointTaken(self.spec.slice_id, self.incarnation, self._checkpoint_number)))
         return Checkpoint(
@@ -350,6 +353,14 @@ class WorkingSlice(ReceivingSlice):
         with _user_code(self.spec.slice_id, "rows()"):
             rows = rows_of(self._operator, self._state)
         effects.append(Note(Kept(self.spec.slice_id, self.incarnation, rows)))
+
+
+def _blank(operator: Operator[Any]) -> Any:
+    """Raises InvalidOperator where two slices would share one state, which a crash of one of them would not end."""
+    state = operator.initial_state()
+    if type(state) not in _UNCHANGING and operator.initial_state() is state:
+        raise InvalidOperator(f"it returns the same {type(state).__name__} again; make a new one at every call")
+    return state
 
 
 @contextmanager
