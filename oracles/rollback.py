@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from ..harness.judging.collation import Collation
 from ..harness.judging.exactness import same_value
 from ..harness.judging.guarantees import ROLLBACK_CONVERGENT, ROLLBACK_DIVERGENT, ROLLBACK_REPEATING, Guarantee
-from ..harness.judging.collation import Collation
 from ..harness.judging.oracle import Case, Oracle, decide, effects, lost, unseen_outputs
 from ..harness.judging.ordering import order_matters
 from ..harness.judging.reexecution import Reexecution

@@ -323,7 +323,7 @@ def _altered(deliveries: Sequence[Delivery], wanted: Mapping[Derivation, Event])
     wrong: dict[Derivation, Output] = {}
     right: set[Derivation] = set()
     for delivery in deliveries:
-        for place, (event, derivation) in enumerate(zip(delivery.record.rows, delivery.derivations, strict=True)):
+        for event, derivation in zip(delivery.record.rows, delivery.derivations, strict=True):
             should = None if derivation is None else wanted.get(derivation)
             if derivation is None or should is None:
                 continue
@@ -344,8 +344,9 @@ def _other_state(rerun: Reexecution, wanted: Expected) -> Iterator[Evidence]:
             held = kept.get(survivor.number)
             if held is not None and not same_rows(held, rows):
                 key = next(
-                    k for k in sorted(held.keys() | rows.keys()) if k not in held or k not in rows
-                    or not same_value(held[k], rows[k])
+                    k
+                    for k in sorted(held.keys() | rows.keys())
+                    if k not in held or k not in rows or not same_value(held[k], rows[k])
                 )
                 was, should = (repr(one[key]) if key in one else "not there" for one in (held, rows))
                 yield Evidence(
@@ -537,7 +538,8 @@ class _Story:
     def altered(self, channel: str, output: Output, should: Event) -> Evidence:
         return Evidence(
             f"{output.event.source}#{output.incarnation} #{output.event.seq:,} "
-            f"({output.event.key!r}, {output.event.value!r}); without failures it is ({should.key!r}, {should.value!r})",
+            f"({output.event.key!r}, {output.event.value!r}); "
+            f"without failures it is ({should.key!r}, {should.value!r})",
             channel,
             (output.at,),
             self._faults.before(output.at),

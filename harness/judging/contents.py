@@ -138,9 +138,7 @@ def _taken_after(rerun: Reexecution, one: Rerun) -> set[Derivation]:
     return {d for number, other in rerun.reruns[one.slice_id].items() if number > one.number for d in other.took}
 
 
-def _on_channel(
-    rerun: Reexecution, slice_id: str, to: str, holes: Mapping[int, _Holes]
-) -> Iterator[Lacking]:
+def _on_channel(rerun: Reexecution, slice_id: str, to: str, holes: Mapping[int, _Holes]) -> Iterator[Lacking]:
     """The outputs on one channel of which every copy that was heard lacks something."""
     lacking: dict[Derivation, list[tuple[Derivation, bool]]] = {}
     whole: set[Derivation] = set()

@@ -143,9 +143,7 @@ class _Channel:
         self._whole = whole
         """Neither end was gone before the other had taken everything."""
 
-    def flaws(
-        self, has: Callable[[], Collection[Derivation | None]], where: str, *, ordered: bool
-    ) -> Iterator[Flaw]:
+    def flaws(self, has: Callable[[], Collection[Derivation | None]], where: str, *, ordered: bool) -> Iterator[Flaw]:
         taken = set(self._taken)
         passed = [place for low, high in self._intervals() for place in range(low, high) if place not in taken]
         known = has() if passed else ()
@@ -178,5 +176,3 @@ class _Channel:
                 yield low, high
             elif inside:
                 yield low, max(inside) + 1
-
-

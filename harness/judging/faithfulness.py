@@ -24,9 +24,7 @@ class Unfaithful:
         return Evidence(f"checkpoint {record.number}: {self.why}", f"{record.slice}#{record.incarnation}")
 
 
-def find_unfaithful(
-    operator: Operator[Any], checkpoint: CheckpointTaken, state: Any, twin: Any
-) -> Unfaithful | None:
+def find_unfaithful(operator: Operator[Any], checkpoint: CheckpointTaken, state: Any, twin: Any) -> Unfaithful | None:
     """Whether rows(restore(snapshot(state))) are rows(state), and snapshot() leaves the state as it is.
 
     `state` and `twin` are equal, and nobody else has them. What restore() raises is a state that is lost.

@@ -33,8 +33,8 @@ IMPLIES: dict[str, tuple[str, ...]] = {
     GAP: (AMNESIA,),
     AMNESIA: (AT_MOST_ONCE,),
 }
-"""Each guarantee's next weaker ones. Where a window is being filled again, outputs lack inputs that belong to them: that is
-convergent, and not at-least-once."""
+"""Each guarantee's next weaker ones. While a window is being filled again, outputs lack inputs that belong to them:
+that is convergent, and not at-least-once."""
 
 STRENGTH: tuple[str, ...] = (
     PRECISE,

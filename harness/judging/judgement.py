@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import DamagedHistory, ExitStatus, InvalidHistory, ScenarioChanged
+from ..model import Role
 from ..query import KIND
 from ..recording.folder import Description, read_description, read_history
 from ..recording.history import FaultMissed, FaultStruck, History
 from ..registry import Registry
 from ..scenario import Scenario
+from ..slices.components import Keeper
 from ..subject import SchemeSubject, Subject
 from .collation import Collation
 from .guarantees import Guarantee, implied, parse_guarantee
@@ -19,7 +21,7 @@ from .oracle import Case, Oracle, judge, strongest
 from .recovery import Recovery, recoveries
 from .references import collate_references
 from .shapes import OutputShape
-from .tolerance import Tolerance, beyond, never_in_step
+from .tolerance import PATIENCE, PATIENCE_SIMULATED, Beyond, Tolerance, beyond, never_in_step, until
 from .verdicts import Status, Verdict
 
 
@@ -40,6 +42,8 @@ class Judgement:
     @property
     def exit_status(self) -> ExitStatus:
         """HOLDS only if all claims hold, and all that should break is violated."""
+        if any(v.own_failure for v in (*self.verdicts, *self.broken)):
+            return ExitStatus.OWN_FAILURE
         if any(v.status is Status.VIOLATED for v in self.verdicts):
             return ExitStatus.VIOLATED
         if any(v.status is Status.HOLDS for v in self.broken):
@@ -84,21 +88,53 @@ BEYOND = "this goes beyond what is claimed: "
 def judge_claims(
     subject: Subject, case: Case, guarantees: Sequence[Guarantee], oracles: Mapping[str, Oracle]
 ) -> list[Verdict]:
-    """As `judge`, for what a subject claims, or what that implies: UNKNOWN where the history goes beyond what the claim
-    tolerates, whatever it shows, and VIOLATED where a replica never gets in step again that it needs. What it does not
-    claim is judged plainly."""
-    return [_tolerated(subject, case, verdict) for verdict in judge(case, guarantees, oracles)]
+    """As `judge`, for what a subject claims, or what that implies. Where the history goes beyond what the claim
+    tolerates, what had happened until then is judged, and the rest leaves it UNKNOWN. VIOLATED where a replica never
+    gets in step again that it needs. What it does not claim is judged plainly."""
+    verdicts = judge(case, guarantees, oracles)
+    if not isinstance(subject, SchemeSubject):
+        return verdicts
+    before = _Before(subject, case, oracles)
+    return [_tolerated(subject, case, verdict, before) for verdict in verdicts]
 
 
-def _tolerated(subject: Subject, case: Case, verdict: Verdict) -> Verdict:
+class _Before:
+    """What a history shows until it goes beyond what a claim tolerates."""
+
+    def __init__(self, subject: SchemeSubject, case: Case, oracles: Mapping[str, Oracle]) -> None:
+        self._subject = subject
+        self._case = case
+        self._oracles = oracles
+        self._cases: dict[int, Case] = {}
+
+    def violated(self, passed: Beyond, guarantee: Guarantee) -> Verdict | None:
+        """The verdict on what had happened by then, if that shows a violation."""
+        if passed.at not in self._cases:
+            history = until(self._case.history, passed.at)
+            self._cases[passed.at] = replace(self._case, history=history, collation=self._subject.collate(history))
+        verdict = judge(self._cases[passed.at], [guarantee], self._oracles)[0]
+        if verdict.status is not Status.VIOLATED:
+            return None
+        return replace(verdict, summary=f"{verdict.summary}, before {passed.why}")
+
+
+def _tolerated(subject: SchemeSubject, case: Case, verdict: Verdict, before: _Before) -> Verdict:
     tolerances = [c.tolerates for c in subject.claims if verdict.guarantee.name in implied(c.guarantee.name)]
-    if not tolerances or not isinstance(subject, SchemeSubject):
+    if not tolerances:
         return verdict
-    passed = {tolerance: beyond(case.history, tolerance, subject.topology) for tolerance in tolerances}
-    within = [tolerance for tolerance, why in passed.items() if not why]
+    checkpointing = subject.components[Role.OPERATOR].checkpointing
+    fellows_keep = checkpointing is not None and checkpointing.keeper is Keeper.FELLOWS
+    patience = PATIENCE_SIMULATED if case.virtual_time else PATIENCE
+    passed = {
+        tolerance: beyond(case.history, tolerance, subject.topology, fellows_keep=fellows_keep, patience=patience)
+        for tolerance in tolerances
+    }
+    within = [tolerance for tolerance, one in passed.items() if one is None]
     if not within:
-        reason = BEYOND + passed[tolerances[0]]
-        return Verdict(verdict.guarantee, Status.UNKNOWN, verdict.observables, "", reason=reason)
+        latest = max((one for one in passed.values() if one is not None), key=lambda one: one.at)
+        violated = before.violated(latest, verdict.guarantee) if verdict.status is Status.VIOLATED else None
+        reason = BEYOND + latest.why
+        return violated or Verdict(verdict.guarantee, Status.UNKNOWN, verdict.observables, "", reason=reason)
     behind = never_in_step(case.history) if Tolerance.ONE_IN_STEP in within else ()
     if not behind or verdict.status is Status.VIOLATED:
         return verdict

@@ -115,20 +115,46 @@ def unseen_outputs(case: Case) -> str:
 
 
 def judge(case: Case, guarantees: Sequence[Guarantee], oracles: Mapping[str, Oracle]) -> list[Verdict]:
-    """One verdict a guarantee. Raises UnknownName for a guarantee without an oracle."""
+    """One verdict a guarantee. One that holds beside a weaker one that is violated is a failure of streamproof's, and
+    comes out UNKNOWN, as that. Raises UnknownName for a guarantee without an oracle."""
     for guarantee in guarantees:
         if guarantee.name not in oracles:
             raise UnknownName("guarantee", guarantee.name, sorted(oracles))
-    return [oracles[guarantee.name].judge(case, guarantee) for guarantee in guarantees]
+    known: dict[Guarantee, Verdict] = {}
+    return [_consistent(case, _judged(case, guarantee, oracles, known), oracles, known) for guarantee in guarantees]
+
+
+def _judged(
+    case: Case, guarantee: Guarantee, oracles: Mapping[str, Oracle], known: dict[Guarantee, Verdict]
+) -> Verdict:
+    if guarantee not in known:
+        known[guarantee] = oracles[guarantee.name].judge(case, guarantee)
+    return known[guarantee]
+
+
+def _consistent(
+    case: Case, verdict: Verdict, oracles: Mapping[str, Oracle], known: dict[Guarantee, Verdict]
+) -> Verdict:
+    if verdict.status is not Status.HOLDS:
+        return verdict
+    name = verdict.guarantee.name
+    for weaker in STRENGTH:
+        if weaker == name or weaker not in implied(name) or weaker not in oracles:
+            continue
+        other = _judged(case, Guarantee(weaker), oracles, known)
+        if other.status is Status.VIOLATED:
+            reason = (
+                f"streamproof contradicts itself: {name} holds, and {weaker}, which it implies, does not "
+                f"({other.summary}). That is a failure of streamproof's: please report it, with the run's folder"
+            )
+            return Verdict(verdict.guarantee, Status.UNKNOWN, verdict.observables, "", reason=reason, own_failure=True)
+    return verdict
 
 
 def strongest(case: Case, oracles: Mapping[str, Oracle]) -> list[Guarantee]:
     """The guarantees that the history is consistent with and that none of the others implies."""
-    holding = [
-        name
-        for name in STRENGTH
-        if name in oracles and oracles[name].judge(case, Guarantee(name)).status is Status.HOLDS
-    ]
+    judged = judge(case, [Guarantee(name) for name in STRENGTH if name in oracles], oracles)
+    holding = [verdict.guarantee.name for verdict in judged if verdict.status is Status.HOLDS]
     covered: set[str] = set()
     found = []
     for name in holding:

@@ -123,6 +123,4 @@ def find_unmerged(rerun: Reexecution, wanted: Expected) -> Iterator[Evidence]:
                 f"input {one[place][0]} #{one[place][1]:,}" if place < len(one) else "nothing"
                 for one in (lineage, order)
             )
-            yield Evidence(
-                f"took {came} as number {place + 1:,}, where its merge takes {due}", f"{slice_id}#{number}"
-            )
+            yield Evidence(f"took {came} as number {place + 1:,}, where its merge takes {due}", f"{slice_id}#{number}")

@@ -487,9 +487,7 @@ def expect(specs: Sequence[SliceSpec], offered: Mapping[str, Sequence[Event]]) -
     into_sinks = {
         name: channel for name, channel in channels.items() if topology.role(name.partition(">")[2]) is Role.SINK
     }
-    states = {
-        name: rows_of(topology.stages[operator_of(name)].operator, reruns[name].state) for name in taken
-    }
+    states = {name: rows_of(topology.stages[operator_of(name)].operator, reruns[name].state) for name in taken}
     return Expected(taken, into_sinks, channels, states)
 
 

@@ -1,13 +1,19 @@
-"""How many failures a claim holds for, and whether a history goes beyond that."""
+"""How many failures a claim holds for, and when a history goes beyond that.
+
+A replica is in step when it says so and the manager knows it; and when what others say shows it, though it is silent:
+else a subject that never says that it is in step would never have to keep a claim.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from ..model import Topology
+from ..quantities import Duration, ms, seconds
 from ..recording.history import Drained, History
-from ..recording.records import InStep
+from ..recording.records import CheckpointDurable, CheckpointTaken, InStep, Opened, Restored, Started
 from .lives import losses
 from .verdicts import Anomaly, Evidence, Tally, tally
 
@@ -17,16 +23,45 @@ class Tolerance(StrEnum):
     ONE_IN_STEP = "as long as each slice keeps one replica in step"
 
 
-def beyond(history: History, tolerance: Tolerance, topology: Topology) -> str:
-    """Why a history goes beyond what a claim tolerates; empty when it does not.
+PATIENCE = seconds(5)
+"""How long the manager may take to learn that a replica is in step which, as others show, is."""
+PATIENCE_SIMULATED = ms(20)
+"""The same on virtual time, where a message takes some milliseconds at most."""
 
-    What happens at the same time as a loss happens after it.
-    """
+
+@dataclass(frozen=True)
+class Beyond:
+    """A history goes beyond what a claim tolerates."""
+
+    why: str
+    at: int
+    """When, in microseconds since the run began. What happens at the same time happens after it."""
+
+
+def beyond(
+    history: History,
+    tolerance: Tolerance,
+    topology: Topology,
+    *,
+    fellows_keep: bool = False,
+    patience: Duration = PATIENCE_SIMULATED,
+) -> Beyond | None:
+    """When a history goes beyond what a claim tolerates, if it does. What happens at the same time as a loss happens
+    after it. `fellows_keep`: durable is a checkpoint that all replicas of its slice hold."""
     match tolerance:
         case Tolerance.ONE_IN_STEP:
-            return _none_in_step(history, topology)
+            return _none_in_step(history, _changes(history, topology, fellows_keep, patience), topology)
         case Tolerance.ANY:
-            return ""
+            return None
+
+
+def until(history: History, at: int) -> History:
+    """What had happened before a time: a run that ends there, as if its writer had been killed."""
+    return History(
+        [stamped for stamped in history.records if stamped.at < at],
+        [entry for entry in history.timeline if entry.stamp.at < at],
+        sealed=False,
+    )
 
 
 def never_in_step(history: History) -> tuple[Tally, ...]:
@@ -48,7 +83,7 @@ class _Change:
     lost: bool
 
 
-def _changes(history: History, topology: Topology) -> list[_Change]:
+def _changes(history: History, topology: Topology, fellows_keep: bool, patience: Duration) -> list[_Change]:
     """In the order of time, until the end of the input has passed through: what comes later harms nobody."""
     slices = set(topology.operator_slices)
     ended = next((entry.stamp.at for entry in history.timeline if isinstance(entry, Drained)), None)
@@ -57,6 +92,10 @@ def _changes(history: History, topology: Topology) -> list[_Change]:
         for stamped in history.records
         if isinstance(record := stamped.record, InStep)
     ]
+    said = {(change.slice_id, change.incarnation): change.at for change in stepped}
+    for who, at in _shown_in_step(history, topology, fellows_keep, patience):
+        if at < said.get(who, at + 1):
+            stepped.append(_Change(at, *who, False))
     lost = losses(history)
     changes = [_Change(at, slice_id, incarnation, True) for (slice_id, incarnation), at in lost.items()]
     changes += [s for s in stepped if s.at < lost.get((s.slice_id, s.incarnation), s.at + 1)]
@@ -64,17 +103,52 @@ def _changes(history: History, topology: Topology) -> list[_Change]:
     return [c for c in changes if c.slice_id in slices and (ended is None or c.at <= ended)]
 
 
-def _none_in_step(history: History, topology: Topology) -> str:
+def _shown_in_step(
+    history: History, topology: Topology, fellows_keep: bool, patience: Duration
+) -> Iterator[tuple[tuple[str, int], int]]:
+    """(slice, incarnation) and since when it must be known to be in step, by what others say.
+
+    It has taken over a state, and everybody upstream says that it has opened its channel: so it misses nothing. Or it
+    was there when a checkpoint was taken that is durable since all fellows hold it, as the one says that took it.
+    """
+    restored: dict[tuple[str, int], int] = {}
+    opened: dict[tuple[str, int], dict[str, int]] = {}
+    started: dict[tuple[str, int], int] = {}
+    taken: dict[tuple[str, int, int], int] = {}
+    for stamped in history.records:
+        record, at = stamped.record, stamped.at
+        if isinstance(record, Started):
+            started[record.slice, record.incarnation] = at
+        elif isinstance(record, Restored):
+            restored[record.slice, record.incarnation] = at
+        elif isinstance(record, Opened):
+            opened.setdefault((record.downstream, record.downstream_incarnation), {}).setdefault(record.slice, at)
+        elif isinstance(record, CheckpointTaken):
+            taken[record.slice, record.incarnation, record.number] = at
+        elif isinstance(record, CheckpointDurable) and fellows_keep:
+            when = taken.get((record.slice, record.incarnation, record.number), -1)
+            for (slice_id, number), since in started.items():
+                if slice_id == record.slice and number != record.incarnation and since + patience.micros < when:
+                    yield (slice_id, number), at + patience.micros
+    for who, at in restored.items():
+        channels = opened.get(who, {})
+        if all(up in channels for up in topology.upstream(who[0])):
+            yield who, max([at, *channels.values()]) + patience.micros
+
+
+def _none_in_step(history: History, changes: Sequence[_Change], topology: Topology) -> Beyond | None:
     in_step: dict[str, set[int]] = {}
-    for change in _changes(history, topology):
+    for change in changes:
         known = in_step.setdefault(change.slice_id, set())
         if not change.lost:
             known.add(change.incarnation)
         else:
             known.discard(change.incarnation)
             if not known:
-                return f"{change.slice_id} lost #{change.incarnation} when no other replica of it was in step"
+                why = f"{change.slice_id} lost #{change.incarnation} when no other replica of it was in step"
+                return Beyond(why, change.at)
     never = [slice_id for slice_id in topology.operator_slices if not in_step.get(slice_id)]
-    if never and any(history.struck()):
-        return f"{never[0]} was hit before any replica of it was in step"
-    return ""
+    first = min((struck.stamp.at for struck in history.struck()), default=None)
+    if never and first is not None:
+        return Beyond(f"{never[0]} was hit before any replica of it was in step", first)
+    return None

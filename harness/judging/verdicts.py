@@ -89,3 +89,5 @@ class Verdict:
     anomalies: tuple[Tally, ...] = ()
     reason: str = ""
     """Why it is UNKNOWN."""
+    own_failure: bool = False
+    """It is UNKNOWN since streamproof contradicts itself."""

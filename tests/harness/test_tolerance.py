@@ -26,7 +26,8 @@ from streamproof.scenarios.workloads import numbered
 
 
 def why(made: Made, tolerance: Tolerance) -> str:
-    return beyond(made.history(), tolerance, made.topology)
+    passed = beyond(made.history(), tolerance, made.topology)
+    return "" if passed is None else passed.why
 
 
 def replicated() -> Made:
