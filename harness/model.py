@@ -200,12 +200,18 @@ class Topology:
     sources: tuple[str, ...] = ("source",)
     sinks: tuple[str, ...] = ("sink",)
     _slices: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    _operator_slices: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    _upstream: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
+    _downstream: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _check(self)
         names = _in_order(self)
         slices = tuple(slice_name(name, i) for name in names for i in range(self.parallelism(name)))
         object.__setattr__(self, "_slices", slices)
+        object.__setattr__(self, "_operator_slices", tuple(s for s in slices if operator_of(s) in self.stages))
+        object.__setattr__(self, "_upstream", {slice_id: self._fed_by(slice_id) for slice_id in slices})
+        object.__setattr__(self, "_downstream", {slice_id: self._fed_to(slice_id) for slice_id in slices})
 
     def parallelism(self, name: str) -> int:
         return self.stages[name].parallelism if name in self.stages else 1
@@ -218,7 +224,7 @@ class Topology:
     @property
     def operator_slices(self) -> tuple[str, ...]:
         """The slices that run an operator, upstream before downstream: what a fault can hit."""
-        return tuple(s for s in self._slices if operator_of(s) in self.stages)
+        return self._operator_slices
 
     def role(self, slice_id: str) -> Role:
         name = operator_of(slice_id)
@@ -226,6 +232,13 @@ class Topology:
 
     def upstream(self, slice_id: str) -> tuple[str, ...]:
         """The slices that feed `slice_id`, in the order of their ids within each edge."""
+        return self._upstream[slice_id]
+
+    def downstream(self, slice_id: str) -> tuple[str, ...]:
+        """The slices that `slice_id` feeds."""
+        return self._downstream[slice_id]
+
+    def _fed_by(self, slice_id: str) -> tuple[str, ...]:
         name, index = operator_of(slice_id), index_of(slice_id)
         found: list[str] = []
         for edge in self.edges:
@@ -237,8 +250,7 @@ class Topology:
                     found.append(slice_name(edge.upstream, i))
         return tuple(found)
 
-    def downstream(self, slice_id: str) -> tuple[str, ...]:
-        """The slices that `slice_id` feeds."""
+    def _fed_to(self, slice_id: str) -> tuple[str, ...]:
         name, index = operator_of(slice_id), index_of(slice_id)
         return tuple(
             slice_name(edge.downstream, target)

@@ -40,10 +40,11 @@ def judge_gap(case: Case, guarantee: Guarantee) -> Verdict:
         return Verdict(guarantee, Status.UNKNOWN, case.collation.observables, "", reason=reason)
     complete = not case.collation.incomplete
     found = _common(case) + case.collation.tallies("unfaithful")
-    late = list(_opened_late(case, guarantee, reexecution)) if complete else []
-    if late and not case.collation.passed_over.count:
+    lost = complete and case.collation.tallies("lost_state", "lost_output")
+    late = list(_opened_late(case, guarantee, reexecution)) if lost and not case.collation.passed_over.count else []
+    if late:
         found += (tally(Anomaly.LOST_INPUT, len(late), late),)
-    rolled_back = list(_rolled_back(reexecution, 2 * every)) if complete else []
+    rolled_back = list(_rolled_back(reexecution, 2 * every)) if lost else []
     if rolled_back:
         found += (tally(Anomaly.STATE_ROLLBACK, len(rolled_back), rolled_back),)
     return decide(case, guarantee, found, _holds(case))

@@ -47,7 +47,7 @@ def judge_convergent(case: Case, guarantee: Guarantee) -> Verdict:
     if reexecution is None:
         found += collation.tallies("conflicting_outputs")
         return decide(case, guarantee, found, _holds(case), unclear=unseen_outputs(case))
-    differing = list(_differing(case, reexecution))
+    differing = [] if _all_right(case, reexecution) else list(_differing(case, reexecution))
     horizon = guarantee.within
     if found or not differing:
         return decide(case, guarantee, found, _holds(case))
@@ -101,6 +101,13 @@ class _Differing:
     derivation: Derivation
     should: Event | None
     channel: str
+
+
+def _all_right(case: Case, reexecution: Reexecution) -> bool:
+    """Whether each copy of every output is known to be what its input gives without failures."""
+    collation = case.collation
+    otherwise = collation.tallies("lacking", "altered", "conflicting_outputs", "superseded_outputs", "lost_output")
+    return not otherwise and not order_matters(reexecution.topology)
 
 
 def _differing(case: Case, reexecution: Reexecution) -> Iterator[_Differing]:

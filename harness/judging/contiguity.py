@@ -5,11 +5,13 @@ That is what every legal order of inputs keeps, whatever a crash takes away at i
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 
+from ..model import Event
 from .reexecution import Reexecution
 from .reruns import Derivation, Rerun
 from .verdicts import Evidence
@@ -17,6 +19,8 @@ from .verdicts import Evidence
 OpensBy = Callable[[Reexecution, Rerun, Rerun, int], int]
 """(history, sender, receiver, when it was opened) -> by when the receiver had to have opened the channel, in
 microseconds since the run began."""
+_Batch = tuple[Sequence[int], Sequence[Derivation | None]]
+"""The numbers and derivations of what was taken together."""
 _Opened = Mapping[tuple[str, int, str, int], Sequence[int]]
 """(sender, its incarnation, receiver, its incarnation) -> for each time that it opened the channel, the place of the
 first output that it had to be sent from then on."""
@@ -46,10 +50,10 @@ def find_flaws(reexecution: Reexecution, complete: bool, opens_by: OpensBy | Non
         if to in reexecution.doubtful:
             continue
         for rerun in reruns.values():
-            took: dict[tuple[str, int], list[_Piece]] = {}
+            took: dict[tuple[str, int], list[_Batch]] = {}
             for intake in reexecution.intakes(rerun):
-                pieces = took.setdefault((intake.record.upstream, intake.record.upstream_incarnation), [])
-                pieces += zip(intake.seqs, intake.derivations, strict=True)
+                batches = took.setdefault((intake.record.upstream, intake.record.upstream_incarnation), [])
+                batches.append((intake.seqs, intake.derivations))
             where = f"{to}#{rerun.number}"
             alive = complete and _alive(reexecution, rerun)
             for up in topology.upstream(to):
@@ -58,7 +62,10 @@ def find_flaws(reexecution: Reexecution, complete: bool, opens_by: OpensBy | Non
                     lasts = _alive(reexecution, sender)
                     times = opened.get((up, number, to, rerun.number), ())
                     deaf = deaf and not (lasts and times)
-                    channel = _Channel(sender, to, times, took.get((up, number), ()), alive and lasts)
+                    batches = took.get((up, number), [])
+                    if not batches and not times:
+                        continue
+                    channel = _Channel(sender, to, times, batches, alive and lasts)
                     had = partial(_lineage, rerun) if to in stateful else partial(_ever_taken, reruns)
                     yield from channel.flaws(had, where, ordered=True)
                 if deaf and alive:
@@ -67,18 +74,17 @@ def find_flaws(reexecution: Reexecution, complete: bool, opens_by: OpensBy | Non
         up, _, sink = name.partition(">")
         if up in reexecution.doubtful:
             continue
-        delivered: dict[int, list[_Piece]] = {}
+        delivered: dict[int, list[_Batch]] = {}
         for delivery in deliveries:
-            pieces = delivered.setdefault(delivery.record.incarnation, [])
-            seqs = (row.seq for row in delivery.record.rows)
-            pieces += zip(seqs, delivery.derivations, strict=True)
-        has = {derivation for pieces in delivered.values() for _, derivation in pieces}
+            batches = delivered.setdefault(delivery.record.incarnation, [])
+            batches.append(([row.seq for row in delivery.record.rows], delivery.derivations))
+        has = partial(_delivered, delivered)
         for number, sender in _senders(reexecution, up).items():
             times = opened.get((up, number, sink, 1), ())
             whole = complete and _alive(reexecution, sender)
             channel = _Channel(sender, sink, times, delivered.get(number, ()), whole)
             # In which order they came is told by the tallies.
-            yield from channel.flaws(partial(frozenset, has), name, ordered=False)
+            yield from channel.flaws(has, name, ordered=False)
 
 
 def _lineage(rerun: Rerun) -> Collection[Derivation | None]:
@@ -88,6 +94,10 @@ def _lineage(rerun: Rerun) -> Collection[Derivation | None]:
 def _ever_taken(reruns: Mapping[int, Rerun]) -> Collection[Derivation | None]:
     """A slice that keeps nothing loses nothing of what an earlier life of it took."""
     return {derivation for rerun in reruns.values() for derivation in rerun.took}
+
+
+def _delivered(batches: Mapping[int, Sequence[_Batch]]) -> Collection[Derivation | None]:
+    return {derivation for taken in batches.values() for _, derivations in taken for derivation in derivations}
 
 
 def _senders(reexecution: Reexecution, upstream: str) -> Mapping[int, Rerun]:
@@ -126,53 +136,113 @@ def _openings(reexecution: Reexecution, opens_by: OpensBy | None) -> _Opened:
 _Piece = tuple[int, Derivation | None]
 """Number and derivation: what an output is known by among those of one sender. One without a derivation says something
 that was never made; by its number it has come all the same."""
+_Range = tuple[int, int]
+"""Places on a channel, the second one excluded."""
 
 
 class _Channel:
     """What one incarnation of a receiver took of what one incarnation upstream had for it."""
 
-    def __init__(self, sender: Rerun, to: str, opened: Sequence[int], taken: Sequence[_Piece], whole: bool) -> None:
-        events, derivations = sender.channel(to)
+    def __init__(self, sender: Rerun, to: str, opened: Sequence[int], taken: Sequence[_Batch], whole: bool) -> None:
+        self._events, self._derivations = sender.channel(to)
         self._sender = f"{sender.slice_id}#{sender.number}"
-        self._made = [(event.seq, derivation) for event, derivation in zip(events, derivations, strict=True)]
-        places: dict[_Piece, int] = {(seq, None): place for place, (seq, _) in enumerate(self._made)}
-        places.update((piece, place) for place, piece in enumerate(self._made))
-        self._taken = [places[piece] for piece in taken if piece in places]
-        inherited = len(self._made) - len(sender.emitted[to].events)
+        self._rising = sender.emitted[to].places is None
+        self._taken: list[_Range] = []
+        """In the order in which it was taken."""
+        for seqs, derivations in taken:
+            self._find(seqs, derivations)
+        self._in_place = _joined(self._taken)
+        inherited = len(self._events) - len(sender.emitted[to].events)
         self._opened = [inherited + made for made in opened]
         self._whole = whole
         """Neither end was gone before the other had taken everything."""
 
-    def flaws(self, has: Callable[[], Collection[Derivation | None]], where: str, *, ordered: bool) -> Iterator[Flaw]:
-        taken = set(self._taken)
-        passed = [place for low, high in self._intervals() for place in range(low, high) if place not in taken]
+    def _find(self, seqs: Sequence[int], derivations: Sequence[Derivation | None]) -> None:
+        if not seqs:
+            return
+        if self._rising:
+            low = bisect_left(self._events, seqs[0], key=_seq)
+            if self._derivations[low : low + len(seqs)] == derivations:
+                self._taken.append((low, low + len(seqs)))
+                return
+        for piece in zip(seqs, derivations, strict=True):
+            place = self._places.get(piece)
+            if place is not None:
+                self._taken.append((place, place + 1))
+
+    @cached_property
+    def _places(self) -> dict[_Piece, int]:
+        places: dict[_Piece, int] = {(event.seq, None): place for place, event in enumerate(self._events)}
+        for place, (event, derivation) in enumerate(zip(self._events, self._derivations, strict=True)):
+            places[event.seq, derivation] = place
+        return places
+
+    def flaws(
+        self, has: Callable[[], Collection[Derivation | None]], where: str, *, ordered: bool
+    ) -> Iterator[Flaw]:
+        passed = [hole for interval in self._intervals() for hole in self._holes(interval)]
         known = has() if passed else ()
-        missing = [place for place in passed if self._made[place][1] not in known]
-        back = sum(later <= earlier for earlier, later in pairwise(self._taken)) if ordered else 0
+        missing = next((p for low, high in passed for p in range(low, high) if self._derivations[p] not in known), None)
+        back = sum(later[0] < earlier[1] for earlier, later in pairwise(self._taken)) if ordered else 0
         disorder = back > max(0, len(self._opened) - 1)
-        seqs = [self._made[place][0] for place in self._taken] if missing or disorder else []
-        took = f"took {f'#{seqs[0]:,} to #{seqs[-1]:,}' if seqs else 'nothing'} of {self._sender}, but"
-        if missing:
-            what = f"{took} not #{self._made[missing[0]][0]:,}, and no crash came between"
+        if missing is None and not disorder:
+            return
+        took = "took nothing"
+        if self._taken:
+            first, last = self._taken[0][0], self._taken[-1][1] - 1
+            took = f"took #{self._events[first].seq:,} to #{self._events[last].seq:,}"
+        if missing is not None:
+            what = f"{took} of {self._sender}, but not #{self._events[missing].seq:,}, and no crash came between"
             yield Flaw(Evidence(what, where), disorder=False)
         if disorder:
-            yield Flaw(Evidence(f"{took} not in order", where), disorder=True)
+            yield Flaw(Evidence(f"{took} of {self._sender}, but not in order", where), disorder=True)
 
-    def _intervals(self) -> Iterator[tuple[int, int]]:
+    def _holes(self, interval: _Range) -> Iterator[_Range]:
+        """What of an interval was not taken."""
+        place, high = interval
+        for begin, end in self._in_place:
+            if begin >= high:
+                break
+            if begin > place:
+                yield place, begin
+            place = max(place, end)
+        if place < high:
+            yield place, high
+
+    def _within(self, low: int, high: int) -> _Range | None:
+        """The first place and the end of what was taken between two places."""
+        inside = [(max(begin, low), min(end, high)) for begin, end in self._in_place if begin < high and end > low]
+        return (inside[0][0], inside[-1][1]) if inside else None
+
+    def _intervals(self) -> Iterator[_Range]:
         """From where to where it has to have everything."""
-        taken, opened, end = self._taken, self._opened, len(self._made)
+        opened, end = self._opened, len(self._events)
         if not opened:
-            if taken:
-                yield min(taken), max(taken) + 1
+            if self._in_place:
+                yield self._in_place[0][0], self._in_place[-1][1]
             return
         bounds = [*opened, end]
-        replayed = [place for place in taken if place < opened[0]]
-        if replayed:
-            over = any(opened[0] <= place < bounds[1] for place in taken) or (self._whole and len(opened) == 1)
-            yield min(replayed), opened[0] if over else max(replayed) + 1
+        replayed = self._within(0, opened[0])
+        if replayed is not None:
+            over = self._within(opened[0], bounds[1]) is not None or (self._whole and len(opened) == 1)
+            yield replayed[0], opened[0] if over else replayed[1]
         for number, (low, high) in enumerate(pairwise(bounds), start=1):
-            inside = [place for place in taken if low <= place < high]
             if self._whole and number == len(opened):
                 yield low, high
-            elif inside:
-                yield low, max(inside) + 1
+            elif (inside := self._within(low, high)) is not None:
+                yield low, inside[1]
+
+
+def _joined(ranges: Sequence[_Range]) -> list[_Range]:
+    """The same places in their order."""
+    joined: list[_Range] = []
+    for begin, end in sorted(ranges):
+        if joined and begin <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(joined[-1][1], end)
+        else:
+            joined.append((begin, end))
+    return joined
+
+
+def _seq(event: Event) -> int:
+    return event.seq

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 
 from ..errors import InvalidHistory
 from ..quantities import Duration, Events
@@ -82,6 +83,7 @@ def parse_guarantee(text: str) -> Guarantee:
         raise InvalidHistory(f"{text!r} has a bound that is no number: {error}") from error
 
 
+@cache
 def implied(name: str) -> frozenset[str]:
     """Every guarantee that `name` implies, itself included."""
     found = {name}

@@ -6,7 +6,7 @@ else a subject that never says that it is in step would never have to keep a cla
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -50,7 +50,11 @@ def beyond(
     after it. `fellows_keep`: durable is a checkpoint that all replicas of its slice hold."""
     match tolerance:
         case Tolerance.ONE_IN_STEP:
-            return _none_in_step(history, _changes(history, topology, fellows_keep, patience), topology)
+            said = _changes(history, topology)
+            if _none_in_step(history, said, topology) is None:
+                return None
+            shown = _shown_in_step(history, topology, fellows_keep, patience)
+            return _none_in_step(history, _changes(history, topology, shown), topology)
         case Tolerance.ANY:
             return None
 
@@ -73,6 +77,10 @@ def never_in_step(history: History) -> tuple[Tally, ...]:
     return (tally(Anomaly.STALL, len(behind), evidence),) if behind else ()
 
 
+_Shown = tuple[tuple[str, int], int]
+"""(slice, incarnation), and since when."""
+
+
 @dataclass(frozen=True)
 class _Change:
     """An incarnation of a slice was lost, or is in step."""
@@ -83,8 +91,9 @@ class _Change:
     lost: bool
 
 
-def _changes(history: History, topology: Topology, fellows_keep: bool, patience: Duration) -> list[_Change]:
-    """In the order of time, until the end of the input has passed through: what comes later harms nobody."""
+def _changes(history: History, topology: Topology, shown: Iterable[_Shown] = ()) -> list[_Change]:
+    """In the order of time, until the end of the input has passed through: what comes later harms nobody. `shown` is
+    known beside what is said."""
     slices = set(topology.operator_slices)
     ended = next((entry.stamp.at for entry in history.timeline if isinstance(entry, Drained)), None)
     stepped = [
@@ -93,7 +102,7 @@ def _changes(history: History, topology: Topology, fellows_keep: bool, patience:
         if isinstance(record := stamped.record, InStep)
     ]
     said = {(change.slice_id, change.incarnation): change.at for change in stepped}
-    for who, at in _shown_in_step(history, topology, fellows_keep, patience):
+    for who, at in shown:
         if at < said.get(who, at + 1):
             stepped.append(_Change(at, *who, False))
     lost = losses(history)
@@ -105,8 +114,8 @@ def _changes(history: History, topology: Topology, fellows_keep: bool, patience:
 
 def _shown_in_step(
     history: History, topology: Topology, fellows_keep: bool, patience: Duration
-) -> Iterator[tuple[tuple[str, int], int]]:
-    """(slice, incarnation) and since when it must be known to be in step, by what others say.
+) -> Iterator[_Shown]:
+    """Who must be known to be in step, by what others say.
 
     It has taken over a state, and everybody upstream says that it has opened its channel: so it misses nothing. Or it
     was there when a checkpoint was taken that is durable since all fellows hold it, as the one says that took it.
