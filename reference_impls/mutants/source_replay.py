@@ -40,6 +40,13 @@ MUTANTS = (
         on=_FOLLOWED,
     ),
     Mutant(
+        "source-replay-telling-of-what-is-in-the-window",
+        "an event is processed when it has left the windows that it is in",
+        Anomaly.LOST_INPUT,
+        twisting(_followed, twists.tells_of_what_is_in_the_window),
+        on="windows.upstream-backup",
+    ),
+    Mutant(
         "source-replay-telling-before-it-takes",
         "what is told was taken",
         Anomaly.LOST_INPUT,

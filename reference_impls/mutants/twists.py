@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from ...harness.model import NUMBERING_SPAN
+from ...harness.model import NUMBERING_SPAN, operator_of
 from ...harness.slices.effects import Effect, Fire, Gone, Input, Persist, Promote, Receive, Send, Start
 from ...harness.slices.machine import Slice
 from ...harness.slices.messages import Acknowledge, Batch, Fetch, Replay, Sync, Tracked
@@ -173,6 +173,32 @@ def tells_nothing_of_what_it_made(machine: Slice, given: Input) -> list[Effect]:
             effect = msgspec.structs.replace(effect, message=Tracked(effect.message.incarnation, roots))
         changed.append(effect)
     return changed
+
+
+def acknowledges_what_is_in_the_window(machine: Slice, given: Input) -> list[Effect]:
+    """An input is acknowledged as soon as its output is, though the state is made of it still. For operators that make
+    one output of each input, and number it like that."""
+    effects = machine.on(given)
+    if isinstance(given, Receive) and isinstance(given.message, Acknowledge):
+        message = Acknowledge(machine.incarnation, given.message.upto)
+        effects += [Send(up, 1, message) for up in machine.spec.upstream]
+    return effects
+
+
+def tells_of_what_is_in_the_window(machine: Slice, given: Input) -> list[Effect]:
+    """The source hears at once of what was taken into a window, and not when it has left it."""
+    effects = machine.on(given)
+    batch = given.message if isinstance(given, Receive) else None
+    stage = machine.spec.topology.stages[operator_of(machine.spec.slice_id)]
+    if stage.operator.window is None or not isinstance(batch, Batch):
+        return effects
+    ids: dict[tuple[str, int], int] = {}
+    made = [e.message.anchors or () for e in effects if isinstance(e, Send) and isinstance(e.message, Batch)]
+    for anchors in (batch.anchors or (), *made):
+        for anchor in anchors:
+            ids[anchor.source, anchor.root] = ids.get((anchor.source, anchor.root), 0) ^ anchor.id
+    told = [Send(source, 1, Tracked(machine.incarnation, [(root, told)])) for (source, root), told in ids.items()]
+    return [*effects, *told]
 
 
 def asks_nobody(machine: Slice, given: Input) -> list[Effect]:

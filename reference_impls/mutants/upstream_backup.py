@@ -34,6 +34,13 @@ MUTANTS = (
         on=_STATELESS,
     ),
     Mutant(
+        "upstream-backup-acknowledging-what-is-in-the-window",
+        "an input is acknowledged when it has left the window",
+        Anomaly.LOST_INPUT,
+        twisting(_backup, twists.acknowledges_what_is_in_the_window),
+        on="windows.upstream-backup",
+    ),
+    Mutant(
         "upstream-backup-without-output-log",
         "every slice keeps what it emits until it is acknowledged",
         Anomaly.LOST_INPUT,
