@@ -35,6 +35,7 @@ from streamproof.harness.recording.history import (
     TimelineEntry,
 )
 from streamproof.harness.recording.records import (
+    CheckpointDurable,
     CheckpointTaken,
     Delivered,
     InStep,
@@ -207,6 +208,9 @@ class Made:
 
     def checkpoint(self, name: str, number: int, which: int) -> None:
         self.note(CheckpointTaken(f"{name}-0", number, which))
+
+    def durable(self, name: str, number: int, which: int) -> None:
+        self.note(CheckpointDurable(f"{name}-0", number, which))
 
     def open(self, up: str, up_number: int, down: str, down_number: int, next_seq: int, after: int = 0) -> None:
         self.note(Opened(f"{up}-0", up_number, f"{down}-0", down_number, after, next_seq))

@@ -174,3 +174,66 @@ def test_a_replica_that_never_gets_in_step_violates_the_claim_that_needs_one() -
     made.lose("op0", 1)
     case = made.case(replace(at_rest, timeline=[*made.timeline, at_rest.timeline[-1]]))
     assert claim(Tolerance.ONE_IN_STEP).status is Status.UNKNOWN, "this goes beyond what is claimed"
+
+
+def hit_again(second: bool) -> tuple[Made, Scenario]:
+    """A replica is lost, and its fellow delivers again what was delivered; then the fellow is lost, perhaps."""
+    made = Made(chain(Log()), replicas=2)
+    made.offer("a", 1, 2, 3, 4)
+    for number in (1, 2):
+        made.start("op0", number, replica=number - 1)
+        made.take("op0", number, "a", 1, 1, 4)
+    made.deliver("op0", 1, 1, 2, 3)
+    made.lose("op0", 1)
+    made.deliver("op0", 2, 2, 3, 4)
+    if second:
+        made.lose("op0", 2, replica=1, fault=1)
+        made.start("op0", 3)
+        made.keep("op0", 3)
+    else:
+        made.keep("op0", 2)
+    subject = replace(made.subject, claims=(Claim(precise_recovery(), Tolerance.ONE_IN_STEP),))
+    return made, Scenario(subject, numbered(events=4))
+
+
+@pytest.mark.parametrize("second", [False, True])
+def test_what_happened_before_a_tolerance_was_passed_is_judged_plainly(second: bool) -> None:
+    made, scenario = hit_again(second)
+    (verdict,) = judge_history(scenario, made.history(), JUDGES, virtual_time=True).verdicts
+    assert verdict.status is Status.VIOLATED
+    assert [str(tally) for tally in verdict.anomalies] == ["duplicate-output x 2"]
+    assert ("before op0-0 lost #2 when no other replica" in verdict.summary) == second
+
+
+def silent(*, opened: bool) -> Made:
+    """A replica has taken over a state, and opens its channel; it never says that it is in step, and its fellow is
+    lost much later."""
+    made = Made(chain(Log()), replicas=2)
+    made.start("op0", 1)
+    made.start("op0", 2, replica=1, in_step=False)
+    made.checkpoint("op0", 1, 1)
+    if opened:
+        made.open("a", 1, "op0", 2, 1)
+    made.restore("op0", 2, (1, 1), 1)
+    made.at += 100_000
+    made.lose("op0", 1)
+    return made
+
+
+def test_who_is_in_step_is_asked_of_the_other_side_too() -> None:
+    assert why(silent(opened=True), Tolerance.ONE_IN_STEP) == ""
+    assert why(silent(opened=False), Tolerance.ONE_IN_STEP) != ""
+
+
+@pytest.mark.parametrize(("fellows_keep", "passed"), [(True, False), (False, True)])
+def test_a_checkpoint_that_all_fellows_hold_shows_that_they_are_in_step(fellows_keep: bool, passed: bool) -> None:
+    made = Made(chain(Log()), replicas=2)
+    made.start("op0", 1)
+    made.start("op0", 2, replica=1, in_step=False)
+    made.at += 100_000
+    made.checkpoint("op0", 1, 1)
+    made.durable("op0", 1, 1)
+    made.at += 100_000
+    made.lose("op0", 1)
+    found = beyond(made.history(), Tolerance.ONE_IN_STEP, made.topology, fellows_keep=fellows_keep)
+    assert (found is not None) == passed

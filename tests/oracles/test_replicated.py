@@ -100,6 +100,21 @@ def test_a_replica_that_is_gone_or_not_in_step_is_no_state_in_the_end() -> None:
     assert [survivor.number for survivor in made.rerun().survivors("op0-0")] == [2]
 
 
+def test_a_replica_that_is_there_and_left_no_record_of_what_it_kept_is_not_taken_for_right() -> None:
+    made = Made(chain(Log()), replicas=2)
+    made.offer("a", 1, 2)
+    for number in (1, 2):
+        made.start("op0", number, replica=number - 1)
+        made.take("op0", number, "a", 1, 1, 2)
+    made.deliver("op0", 1, 1, 2)
+    made.keep("op0", 1)
+    verdict = made.verdict(PRECISE)
+    assert verdict.status is Status.UNKNOWN
+    assert verdict.reason == "op0-0#2 was there at the end, and what it kept was not recorded"
+    made.lose("op0", 2, replica=1)
+    assert made.verdict(PRECISE).status is Status.HOLDS, "of one that is gone nothing is expected"
+
+
 def test_no_replica_in_step_at_the_end_leaves_nothing_to_judge() -> None:
     made = Made(chain(Log()), replicas=2)
     made.offer("a", 1)
