@@ -135,7 +135,7 @@ def collate_reexecution(history: History, rerun: Reexecution, expected: Expected
         for one in channels:
             deliveries = rerun.deliveries[one.channel]
             altered += [(one.channel, *entry) for entry in _altered(deliveries, wanted.delivered[one.channel])]
-    unjudgeable = next(iter(rerun.unexplained.values()), "")
+    unjudgeable = next(iter(rerun.unexplained.values()), "") or expected.false_window
     story = _Story(rerun, wanted, faults)
 
     def counted(name: str, anomaly: Anomaly, tell: Callable[..., Evidence]) -> Tally:

@@ -177,9 +177,7 @@ class _Channel:
             places[event.seq, derivation] = place
         return places
 
-    def flaws(
-        self, has: Callable[[], Collection[Derivation | None]], where: str, *, ordered: bool
-    ) -> Iterator[Flaw]:
+    def flaws(self, has: Callable[[], Collection[Derivation | None]], where: str, *, ordered: bool) -> Iterator[Flaw]:
         passed = [hole for interval in self._intervals() for hole in self._holes(interval)]
         known = has() if passed else ()
         missing = next((p for low, high in passed for p in range(low, high) if self._derivations[p] not in known), None)

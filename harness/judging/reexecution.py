@@ -13,7 +13,7 @@ several inputs make together, as in a join, is derived from the one that came la
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import is_
 
@@ -48,6 +48,7 @@ from ..slices.merging import Merge
 from .exactness import same_events
 from .execution import Book, Entry, Execution, emissions_of, execute, hop_of, offer
 from .faithfulness import Unfaithful
+from .forgetting import find_false_window
 from .reruns import Delivery, Derivation, Intake, Opening, Rerun, Stretch
 
 
@@ -459,6 +460,8 @@ class Expected:
     """Every channel -> derivation -> event, in the order in which they are sent."""
     states: Mapping[str, Mapping[str, Value]]
     """Operator slice -> rows of its state at the end; none where that depends on the order of inputs, or on chance."""
+    false_window: str = ""
+    """Which operator does not forget what it says that it forgets; empty where none was seen to."""
 
 
 def expect(specs: Sequence[SliceSpec], offered: Mapping[str, Sequence[Event]]) -> Expected:
@@ -507,5 +510,7 @@ class Reexecutor:
         """What an execution without failures gives for an input."""
         if self._offered is None or self._offered != offered:
             self._expected = expect(self._specs, offered)
+            taken = {slice_id: list(events.values()) for slice_id, events in self._expected.taken.items()}
+            self._expected = replace(self._expected, false_window=find_false_window(self._specs[0].topology, taken))
             self._offered = {source: list(events) for source, events in offered.items()}
         return self._expected

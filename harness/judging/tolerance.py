@@ -112,9 +112,7 @@ def _changes(history: History, topology: Topology, shown: Iterable[_Shown] = ())
     return [c for c in changes if c.slice_id in slices and (ended is None or c.at <= ended)]
 
 
-def _shown_in_step(
-    history: History, topology: Topology, fellows_keep: bool, patience: Duration
-) -> Iterator[_Shown]:
+def _shown_in_step(history: History, topology: Topology, fellows_keep: bool, patience: Duration) -> Iterator[_Shown]:
     """Who must be known to be in step, by what others say.
 
     It has taken over a state, and everybody upstream says that it has opened its channel: so it misses nothing. Or it
