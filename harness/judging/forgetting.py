@@ -43,7 +43,7 @@ def _remembers(operator: Operator[Any], window: int, events: Sequence[Event]) ->
             continue
         recent = [other for other in events[: place + 1] if other.time > event.time - window]
         try:
-            alone = _said(_executed(operator, recent)[-1])
+            alone: object = _said(_executed(operator, recent)[-1])
         except Exception as error:  # Whatever the user's code raises where it misses something.
             alone = f"{type(error).__name__}: {error}"
         if not same_value(alone, made[place]):
