@@ -24,7 +24,7 @@ from ..errors import InvalidOperator, OwnFailure, StorageFailed, StreamproofErro
 from ..judging.references import row_number
 from ..model import Event
 from ..query import SOURCE, Query, RunFolders
-from ..recording.records import BatchDone, Delivered, Ended, Kept, Started, Taken
+from ..recording.records import BatchDone, Delivered, EmptyBatch, Ended, Kept, Started, Taken
 from ..wire import VERSION, BlockingConnection, Greeting, Place
 from .attaching import PORT, attached_session, gateway_of
 from .protocol import Arrived, Begun, Failed, Finishing
@@ -184,8 +184,10 @@ class _Execution:
             first, last = self._plan.spans[number]
             self._taken += last - first + 1
             self._link.send(Taken(run.actor, incarnation, SOURCE, 1, first, last, last - first + 1))
+        channel = self._plan.query.name
         # The recorder counts positions; nobody else knows what came before.
-        self._link.send(Delivered(run.sink, self._plan.query.name, incarnation, 0, rows))
+        given = Delivered(run.sink, channel, incarnation, 0, rows)
+        self._link.send(given if rows else EmptyBatch(run.sink, channel, incarnation, number))
         self._pass(Point.SINK_WRITE, str(number), Side.AFTER)
 
     def _pass(self, point: Point, key: str, side: Side) -> None:
