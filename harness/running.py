@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from itertools import count
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -20,7 +20,8 @@ from .addresses import Address
 from .cluster import Cluster, Live, Run
 from .errors import StreamproofError
 from .injection import FaultKind
-from .judging.judgement import Judgement, judge_history
+from .judging.determinism import beginning
+from .judging.judgement import Judgement, examine_operators, judge_history
 from .judging.oracle import Oracle
 from .recording.folder import VERSION, Description, RunFolder, read_history, write_json
 from .recording.history import Aborted, History
@@ -28,6 +29,7 @@ from .recording.recorder import MemoryRecorder
 from .recording.records import Stamped
 from .registry import Named, Registry
 from .scenario import Scenario, check, check_carriers
+from .workload import Workload
 
 _runs = count(1)
 """The runs of this process."""
@@ -89,9 +91,21 @@ def run_named(
         _carry_out(run, cluster)
         recorder.seal()
     history = read_history(path)
-    judgement = judge_history(named.scenario, history, registry.oracles, cluster.virtual_time)
+    determinism = examine_operators(named.scenario, beginning(history), _makes(named, registry))
+    judgement = judge_history(named.scenario, history, registry.oracles, cluster.virtual_time, determinism)
     write_verdicts(path, judgement)
     return Finished(path, recorder.description, history, judgement)
+
+
+def _makes(named: Named, registry: Registry) -> str:
+    """The origin of a scenario, where that makes this very one; else empty."""
+    try:
+        made = registry.scenario(named.origin).scenario
+    except StreamproofError:
+        return ""
+    scenario = named.scenario
+    same = _of_workload(made.workload) == _of_workload(scenario.workload)
+    return named.origin if same and made.subject.describe() == scenario.subject.describe() else ""
 
 
 def run_in_memory(
@@ -144,21 +158,13 @@ def describe(named: Named, cluster: Described, seed: int, run_id: str) -> Descri
     """What `scenario.json` says."""
     began = datetime.now(UTC)
     scenario = named.scenario
-    workload = scenario.workload
     return Description(
         version=VERSION,
         run=run_id,
         scenario=named.name,
         origin=named.origin,
         subject=scenario.subject.describe(),
-        workload={
-            "name": workload.name,
-            "events": workload.events,
-            "batch": workload.batch,
-            "seed": workload.seed,
-            "rate": workload.rate,
-            "spacing": dict(workload.spacing),
-        },
+        workload=_of_workload(scenario.workload),
         seed=seed,
         schedule=[str(fault) for fault in scenario.faults],
         claims=[str(guarantee) for guarantee in scenario.claimed],
@@ -169,9 +175,30 @@ def describe(named: Named, cluster: Described, seed: int, run_id: str) -> Descri
             "pyspark": version("pyspark"),
             "python": platform.python_version(),
         },
-        machine={"system": platform.platform(), "cores": os.cpu_count() or 0, "byteorder": sys.byteorder},
+        machine={
+            "system": platform.platform(),
+            "cores": os.cpu_count() or 0,
+            "byteorder": sys.byteorder,
+            "hash_seed": _hash_seed(),
+        },
         began=began.isoformat(timespec="milliseconds"),
     )
+
+
+def _of_workload(workload: Workload) -> dict[str, Any]:
+    return {
+        "name": workload.name,
+        "events": workload.events,
+        "batch": workload.batch,
+        "seed": workload.seed,
+        "rate": workload.rate,
+        "spacing": dict(workload.spacing),
+    }
+
+
+def _hash_seed() -> str:
+    """Of this process. It decides in which order a set of texts is iterated."""
+    return os.environ.get("PYTHONHASHSEED") or "random"
 
 
 def write_verdicts(path: Path, judgement: Judgement) -> None:
@@ -187,5 +214,6 @@ def summary(judgement: Judgement) -> dict[str, object]:
         "strongest": [str(guarantee) for guarantee in judgement.strongest],
         "recoveries": [{**msgspec.to_builtins(r), "total": r.total} for r in judgement.recoveries],
         "digest": judgement.digest,
+        "unchecked": judgement.unchecked,
         "exit_status": int(judgement.exit_status),
     }

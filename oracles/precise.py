@@ -40,7 +40,7 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
 
 def _not_executable(case: Case, guarantee: Guarantee) -> Verdict:
     """What differs from the runs without failures shows that the failure was not masked. Nothing shows that it was."""
-    found = effects(case.collation) + case.collation.tallies(*_WRONG)
+    found = effects(case.collation) + case.collation.tallies(*_WRONG, "conflicting_outputs")
     unclear = "the subject cannot be executed again, so its order is not known"
     return decide(case, guarantee, found, "", unclear=unclear)
 

@@ -14,7 +14,7 @@ from streamproof.harness.judging.shapes import OutputShape, keyed, text_of
 from streamproof.harness.judging.verdicts import Tally
 from streamproof.harness.model import Event
 from streamproof.harness.recording.history import Aborted, Bite, Drained, FaultStruck, History, Stamp
-from streamproof.harness.recording.records import Delivered, Ended, Kept, Offered, Record, Stamped
+from streamproof.harness.recording.records import Delivered, EmptyBatch, Ended, Kept, Offered, Record, Stamped
 from streamproof.oracles import ORACLES
 
 Row = Mapping[str, object]
@@ -32,7 +32,9 @@ class Given:
     incarnation: int = 1
 
 
-def delivered(shape: OutputShape, sink: str, given: Given) -> Delivered:
+def delivered(shape: OutputShape, sink: str, given: Given) -> Delivered | EmptyBatch:
+    if not given.rows:
+        return EmptyBatch(sink, "q", given.incarnation, given.batch)
     if shape.keyed_outputs:
         found = dict(keyed(row, shape.key) for row in given.rows)
     else:

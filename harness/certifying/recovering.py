@@ -18,7 +18,18 @@ from ..judging.references import SINK
 from ..query import SOURCE
 from ..recording.folder import RunFolder
 from ..recording.history import Aborted, Bite, Drained, FaultStruck, NodeGone, NodeUp, Placed, Proof, Stamp
-from ..recording.records import BatchDone, Delivered, Ended, Kept, Offered, Record, Stamped, Started, Taken
+from ..recording.records import (
+    BatchDone,
+    Delivered,
+    EmptyBatch,
+    Ended,
+    Kept,
+    Offered,
+    Record,
+    Stamped,
+    Started,
+    Taken,
+)
 from ..registry import Named
 from ..running import describe
 from ..scenario import Scenario
@@ -46,7 +57,7 @@ class Crashed:
     @property
     def same(self) -> tuple[str, int, int]:
         """Equal for two moments between which nothing happened that outlives a crash."""
-        delivered = sum(isinstance(stamped.record, Delivered) for stamped in self.records)
+        delivered = sum(isinstance(stamped.record, Delivered | EmptyBatch) for stamped in self.records)
         return self.state.digest, delivered, self.life
 
 
@@ -121,7 +132,7 @@ def _judged(stamped: Stamped) -> Stamped:
             record = msgspec.structs.replace(record, slice=DRIVER)
         case Kept() | BatchDone():
             record = msgspec.structs.replace(record, actor=DRIVER)
-        case Delivered():
+        case Delivered() | EmptyBatch():
             record = msgspec.structs.replace(record, sink=SINK)
     return Stamped(stamped.at, record)
 

@@ -18,6 +18,7 @@ from ..exploration.counterexample import Counterexample, Replayed, counterexampl
 from ..exploration.plans import EveryPair, EverySingle, Plan, RandomSchedules
 from ..exploration.search import Budget, Findings, Pairs, Violation, search
 from ..exploration.shrinking import STEADY, Shrunk, shows, shrink
+from ..judging.judgement import require_repeatable
 from ..judging.verdicts import Status
 from ..registry import MUTANT, Mutant, Named, Registry
 from ..scenario import Scenario
@@ -90,6 +91,7 @@ def explore(
     """
     if output is not None and not output.parent.is_dir():
         raise UserMistake(f"a counterexample cannot be kept at {output}: {output.parent} is no folder")
+    require_repeatable(named.scenario)
     bench = Bench(named.scenario, registry, seed=seed, options=LIKE_EMBEDDED if for_spark else None)
     for kind in kinds:
         if kind not in registry.faults:

@@ -40,6 +40,8 @@ def end_of_run(description: Description, history: History, judgement: Judgement,
     yield from _verdicts(judgement, several=len(description.schedule) > 1)
     strongest = ", ".join(map(str, judgement.strongest)) or "none"
     yield Text(f"  strongest guarantee seen   {strongest}")
+    if judgement.unchecked:
+        yield Text(f"  the operators are taken at their word: {judgement.unchecked}", style="yellow")
     yield Text()
     yield Text.assemble(
         "  run ", str(folder), ("     judge it again: ", "dim"), f"streamproof judge {shlex.quote(str(folder))}"

@@ -34,7 +34,7 @@ from ..judging.references import REFERENCES, SINK
 from ..quantities import Duration
 from ..query import SOURCE, Query
 from ..recording.history import Bite, Drained, Proof
-from ..recording.records import Delivered, Ended, Kept, Offered, Record, Refused
+from ..recording.records import Delivered, EmptyBatch, Ended, Kept, Offered, Record, Refused
 from ..waiting import wait_until
 from ..wire import Greeting, decoded, frame, read_frame
 from .deployments import ended_by_itself, watched
@@ -458,10 +458,11 @@ class QueryDeployment:
             case Delivered(sink=sink, rows=rows):
                 position = self._positions.get(sink, 0)
                 self._positions[sink] = position + len(rows)
-                if sink == SINK:
-                    self._tried += 1
-                    self._failures.clear()
+                self._see_batch(sink)
                 self.server.note(msgspec.structs.replace(message, position=position))
+            case EmptyBatch(sink=sink):
+                self._see_batch(sink)
+                self.server.note(message)
             case Kept() if judged:
                 # A life that does not come to its end is followed by one that reads it again.
                 self._kept = message
@@ -470,6 +471,11 @@ class QueryDeployment:
                 self.server.note(message)
             case _:
                 self.server.note(message)
+
+    def _see_batch(self, sink: str) -> None:
+        if sink == SINK:
+            self._tried += 1
+            self._failures.clear()
 
     def _see_begin(self, node: str, message: Begun) -> None:
         self.server.fault_in_force = ""

@@ -24,12 +24,12 @@ from ..errors import InvalidOperator, OwnFailure, StorageFailed, StreamproofErro
 from ..judging.references import row_number
 from ..model import Event
 from ..query import SOURCE, Query, RunFolders
-from ..recording.records import BatchDone, Delivered, Ended, Kept, Started, Taken
+from ..recording.records import BatchDone, Delivered, EmptyBatch, Ended, Kept, Started, Taken
 from ..wire import VERSION, BlockingConnection, Greeting, Place
 from .attaching import PORT, attached_session, gateway_of
 from .protocol import Arrived, Begun, Failed, Finishing
 from .query_plan import python_steps
-from .query_rows import canonical_rows, canonical_table
+from .query_rows import canonical_rows, canonical_table, check_schema
 from .query_source import FORMAT, EventSource
 
 if TYPE_CHECKING:
@@ -137,12 +137,12 @@ class _Execution:
     def take(self, frame: DataFrame, number: int) -> None:
         """What foreachBatch calls."""
         try:
-            collected = frame.collect()
+            schema, collected = frame.schema, frame.collect()
         except Exception as error:
             self.failure = _blame(self._plan.query, error)
             raise
         try:
-            self._deliver(canonical_rows(self._plan.query, collected, number), number)
+            self._deliver(canonical_rows(self._plan.query, collected, number, schema), number)
         except StreamproofError as error:
             self.failure = error
             raise
@@ -167,10 +167,15 @@ class _Execution:
         query = self._plan.query
         assert query.read is not None
         try:
-            rows = query.read(spark, self._run.folders).collect()
+            frame = query.read(spark, self._run.folders)
+            schema = frame.schema
+            check_schema(query, schema)
+            rows = frame.collect()
+        except StreamproofError:
+            raise
         except Exception as error:
             raise InvalidOperator(f"query {query.name!r}: read failed: {_shortened(_said(error))}") from error
-        return canonical_table(query, rows)
+        return canonical_table(query, rows, schema)
 
     def _deliver(self, rows: list[Event], number: int) -> None:
         run, incarnation = self._run, self._plan.incarnation
@@ -179,8 +184,10 @@ class _Execution:
             first, last = self._plan.spans[number]
             self._taken += last - first + 1
             self._link.send(Taken(run.actor, incarnation, SOURCE, 1, first, last, last - first + 1))
+        channel = self._plan.query.name
         # The recorder counts positions; nobody else knows what came before.
-        self._link.send(Delivered(run.sink, self._plan.query.name, incarnation, 0, rows))
+        given = Delivered(run.sink, channel, incarnation, 0, rows)
+        self._link.send(given if rows else EmptyBatch(run.sink, channel, incarnation, number))
         self._pass(Point.SINK_WRITE, str(number), Side.AFTER)
 
     def _pass(self, point: Point, key: str, side: Side) -> None:
@@ -243,12 +250,13 @@ def run_as_batch(spark: SparkSession, plan: QueryPlan, run: QueryRun, link: Harn
         stream = query.transform(_given(spark, query, replace(run, as_batch=False)))
         steps: str = stream._jdf.queryExecution().analyzed().toString()
         output = query.transform(_given(spark, query, run))
+        schema = output.schema
         rows = None if any(sign in steps for sign in _OF_STREAMS) else output.collect()
     except Exception:
         # Whatever it is, a stream can do it, as the references have shown.
         rows = None
     if rows is not None:
-        link.send(Kept(run.actor, plan.incarnation, canonical_table(query, rows)))
+        link.send(Kept(run.actor, plan.incarnation, canonical_table(query, rows, schema)))
     link.send(Ended(run.actor, plan.incarnation, {SOURCE: [1]}))
 
 
@@ -270,7 +278,9 @@ def _given(spark: SparkSession, query: Query, run: QueryRun) -> DataFrame:
     if not query.schema:
         return given
     parsed = given.select(f.from_json("value", query.schema).alias("row"), "seq", "timestamp")
-    own = [column for column in ("seq", "timestamp") if column not in parsed.select("row.*").columns]
+    # Where Spark cannot tell `Timestamp` from `timestamp`, either would be ambiguous.
+    theirs = {column.lower() for column in parsed.select("row.*").columns}
+    own = [column for column in ("seq", "timestamp") if column not in theirs]
     return parsed.select("row.*", *own)
 
 
@@ -322,6 +332,8 @@ def _checked(query: Query, output: object) -> DataFrame:
         raise InvalidOperator(
             f"query {query.name!r}: its output has no column {missing[0]!r}; it has: {', '.join(output.columns)}"
         )
+    if query.write is None:
+        check_schema(query, output.schema)
     return output
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..judging.references import REFERENCES
-from ..recording.records import BatchDone, Delivered, Ended, Kept, Stamped, Started, Taken
+from ..recording.records import BatchDone, Delivered, EmptyBatch, Ended, Kept, Stamped, Started, Taken
 
 
 def of_references(records: Iterable[Stamped]) -> tuple[Stamped, ...]:
@@ -15,7 +15,7 @@ def of_references(records: Iterable[Stamped]) -> tuple[Stamped, ...]:
 
 def _whose(stamped: Stamped) -> str:
     match stamped.record:
-        case Delivered(sink=name) | Kept(actor=name) | BatchDone(actor=name):
+        case Delivered(sink=name) | EmptyBatch(sink=name) | Kept(actor=name) | BatchDone(actor=name):
             return name
         case Started(slice=name) | Taken(slice=name) | Ended(slice=name):
             return name

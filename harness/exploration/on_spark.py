@@ -24,7 +24,6 @@ from typing import Final
 
 from ..embedded import reaping
 from ..embedded.class_archive import archive_options
-from ..embedded.deployments import modules_of_the_user, pickled
 from ..embedded.layout import QUICK_JVM
 from ..embedded.machine import find_java, find_spark, inherited_import_path
 from ..embedded.nodes import LOOPBACK
@@ -34,6 +33,7 @@ from ..embedded.reaping import LabelledProcess, Labels, end_all, labelled_proces
 from ..embedded.run_server import from_afar
 from ..embedded.settings import as_properties
 from ..errors import DeadlinePassed, ProcessDied, StorageFailed, Unsupported
+from ..pickling import modules_of_the_user, pickled
 from ..wire import decoded, frame, receive_frame
 from .bench import Bench
 from .pieces import Again, CutShort, Lost, Piece, Progress, Through, Tried, is_past

@@ -439,7 +439,7 @@ class Faults:
     """What a history proves about its faults."""
 
     def __init__(self, history: History) -> None:
-        self._struck = list(history.struck())
+        self._struck = sorted(history.struck(), key=lambda struck: struck.stamp.at)
         self.unproven = self._unproven(history)
 
     def _unproven(self, history: History) -> str:
@@ -453,7 +453,7 @@ class Faults:
 
     def before(self, at: int) -> int | None:
         """The last fault that struck before a time."""
-        return max((s.number for s in self._struck if s.stamp.at <= at), default=None)
+        return next((s.number for s in reversed(self._struck) if s.stamp.at <= at), None)
 
     def of(self, actors: Sequence[str]) -> FaultStruck | None:
         """The first fault that hit one of these, else the first of all."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
-from ..errors import DamagedHistory, ExitStatus, InvalidHistory, ScenarioChanged
-from ..model import Role
+from ..errors import DamagedHistory, ExitStatus, InvalidHistory, InvalidOperator, ScenarioChanged
+from ..model import Event, Role
 from ..query import KIND
 from ..recording.folder import Description, read_description, read_history
 from ..recording.history import FaultMissed, FaultStruck, History
@@ -16,13 +17,14 @@ from ..scenario import Scenario
 from ..slices.components import Keeper
 from ..subject import SchemeSubject, Subject
 from .collation import Collation
+from .determinism import EVENTS, Determinism, beginning, examine
 from .guarantees import Guarantee, implied, parse_guarantee
 from .oracle import Case, Oracle, judge, strongest
 from .recovery import Recovery, recoveries
 from .references import collate_references
 from .shapes import OutputShape
 from .tolerance import PATIENCE, PATIENCE_SIMULATED, Beyond, Tolerance, beyond, never_in_step, until
-from .verdicts import Status, Verdict
+from .verdicts import Anomaly, Status, Verdict
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,8 @@ class Judgement:
     recoveries: tuple[Recovery, ...]
     collation: Collation
     digest: str
+    unchecked: str = ""
+    """Why it is not known whether the operators give the same in another process; empty where it is."""
 
     @property
     def exit_status(self) -> ExitStatus:
@@ -53,13 +57,58 @@ class Judgement:
         return ExitStatus.HOLDS
 
 
-def judge_history(scenario: Scenario, history: History, oracles: Mapping[str, Oracle], virtual_time: bool) -> Judgement:
-    """Judge one history against what its scenario claims, and what it expects to break."""
+def judge_history(
+    scenario: Scenario,
+    history: History,
+    oracles: Mapping[str, Oracle],
+    virtual_time: bool,
+    determinism: Determinism = Determinism(),
+) -> Judgement:
+    """Judge one history against what its scenario claims, and what it expects to break. `determinism` is that of its
+    operators; without it, they are taken at their word."""
     subject = scenario.subject
     case = Case(history, subject.collate(history), subject.checkpoint_every, virtual_time)
     case = _with_what_did_not_come(case, [str(fault) for fault in scenario.faults])
     verdicts = judge_claims(subject, case, scenario.claimed, oracles)
-    return _judgement(case, verdicts, judge(case, scenario.breaks, oracles), oracles)
+    judgement = _judgement(case, verdicts, judge(case, scenario.breaks, oracles), oracles)
+    return _as_far_as_repeatable(judgement, determinism)
+
+
+def examine_operators(scenario: Scenario, offered: Mapping[str, Sequence[Event]], origin: str = "") -> Determinism:
+    """Whether the operators of a scenario give the same every time. `origin` is what makes the scenario anew."""
+    subject = scenario.subject
+    return examine(subject.topology, offered, origin) if isinstance(subject, SchemeSubject) else Determinism()
+
+
+def require_repeatable(scenario: Scenario) -> None:
+    """Raises InvalidOperator, with the operator's name, where runs of a scenario cannot be executed again: then no
+    schedule of it can be judged."""
+    subject = scenario.subject
+    workload = replace(scenario.workload, events=min(scenario.workload.events, EVENTS))
+    offered = {source: list(chain.from_iterable(workload.batches(source))) for source in subject.sources}
+    differs = examine_operators(scenario, offered).differs
+    if differs:
+        raise InvalidOperator(differs)
+
+
+_SURE = {Anomaly.STALL}
+"""What is seen without executing anything again."""
+
+
+def _as_far_as_repeatable(judgement: Judgement, determinism: Determinism) -> Judgement:
+    """What rests on operators that do not give the same every time is UNKNOWN, whatever it seems to be."""
+    judgement = replace(judgement, unchecked=determinism.unchecked)
+    if not determinism.differs:
+        return judgement
+
+    def known(verdict: Verdict) -> Verdict:
+        anomalies = {tally.anomaly for tally in verdict.anomalies}
+        if verdict.status is Status.VIOLATED and anomalies <= _SURE:
+            return verdict
+        return Verdict(verdict.guarantee, Status.UNKNOWN, verdict.observables, "", reason=determinism.differs)
+
+    verdicts, broken = (tuple(map(known, some)) for some in (judgement.verdicts, judgement.broken))
+    return replace(judgement, verdicts=verdicts, broken=broken, strongest=())
 
 
 def _with_what_did_not_come(case: Case, schedule: Sequence[str]) -> Case:
@@ -168,7 +217,8 @@ def judge_folder(path: Path, registry: Registry) -> tuple[Description, History, 
         )
     history = read_history(path)
     virtual = bool(description.cluster.get("cluster") == "simulated")
-    return description, history, judge_history(scenario, history, registry.oracles, virtual)
+    determinism = examine_operators(scenario, beginning(history), description.origin)
+    return description, history, judge_history(scenario, history, registry.oracles, virtual, determinism)
 
 
 def collate_query(path: Path, description: Description, history: History) -> Collation:

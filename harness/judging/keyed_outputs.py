@@ -53,24 +53,34 @@ def find_in_keyed(
 ) -> Findings:
     """Compares each row with that of the reference, and the table with the reference's. Without a reference, only what
     the rows say of each other; without fixed batches, that and the table."""
-    judged = list(_rows(given))
     wanted = {row.id: row for row in _rows(reference or ())}
     compared = reference is not None and not shape.own_source
     first: dict[OutputId, Row] = {}
     repeated: list[tuple[Row, Row]] = []
     unexplained: list[Row] = []
     reordered: list[Row] = []
+    conflicting: list[_Conflict] = []
+    come: dict[int, set[str]] = {}
     latest = -1
-    for row in judged:
-        if compared and not _same(wanted.get(row.id), row):
-            unexplained.append(row)
-        earlier = first.setdefault(row.id, row)
-        if earlier is not row:
-            repeated.append((earlier, row))
-        elif row.batch < latest:
-            reordered.append(row)
-        latest = max(latest, row.batch)
-    conflicting = [(earlier, later) for earlier, later in repeated if not _same(earlier, later)]
+    for delivery in given:
+        rows = {row.key: row for row in _rows([delivery])}
+        before = come.get(delivery.batch)
+        for row in rows.values():
+            if compared and not _same(wanted.get(row.id), row):
+                unexplained.append(row)
+            earlier = first.setdefault(row.id, row)
+            if earlier is not row:
+                repeated.append((earlier, row))
+                if not _same(earlier, row):
+                    conflicting.append((earlier, row, delivery))
+            elif before is not None:
+                conflicting.append((None, row, delivery))
+            elif row.batch < latest:
+                reordered.append(row)
+        for key in sorted((before or set()) - rows.keys()):
+            conflicting.append((first[delivery.batch, key], None, delivery))
+        come[delivery.batch] = (before or set()) | rows.keys()
+        latest = max(latest, delivery.batch)
     missing = [row for id, row in wanted.items() if id not in first] if compared else []
     stale: list[_Stale] = []
     wrong: list[_Wrong] = []
@@ -79,13 +89,13 @@ def find_in_keyed(
         known = wanted if compared else {}
         stale, wrong = _compare(keyed_table(reference, shape.mode), keyed_table(given, shape.mode), known)
 
-    words = _Words(story, wanted, {row.batch for row in judged})
+    words = _Words(story, wanted, set(come))
     return Findings(
         lost_state=tally(Anomaly.LOST_INPUT, len(stale), (words.stale(*one) for one in stale)),
         lost_output=tally(Anomaly.LOST_INPUT, len(missing), (words.missing(one) for one in missing)),
         duplicate_outputs=tally(Anomaly.DUPLICATE_OUTPUT, len(repeated), (words.repeated(*one) for one in repeated)),
         conflicting_outputs=tally(
-            Anomaly.PHANTOM_OUTPUT, len(conflicting), (words.repeated(*one) for one in conflicting)
+            Anomaly.PHANTOM_OUTPUT, len(conflicting), (words.conflicting(*one) for one in conflicting)
         ),
         phantoms=tally(Anomaly.PHANTOM_OUTPUT, len(unexplained) + len(wrong), words.phantoms(unexplained, wrong)),
         reordered=tally(Anomaly.REORDERED_OUTPUT, len(reordered), (words.reordered(one) for one in reordered)),
@@ -102,6 +112,8 @@ def _same(one: Row | None, other: Row) -> bool:
     return one is not None and same_value(one.value, other.value)
 
 
+_Conflict = tuple[Row | None, Row | None, Delivery]
+"""The row as it came before, if it did, and as it came when its batch was repeated, if it did; and that repetition."""
 _Stale = tuple[Row, Row | None]
 """The row that a table should have, and the older one that it has instead, if any."""
 _Wrong = tuple[Row | None, Row]
@@ -148,6 +160,15 @@ class _Words:
         then = "" if same_value(earlier.value, later.value) else f", then with {later.value!r}"
         where, at, fault = self._story.given(later.delivery)
         return Evidence(f"{earlier}{then}", where, (earlier.delivery.at, *at), fault)
+
+    def conflicting(self, earlier: Row | None, later: Row | None, delivery: Delivery) -> Evidence:
+        if earlier is not None and later is not None:
+            return self.repeated(earlier, later)
+        where, at, fault = self._story.given(delivery)
+        if earlier is None:
+            return Evidence(f"{later} came when the batch was repeated, and not before", where, at, fault)
+        what = f"{earlier} did not come again when the batch was repeated"
+        return Evidence(what, where, (earlier.delivery.at, *at), fault)
 
     def phantoms(self, rows: Iterable[Row], wrong: Iterable[_Wrong]) -> Iterator[Evidence]:
         for row in rows:

@@ -1,9 +1,18 @@
-"""When incarnations were lost, as the timeline tells."""
+"""When incarnations were lost, as the timeline tells.
+
+What stands in the timeline came from several writers, and its order is that in which they were heard. What happened
+first is said by their one clock, and where it cannot tell, by cause: of one actor, the higher incarnation is the later.
+"""
 
 from __future__ import annotations
 
 from ..model import slice_of
-from ..recording.history import FaultStruck, History, NodeGone, Placed
+from ..recording.history import FaultStruck, History, NodeGone, Placed, TimelineEntry
+
+
+def in_time(history: History) -> list[TimelineEntry]:
+    """The timeline as it happened. What has one stamp stays as it was heard."""
+    return sorted(history.timeline, key=lambda entry: entry.stamp.at)
 
 
 def losses(history: History) -> dict[tuple[str, int], int]:
@@ -21,16 +30,28 @@ def _lives(history: History) -> tuple[dict[tuple[str, int], int], dict[str, Plac
     """What was lost when, and what runs at the end."""
     found: dict[tuple[str, int], int] = {}
     running: dict[str, Placed] = {}
-    for entry in history.timeline:
+    nodes: dict[str, set[str]] = {}
+    """Where each actor has run."""
+    for entry in in_time(history):
         lost: list[str] = []
         if isinstance(entry, FaultStruck) and entry.bite.gone:
-            lost = [actor for actor in entry.bite.actors if actor in running]
+            lost = [
+                actor
+                for actor in entry.bite.actors
+                # A node on which it ran once, and runs no more, takes nothing with it; the driver takes all slices.
+                if actor in running and (running[actor].node == entry.bite.node or entry.bite.node not in nodes[actor])
+            ]
         elif isinstance(entry, NodeGone):
             lost = [actor for actor, placed in running.items() if placed.node == entry.node]
         elif isinstance(entry, Placed) and entry.actor in running:
+            if entry.incarnation < running[entry.actor].incarnation:
+                # It begins late: its place has been taken.
+                found[slice_of(entry.actor), entry.incarnation] = entry.stamp.at
+                continue
             lost = [entry.actor]
         for actor in lost:
             found[slice_of(actor), running.pop(actor).incarnation] = entry.stamp.at
         if isinstance(entry, Placed):
             running[entry.actor] = entry
+            nodes.setdefault(entry.actor, set()).add(entry.node)
     return found, running

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from ..model import NUMBERING_SPAN, Event
 from ..recording.history import History
-from ..recording.records import Delivered
+from ..recording.records import Delivered, EmptyBatch
 
 
 def row_number(batch: int, place: int) -> int:
@@ -41,17 +41,18 @@ class Delivery:
 
 
 def deliveries(history: History, sink: str) -> list[Delivery]:
-    """In their order. A batch without rows leaves no trace."""
+    """In their order, those of a batch without rows among them."""
     return list(_deliveries(history, sink))
 
 
 def _deliveries(history: History, sink: str) -> Iterator[Delivery]:
     for stamped in history.records:
         record = stamped.record
-        if not isinstance(record, Delivered) or record.sink != sink:
-            continue
-        for batch, rows in _by_batch(record.rows):
-            yield Delivery(batch, record.incarnation, stamped.at, rows)
+        if isinstance(record, Delivered) and record.sink == sink:
+            for batch, rows in _by_batch(record.rows):
+                yield Delivery(batch, record.incarnation, stamped.at, rows)
+        elif isinstance(record, EmptyBatch) and record.sink == sink:
+            yield Delivery(record.batch, record.incarnation, stamped.at, ())
 
 
 def _by_batch(events: Iterable[Event]) -> Iterator[tuple[int, tuple[Event, ...]]]:

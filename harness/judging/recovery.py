@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from ..model import slice_of
-from ..recording.history import FaultStruck, History, NodeGone, Placed, TimelineEntry
+from ..recording.history import FaultStruck, History, NodeGone, NodeUp, Placed, TimelineEntry
 from ..recording.records import CheckpointTaken, Delivered, InStep, Promoted, Restored, Started, Taken
-from .lives import losses
+from .lives import in_time, losses
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,11 @@ class Recovery:
 
 def recoveries(history: History) -> list[Recovery]:
     """Every recovery of a slice that a fault made necessary, in the order of the faults."""
-    lost = losses(history)
+    lost, timeline = losses(history), in_time(history)
     return [
-        _taken_over(history, struck, actor, fellows) if fellows else _recovery(history, struck, actor)
+        _taken_over(history, timeline, struck, actor, fellows)
+        if fellows
+        else _recovery(history, timeline, struck, actor)
         for struck in history.struck()
         if struck.bite.gone
         for actor in struck.bite.actors
@@ -63,24 +66,24 @@ def _fellows(history: History, failed: int, slice_id: str, lost: Mapping[tuple[s
     )
 
 
-def _taken_over(history: History, struck: FaultStruck, actor: str, fellows: frozenset[int]) -> Recovery:
+def _taken_over(
+    history: History, timeline: Sequence[TimelineEntry], struck: FaultStruck, actor: str, fellows: frozenset[int]
+) -> Recovery:
     slice_id, failed = slice_of(actor), struck.stamp.at
-    promoted = next(
-        (
-            stamped
-            for stamped in history.records
-            if isinstance(stamped.record, Promoted)
-            and stamped.record.slice == slice_id
-            and stamped.record.incarnation in fellows
-            and stamped.at >= failed
-        ),
-        None,
+    promotions = (
+        stamped
+        for stamped in history.records
+        if isinstance(stamped.record, Promoted)
+        and stamped.record.slice == slice_id
+        and stamped.record.incarnation in fellows
+        and stamped.at >= failed
     )
+    promoted = min(promotions, key=lambda stamped: stamped.at, default=None)
     heard = [(at, number) for at, number in _heard(history, slice_id) if at >= failed and number in fellows]
     if promoted is None:
         at, number = min(heard, default=(failed, min(fellows)))
         return Recovery(struck.number, actor, number, 0, 0, 0, at - failed)
-    gone = _gone(history, struck)
+    gone = _gone(timeline, struck)
     assert isinstance(promoted.record, Promoted)
     number = promoted.record.incarnation
     # Nothing more is heard of one that had nothing more to say.
@@ -100,24 +103,59 @@ def _heard(history: History, slice_id: str) -> Iterator[tuple[int, int]]:
             yield stamped.at, record.incarnation
 
 
-def _since_gone(history: History, struck: FaultStruck) -> Sequence[TimelineEntry]:
-    """From the detection on that the node was lost; empty where there was none."""
-    later = history.timeline[_place(history, struck) + 1 :]
-    detected = (place for place, e in enumerate(later) if isinstance(e, NodeGone) and e.node == struck.bite.node)
-    return later[next(detected, len(later)) :]
+def _gone(timeline: Sequence[TimelineEntry], struck: FaultStruck) -> int | None:
+    """When the loss of the node was detected. It can have been taken for lost before it was, as one that was paused."""
+    place = _place(timeline, struck)
+    later = (e for e in timeline[place + 1 :] if isinstance(e, NodeGone) and e.node == struck.bite.node)
+    detected = next(later, None)
+    if detected is not None:
+        return detected.stamp.at
+    before = (e for e in timeline[place::-1] if isinstance(e, NodeGone | NodeUp) and e.node == struck.bite.node)
+    return struck.stamp.at if isinstance(next(before, None), NodeGone) else None
 
 
-def _gone(history: History, struck: FaultStruck) -> int | None:
-    """When the loss of the node was detected."""
-    return next((entry.stamp.at for entry in _since_gone(history, struck)), None)
+def _successor(timeline: Sequence[TimelineEntry], struck: FaultStruck, actor: str, gone: int) -> Placed | None:
+    """Who was placed because the node was lost. What was placed before that was known was on its way when the node
+    died, and went with it."""
+    hit = _hit(timeline, struck, actor)
+    later = [
+        e for e in timeline if isinstance(e, Placed) and e.actor == actor and e.incarnation > hit and e.stamp.at >= gone
+    ]
+    later.sort(key=lambda placed: (placed.stamp.at, placed.incarnation))
+    for one, following in pairwise(later):
+        # Where the clock does not tell, it went with the node if it was replaced and nothing else explains why.
+        if one.stamp.at > gone or _explained(timeline, one, following, gone):
+            return one
+    return later[-1] if later else None
 
 
-def _recovery(history: History, struck: FaultStruck, actor: str) -> Recovery:
+def _hit(timeline: Sequence[TimelineEntry], struck: FaultStruck, actor: str) -> int:
+    """The incarnation that the fault took: of those placed by then the last on this node. The driver takes all slices,
+    wherever they are."""
+    by_then = [
+        (e.node == struck.bite.node, e.incarnation)
+        for e in timeline
+        if isinstance(e, Placed) and e.actor == actor and e.stamp.at <= struck.stamp.at
+    ]
+    return max(by_then, default=(False, 0))[1]
+
+
+def _explained(timeline: Sequence[TimelineEntry], one: Placed, following: Placed, gone: int) -> bool:
+    """Whether something that came after `gone` made it necessary to replace an incarnation."""
+    return any(
+        gone < e.stamp.at <= following.stamp.at
+        and (
+            (isinstance(e, NodeGone) and e.node == one.node)
+            or (isinstance(e, FaultStruck) and bool(e.bite.gone) and one.actor in e.bite.actors)
+        )
+        for e in timeline
+    )
+
+
+def _recovery(history: History, timeline: Sequence[TimelineEntry], struck: FaultStruck, actor: str) -> Recovery:
     failed = struck.stamp.at
-    gone = _gone(history, struck)
-    # What was placed before that was on its way when the node died, and went with it.
-    later = _since_gone(history, struck)
-    placed = next((e for e in later if isinstance(e, Placed) and e.actor == actor), None)
+    gone = _gone(timeline, struck)
+    placed = None if gone is None else _successor(timeline, struck, actor, gone)
     incarnation = 0 if placed is None else placed.incarnation
     started = next(
         (
@@ -142,11 +180,11 @@ def _recovery(history: History, struck: FaultStruck, actor: str) -> Recovery:
     )
 
 
-def _place(history: History, struck: FaultStruck) -> int:
+def _place(timeline: Sequence[TimelineEntry], struck: FaultStruck) -> int:
     """By what it hit: an entry with the same stamp can have come before the fault."""
     return next(
         place
-        for place, entry in enumerate(history.timeline)
+        for place, entry in enumerate(timeline)
         if isinstance(entry, FaultStruck)
         and (entry.number, entry.bite.target, entry.bite.node) == (struck.number, struck.bite.target, struck.bite.node)
     )

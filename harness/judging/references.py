@@ -101,7 +101,8 @@ def _judge_given(history: History, shape: OutputShape, story: Story, incomplete:
     if not unjudgeable:
         unjudgeable = _second_opinion_on(history, references[0], shape)
     if not unjudgeable:
-        unjudgeable = _nothing(references[0], judged)
+        rows = (any(delivery.rows for delivery in given) for given in (references[0], judged))
+        unjudgeable = _nothing(*rows)
     # Without a reference only what a run says of itself is sure.
     reference = None if unjudgeable else references[0]
     find = find_in_keyed if shape.keyed_outputs else find_in_unkeyed

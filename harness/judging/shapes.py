@@ -51,6 +51,7 @@ class OutputShape:
         return bool(self.key) and self.mode is not OutputMode.APPEND
 
 
+_NULL = "null"
 _json = msgspec.json.Encoder(order="sorted")
 
 
@@ -62,12 +63,19 @@ def text_of(value: Value) -> str:
 def keyed(row: Mapping[str, Value], key: Sequence[str]) -> tuple[str, Value]:
     """A row's key as text, and what else it has: the value of its one other column, or an object of all of them.
 
-    A key of one string is that string, any other is JSON. Raises KeyError where a key column is missing.
+    A key of one string is that string, any other is JSON; so is a string that would else be taken for no value at all.
+    Raises KeyError where a key column is missing.
     """
     columns = [row[column] for column in key]
     rest = {column: value for column, value in row.items() if column not in key}
-    text = columns[0] if len(columns) == 1 and isinstance(columns[0], str) else text_of(_one(columns))
+    only = columns[0] if len(columns) == 1 else None
+    text = only if isinstance(only, str) and _is_plain(only) else text_of(_one(columns))
     return text, next(iter(rest.values())) if len(rest) == 1 else rest
+
+
+def _is_plain(key: str) -> bool:
+    """Whether it is taken for nothing else."""
+    return key != _NULL and not key.startswith('"')
 
 
 def _one(columns: list[Value]) -> Value:

@@ -112,6 +112,9 @@ def _changes(history: History, topology: Topology, shown: Iterable[_Shown] = ())
     return [c for c in changes if c.slice_id in slices and (ended is None or c.at <= ended)]
 
 
+_SHOWING = (Started, Restored, Opened, CheckpointTaken, CheckpointDurable)
+
+
 def _shown_in_step(history: History, topology: Topology, fellows_keep: bool, patience: Duration) -> Iterator[_Shown]:
     """Who must be known to be in step, by what others say.
 
@@ -122,7 +125,9 @@ def _shown_in_step(history: History, topology: Topology, fellows_keep: bool, pat
     opened: dict[tuple[str, int], dict[str, int]] = {}
     started: dict[tuple[str, int], int] = {}
     taken: dict[tuple[str, int, int], int] = {}
-    for stamped in history.records:
+    told = [s for s in history.records if isinstance(s.record, _SHOWING)]
+    # They speak of one another, and who was heard first says nothing of who was first.
+    for stamped in sorted(told, key=lambda one: one.at):
         record, at = stamped.record, stamped.at
         if isinstance(record, Started):
             started[record.slice, record.incarnation] = at

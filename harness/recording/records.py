@@ -126,6 +126,15 @@ class Delivered(msgspec.Struct, frozen=True, tag="delivered", array_like=True):
     rows: list[Event]
 
 
+class EmptyBatch(msgspec.Struct, frozen=True, tag="empty-batch", array_like=True):
+    """The recorder took a batch of a query that has no rows. In complete mode that is an empty table."""
+
+    sink: str
+    channel: str
+    incarnation: int
+    batch: int
+
+
 class Kept(msgspec.Struct, frozen=True, tag="kept", array_like=True):
     """The state that an actor holds at the end of the run, as canonical keyed rows; of a slice with replicas there is
     one for each that processes."""
@@ -168,6 +177,7 @@ Record = (
     | Refused
     | Ended
     | Delivered
+    | EmptyBatch
     | Kept
     | BatchDone
 )

@@ -27,7 +27,6 @@ from streamproof.harness.certifying.planning import every_crash_point
 from streamproof.harness.certifying.recovering import Crashed
 from streamproof.harness.certifying.rejudging import judge_certificate
 from streamproof.harness.certifying.saved import read_saved, replay_saved
-from streamproof.harness.embedded.deployments import pickled
 from streamproof.harness.errors import (
     ExitStatus,
     InvalidOperator,
@@ -43,6 +42,7 @@ from streamproof.harness.judging.guarantees import RECOVERS_WITHIN, Guarantee, e
 from streamproof.harness.judging.judgement import judge_folder
 from streamproof.harness.judging.references import REFERENCES
 from streamproof.harness.judging.verdicts import Status
+from streamproof.harness.pickling import pickled
 from streamproof.harness.query import Query, Store
 from streamproof.harness.registry import Registry
 from streamproof.scenarios.workloads import words

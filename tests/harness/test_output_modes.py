@@ -351,3 +351,69 @@ def test_thousands_of_rows_are_judged_at_once() -> None:
         collation = collate_references(history, shape)
         assert time.perf_counter() - began < 5
         assert collation.duplicate_outputs.count == collation.lost_output.count == 100
+
+
+EMPTY = Given(2, [])
+
+
+@pytest.mark.parametrize("key", [(), ("word",)])
+@pytest.mark.parametrize("own_source", [False, True])
+def test_a_last_batch_that_comes_out_empty_is_an_empty_table(key: tuple[str, ...], own_source: bool) -> None:
+    """Lost state, in complete mode."""
+    shape = OutputShape(OutputMode.COMPLETE, key, own_source=own_source)
+    found = [*TABLES[:2], EMPTY]
+    collation = collated(found, shape, TABLES)
+    assert collation.lost_state.count == 3
+    assert {EXACTLY_ONCE, AT_LEAST_ONCE} <= broken(found, shape, TABLES)
+    # Nor does a table of its own last forever.
+    collation = collated(TABLES, shape, [*TABLES[:2], EMPTY])
+    assert counts(collation).keys() & {"phantoms", "duplicate_effects"}
+    assert EXACTLY_ONCE in broken(TABLES, shape, [*TABLES[:2], EMPTY])
+
+
+@pytest.mark.parametrize("key", [(), ("word",)])
+@pytest.mark.parametrize("own_source", [False, True])
+def test_a_table_that_is_empty_in_the_end_is_right_where_it_is_without_failures(
+    key: tuple[str, ...], own_source: bool
+) -> None:
+    shape = OutputShape(OutputMode.COMPLETE, key, own_source=own_source)
+    emptied = [*TABLES[:2], EMPTY]
+    assert counts(collated(emptied, shape, emptied)) == {}
+    assert EXACTLY_ONCE in holding(emptied, shape, emptied)
+    assert broken(emptied, shape, emptied) == set()
+    assert counts(collated([*emptied, EMPTY], shape, emptied)) == {}, "an empty batch again"
+    nothing = collated([EMPTY], shape, [EMPTY])
+    assert "gives no rows" in nothing.unjudgeable
+
+
+@pytest.mark.parametrize("mode", [OutputMode.APPEND, OutputMode.UPDATE])
+@pytest.mark.parametrize("own_source", [False, True])
+def test_in_other_modes_an_empty_batch_adds_nothing_and_takes_nothing_away(mode: OutputMode, own_source: bool) -> None:
+    shape = OutputShape(mode, ("word",), own_source=own_source)
+    batches = [Given(0, [A, B]), Given(1, []), Given(2, [A2]), Given(3, [])]
+    assert counts(collated(batches, shape, batches)) == {}
+    # Nothing is lost with one that never comes, and nothing doubled by one too many.
+    assert counts(collated([batches[0], batches[2]], shape, batches)) == {}
+    assert counts(collated([*batches, Given(4, [])], shape, batches)) == {}
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [OutputShape(mode, key, own_source=own) for mode in OutputMode for key in ((), ("word",)) for own in (False, True)],
+)
+def test_a_batch_that_is_repeated_without_its_rows_is_not_the_same(shape: OutputShape) -> None:
+    """Nor is one that is repeated with rows, and had none."""
+    batches = [Given(0, [A]), Given(1, [A, B])]
+    for again in ([], [A], [A, B, C]):
+        found = collated([*batches, Given(1, again)], shape, batches)
+        assert found.conflicting_outputs.count == abs(2 - len(again)), again
+    if "outputs" in found.observables:
+        assert {PRECISE, ROLLBACK_REPEATING} <= broken([*batches, Given(1, [])], shape, batches)
+    first = collated([batches[0], Given(1, []), batches[1]], shape, batches)
+    assert first.conflicting_outputs.count == 2
+
+
+def test_an_empty_batch_that_came_late_shows_what_comes_out_of_order() -> None:
+    for shape in (APPEND, OutputShape(OutputMode.UPDATE, ("word",))):
+        found = collated([BATCHES[0], Given(2, []), Given(1, [A2])], shape, [BATCHES[0], Given(1, [A2]), Given(2, [])])
+        assert counts(found) == {"reordered": 1}

@@ -15,6 +15,7 @@ from streamproof.harness.recording.records import (
     CheckpointDurable,
     CheckpointTaken,
     Delivered,
+    EmptyBatch,
     Ended,
     InStep,
     Kept,
@@ -74,6 +75,7 @@ others = st.one_of(
     st.builds(CheckpointDurable, names, numbers, numbers),
     st.builds(Refused, names, numbers, names, numbers, names),
     st.builds(Ended, names, numbers, st.dictionaries(names, st.lists(numbers, max_size=2), max_size=3)),
+    st.builds(EmptyBatch, names, names, numbers, numbers),
     st.builds(Kept, names, numbers, st.dictionaries(names, values, max_size=3)),
 )
 histories = st.lists(st.builds(Stamped, numbers, deliveries() | offers() | others), max_size=6)

@@ -15,9 +15,12 @@ from streamproof.harness.embedded.reaping import labelled_processes
 from streamproof.harness.errors import InvalidOperator
 from streamproof.harness.judging.guarantees import exactly_once, exactly_once_output
 from streamproof.harness.judging.judgement import judge_folder
+from streamproof.harness.judging.outputs import deliveries
+from streamproof.harness.judging.references import REFERENCES, SINK
 from streamproof.harness.query import Query
+from streamproof.harness.recording.folder import read_history
 from streamproof.harness.recording.history import NodeGone, NodeUp, Placed
-from streamproof.harness.recording.records import Started
+from streamproof.harness.recording.records import Delivered, EmptyBatch, Kept, Started
 from streamproof.harness.registry import Named, Registry
 from streamproof.harness.running import Finished, run_named
 from streamproof.harness.scenario import Scenario
@@ -131,3 +134,36 @@ def test_a_query_that_fails_is_to_blame_itself(tmp_path: Path) -> None:
         run(query, tmp_path / "run")
     assert labelled_processes("run") == []
     assert "InvalidOperator" in (tmp_path / "run" / "timeline.jsonl").read_text()
+
+
+def names_a_column_twice(lines: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    return lines.select("key", f.col("value").alias("key"))
+
+
+def test_a_column_of_a_name_that_another_has_is_refused_before_the_judged_run(tmp_path: Path) -> None:
+    query = Query(names_a_column_twice, "twice", batch_events=40)
+    with pytest.raises(
+        InvalidOperator, match=r"'twice': its output cannot be recorded: it has two columns of .* 'key'"
+    ):
+        run(query, tmp_path / "run")
+    records = read_history(tmp_path / "run").records
+    assert not [s.record for s in records if isinstance(s.record, Delivered | EmptyBatch | Kept)]
+
+
+def maps_of_the_first(lines: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    return lines.where("seq <= 40").select(f.create_map("seq", f.struct("timestamp", "value")).alias("m"))
+
+
+def test_maps_by_numbers_are_recorded_and_so_are_batches_that_come_out_empty(tmp_path: Path) -> None:
+    query = Query(maps_of_the_first, "maps", batch_events=40)
+    finished = run(query, tmp_path / "run")
+    assert statuses(finished) == {"exactly-once": "HOLDS", "exactly-once-output": "HOLDS"}
+    given = {sink: deliveries(finished.history, sink) for sink in (*REFERENCES, SINK)}
+    for found in given.values():
+        assert [(one.batch, len(one.rows)) for one in found] == [(0, 40), (1, 0), (2, 0), (3, 0)]
+    first = given[SINK][0].rows[0].key
+    assert first.startswith('{"m":{"$map":[[1,{"timestamp":{"$timestamp":"')

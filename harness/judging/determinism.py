@@ -1,0 +1,321 @@
+"""Whether operators give the same every time: they are executed again, under other circumstances, before they are
+believed.
+
+Judging executes operators again, and blames the scheme for what comes out otherwise. An operator that iterates a set,
+draws from `random`, reads the clock, or keeps something outside of its state makes that worthless, whatever it says of
+itself. So the topology is executed three times on the beginning of the input, without failures, each slice taking its
+channels one after the other:
+
+- in a process of its own, under one hash seed, with the operators as they are here;
+- in a second one, under another, with operators that the scenario makes anew there, or else with copies; for the second
+  time in that process, each slice with an operator of its own, and from the middle of its input on with another one;
+- here.
+
+Every output and every state in the end has to be the same. What needs more of the input than that to show is not found.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stdout, suppress
+from dataclasses import dataclass
+from itertools import chain
+from random import Random
+from typing import Any
+
+import msgspec
+
+from ..model import (
+    PLAIN,
+    Event,
+    Operator,
+    Processor,
+    RandomOperator,
+    Role,
+    Topology,
+    Value,
+    carried,
+    operator_of,
+    rows_of,
+)
+from ..recording.history import History
+from ..recording.records import Offered
+
+HASH_SEEDS = ("1", "2")
+EVENTS = 1_000
+"""Of each source, so many are executed at most."""
+LIMIT_SECONDS = 60.0
+"""How long another process may take."""
+
+
+class Executed(msgspec.Struct, frozen=True, array_like=True):
+    """What one slice has made."""
+
+    outputs: list[list[tuple[str, Value]]]
+    """Of each event that it took."""
+    rows: dict[str, Value]
+    """Of its state in the end."""
+    failure: str = ""
+    """Why the user's code did not come to the end; empty when it did."""
+
+
+Execution = dict[str, Executed]
+"""Operator slice -> what it has made, upstream before downstream."""
+
+
+@dataclass(frozen=True)
+class Determinism:
+    """What came of executing operators again."""
+
+    differs: str = ""
+    """Which operator gives what otherwise; empty when none was seen to."""
+    unchecked: str = ""
+    """Why they were not executed in processes of their own; empty when they were."""
+
+
+class _Task(msgspec.Struct, frozen=True, array_like=True):
+    """What another process is to do."""
+
+    topology: bytes
+    """Pickled. Its code is imported there."""
+    origin: str
+    """Of the scenario, where it is to be made anew; else empty."""
+    again: bool
+    """For the second time in that process, with operators that change places."""
+    offered: dict[str, list[Event]]
+
+
+def beginning(history: History) -> dict[str, list[Event]]:
+    """What each source offered, as far as it is executed again."""
+    offered: dict[str, list[Event]] = {}
+    for stamped in history.records:
+        if isinstance(stamped.record, Offered):
+            known = offered.setdefault(stamped.record.source, [])
+            known += stamped.record.events[: EVENTS - len(known)]
+    return offered
+
+
+def examine(topology: Topology, offered: Mapping[str, Sequence[Event]], origin: str = "") -> Determinism:
+    """Execute the operators three times on the beginning of an input, and compare. `origin` is the scenario's, where
+    another process can make it anew by that."""
+    beginnings = {source: list(events[:EVENTS]) for source, events in offered.items()}
+    try:
+        body = _pickled(topology)
+    except Exception as error:
+        why = f"their topology cannot be pickled ({type(error).__name__}: {error})"
+        return Determinism(_differing(topology, beginnings, [execute(topology, beginnings)]), why)
+    tasks = (_Task(body, "", False, beginnings), _Task(body, origin, True, beginnings))
+    others = [_begin(seed) for seed in HASH_SEEDS]
+    try:
+        for process, task in zip(others, tasks, strict=True):
+            _tell(process, task)
+        here = execute(topology, beginnings)
+        found, failures = [], []
+        for process in others:
+            came = _result(process)
+            if isinstance(came, str):
+                failures.append(came)
+            else:
+                found.append(came)
+    finally:
+        for process in others:
+            process.kill()
+            process.wait()
+    return Determinism(_differing(topology, beginnings, [*found, here]), failures[0] if failures else "")
+
+
+def execute(
+    topology: Topology, offered: Mapping[str, Sequence[Event]], anew: Callable[[], Topology] | None = None
+) -> Execution:
+    """Execute the topology once. With `anew`, each slice has an operator of its own, and another one from the middle of
+    its input on, which goes on with the state and the random draws of the first."""
+    channels: dict[tuple[str, str], list[Event]] = {}
+    found: Execution = {}
+
+    def send(event: Event, slice_id: str) -> None:
+        for to in topology.receivers(slice_id, event.key):
+            channels.setdefault((slice_id, to), []).append(event)
+
+    for slice_id in topology.slices:
+        match topology.role(slice_id):
+            case Role.SOURCE:
+                for event in offered.get(slice_id, ()):
+                    send(event, slice_id)
+            case Role.OPERATOR:
+                taken = list(
+                    chain.from_iterable(channels.get((up, slice_id), ()) for up in topology.upstream(slice_id))
+                )
+                found[slice_id] = executed = _execute(topology, slice_id, taken, anew)
+                seq = 0
+                for event, outputs in zip(taken, executed.outputs, strict=False):
+                    for key, value in outputs:
+                        seq += 1
+                        send(Event(slice_id, seq, key, value, event.time), slice_id)
+    return found
+
+
+def _execute(
+    topology: Topology, slice_id: str, taken: Sequence[Event], anew: Callable[[], Topology] | None
+) -> Executed:
+    def operator() -> Operator[Any]:
+        return (topology if anew is None else anew()).stages[operator_of(slice_id)].operator
+
+    outputs: list[list[tuple[str, Value]]] = []
+    rows: dict[str, Value] = {}
+    random = Random(0)
+    try:
+        current = operator()
+        state = current.initial_state()
+        process = _processor(current, random)
+        for place, event in enumerate(taken):
+            if anew is not None and place == len(taken) // 2:
+                current = operator()
+                process = _processor(current, random)
+            made = []
+            for key, value in process(event, state):
+                if type(key) is not str:
+                    raise TypeError(f"key {key!r} of an output is not a str")
+                made.append((key, value if type(value) in PLAIN else carried(value)))
+            outputs.append(made)
+        rows = rows_of(current, state)
+    except Exception as error:
+        return Executed(outputs, rows, f"{type(error).__name__}: {error}")
+    return Executed(outputs, rows)
+
+
+def _processor(operator: Operator[Any], random: Random) -> Processor:
+    if isinstance(operator, RandomOperator):
+        return lambda event, state: operator.process_with(event, state, random)
+    return operator.process
+
+
+# Comparing
+
+
+def _differing(topology: Topology, offered: Mapping[str, Sequence[Event]], executions: Sequence[Execution]) -> str:
+    """The first difference between any two executions; empty when there is none."""
+    first, *others = executions
+    for slice_id in first:
+        for other in others:
+            if slice_id not in other:
+                continue
+            what = _difference(first[slice_id], other[slice_id])
+            if what:
+                name = operator_of(slice_id)
+                kind = type(topology.stages[name].operator).__name__
+                return f"operator {name!r} ({kind}) does not give the same every time it is executed: {what}"
+    return ""
+
+
+def _difference(one: Executed, other: Executed) -> str:
+    for number, (made, again) in enumerate(zip(one.outputs, other.outputs, strict=False), start=1):
+        if _encode(made) != _encode(again):
+            return f"of event {number:,} that it took it made {_shown(made)}, and {_shown(again)} another time"
+    if one.failure or other.failure:
+        # Whoever executes it to judge says so.
+        return ""
+    for key in sorted(one.rows.keys() | other.rows.keys()):
+        mine, theirs = ([r[key]] if key in r else [] for r in (one.rows, other.rows))
+        if _encode(mine) != _encode(theirs):
+            said = (repr(rows[0]) if rows else "no row" for rows in (mine, theirs))
+            return f"in the end its state of key {key!r} was {' and '.join(said)} another time"
+    return ""
+
+
+_encode = msgspec.msgpack.Encoder(order="sorted").encode
+
+
+def _shown(outputs: Sequence[tuple[str, Value]], most: int = 200) -> str:
+    text = ", ".join(f"({key!r}, {value!r})" for key, value in outputs) or "nothing"
+    return text if len(text) <= most else f"{text[:most]}..."
+
+
+# Other processes
+
+
+def _pickled(topology: Topology) -> bytes:
+    # Not above: who executes operators again in a search has no need of it.
+    from ..pickling import modules_only_here, with_code
+
+    return with_code(topology, modules_only_here())
+
+
+def _begin(hash_seed: str) -> subprocess.Popen[bytes]:
+    # What this process can import, the other can as well.
+    path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path)
+    return subprocess.Popen(
+        [sys.executable, "-m", __name__],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": path},
+    )
+
+
+def _tell(process: subprocess.Popen[bytes], task: _Task) -> None:
+    assert process.stdin is not None
+    # One that has ended already says how.
+    with suppress(BrokenPipeError), process.stdin as told:
+        told.write(msgspec.msgpack.encode(task))
+    process.stdin = None
+
+
+def _result(process: subprocess.Popen[bytes]) -> Execution | str:
+    """What another process has found, or why it has found nothing."""
+    try:
+        said, _ = process.communicate(timeout=LIMIT_SECONDS)
+    except subprocess.TimeoutExpired:
+        return f"executing them in another process took more than {LIMIT_SECONDS:g} s"
+    try:
+        return msgspec.msgpack.decode(said, type=Execution | str)
+    except msgspec.MsgspecError:
+        return f"the other process ended with status {process.returncode}"
+
+
+def _carry_out(task: _Task) -> Execution:
+    body = task.topology
+    # A scenario that no other process can make is copied.
+    with suppress(Exception):
+        body = _made_by(task.origin) if task.origin else body
+
+    def anew() -> Topology:
+        topology: Topology = pickle.loads(body)
+        return topology
+
+    once = execute(anew(), task.offered)
+    return execute(anew(), task.offered, anew) if task.again else once
+
+
+def _made_by(origin: str) -> bytes:
+    # Not above: the registry imports this room.
+    from ..registry import Registry
+    from ..subject import SchemeSubject
+
+    subject = Registry().scenario(origin).scenario.subject
+    assert isinstance(subject, SchemeSubject)
+    return _pickled(subject.topology)
+
+
+def main() -> int:
+    """In another process."""
+    out = os.dup(1)
+    # What the user's code prints is nobody's.
+    os.dup2(2, 1)
+    task = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=_Task)
+    try:
+        with redirect_stdout(io.StringIO()):
+            found: Execution | str = _carry_out(task)
+    except Exception as error:
+        found = f"they cannot be executed in another process ({type(error).__name__}: {error})"
+    with os.fdopen(out, "wb") as said:
+        said.write(msgspec.msgpack.encode(found))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,78 @@
+"""Pickles what another process is to have, with the user's code in it."""
+
+from __future__ import annotations
+
+import os
+import site
+import sys
+import sysconfig
+import threading
+from collections.abc import Sequence
+from types import ModuleType
+
+from pyspark import cloudpickle
+
+from .errors import InvalidOperator
+
+_one_at_a_time = threading.Lock()
+"""What goes by value is a list of cloudpickle's, the same for all threads."""
+
+
+def pickled(plan: object, what: str, by_value: Sequence[ModuleType]) -> bytes:
+    """A plan, with the code in it that comes from these modules. Raises InvalidOperator when it cannot be pickled."""
+    try:
+        return with_code(plan, by_value)
+    except Exception as error:
+        raise InvalidOperator(f"{what} cannot be sent to Spark: {type(error).__name__}: {error}") from error
+
+
+def with_code(content: object, by_value: Sequence[ModuleType]) -> bytes:
+    """What is pickled with the code in it that comes from these modules. Raises whatever goes wrong with that."""
+    with _one_at_a_time:
+        for module in by_value:
+            cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+        try:
+            body: bytes = cloudpickle.dumps(content)  # type: ignore[no-untyped-call]
+        finally:
+            for module in by_value:
+                cloudpickle.unregister_pickle_by_value(module)  # type: ignore[no-untyped-call]
+    return body
+
+
+def modules_of_the_user() -> list[ModuleType]:
+    """The modules of this process that no package has installed: other machines do not have them."""
+    return [module for _, module in _not_installed()]
+
+
+def modules_only_here() -> list[ModuleType]:
+    """The modules of this process that another with the same import path would not find, or would find elsewhere."""
+    # One module can go by two names, as `__main__` does in a process that multiprocessing has started.
+    return list({id(module): module for name, module in _not_installed() if not _is_found(name, module)}.values())
+
+
+def _not_installed() -> list[tuple[str, ModuleType]]:
+    installed = {os.path.realpath(path) for path in (*sysconfig.get_paths().values(), *site.getsitepackages())}
+    ours = __name__.partition(".")[0]
+    return [
+        (name, module)
+        for name, module in list(sys.modules.items())
+        if (file := getattr(module, "__file__", None))
+        and f"{os.sep}site-packages{os.sep}" not in file
+        and name.partition(".")[0] != ours
+        and not any(os.path.realpath(file).startswith(folder + os.sep) for folder in installed)
+    ]
+
+
+def _is_found(name: str, module: ModuleType) -> bool:
+    """Whether an import by this name leads to this module."""
+    within: Sequence[str] | None = None
+    spec = None
+    parts = name.split(".")
+    for end in range(1, len(parts) + 1):
+        found = (finder.find_spec(".".join(parts[:end]), within) for finder in sys.meta_path)
+        spec = next((one for one in found if one is not None), None)
+        if spec is None:
+            return False
+        within = spec.submodule_search_locations or []
+    assert spec is not None
+    return os.path.realpath(spec.origin or "") == os.path.realpath(module.__file__ or "")

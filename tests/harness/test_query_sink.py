@@ -1,0 +1,89 @@
+"""The recording sink of a query: what it says of a batch, over a link that nobody listens to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import Row
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from streamproof.harness.embedded.query_driver import QueryPlan, QueryRun, _checked, _Execution
+from streamproof.harness.embedded.query_references import of_references
+from streamproof.harness.errors import InvalidOperator
+from streamproof.harness.judging.outputs import deliveries
+from streamproof.harness.judging.references import REFERENCES, SINK
+from streamproof.harness.judging.shapes import OutputMode
+from streamproof.harness.query import Query, RunFolders
+from streamproof.harness.recording.history import History
+from streamproof.harness.recording.records import Delivered, EmptyBatch, Record, Stamped, Taken
+
+
+@dataclass
+class Frame:
+    """As much of a DataFrame as a sink needs."""
+
+    rows: list[Row]
+    schema: StructType
+
+    def collect(self) -> list[Row]:
+        return self.rows
+
+
+@dataclass
+class Link:
+    said: list[Any] = field(default_factory=list)
+
+    def send(self, *messages: object) -> None:
+        self.said += messages
+
+
+WORDS = StructType([StructField("word", StringType()), StructField("n", LongType())])
+
+
+def given(query: Query, batches: list[list[Row]], sink: str = SINK) -> list[Record]:
+    link = Link()
+    folders = RunFolders("r", Path("sink"), Path("checkpoint"))
+    run = QueryRun("driver", sink, folders, Path("plan"))
+    plan = QueryPlan("", ("", 0), "driver", 2, query, ((1, 3), (4, 4)), (run,))
+    execution: Any = _Execution(plan, run, link)  # type: ignore[arg-type]
+    for number, rows in enumerate(batches):
+        execution.take(Frame(rows, WORDS), number)
+    return link.said
+
+
+@pytest.mark.parametrize("mode", OutputMode)
+def test_a_batch_without_rows_leaves_a_trace(mode: OutputMode) -> None:
+    query = Query(str, "q", mode=mode, key=("word",))
+    said = given(query, [[Row(word="a", n=1)], []])
+    assert [type(one) for one in said] == [Taken, Delivered, Taken, EmptyBatch]
+    assert said[-1] == EmptyBatch(SINK, "q", 2, 1)
+    found = deliveries(History([Stamped(at, record) for at, record in enumerate(said)], []), SINK)
+    assert [(one.batch, one.incarnation, one.at, len(one.rows)) for one in found] == [(0, 2, 1, 1), (1, 2, 3, 0)]
+
+
+def test_those_of_a_reference_are_kept_for_runs_to_come() -> None:
+    said = [Stamped(0, record) for sink in (REFERENCES[0], SINK) for record in given(Query(str, "q"), [[]], sink)]
+    assert [stamped.record for stamped in of_references(said)] == [EmptyBatch(REFERENCES[0], "q", 2, 0)]
+
+
+def test_two_columns_of_one_name_are_refused_before_the_query_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the sink is the harness's. One of the user's may give them other names."""
+
+    @dataclass
+    class Output:
+        schema: StructType
+        isStreaming: bool = True
+
+        @property
+        def columns(self) -> list[str]:
+            return self.schema.names
+
+    monkeypatch.setattr("pyspark.sql.DataFrame", Output)
+    twice = Output(StructType([*WORDS.fields, WORDS.fields[1]]))
+    with pytest.raises(InvalidOperator, match=r"query 'q': .* two columns of the name 'n'; give one of them another"):
+        _checked(Query(str, "q"), twice)
+    written = Query(str, "q", write=lambda frame, folders: frame, read=lambda spark, folders: spark)  # type: ignore[arg-type,return-value]
+    assert _checked(written, twice) is twice  # type: ignore[comparison-overlap]
