@@ -12,6 +12,7 @@ from .addresses import Address
 from .errors import Unsupported
 from .injection import FaultKind
 from .places import Places
+from .quantities import Duration
 from .recording.recorder import Recorder
 from .recording.records import Stamped
 from .scenario import Scenario
@@ -47,6 +48,8 @@ class Run:
     passed: Callable[[Address], None] | None = None
     """Told of every crash point that a query comes to, in the order in which it does. None: only those are announced
     that a fault waits for."""
+    patience: Duration | None = None
+    """How long a query may give no sign of work before its run is given up; None: until the scenario's deadline."""
     carriers: frozenset[str] = frozenset()
     """What carries the scenario's faults out, to be made ready before it begins; some have a name in `carriers`."""
 

@@ -23,6 +23,7 @@ from .injection import FaultKind
 from .judging.determinism import beginning
 from .judging.judgement import Judgement, examine_operators, judge_history
 from .judging.oracle import Oracle
+from .quantities import Duration
 from .recording.folder import VERSION, Description, RunFolder, read_history, write_json
 from .recording.history import Aborted, History
 from .recording.recorder import MemoryRecorder
@@ -66,9 +67,10 @@ def run_named(
     show: Callable[[Live], None] = lambda live: None,
     references: Sequence[Stamped] = (),
     passed: Callable[[Address], None] | None = None,
+    patience: Duration | None = None,
 ) -> Finished:
     """Run a scenario into a folder of its own, and judge it. Without a folder it is `runs/` and the run's id.
-    `references` and `passed` are the run's, of a query (see `Run`).
+    `references`, `passed` and `patience` are the run's, of a query (see `Run`).
 
     Raises a UserMistake before anything has started; what goes wrong later is written to the timeline and raised.
     """
@@ -86,6 +88,7 @@ def run_named(
             show,
             references,
             passed,
+            patience,
             carriers,
         )
         _carry_out(run, cluster)
@@ -129,7 +132,9 @@ def _carry_out(run: Run, cluster: Cluster) -> None:
             deployment.prepare()
             deployment.start()
             if not deployment.drained(run.scenario.deadline):
-                run.recorder.log(Aborted(run.recorder.latest, f"stall: {deployment.waiting_for()}"))
+                run.recorder.log(
+                    Aborted(run.recorder.latest, f"stall: {deployment.waiting_for()}", deployment.silent())
+                )
             deployment.stop()
     except StreamproofError as error:
         run.recorder.log(Aborted(run.recorder.latest, f"{type(error).__name__}: {error}"))

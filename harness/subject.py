@@ -101,6 +101,9 @@ class Deployment(Protocol):
     def waiting_for(self) -> str:
         """What is still to come before it is drained, in words."""
 
+    def silent(self) -> int | None:
+        """For how long the subject has given no sign of work, microseconds; None where that means nothing."""
+
     def stop(self) -> None:
         """Collect what was kept, then end."""
 

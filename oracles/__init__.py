@@ -11,6 +11,7 @@ from . import (
     gap,
     k_safety,
     precise,
+    recovers,
     recovers_within,
     replicas_agree,
     rollback,
@@ -26,5 +27,6 @@ ORACLES: tuple[Oracle, ...] = (
     at_least_once.ORACLE,
     at_most_once.ORACLE,
     replicas_agree.ORACLE,
+    recovers.ORACLE,
     recovers_within.ORACLE,
 )

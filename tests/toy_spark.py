@@ -28,10 +28,12 @@ from streamproof.harness.cluster import Cluster, Run
 from streamproof.harness.embedded.nodes import OTHER_NODES
 from streamproof.harness.embedded.protocol import Arrived, Begun, Failed
 from streamproof.harness.embedded.query_driver import QueryPlan
+from streamproof.harness.embedded.query_lives import planned
 from streamproof.harness.embedded.query_source import spans
 from streamproof.harness.errors import InvalidOperator, StreamproofError
 from streamproof.harness.inside_spark.user_points import POINTS
 from streamproof.harness.judging.references import REFERENCES, row_number
+from streamproof.harness.judging.stalls import ATTEMPTS
 from streamproof.harness.places import numbered_workers
 from streamproof.harness.quantities import Duration
 from streamproof.harness.query import SOURCE, Query
@@ -40,6 +42,7 @@ from streamproof.harness.recording.history import (
     Drained,
     FaultMissed,
     FaultStruck,
+    LifeFailed,
     NodeGone,
     NodeUp,
     Placed,
@@ -69,10 +72,29 @@ class Does(StrEnum):
     FAILS = "fails"
     FAILS_AGAIN = "fails-again"
     """When it recovers."""
+    FAILS_ONCE_AGAIN = "fails-once-again"
+    """When it recovers, and then no more."""
+    LOOPS_AT_ITS_HALF_WRITTEN_FILE = "loops-at-its-half-written-file"
+    """Who finds what it has begun to write fails."""
+    HANGS_AT_ITS_HALF_WRITTEN_FILE = "hangs-at-its-half-written-file"
+    """Who finds what it has begun to write waits for ever."""
+    HANGS_IN_LANES = "hangs-in-lanes"
+    """As before, and never when it is killed for real."""
     READ_FAILS = "read-fails"
     NEVER_ENDS = "never-ends"
     DIES = "dies"
     """Its process ends with no word of why."""
+
+
+_LEAVING = (
+    Does.LOOPS_AT_ITS_HALF_WRITTEN_FILE,
+    Does.HANGS_AT_ITS_HALF_WRITTEN_FILE,
+    Does.HANGS_IN_LANES,
+)
+
+
+class Stalled(Exception):
+    """In a process that nobody ends."""
 
 
 @dataclass(frozen=True)
@@ -142,13 +164,20 @@ class ToyLife:
         self.say(Ended(self.actor, self.incarnation, {SOURCE: [1]}))
 
     def _fail(self) -> None:
-        if self.does is Does.FAILS or (self.does is Does.FAILS_AGAIN and self.incarnation > 1):
+        again = self.does is Does.FAILS_AGAIN and self.incarnation > 1
+        again = again or (self.does is Does.FAILS_ONCE_AGAIN and self.incarnation == 2)
+        if self.does is Does.FAILS or again:
             raise InvalidOperator(f"query {self.query.name!r} failed: ValueError: not this one")
         if self.does is Does.DIES:
             raise SystemExit(139)
         if self.does is Does.NEVER_ENDS:
-            self.killed.wait(60)
-            raise SystemExit(-9)
+            self._hang()
+
+    def _hang(self) -> None:
+        if not self.in_lane:
+            raise Stalled
+        self.killed.wait(60)
+        raise SystemExit(-9)
 
     def _do(self, number: int) -> None:
         self._between(Point.SOURCE_COMMIT, str(number), DRIVER, lambda: None)
@@ -163,10 +192,25 @@ class ToyLife:
         for step in range(2 if self.does is Does.IN_STEPS else 0):
             (self.checkpoint / f"step-{number}-{step}").touch()
             self.pass_point(Point.USER, Side.AFTER, f"{number}/step", TASK)
+        self._write_in_two_steps(number)
         appends = self.does is Does.APPENDS or (self.does is Does.APPENDS_IN_LANES and self.in_lane)
         name = f"{number}-{self.incarnation}" if appends else str(number)
         when = time.monotonic_ns() if self.does is Does.ASKS_THE_CLOCK else 0
         (self.sink / name).write_text(f"{number} {when}")
+
+    def _write_in_two_steps(self, number: int) -> None:
+        """Of those that cannot go on where they have left off."""
+        if self.does not in _LEAVING:
+            return
+        half = self.checkpoint / f"half-{number}"
+        if half.exists():
+            if self.does is Does.LOOPS_AT_ITS_HALF_WRITTEN_FILE:
+                raise InvalidOperator(f"query {self.query.name!r} failed: FileExistsError: half-{number}")
+            if self.in_lane or self.does is Does.HANGS_AT_ITS_HALF_WRITTEN_FILE:
+                self._hang()
+        half.touch()
+        self.pass_point(Point.USER, Side.AFTER, f"{number}/half", TASK)
+        half.unlink()
 
     def _between(self, point: Point, key: str, actor: str, work: Callable[[], object]) -> None:
         self.pass_point(point, Side.BEFORE, key, actor)
@@ -341,13 +385,13 @@ class ToyCluster:
     @contextmanager
     def deploy(self, run: Run) -> Iterator[Deployment]:
         self.runs.append(run.scenario)
-        yield _ToyDeployment(run, self.misses)
+        yield ToyDeployment(run, self.misses)
 
     def kept_warm(self, folder: Path | None = None) -> AbstractContextManager[Cluster]:
         return nullcontext(self)
 
 
-class _ToyDeployment:
+class ToyDeployment:
     def __init__(self, run: Run, misses: str) -> None:
         self._misses = misses
         query = run.scenario.subject
@@ -356,6 +400,8 @@ class _ToyDeployment:
         self._batches = query.batches(run.scenario.workload)
         self._faults = dict(enumerate(run.scenario.faults))
         self._given_up = ""
+        self._failures: list[str] = []
+        self._stalled = False
 
     def prepare(self) -> None: ...
 
@@ -370,7 +416,7 @@ class _ToyDeployment:
             self._live(name, 1)
         incarnation = 1
         while not self._live_judged(incarnation):
-            if self._given_up:
+            if self._given_up or self._stalled:
                 return False
             incarnation += 1
             for entry in (NodeGone(self._now, DRIVER), NodeUp(self._now, DRIVER)):
@@ -382,21 +428,31 @@ class _ToyDeployment:
         return True
 
     def waiting_for(self) -> str:
+        if self._stalled:
+            return "it gave no sign of work"
         return f"the query failed again when no fault disturbed it any more: {self._given_up}"
+
+    def silent(self) -> int:
+        return 10**9 if self._stalled else 0
 
     def stop(self) -> None: ...
 
     def _live_judged(self, incarnation: int) -> bool:
         try:
             return self._live(DRIVER, incarnation)
+        except Stalled:
+            self._stalled = True
+            return False
         except InvalidOperator as error:
-            self._given_up = str(error)
+            self._failures.append(str(error))
+            batch = planned(self._home(DRIVER) / "checkpoint")
+            self._run.recorder.log(LifeFailed(self._now, DRIVER, incarnation, batch, str(error)))
+            self._given_up = str(error) if len(self._failures) == ATTEMPTS else ""
             return False
 
     def _live(self, actor: str, incarnation: int) -> bool:
         """Whether it came to the end of its input."""
-        assert self._run.folder is not None
-        home = self._run.folder / "stored" / actor
+        home = self._home(actor)
 
         def pass_point(point: Point, side: Side, key: str, whose: str) -> None:
             if actor == DRIVER:
@@ -419,6 +475,10 @@ class _ToyDeployment:
         except _Killed:
             return False
         return True
+
+    def _home(self, actor: str) -> Path:
+        assert self._run.folder is not None
+        return self._run.folder / "stored" / actor
 
     def _strike(self, address: Address) -> None:
         for number, fault in list(self._faults.items()):

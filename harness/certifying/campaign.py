@@ -53,6 +53,7 @@ from ..workload import Workload
 from .brief import Brief
 from .budget import Budget, Progress
 from .certificate import VERSION, Certificate, Claimed, with_conclusion, write_certificate
+from .coming_back import stated_in, with_recovers, with_stated_time
 from .conclusion import NotReached, Planned
 from .covering import NEVER_RECOVERING, Covering
 from .folders import check_unused
@@ -66,7 +67,7 @@ from .proving import KILLS_A_RUN, Kills, Proving
 from .statistics import Draw
 
 LIFE_SECONDS = 120.0
-"""How long a life in a lane may take."""
+"""How long a life without failures may give no sign of work."""
 SHARES = (0.6, 0.7)
 """Of the time of a campaign, by when crash states of single crashes, and of crashes while recovering, let kills go
 first."""
@@ -128,6 +129,7 @@ def certify(
         raise InvalidScenario(f"{query!r} is no Query: wrap a function of a DataFrame, as in Query(function)")
     claims = tuple(claims) or tuple(claim.guarantee for claim in query.claims)
     _check(query, claims, workload, cluster, registry)
+    claims = with_recovers(claims)
     name = new_run_id(query.name)
     path = folder or Path("certificates") / name
     check_unused(path)
@@ -175,6 +177,7 @@ class _Campaign:
                 lanes = self._open_lanes(stack, work, watches_inside)
                 with ledger.timed("reference runs"):
                     lives = self._run_references(lanes)
+                self._state_time(lanes, lives)
                 references = [stamped for life in lives for stamped in life.records]
                 unjudgeable = collate_references(History(references, ()), self.brief.query.shape).unjudgeable
                 profile = profile_of(lives[0])
@@ -251,6 +254,15 @@ class _Campaign:
         if self.brief.query.read is None and self.brief.query.source is None:
             lives.append(lanes[0].live(BATCH_JOB, BATCH_JOB, 1, watched=False, as_batch=True))
         return lives
+
+    def _state_time(self, lanes: Sequence[Lane], lives: Sequence[Life]) -> None:
+        """Say how long a recovery may take, now that it is known how long the query takes."""
+        spans = [(life.records[-1].at - life.records[0].at) / 1e6 for life in lives if life.records]
+        claims = with_stated_time(self.brief.claims, spans)
+        self.brief = replace(self.brief, claims=claims)
+        self.ledger.claims = claims
+        for lane in lanes:
+            lane.patience = stated_in(claims).seconds
 
     def _note_unpassed_hooks(self, life: Life) -> None:
         """A point that the user has named, and that nothing passes, is not covered by what passes others."""

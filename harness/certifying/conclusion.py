@@ -3,8 +3,10 @@
 A pure function of the plan and the trials, so that whoever has the records comes to the same.
 
 - VIOLATED needs a kill or a split brain that shows it. What only a crash state shows is UNKNOWN, with its story.
-- HOLDS says: for each crash that was planned, at least one trial passed, and none failed. A crash that was not reached,
-  not tried, or came to no verdict makes the claim UNKNOWN, whatever else passed.
+- HOLDS says: for each crash that was planned, at least one trial passed, and every other trial passed too. A crash that
+  was not reached, not tried, or came to no verdict in one of its trials (the query stalled, its rows cannot be told
+  from lost ones, ...) makes the claim UNKNOWN, whatever else passed. Only a kill that missed is no trial of a crash:
+  it stands open until a real one at the same crash has passed.
 - Where the subject's own runs without failures disagree, nothing is judged.
 """
 
@@ -56,7 +58,7 @@ class Covered(msgspec.Struct, frozen=True, omit_defaults=True):
     verdicts: dict[str, dict[Status, int]] = {}
     """Claim -> verdict -> how many trials came to it."""
     passed: tuple[str, ...] = ()
-    """The claims of which at least one trial passed, and none failed."""
+    """The claims of which at least one trial passed, and none failed or came to no verdict."""
     not_reached: str = ""
     """Why it was not, if so."""
 
@@ -71,7 +73,7 @@ class ClaimVerdict(msgspec.Struct, frozen=True, omit_defaults=True):
     reasons: tuple[str, ...] = ()
     """Why it is UNKNOWN, the heaviest first."""
     covered: int = 0
-    """Lines of the plan of which at least one trial passed, and none failed."""
+    """Lines of the plan of which at least one trial passed, and none failed or came to no verdict."""
     planned: int = 0
     violated: int = 0
     """Of the repeats of the schedule that shows a violation, how many showed it."""
@@ -114,8 +116,10 @@ def conclude(
     """
     tried = _by_line(trials)
     why_not = {one.planned: one.why for one in not_reached}
-    # What was not reached is no less open for standing in no plan.
+    # What was not reached, or came to no verdict, is no less open for standing in no plan.
+    unclear = (line for line, found in tried.items() if any(_came_to_nothing(trial, claims) for trial in found))
     wanted = tuple(dict.fromkeys((*plan, *why_not)))
+    wanted = tuple(dict.fromkeys((*wanted, *sorted(unclear, key=repr)))) if wanted else ()
     lines = {claim: [_Line(line, tried.get(line, ()), claim, why_not.get(line)) for line in wanted] for claim in claims}
     coverage = []
     for place, line in enumerate(wanted):
@@ -177,11 +181,25 @@ class _Line:
         self.why_not = why_not
         self.violated = any(trial.verdicts.get(claim) is Status.VIOLATED for trial in trials)
         self.passed = any(passes(trial, planned, claim) for trial in trials)
-        self.open = sorted({_why_open(trial, claim) for trial in trials})
+        self.open = sorted({_why_open(trial, claim) for trial in _unsettled(trials, planned, claim)})
 
     @property
     def covered(self) -> bool:
-        return self.passed and not self.violated and self.why_not is None
+        return self.passed and not self.open and not self.violated and self.why_not is None
+
+
+def _came_to_nothing(trial: Trial, claims: Sequence[str]) -> bool:
+    return not trial.missed and any(trial.verdicts.get(claim, Status.UNKNOWN) is Status.UNKNOWN for claim in claims)
+
+
+def _unsettled(trials: Sequence[Trial], line: Planned, claim: str) -> Iterator[Trial]:
+    """Those of a line that came to no verdict, or to one that says nothing of it."""
+    struck = any(real(trial) and passes(trial, line, claim) for trial in trials)
+    passed = any(passes(trial, line, claim) for trial in trials)
+    for trial in trials:
+        status = trial.verdicts.get(claim, Status.UNKNOWN)
+        if (status is Status.UNKNOWN and not (trial.missed and struck)) or (status is Status.HOLDS and not passed):
+            yield trial
 
 
 def _why_open(trial: Trial, claim: str) -> str:
@@ -276,7 +294,7 @@ def _reasons(
         missed = [line.why_not for line in lines if line.why_not is not None]
         if missed:
             yield f"{len(missed):,} of {_crashes(len(lines))} could not be reached: {_counted(missed)}"
-        rest = [line for line in lines if not line.passed and not line.violated and line.why_not is None]
+        rest = [line for line in lines if not line.covered and not line.violated and line.why_not is None]
         unclear = ["; ".join(line.open) for line in rest if line.trials]
         if unclear:
             yield f"{len(unclear):,} of {_crashes(len(lines))} came to no verdict: {_counted(unclear)}"
@@ -297,8 +315,8 @@ def _held(claim: str, lines: Sequence[_Line], trials: Sequence[Trial]) -> str:
     held = [trial for trial in trials if trial.verdicts.get(claim) is Status.HOLDS]
     every = f"all {_crashes(len(lines))}" if len(lines) > 1 else "the one planned crash"
     text = f"{every} passed: {tried_said(held)}"
-    unclear = len(trials) - len(held)
-    return f"{text}; {count(unclear, 'more trial')} came to no verdict" if unclear else text
+    missed = len(trials) - len(held)
+    return f"{text}; {count(missed, 'more trial')} struck nothing" if missed else text
 
 
 def tried_said(trials: Iterable[Trial]) -> str:

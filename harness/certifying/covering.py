@@ -23,6 +23,7 @@ from .recovering import Crashed, crashed_again, crashed_in_profile, offered, rec
 
 NOT_EACH_TIME = "its batch passes it more than once, and no time was left to recover from each"
 NO_TIME = "no time was left for crashes while it recovers from a crash"
+NO_RECOVERY = "the recovery in which crashes were to strike did not come to its end"
 NEVER_RECOVERING = "Crashes while it recovers from a crash."
 Groups = dict[tuple[str, int, int], list[Crashed]]
 """Crashes between whose points nothing happens that outlives them: one recovery is that of all."""
@@ -164,7 +165,9 @@ class Covering:
         """Recover from a crash, and see what that passes."""
         second = recover(self._lanes[0], first, watched=True)
         if second.failure is not None:
-            # It does not recover at all, as the trial of that crash says.
+            # The trial of that crash may be of another time, in which it did recover.
+            crash = msgspec.structs.replace(first.crashes[-1], recovering=True)
+            self._ledger.not_reached.append(NotReached(Planned(crash), f"{NO_RECOVERY}: {second.failure}"))
             return
         batch = first.crashes[-1].batch
         again = replace(profile_of(second), kinds={batch: (AFTER_RESTART,)})

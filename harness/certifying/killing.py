@@ -14,12 +14,13 @@ from ..recording.records import Stamped
 from ..registry import Named, Registry
 from ..running import run_named
 from ..schedule import Fault
+from .coming_back import stated_in
 from .conclusion import Planned
 from .plan import Crash, Victim
 from .shrinking import Place, moved
 
 RUN_SECONDS, KILL_SECONDS = 90, 45
-"""How long a run may take, and how much longer with each kill."""
+"""How long a run may take, and how much longer with each kill; more where what was stated for a recovery is longer."""
 _KINDS: Mapping[Victim, tuple[str, str]] = {
     Victim.EXECUTOR: ("executor-crash", TASK),
     Victim.PYTHON: ("python-crash", TASK),
@@ -73,8 +74,18 @@ def kill(
     references: Sequence[Stamped],
     seed: int,
 ) -> None:
-    """Run the query under these crashes, and write the run down. Raises what `run_named` raises."""
+    """Run the query under these crashes, and write the run down. It is given up when the query has stalled, by the time
+    that a claim states for its recoveries. Raises what `run_named` raises."""
     faults = [fault_of(one) for one in planned]
-    deadline = seconds(RUN_SECONDS + KILL_SECONDS * len(faults))
-    scenario = replace(named.scenario, faults=faults, deadline=deadline)
-    run_named(replace(named, scenario=scenario), cluster, registry, seed=seed, folder=folder, references=references)
+    stated = stated_in(named.scenario.claimed)
+    deadline = max(RUN_SECONDS + KILL_SECONDS * len(faults), (2 + len(faults)) * stated.seconds)
+    scenario = replace(named.scenario, faults=faults, deadline=seconds(deadline))
+    run_named(
+        replace(named, scenario=scenario),
+        cluster,
+        registry,
+        seed=seed,
+        folder=folder,
+        references=references,
+        patience=stated,
+    )

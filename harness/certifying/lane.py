@@ -28,6 +28,7 @@ from ..embedded.private_files import write_private
 from ..embedded.processes import DriverProcess, SparkProcesses
 from ..embedded.protocol import Arrived, Begun, Failed, Go
 from ..embedded.query_driver import QueryPlan, QueryRun
+from ..embedded.query_lives import planned
 from ..embedded.query_source import SourcePlan, spans, write_events
 from ..embedded.run_server import RunServer, from_afar
 from ..embedded.settings import DAEMON_MODULE
@@ -42,6 +43,7 @@ from ..model import Event
 from ..query import Query, RunFolders
 from ..recording.history import Stamp, TimelineEntry
 from ..recording.records import Ended, Record, Stamped, Started
+from ..signs import Signs
 from ..subject import TASK_POINTS
 from ..waiting import wait_until
 from ..wire import Greeting, decoded, frame, read_frame
@@ -49,6 +51,8 @@ from .crash_states import CopiedFolders, CrashState, NotQuiet
 from .warm_session import PURPOSE, Warm, WarmPlan
 
 READY_SECONDS = 90.0
+LONGEST = 3
+"""How often its lane's patience a life may take that always gives a sign of work."""
 HEARD_SECONDS = 10.0
 """How long what a process said before its end may take to be heard."""
 _MASTER = "local[1]"
@@ -91,8 +95,16 @@ class Life:
     passed: list[Passed] = field(default_factory=list)
     records: list[Stamped] = field(default_factory=list)
     failure: StreamproofError | None = None
+    failed_at: int = 0
+    """When it failed, or was given up, microseconds since the lane began."""
+    failed_in: int = -1
+    """The newest batch that had been begun then; -1: none."""
+    silent: int | None = None
+    """For how long it had given no sign of work when it was given up, microseconds; None: it was not."""
     heard_out: bool = False
     """Its process has hung up, and all that it said was heard."""
+    before: tuple[Life, ...] = ()
+    """Lives that failed since the same crash, of which this one is the successor."""
 
     @property
     def ended(self) -> bool:
@@ -131,16 +143,17 @@ class Lane:
         batches: Sequence[Sequence[Event]],
         folder: Path,
         spark: SparkVersion,
-        deadline: float,
+        patience: float,
         watches_inside: bool = True,
     ) -> None:
-        """`deadline` is how long a life may take, seconds. `watches_inside`: whether points inside Spark are seen."""
+        """`patience` is how long a life may give no sign of work, seconds. `watches_inside`: whether points inside
+        Spark are seen."""
         self.name = f"lane-{number}"
         self._processes = processes
         self._query = query
         self._batches = batches
         self._spark = spark
-        self._deadline = deadline
+        self.patience = patience
         self._watches_inside = watches_inside
         home = folder / self.name
         self.folders = RunFolders(f"{processes.run_id}-{self.name}", home / "sink", home / "checkpoint")
@@ -204,24 +217,35 @@ class Lane:
         life = self._begin(actor, incarnation, watched)
         process = self._start_life(actor, sink, incarnation, as_batch)
 
+        signs = Signs(lambda: (len(life.passed), len(life.records), planned(self.folders.checkpoint)))
+        what = f"the query {self._query.name!r} to come to the end of its input"
+
         def over() -> bool:
             if self._server.failure is not None:
                 raise self._server.failure
-            return process.poll() is not None
+            if process.poll() is not None:
+                return True
+            if signs.silent() >= self.patience:
+                raise DeadlinePassed(what, self.patience, self._seen(life))
+            return False
 
         try:
-            wait_until(over, self._deadline, f"the query {self._query.name!r} to come to the end of its input")
+            wait_until(over, LONGEST * self.patience, what)
             # What it said last can still be on its way; one that could say nothing never hangs up.
             with suppress(DeadlinePassed):
                 wait_until(lambda: life.ended or life.heard_out, HEARD_SECONDS, "its last words")
         except DeadlinePassed as error:
             life.failure = DeadlinePassed(error.waited_for, error.seconds, self._seen(life))
+            life.silent = round(signs.silent() * 1e6)
             self._processes.kill_node(process.name)
         finally:
             self._server.call(self._forget_life())
             _end_python_workers(self._session.pid)
         if life.failure is None and not life.ended:
             life.failure = self._why_it_ended(process, life)
+        if life.failure is not None:
+            life.failed_at = self._server.clock.stamp().at
+            life.failed_in = planned(self.folders.checkpoint)
         if process.poll() != 0 or self._session.poll() is not None:
             self._start_anew()
         return life

@@ -62,7 +62,9 @@ class Ledger:
         record = read_run(self.folder / run)
         for crashes in tried:
             judged = judge_read(record, crashes, self.claims, self.oracles)
-            trials.append(Trial(crashes, how, run, judged.statuses, judged.reason, sampled, judged.digest))
+            trials.append(
+                Trial(crashes, how, run, judged.statuses, judged.reason, sampled, judged.digest, judged.missed)
+            )
         self.trials += trials
         self.advance()
         return trials

@@ -74,6 +74,8 @@ class Trial(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether it is one of the random sample."""
     digest: str = ""
     """Of the run's history."""
+    missed: bool = False
+    """Whether the run came to its end, and it is not proven that each crash struck there: then nothing was tried."""
 
 
 _VICTIMS = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -13,7 +14,7 @@ from ..judging.verdicts import Status
 from ..recording.records import Stamped
 from .brief import Brief
 from .certificate import Claimed, Counterexample
-from .conclusion import NotReached, Planned
+from .conclusion import NotReached, Planned, real
 from .killing import kill, streams
 from .ledger import Ledger, violates
 from .plan import Crash, How, Trial
@@ -24,6 +25,7 @@ from .shrinking import Place, Reproduction, shrink
 
 KILLS_A_RUN = 6
 ELSEWHERE = "without any failure, the query gives something else on the cluster than with one task at a time"
+NO_END = "without any failure, the query does not come to the end of its input on the cluster"
 REPEATS = 3
 """How often a schedule that violates is run, the first time included."""
 
@@ -68,12 +70,13 @@ class Proving:
         # It tries nothing, and counts as no run.
         run = "runs/without-failures"
         self._kill(run, self._brief, (), self._references)
-        for verdict in self._ledger.judge(run, ()).verdicts:
+        judged = self._ledger.judge(run, ())
+        for verdict in judged.verdicts:
             if verdict.status is Status.VIOLATED:
                 first = first_wrong(verdict)
                 shown = "" if first is None else f": {first[1].what}"
                 return f"{ELSEWHERE}{shown}"
-        return ""
+        return f"{NO_END}: {judged.collation.incomplete}" if judged.collation.incomplete else ""
 
     def prove(self, suspicious: Sequence[Trial]) -> None:
         """Until a violation is confirmed, what is planned is done, or the budget is spent."""
@@ -95,8 +98,24 @@ class Proving:
             self._ledger.figures["real kills a minute"] = round(60 * self._killed / self._seconds, 1)
 
     def _confirm_any(self, suspicious: Sequence[Trial]) -> bool:
-        """Whether one of what crash states showed is confirmed."""
-        return any(self._ledger.within_budget() and self._confirm(planned) for planned in _one_a_point(suspicious))
+        """Whether one of what crash states showed is confirmed: of each claim, since one says nothing of another."""
+        found = False
+        for claim in map(str, self._ledger.claims):
+            showing = [trial for trial in suspicious if trial.verdicts.get(claim) is Status.VIOLATED]
+            for planned in _one_a_point(showing):
+                if not self._ledger.within_budget() or self._is_confirmed(claim):
+                    break
+                found = self._confirm(planned) or found
+        return found
+
+    def _is_confirmed(self, claim: str) -> bool:
+        """Whether a real trial has shown it, and was repeated."""
+        shown = Counter(
+            trial.crashes
+            for trial in self._ledger.trials
+            if real(trial) and trial.verdicts.get(claim) is Status.VIOLATED
+        )
+        return any(times > 1 for times in shown.values())
 
     def _try_all(self, phases: Mapping[str, Sequence[Planned]], sampled: bool) -> None:
         for phase, plan in phases.items():
@@ -109,8 +128,9 @@ class Proving:
                 if any(map(violates, trials)):
                     found = self._isolate(planned)
                 else:
-                    # Those that were drawn are what they are.
-                    found = not sampled and any(map(self._fell_short, trials)) and self._try_apart(planned)
+                    # Those that were drawn are what they are; what else is planned stays open without them.
+                    short = any(trial.missed for trial in trials) if sampled else any(map(self._fell_short, trials))
+                    found = short and self._try_apart(planned, sampled)
                 if found:
                     return
 
@@ -147,9 +167,9 @@ class Proving:
         collation = self._ledger.judge(trial.folder, trial.crashes).collation
         return bool(collation.unproven or collation.incomplete)
 
-    def _try_apart(self, planned: Sequence[Planned]) -> bool:
-        """Each of them alone. Whether a violation is confirmed."""
-        for one in planned if len(planned) > 1 else ():
+    def _try_apart(self, planned: Sequence[Planned], sampled: bool) -> bool:
+        """Each of them alone, and out of the sample. Whether a violation is confirmed."""
+        for one in planned if sampled or len(planned) > 1 else ():
             if not self._ledger.within_budget():
                 return False
             if any(map(violates, self._try((one,)))) and self._confirm((one,)):
@@ -170,6 +190,9 @@ class Proving:
         claim = next(name for name, status in shown[-1].verdicts.items() if status is Status.VIOLATED)
         brief = self._brief
         whole = Reproduction(tuple(planned), brief.workload.events, brief.query.batch_events)
+        if self._ledger.counterexample is not None:
+            # Of the first claim that is violated there is one.
+            return True
         smallest, trial = self._shrink(whole, claim, shown[-1])
         self._ledger.counterexample = self._story(smallest, trial, claim, (len(shown), repeats), whole)
         write_saved(self._ledger.folder / COUNTEREXAMPLE, self._saved(smallest))

@@ -13,11 +13,23 @@ from pathlib import Path
 import msgspec
 
 from ..addresses import DRIVER, Moment
-from ..errors import StreamproofError
+from ..errors import InvalidOperator, StreamproofError
 from ..judging.references import SINK
+from ..judging.stalls import ATTEMPTS
 from ..query import SOURCE
 from ..recording.folder import RunFolder
-from ..recording.history import Aborted, Bite, Drained, FaultStruck, NodeGone, NodeUp, Placed, Proof, Stamp
+from ..recording.history import (
+    Aborted,
+    Bite,
+    Drained,
+    FaultStruck,
+    LifeFailed,
+    NodeGone,
+    NodeUp,
+    Placed,
+    Proof,
+    Stamp,
+)
 from ..recording.records import (
     BatchDone,
     Delivered,
@@ -76,9 +88,23 @@ def crashed_again(before: Crashed, life: Life, passed: Passed, crash: Crash) -> 
 
 
 def recover(lane: Lane, crashed: Crashed, watched: bool = False) -> Life:
-    """The next life. Raises what went wrong with the lane."""
+    """The next life; and where it fails by an error of its own, the next after that, as whoever runs the query would
+    start it again, until it fails at one batch too often. One that is watched is the only one.
+
+    Raises what went wrong with the lane.
+    """
     lane.store.restore(crashed.state)
-    return lane.live(DRIVER, SINK, crashed.life, watched)
+    life = lane.live(DRIVER, SINK, crashed.life, watched)
+    while not watched and isinstance(life.failure, InvalidOperator) and not _loops(life):
+        before = (*life.before, life)
+        life = lane.live(DRIVER, SINK, crashed.life + len(before), watched)
+        life.before = before
+    return life
+
+
+def _loops(life: Life) -> bool:
+    last = [one.failed_in for one in (*life.before, life)][-ATTEMPTS:]
+    return len(last) == ATTEMPTS and len(set(last)) == 1
 
 
 def write_run(
@@ -98,7 +124,8 @@ def write_run(
     scenario = replace(named.scenario, faults=faults)
     description = describe(replace(named, scenario=scenario), _Lanes(lane), seed, folder.name)
     with RunFolder(folder, description) as recorder:
-        for stamped in (*before, *crashed.records, *life.records):
+        lives = (*life.before, life)
+        for stamped in (*before, *crashed.records, *(stamped for one in lives for stamped in one.records)):
             recorder.note(stamped.at, stamped.record)
         for number, (fault, passed) in enumerate(zip(faults, struck, strict=True)):
             stamp = Stamp(passed.at)
@@ -106,13 +133,18 @@ def write_run(
             bite = Bite(DRIVER, lane.name, (DRIVER,), True, proof=proof)
             recorder.log(FaultStruck(stamp, number, str(fault), str(passed.address), bite))
             recorder.log(NodeGone(stamp, DRIVER))
-        began = Stamp(life.records[0].at if life.records else recorder.latest.at)
-        recorder.log(NodeUp(began, DRIVER))
-        recorder.log(Placed(began, DRIVER, crashed.life, DRIVER))
+        for number, one in enumerate(lives, start=crashed.life):
+            began = Stamp(one.records[0].at if one.records else recorder.latest.at)
+            recorder.log(NodeUp(began, DRIVER))
+            recorder.log(Placed(began, DRIVER, number, DRIVER))
+            if isinstance(one.failure, InvalidOperator):
+                recorder.log(LifeFailed(Stamp(one.failed_at), DRIVER, number, one.failed_in, str(one.failure)))
+                recorder.log(NodeGone(Stamp(one.failed_at), DRIVER))
         if life.failure is None:
             recorder.log(Drained(recorder.latest))
         else:
-            recorder.log(Aborted(recorder.latest, f"stall: {_why(life.failure)}"))
+            at = Stamp(max(life.failed_at, recorder.latest.at))
+            recorder.log(Aborted(at, f"stall: {_why(life.failure)}", life.silent))
         recorder.seal()
 
 

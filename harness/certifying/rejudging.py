@@ -45,6 +45,11 @@ class JudgedRun:
         return {str(verdict.guarantee): verdict.status for verdict in self.verdicts}
 
     @property
+    def missed(self) -> bool:
+        """As a `Trial` has it."""
+        return bool(self.collation.unproven) and not self.collation.incomplete
+
+    @property
     def reason(self) -> str:
         """Why a verdict is UNKNOWN, as a `Trial` has it."""
         return next((verdict.reason for verdict in self.verdicts if verdict.status is Status.UNKNOWN), "")
@@ -195,12 +200,15 @@ def _again(
     differences = list(_compare_statuses(trial, judged.statuses))
     if judged.digest != trial.digest:
         differences.append(f"{trial.folder}: its history is not the one that the certificate tells of, by its digest")
+    if judged.missed != trial.missed:
+        said = "missed by its record, and struck" if judged.missed else "struck by its record, and missed"
+        differences.append(f"{trial.folder}: its crash {said} by the certificate")
     if (how := _how(judged.description)) is not trial.how:
         differences.append(f"{trial.folder} is a {how} by its record, and a {trial.how} by the certificate")
     other = sorted(_other(certificate.subject, judged.description.subject))
     if other:
         differences.append(f"{trial.folder} is a run of another subject: {', '.join(other)} differ")
-    return msgspec.structs.replace(trial, verdicts=judged.statuses), differences
+    return msgspec.structs.replace(trial, verdicts=judged.statuses, missed=judged.missed), differences
 
 
 def _other(one: Mapping[str, Any], two: Mapping[str, Any]) -> set[str]:

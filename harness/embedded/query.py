@@ -8,8 +8,10 @@ A fault can also make the query fail: what it needs is out of reach, or refused.
 the query can do this input without failures, and so the rule is
 - a query that fails, or whose driver ends, in a life that a fault has touched, was made to fail by the fault: it is
   started again, after a pause that grows while it keeps failing;
-- one that fails in a life that no fault has touched, after an earlier one that a fault has, does not recover: the run
-  comes to rest without having come to its end, and says so;
+- one that fails, or whose process ends, in a life that no fault has touched, after an earlier one that a fault has, is
+  started again too, as whoever runs it would; where it fails at the same batch so often that it is a crash loop, the
+  run has come to rest without having come to its end, and says so;
+- one that gives no sign of work for longer than the run allows has stalled, and the run is given up;
 - one that fails before any fault has struck is wrong itself (InvalidOperator), or was ended by what the harness is
   answerable for (OwnFailure).
 A fault touches a life if it was in force at any moment of it, from the launch of the driver on.
@@ -18,6 +20,7 @@ A fault touches a life if it was in force at any moment of it, from the launch o
 from __future__ import annotations
 
 import asyncio
+import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,13 +34,16 @@ from ..cluster import Live, Run
 from ..errors import DeadlinePassed, InvalidOperator, StreamproofError
 from ..inside_spark.listener import HeldPoint
 from ..judging.references import REFERENCES, SINK
+from ..judging.stalls import ATTEMPTS
 from ..quantities import Duration
 from ..query import SOURCE, Query
-from ..recording.history import Bite, Drained, Proof
+from ..recording.history import Bite, Drained, LifeFailed, Proof
 from ..recording.records import Delivered, EmptyBatch, Ended, Kept, Offered, Record, Refused
+from ..signs import Signs
 from ..waiting import wait_until
 from ..wire import Greeting, decoded, frame, read_frame
 from .deployments import ended_by_itself, watched
+from .log_tails import log_tail
 from .machines import ClusterMachines, Heal, Striking
 from .nodes import Nodes
 from .protocol import Arrived, Begun, Failed, Finishing, Go
@@ -128,6 +134,8 @@ class QueryDeployment:
         """The query has failed in it."""
         self._failures: list[str] = []
         """Why the query has failed, under faults, without having delivered anything in between."""
+        self._loop: list[LifeFailed] = []
+        """How it failed at one batch in its last lives, which no fault has touched."""
         self._given_up = ""
         """Why the query does not recover."""
         self._held_on = ""
@@ -151,6 +159,7 @@ class QueryDeployment:
         )
         self._launcher = Launcher(run, processes, self._batches, self.server, self._watch)
         self._checkpoint: Path = self._launcher.folders(DRIVER).checkpoint
+        self._signs = Signs(lambda: (self.server.signs, committed(self._checkpoint), planned(self._checkpoint)))
 
     # The life cycle
 
@@ -188,12 +197,20 @@ class QueryDeployment:
 
     def drained(self, deadline: Duration) -> bool:
         """Raises what ended the run early: InvalidOperator, ProcessDied."""
+        patience = self._run.patience
+
+        def over() -> bool:
+            silent = self._signs.silent()
+            # One that was frozen has a time of its own.
+            if self._given_up or (patience is not None and silent >= patience.seconds and not self._left()):
+                return True
+            return self.server.finish(self._is_over)
+
         try:
-            ended = self._watched(lambda: bool(self._given_up) or self.server.finish(self._is_over))
-            wait_until(ended, deadline.seconds, "the end of the input to pass through")
+            wait_until(self._watched(over), deadline.seconds, "the end of the input to pass through")
         except DeadlinePassed:
             return False
-        if self._given_up:
+        if not self.server.finished:
             return False
         self._run.recorder.log(Drained(self.server.clock.stamp()))
         return True
@@ -210,9 +227,13 @@ class QueryDeployment:
         text += f"{done} committed"
         if self._given_up:
             return f"{text}; the query failed again when no fault disturbed it any more: {self._given_up}"
+        text += f"; it gave no sign of work for {self._signs.silent():.0f} s"
         if self._failures:
             return f"{text}; under faults the query failed {len(self._failures)} times, last: {self._failures[-1]}"
         return text
+
+    def silent(self) -> int:
+        return round(self._signs.silent() * 1e6)
 
     def stop(self) -> None:
         """What the query keeps is what it has delivered, or has read itself; there is nothing to collect."""
@@ -260,10 +281,13 @@ class QueryDeployment:
         if not frozen and (not life.over or self._has_ended() or self._given_up):
             return
         if not self._down:
-            if not self.server.call(self._lost()):
+            if not self.server.call(self._lost()) and not self.server.call(self._ended_by_itself()):
                 raise ended_by_itself(life.driver, self.server, self._query.without_secrets)
+            if self._given_up:
+                return
             self._down = True
-            pause = min(_FIRST_PAUSE * 2 ** (len(self._failures) - 1), _LONGEST_PAUSE) if self._failed_now else 0.0
+            failures = max(1, len(self._failures), len(self._loop))
+            pause = min(_FIRST_PAUSE * 2 ** (failures - 1), _LONGEST_PAUSE) if self._failed_now else 0.0
             self._not_before = time.monotonic() + pause
         if time.monotonic() >= self._not_before:
             self._succeed()
@@ -280,11 +304,24 @@ class QueryDeployment:
             self._dismiss(0)
 
     async def _lost(self) -> bool:
-        """Whether a fault has touched the life that is over."""
-        touched = self._touched()
-        if touched:
+        """Whether a fault has touched the life that is over, or it has said how it failed."""
+        known = self._touched() or self._failed_now
+        if known:
             self.server.node_seen(self._life.node, False, time.monotonic_ns())
-        return touched
+        return known
+
+    async def _ended_by_itself(self) -> bool:
+        """Whether the life that is over, which nobody has touched and which said nothing of why, counts as one that
+        failed: code of the user's can end its process. What ends one from outside is the machine's."""
+        status = self._life.driver.poll()
+        outside = status in (-signal.SIGKILL, -signal.SIGTERM)
+        if outside or not self._life.ready or self.server.failure is not None or not self.server.disturbed_since(0):
+            return False
+        end = self._query.without_secrets(log_tail(self._life.driver.stderr))
+        said = f"query {self._query.name!r}: its process ended with status {status}; its log ends:\n{end}"
+        self._hear_failure(True, InvalidOperator(said))
+        self.server.node_seen(self._life.node, False, time.monotonic_ns())
+        return True
 
     def _touched(self) -> bool:
         """A life beside which a zombie has run was touched by what has made that."""
@@ -508,10 +545,22 @@ class QueryDeployment:
         if judged and self._touched():
             self._failed_now = True
             self._failures.append(str(error))
+            self._loop.clear()
+            self._note_failure(error, disturbed=True)
         elif judged and self.server.disturbed_since(0) and isinstance(error, InvalidOperator):
-            self._given_up = str(error)
+            self._failed_now = True
+            failed = self._note_failure(error, disturbed=False)
+            self._loop = [*(one for one in self._loop if one.batch == failed.batch), failed]
+            if len(self._loop) >= ATTEMPTS:
+                self._given_up = str(error)
         else:
             self.server.fail(error)
+
+    def _note_failure(self, error: StreamproofError, disturbed: bool) -> LifeFailed:
+        stamp, batch = self.server.clock.stamp(), planned(self._checkpoint)
+        failed = LifeFailed(stamp, DRIVER, self._incarnation, batch, str(error), disturbed)
+        self._run.recorder.log(failed)
+        return failed
 
     def _refuse(self, greeting: Greeting, message: object) -> None:
         """Fencing: a replaced driver cannot speak for its successor."""

@@ -77,6 +77,8 @@ class RunServer:
         self.clock = MonotonicClock()
         self.failure: StreamproofError | None = None
         self.fault_in_force = ""
+        self.signs = 0
+        """How often anything was heard of the run, or done to it."""
         self.finished = False
         """The run has come to its end."""
         self._killed: dict[str, int] = {}
@@ -190,22 +192,26 @@ class RunServer:
 
     def note(self, record: Record, when: int | None = None) -> None:
         """`when` is the machine's monotonic clock, in ns, where an agent says when it did this; else it is now."""
+        self.signs += 1
         self._recorder.note(self.clock.stamp(when).at, record)
         self._noted(record)
 
     def placed(self, node: str, message: Begun) -> None:
+        self.signs += 1
         name = replica_name(message.slice, message.replica)
         self._recorder.log(Placed(self.clock.stamp(message.when), name, message.incarnation, node))
         self._begun(node, message)
 
     def node_seen(self, node: str, up: bool, when: int) -> None:
         """`when` is the monotonic clock, in ns, of whoever saw it; all processes of a machine share that clock."""
+        self.signs += 1
         stamp = self.clock.stamp(when)
         self._recorder.log(NodeUp(stamp, node) if up else NodeGone(stamp, node))
 
     def arrived(self, address: Address, taken: int, exact: bool, when: int | None = None) -> None:
         """A point is held, since the machine's monotonic clock showed `when` ns, or from now on. Returns when its host
         may go on, if it still lives."""
+        self.signs += 1
         for strike in () if self.finished else self._controller.arrived(address, taken):
             self._strike(strike, exact, self.clock.stamp(when).at)
 
@@ -249,6 +255,7 @@ class RunServer:
 
     def _strike(self, strike: Strike, exact: bool, since: int) -> None:
         """A host that is held for too long is taken for lost, and replaced: then nobody was held at the address."""
+        self.signs += 1
         self.fault_in_force = str(strike.fault)
         address = None if strike.address is None else str(strike.address)
         struck = self.clock.stamp()
@@ -293,6 +300,7 @@ class RunServer:
                 if isinstance(proof, Awaitable):
                     proof = await proof
                 self._recorder.log(FaultHealed(healed, number, str(fault), target, proof))
+                self.signs += 1
         if lasting:
             self._spans[number].ended = time.monotonic_ns()
         if lasting and not self._in_force:

@@ -25,6 +25,7 @@ from ..progress import Progress
 from ..quantities import Duration
 from ..recording.history import Bite, Drained, Proof
 from ..recording.records import InStep, Kept, Record
+from ..signs import Signs
 from ..slices.components import Standby
 from ..slices.machine import Slice, wrapped
 from ..slices.sink import SinkSlice
@@ -127,6 +128,7 @@ class SchemeDeployment:
             {DRIVER: self._hear_driver},
             processes.address,
         )
+        self._signs = Signs(lambda: self.server.signs)
         self._names: dict[tuple[str, int], str] = {}
         """(slice, incarnation) -> which replica that is."""
         disturbed = not run.carriers.isdisjoint(OF_LINKS)
@@ -186,9 +188,14 @@ class SchemeDeployment:
     def drained(self, deadline: Duration) -> bool:
         """Raises what ended the run early: InvalidOperator, StorageFailed, ProcessDied."""
         behind: tuple[tuple[str, int], ...] = ()
+
+        def finished() -> bool:
+            self._signs.silent()
+            return self.server.finish(self._at_rest)
+
         try:
             wait_until(
-                self._watched(lambda: self.server.finish(self._at_rest)),
+                self._watched(finished),
                 deadline.seconds,
                 "the end of the input to pass through",
             )
@@ -201,6 +208,9 @@ class SchemeDeployment:
 
     def waiting_for(self) -> str:
         return self._progress.waiting_for(self._current, self._keeping_silent())
+
+    def silent(self) -> int:
+        return round(self._signs.silent() * 1e6)
 
     def stop(self) -> None:
         """Record what is kept; the cluster's owner ends the processes."""

@@ -21,6 +21,7 @@ GAP = "gap-recovery"
 AMNESIA = "amnesia"
 K_SAFETY = "k-safety"
 REPLICAS_AGREE = "replicas-agree"
+RECOVERS = "recovers"
 RECOVERS_WITHIN = "recovers-within"
 
 IMPLIES: dict[str, tuple[str, ...]] = {
@@ -51,7 +52,7 @@ STRENGTH: tuple[str, ...] = (
     REPLICAS_AGREE,
 )
 """The order in which the strongest guarantee that a history is consistent with is looked for. What means something only
-with a bound is not among them."""
+with a bound is not among them, nor is `recovers`, which says nothing of what comes out."""
 
 
 @dataclass(frozen=True)
@@ -144,6 +145,12 @@ def k_safety(latency: Duration | None = None) -> Guarantee:
 def replicas_agree() -> Guarantee:
     """Replicas that took the same hold and give the same."""
     return Guarantee(REPLICAS_AGREE)
+
+
+def recovers(within: Duration | None = None) -> Guarantee:
+    """After every fault the subject is back without manual work: no stall, no crash loop. With a bound, in that time of
+    being started again. Every certificate claims it, with a bound of its own where none is stated."""
+    return Guarantee(RECOVERS, within)
 
 
 def recovers_within(limit: Duration) -> Guarantee:

@@ -35,6 +35,8 @@ class Anomaly(StrEnum):
     """A stated bound on time was passed."""
     STALL = "stall"
     """The run did not come to its end, or a replica that was to get in step never did."""
+    CRASH_LOOP = "crash-loop"
+    """Started again and again, the subject failed at the same place each time, although no fault was in force."""
 
 
 class Status(StrEnum):

@@ -137,14 +137,31 @@ class Drained(msgspec.Struct, frozen=True, tag="drained", omit_defaults=True):
     """(slice, incarnation) of those that run, and never got in step with their fellows though no fault was in force."""
 
 
-class Aborted(msgspec.Struct, frozen=True, tag="aborted"):
+class LifeFailed(msgspec.Struct, frozen=True, tag="life-failed", omit_defaults=True):
+    """A life of the subject was ended by an error of its own."""
+
+    stamp: Stamp
+    actor: str
+    incarnation: int
+    batch: int
+    """The newest that had been begun; -1: none."""
+    why: str
+    """The error, with the place in the user's code where that is known."""
+    disturbed: bool = False
+    """Whether a fault was in force at any moment of that life, and may have made it fail."""
+
+
+class Aborted(msgspec.Struct, frozen=True, tag="aborted", omit_defaults=True):
     """The run was given up before it was drained."""
 
     stamp: Stamp
     why: str
+    silent: int | None = None
+    """For how long the subject had given no sign of work by then, microseconds; None where that was not measured, or
+    means nothing."""
 
 
-TimelineEntry = FaultStruck | FaultHealed | FaultMissed | NodeGone | NodeUp | Placed | Drained | Aborted
+TimelineEntry = FaultStruck | FaultHealed | FaultMissed | NodeGone | NodeUp | Placed | LifeFailed | Drained | Aborted
 
 
 @dataclass(frozen=True)
@@ -185,4 +202,6 @@ def _without_clock(entry: TimelineEntry) -> TimelineEntry:
     entry = msgspec.structs.replace(entry, stamp=Stamp(0, entry.stamp.step))
     if isinstance(entry, FaultStruck):
         return msgspec.structs.replace(entry, bite=msgspec.structs.replace(entry.bite, pids=()))
+    if isinstance(entry, Aborted) and entry.silent is not None:
+        return msgspec.structs.replace(entry, silent=0)
     return entry

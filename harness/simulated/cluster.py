@@ -105,6 +105,9 @@ class SimulatedDeployment:
     def waiting_for(self) -> str:
         return self._world.waiting_for()
 
+    def silent(self) -> None:
+        """Its time is virtual: who waits for nothing there is at rest."""
+
     def stop(self) -> None:
         self._world.inspect()
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,9 +22,12 @@ from streamproof.harness.addresses import Point, Side
 from streamproof.harness.certifying import campaign, covering, lane
 from streamproof.harness.certifying.campaign import Budget, Certified, Progress
 from streamproof.harness.certifying.certificate import altered_files, read_certificate
+from streamproof.harness.certifying.conclusion import ClaimVerdict
+from streamproof.harness.certifying.crash_states import CopiedFolders, CrashState, NotQuiet
 from streamproof.harness.certifying.lane import Lane, Life
 from streamproof.harness.certifying.plan import How, Victim
 from streamproof.harness.certifying.planning import every_crash_point
+from streamproof.harness.certifying.proving import NO_END
 from streamproof.harness.certifying.recovering import Crashed
 from streamproof.harness.certifying.rejudging import judge_certificate
 from streamproof.harness.certifying.saved import read_saved, replay_saved
@@ -38,15 +42,23 @@ from streamproof.harness.errors import (
     UnknownName,
     Unsupported,
 )
-from streamproof.harness.judging.guarantees import RECOVERS_WITHIN, Guarantee, exactly_once
+from streamproof.harness.judging.guarantees import (
+    EXACTLY_ONCE,
+    RECOVERS,
+    RECOVERS_WITHIN,
+    Guarantee,
+    exactly_once,
+    recovers,
+)
 from streamproof.harness.judging.judgement import judge_folder
 from streamproof.harness.judging.references import REFERENCES
 from streamproof.harness.judging.verdicts import Status
 from streamproof.harness.pickling import pickled
+from streamproof.harness.quantities import seconds
 from streamproof.harness.query import Query, Store
 from streamproof.harness.registry import Registry
 from streamproof.scenarios.workloads import words
-from toy_spark import Does, ToyCluster, install, toy
+from toy_spark import Does, ToyCluster, ToyDeployment, install, toy
 
 WORKLOAD = words(events=30)
 BATCHES, POINTS = 5, 10
@@ -78,14 +90,17 @@ def certify(spark: None, cluster: ToyCluster, tmp_path: Path) -> Callable[..., C
     return certify
 
 
-def status(certified: Certified) -> Status:
-    (verdict,) = certified.certificate.verdicts
-    return verdict.status
+def verdict_on(certified: Certified, guarantee: str) -> ClaimVerdict:
+    (verdict,) = (one for one in certified.certificate.verdicts if one.claim.partition(" ")[0] == guarantee)
+    return verdict
 
 
-def reasons(certified: Certified) -> str:
-    (verdict,) = certified.certificate.verdicts
-    return "; ".join(verdict.reasons)
+def status(certified: Certified, guarantee: str = EXACTLY_ONCE) -> Status:
+    return verdict_on(certified, guarantee).status
+
+
+def reasons(certified: Certified, guarantee: str = EXACTLY_ONCE) -> str:
+    return "; ".join(verdict_on(certified, guarantee).reasons)
 
 
 # What holds
@@ -109,9 +124,11 @@ def test_a_query_that_does_every_batch_once_holds_and_every_crash_was_tried(
     assert certificate.batches == {"first": 1, "steady": 3, "last": 1}
     assert all(covered.passed for covered in certificate.coverage)
     assert {trial.how for trial in certificate.trials} == set(How)
-    (bound,) = certificate.bounds
-    assert bound.why_none == ""
-    assert (bound.finished, bound.violations) == (2, 0)
+    assert [str(claim) for claim in certificate.claims] == ["exactly-once", "recovers (90 s)"]
+    assert status(certified, RECOVERS) is Status.HOLDS, reasons(certified, RECOVERS)
+    for bound in certificate.bounds:
+        assert bound.why_none == ""
+        assert (bound.finished, bound.violations) == (2, 0)
 
 
 def test_a_certificate_is_what_its_folder_says_and_comes_to_the_same_when_it_is_judged_again(
@@ -313,8 +330,7 @@ def test_what_crash_states_had_no_time_for_is_said(
     certified = certify(toy(Does.BY_ID))
     assert status(certified) is Status.UNKNOWN
     assert certified.certificate.exhausted == "minutes: 10, 0% of them for crash states"
-    (sampled,) = certified.certificate.bounds
-    assert sampled.finished == 2
+    assert [sampled.finished for sampled in certified.certificate.bounds] == [2, 2]
     assert covering.NOT_EACH_TIME not in reasons(certified)
 
 
@@ -423,7 +439,7 @@ def test_what_violates_is_saved_and_violates_again_when_it_is_replayed(
     assert certified.certificate.counterexample is not None
     assert certified.certificate.counterexample.command.startswith("streamproof replay ")
     again = replay_saved(saved, toy(Does.APPENDS), WORKLOAD, cluster, Registry(), tmp_path / "again")
-    assert {verdict.status for verdict in again.verdicts} == {Status.VIOLATED}
+    assert [verdict.status for verdict in again.verdicts] == [Status.VIOLATED, Status.HOLDS]
     mended = replay_saved(saved, toy(Does.BY_ID, name="appends"), WORKLOAD, cluster, Registry(), tmp_path / "mended")
     assert {verdict.status for verdict in mended.verdicts} == {Status.HOLDS}
 
@@ -481,12 +497,124 @@ def test_runs_without_failures_that_disagree_are_shown_and_nothing_is_killed(
     assert (certificate.plan, certificate.trials, cluster.runs) == ((), (), [])
 
 
-def test_a_query_that_fails_when_it_recovers_is_not_known_and_says_with_what(
+DRIVER_ALONE = every_crash_point("driver", recovering=False, split_brain=False)
+
+
+def test_a_query_that_fails_each_time_it_is_started_again_does_not_recover_and_says_with_what(
     certify: Callable[..., Certified],
 ) -> None:
-    certified = certify(toy(Does.FAILS_AGAIN), [exactly_once()], every_crash_point("driver", split_brain=False))
+    certified = certify(toy(Does.FAILS_AGAIN), [exactly_once()], DRIVER_ALONE, origin="my_queries:fails_again")
     assert status(certified) is Status.UNKNOWN
     assert "the query did not recover: query 'fails-again' failed: ValueError: not this one" in reasons(certified)
+    assert status(certified, RECOVERS) is Status.VIOLATED
+    shown = certified.certificate.counterexample
+    assert shown is not None
+    assert (shown.claim, shown.anomaly, shown.how) == ("recovers (90 s)", "crash-loop", How.KILL)
+    assert "3 times in a row: query 'fails-again' failed: ValueError: not this one" in shown.wrong
+    assert judge_certificate(certified.folder, Registry().oracles).differences == ()
+
+
+def test_a_query_that_fails_once_when_it_is_started_again_is_back(certify: Callable[..., Certified]) -> None:
+    certified = certify(toy(Does.FAILS_ONCE_AGAIN), [exactly_once()], DRIVER_ALONE, budget=Budget(kills=2))
+    assert [verdict.status for verdict in certified.certificate.verdicts] == [Status.HOLDS, Status.HOLDS]
+    assert judge_certificate(certified.folder, Registry().oracles).differences == ()
+
+
+def test_crashes_while_it_recovers_that_could_not_be_planned_leave_it_open(
+    certify: Callable[..., Certified],
+) -> None:
+    faults = every_crash_point("driver", split_brain=False)
+    certified = certify(toy(Does.FAILS_ONCE_AGAIN), [exactly_once()], faults, budget=Budget(kills=0))
+    assert covering.NO_RECOVERY in reasons(certified)
+    assert [verdict.status for verdict in certified.certificate.verdicts] == [Status.UNKNOWN, Status.UNKNOWN]
+
+
+def test_a_crash_loop_at_one_point_is_violated_and_no_other_claim_holds(certify: Callable[..., Certified]) -> None:
+    certified = certify(toy(Does.LOOPS_AT_ITS_HALF_WRITTEN_FILE), [exactly_once()], DRIVER_ALONE)
+    assert status(certified, RECOVERS) is Status.VIOLATED
+    assert status(certified) is Status.UNKNOWN
+    assert "FileExistsError: half-" in reasons(certified)
+    verdict = verdict_on(certified, RECOVERS)
+    assert verdict.violated == verdict.repeats >= 3
+    shown = certified.certificate.counterexample
+    assert shown is not None
+    assert (shown.anomaly, shown.crashes[0].point) == ("crash-loop", Point.USER)
+    assert "FileExistsError: half-" in (certified.folder / "certificate.md").read_text()
+    assert judge_certificate(certified.folder, Registry().oracles).differences == ()
+
+
+def test_a_stall_at_one_point_is_violated_and_no_other_claim_holds(certify: Callable[..., Certified]) -> None:
+    claims = [exactly_once(), recovers(seconds(1))]
+    certified = certify(toy(Does.HANGS_AT_ITS_HALF_WRITTEN_FILE), claims, DRIVER_ALONE, workload=words(events=1))
+    assert status(certified, RECOVERS) is Status.VIOLATED
+    assert status(certified) is Status.UNKNOWN
+    shown = certified.certificate.counterexample
+    assert shown is not None
+    assert (shown.claim, shown.anomaly, shown.crashes[0].point) == ("recovers (1 s)", "stall", Point.USER)
+    assert judge_certificate(certified.folder, Registry().oracles).differences == ()
+
+
+def test_a_stall_that_only_a_crash_state_shows_leaves_every_claim_open(certify: Callable[..., Certified]) -> None:
+    claims = [exactly_once(), recovers(seconds(1))]
+    budget = Budget(kills=0)
+    certified = certify(toy(Does.HANGS_IN_LANES), claims, DRIVER_ALONE, workload=words(events=1), budget=budget)
+    assert [verdict.status for verdict in certified.certificate.verdicts] == [Status.UNKNOWN, Status.UNKNOWN]
+    assert "not confirmed by a kill: 1 real kill there did not show it" in reasons(certified, RECOVERS)
+    assert "the query did not recover: waited 1 s" in reasons(certified)
+
+
+def test_a_crash_state_that_could_not_be_taken_is_said_and_leaves_every_claim_open(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    capture, taken = CopiedFolders.capture, count()
+
+    def one_fails(store: CopiedFolders) -> CrashState:
+        if next(taken) == 5:
+            raise NotQuiet("somebody wrote to /sink while its crash state was taken")
+        return capture(store)
+
+    monkeypatch.setattr(CopiedFolders, "capture", one_fails)
+    certified = certify(toy(Does.BY_ID), [exactly_once()], DRIVER_ALONE, budget=Budget(kills=2))
+    certificate = certified.certificate
+    assert len(certificate.plan) == BATCHES * POINTS
+    (missed,) = certificate.not_reached
+    assert missed.why == "somebody wrote to /sink while its crash state was taken"
+    assert missed.planned in certificate.plan
+    for verdict in certificate.verdicts:
+        assert verdict.status is Status.UNKNOWN
+        assert f"1 of {BATCHES * POINTS} planned crashes could not be reached: {missed.why}" in verdict.reasons
+    assert missed.why in (certified.folder / "certificate.md").read_text()
+
+
+def test_a_crash_state_of_a_recovery_that_could_not_be_taken_is_said(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    capture, of_a_reference = CopiedFolders.capture, BATCHES * POINTS
+
+    taken = count()
+
+    def one_fails(store: CopiedFolders) -> CrashState:
+        # Two reference runs come first.
+        if next(taken) == 2 * of_a_reference + 2:
+            raise NotQuiet("somebody wrote to /sink while its crash state was taken")
+        return capture(store)
+
+    monkeypatch.setattr(CopiedFolders, "capture", one_fails)
+    faults = every_crash_point("driver", split_brain=False)
+    certified = certify(toy(Does.BY_ID), [exactly_once()], faults, budget=Budget(kills=0))
+    (missed,) = certified.certificate.not_reached
+    assert missed.planned.crash.recovering
+    assert [verdict.status for verdict in certified.certificate.verdicts] == [Status.UNKNOWN, Status.UNKNOWN]
+
+
+def test_a_run_on_the_cluster_that_does_not_come_to_its_end_without_failures_leaves_nothing_to_judge(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ToyDeployment, "drained", lambda deployment, deadline: False)
+    monkeypatch.setattr(ToyDeployment, "waiting_for", lambda deployment: "nothing comes")
+    certified = certify(toy(Does.BY_ID))
+    assert f"{NO_END}: stall: nothing comes" in certified.certificate.unjudgeable
+    assert {verdict.status for verdict in certified.certificate.verdicts} == {Status.UNKNOWN}
 
 
 @pytest.mark.parametrize("runs", [1, 7])

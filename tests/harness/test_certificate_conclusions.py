@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -159,9 +160,48 @@ def test_a_trial_without_a_verdict_is_the_reason() -> None:
     odd = trial(crash_at(2), reason="the kill came too late", exactly_once=UNKNOWN)
     verdict = on_exactly_once(PLAN, (*ALL_HELD[:2], odd), ())
     assert verdict.reasons == ("1 of 3 planned crashes came to no verdict: the kill came too late",)
-    passed = on_exactly_once(PLAN, (*ALL_HELD, odd), ())
-    assert passed.status is HOLDS
-    assert passed.summary.endswith("; 1 more trial came to no verdict")
+    # What passed at the same crash is another time.
+    passed = on_exactly_once(PLAN, (*ALL_HELD, odd, trial(crash_at(2), name="passed")), ())
+    assert (passed.status, passed.covered) == (UNKNOWN, 2)
+    assert passed.reasons == ("1 of 3 planned crashes came to no verdict: the kill came too late",)
+
+
+def test_nineteen_kills_that_stall_are_not_made_up_for_by_one_that_passes() -> None:
+    stalls = [trial(crash_at(2), name=f"stall-{n}", reason="stall: it hangs", exactly_once=UNKNOWN) for n in range(19)]
+    verdict = on_exactly_once(PLAN, (*ALL_HELD[:2], *stalls, trial(crash_at(2))), ())
+    assert (verdict.status, verdict.covered) == (UNKNOWN, 2)
+    assert verdict.reasons == ("1 of 3 planned crashes came to no verdict: stall: it hangs",)
+
+
+def test_a_crash_state_that_stalls_is_not_made_up_for_by_a_kill_that_passes() -> None:
+    state = trial(crash_at(2), how=How.CRASH_STATE, reason="stall: it hangs", exactly_once=UNKNOWN)
+    verdict = on_exactly_once(PLAN, (*ALL_HELD[:2], state, trial(crash_at(2))), ())
+    assert (verdict.status, verdict.covered) == (UNKNOWN, 2)
+
+
+def test_a_kill_that_missed_is_no_trial_once_a_real_one_has_passed_there() -> None:
+    missed = msgspec.structs.replace(trial(crash_at(2), reason="it did not bite", exactly_once=UNKNOWN), missed=True)
+    open_one = on_exactly_once(PLAN, (*ALL_HELD, missed), ())
+    assert (open_one.status, open_one.covered) == (UNKNOWN, 2)
+    assert open_one.reasons == ("1 of 3 planned crashes came to no verdict: it did not bite",)
+    passed = on_exactly_once(PLAN, (*ALL_HELD, missed, trial(crash_at(2), name="passed")), ())
+    assert (passed.status, passed.covered) == (HOLDS, 3)
+    assert passed.summary.endswith("; 1 more trial struck nothing")
+
+
+def test_a_stall_at_a_crash_that_stands_in_no_plan_leaves_it_open() -> None:
+    stall = trial(crash_at(7), reason="stall: it hangs", exactly_once=UNKNOWN)
+    verdict = on_exactly_once(PLAN, (*ALL_HELD, stall), ())
+    assert (verdict.status, verdict.planned, verdict.covered) == (UNKNOWN, 4, 3)
+
+
+def test_a_claim_of_which_no_trial_came_to_a_verdict_is_open_whatever_the_others_are() -> None:
+    unclear = [
+        trial(crash_at(n), how=How.CRASH_STATE, reason="it cannot be told", exactly_once=UNKNOWN) for n in range(3)
+    ]
+    found = conclude(CLAIMS, PLAN, unclear, ())
+    assert [verdict.status for verdict in found.verdicts] == [UNKNOWN, HOLDS]
+    assert found.verdicts[0].reasons == ("3 of 3 planned crashes came to no verdict: it cannot be told (× 3)",)
 
 
 def test_a_claim_that_a_trial_was_not_judged_for_is_open() -> None:
@@ -235,6 +275,7 @@ trials = st.builds(
     st.just("runs/one"),
     verdicts,
     st.sampled_from(["", "it did not bite"]),
+    missed=st.booleans(),
 )
 campaigns = st.tuples(
     st.lists(lines, max_size=4),
@@ -271,6 +312,9 @@ def test_to_hold_every_crash_was_reached_and_passed_and_nothing_violates(campaig
             assert not missed
             assert not any(violates(one, verdict.claim) for one in tried)
             assert verdict.covered == verdict.planned
+            for one in tried:
+                if one.verdicts.get(verdict.claim, UNKNOWN) is UNKNOWN:
+                    assert one.missed
             for line in plan:
                 passed = [one for one in tried if one.verdicts.get(verdict.claim) is HOLDS and line in lines_of(one)]
                 assert passed

@@ -28,10 +28,11 @@ from streamproof.harness.embedded.query_source import EventReader, SourcePlan, w
 from streamproof.harness.errors import InvalidOperator, InvalidScenario, UnknownName, Unsupported
 from streamproof.harness.judging.guarantees import exactly_once, exactly_once_output
 from streamproof.harness.judging.shapes import OutputMode
+from streamproof.harness.judging.stalls import ATTEMPTS
 from streamproof.harness.model import Event
 from streamproof.harness.quantities import events, ms, seconds
 from streamproof.harness.query import CLOSING_MS, Query
-from streamproof.harness.recording.history import Proof
+from streamproof.harness.recording.history import LifeFailed, Proof
 from streamproof.harness.recording.recorder import MemoryRecorder
 from streamproof.harness.recording.records import Delivered, Refused
 from streamproof.harness.registry import Registry
@@ -293,10 +294,16 @@ def test_a_disk_harms_a_query_only_where_a_batch_meets_it(
     assert str(struck.bite.proof) == f"batches written or failed meanwhile, with disks full: 1: {count}"
 
 
-def test_a_query_that_fails_again_when_nothing_disturbs_it_does_not_recover(tmp_path: Path) -> None:
+def test_a_query_that_fails_again_and_again_when_nothing_disturbs_it_does_not_recover(tmp_path: Path) -> None:
     with told_that_it_failed(tmp_path, crash("node-0").after(ms(1)), cleanly=True) as deployment:
+        for _ in range(ATTEMPTS - 1):
+            assert deployment.server.failure is None
+            assert not deployment._given_up
+            deployment._hear_failure(True, InvalidOperator("query 'q' failed: boo"))
         assert deployment.server.failure is None
         assert not deployment.drained(seconds(60))
+        failures = [entry for entry in deployment._run.recorder.timeline if isinstance(entry, LifeFailed)]
+        assert [(one.batch, one.disturbed) for one in failures] == [(-1, False)] * ATTEMPTS
         assert deployment.waiting_for().endswith(
             "the query failed again when no fault disturbed it any more: query 'q' failed: boo"
         )

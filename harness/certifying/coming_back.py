@@ -1,0 +1,33 @@
+"""The claim that every certificate makes: after each crash the query is back by itself, in a stated time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from ..judging.guarantees import RECOVERS, Guarantee, recovers
+from ..quantities import Duration, seconds
+
+LEAST: Final = 90.0
+"""Seconds that a query is given to come back, at least, where nobody states a time."""
+TIMES: Final = 10
+"""How often the longest of its runs without failures it is given, where that is more."""
+
+
+def with_recovers(claims: Sequence[Guarantee]) -> tuple[Guarantee, ...]:
+    """The claims, with the one that the query recovers after those that somebody has made."""
+    return tuple(claims) if any(claim.name == RECOVERS for claim in claims) else (*claims, recovers())
+
+
+def with_stated_time(claims: Sequence[Guarantee], without_failures: Sequence[float]) -> tuple[Guarantee, ...]:
+    """The claims, with the time written down in which the query must be back, by how long it takes for all of its input
+    without failures, seconds: on a slow machine it is given more."""
+    stated = seconds(max(LEAST, math.ceil(TIMES * max(without_failures, default=0.0) / 10) * 10))
+    return tuple(recovers(stated) if claim == recovers() else claim for claim in claims)
+
+
+def stated_in(claims: Sequence[Guarantee]) -> Duration:
+    """The time that claims state for a recovery."""
+    stated = (claim.within for claim in claims if claim.name == RECOVERS)
+    return next((within for within in stated if isinstance(within, Duration)), seconds(LEAST))

@@ -1,0 +1,135 @@
+"""Recovers: after a fault the subject comes back by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from ..harness.judging.guarantees import RECOVERS, Guarantee
+from ..harness.judging.oracle import Case, Oracle, decide
+from ..harness.judging.references import BATCH_JOB, REFERENCES
+from ..harness.judging.stalls import ATTEMPTS, STATED
+from ..harness.judging.verdicts import Anomaly, Evidence, Tally, Verdict, tally
+from ..harness.model import slice_of
+from ..harness.quantities import Duration
+from ..harness.recording.history import Aborted, FaultHealed, FaultStruck, History, LifeFailed, Placed
+from ..harness.recording.records import Offered, Refused, Started
+
+
+def judge(case: Case, guarantee: Guarantee) -> Verdict:
+    """After every fault that struck, the subject is back without manual work, in the stated time: no stall, no crash
+    loop.
+
+    It is back when the run has come to its end. A *crash loop*: its last lives, three or more, failed one after the
+    other at the same batch, and no fault was in force in any of them. A *stall*: the run has not come to its end, no
+    fault was in force any more, and the subject had given no sign of work for the stated time (30 s, unless the claim
+    states one); in the simulator, the run has not come to its end, and nothing is on its way. With a bound also
+    *bound-exceeded*: after a fault had ended, and where it had ended an actor, after that was started again, the first
+    sign of work came later than that. UNKNOWN where it was still at work when it was given up, where a
+    fault was in force until then, where no fault struck, or the clock is virtual and a bound was stated. Implies
+    nothing of what comes out, and nothing implies it.
+    """
+    history = case.history
+    struck = [one for one in history.struck() if one.bite.node is not None]
+    found, unclear = _end(case, guarantee, struck)
+    if not found and not unclear and isinstance(guarantee.within, Duration):
+        if case.virtual_time:
+            unclear = "the simulator's clock is virtual, and the scenario gives no cost model"
+        else:
+            late = [one for one in _waits(history, struck) if one[0] > guarantee.within.micros]
+            found += (tally(Anomaly.BOUND_EXCEEDED, len(late), (_late(*one) for one in late)),) if late else ()
+    said = "fault" if len(struck) == 1 else "faults"
+    return decide(case, guarantee, found, f"back after {len(struck):,} {said}", unclear=unclear)
+
+
+def _end(case: Case, guarantee: Guarantee, struck: list[FaultStruck]) -> tuple[tuple[Tally, ...], str]:
+    """What the end of the run shows, and why it shows nothing."""
+    history, collation = case.history, case.collation
+    if history.drained:
+        return (), "" if struck or collation.unproven else "no fault struck, so there was nothing to recover from"
+    if not collation.incomplete.startswith("stall") or not history.sealed:
+        return (), ""
+    if not struck:
+        return (), f"{collation.incomplete}; no fault had struck before"
+    last = struck[-1].number
+    loop = _loop(history)
+    if loop:
+        failure = loop[-1]
+        what = f"started again, it failed at {_at(failure)} {len(loop)} times in a row: {failure.why}"
+        at = tuple(one.stamp.at for one in loop)
+        return (tally(Anomaly.CRASH_LOOP, 1, [Evidence(what, failure.actor, at, last)]),), ""
+    in_force = _in_force(history)
+    if in_force is not None:
+        return (), f"{collation.incomplete}; fault {in_force.number + 1} was in force until then: {in_force.fault}"
+    given_up = next((entry for entry in history.timeline if isinstance(entry, Aborted)), None)
+    if not case.virtual_time:
+        stated = guarantee.within if isinstance(guarantee.within, Duration) else STATED
+        silent = None if given_up is None else given_up.silent
+        if silent is None:
+            return (), collation.incomplete
+        if silent < stated.micros:
+            why = f"it gave no sign of work for {silent / 1e6:.0f} s, and a stall takes {stated}"
+            return (), f"{collation.incomplete}; {why}"
+    where = struck[-1].bite.actors[0] if struck[-1].bite.actors else struck[-1].bite.target
+    at = () if given_up is None else (given_up.stamp.at,)
+    return (tally(Anomaly.STALL, 1, [Evidence(collation.incomplete, where, at, last)]),), ""
+
+
+def _at(failure: LifeFailed) -> str:
+    return f"batch {failure.batch}" if failure.batch >= 0 else "its start"
+
+
+def _loop(history: History) -> list[LifeFailed]:
+    """The last failures, as far as they are at one place and nobody's but its own."""
+    failures = [entry for entry in history.timeline if isinstance(entry, LifeFailed)]
+    runs = [list(same) for _, same in groupby(failures, lambda one: (one.actor, one.batch, one.disturbed))]
+    last = runs[-1] if runs else []
+    return last if len(last) >= ATTEMPTS and not last[0].disturbed else []
+
+
+def _in_force(history: History) -> FaultStruck | None:
+    """A fault that lasts, and had not ended when the run was given up."""
+    found: dict[tuple[int, str], FaultStruck] = {}
+    for entry in history.timeline:
+        if isinstance(entry, FaultStruck) and entry.bite.lasting:
+            found[entry.number, entry.bite.target] = entry
+        elif isinstance(entry, FaultHealed):
+            found.pop((entry.number, entry.target), None)
+        elif isinstance(entry, Aborted):
+            break
+    return next(iter(found.values()), None)
+
+
+def _waits(history: History, struck: list[FaultStruck]) -> Iterator[tuple[int, FaultStruck]]:
+    """How long after each fault the first sign of work came, in microseconds."""
+    signs = sorted(
+        [
+            *(stamped.at for stamped in history.records if _is_sign(stamped.record)),
+            *(one.stamp.at for one in struck if one.address is not None),
+        ]
+    )
+    healed = {(e.number, e.target): e.stamp.at for e in history.timeline if isinstance(e, FaultHealed)}
+    placed = [entry for entry in history.timeline if isinstance(entry, Placed)]
+    for one in struck:
+        ended = healed.get((one.number, one.bite.target), one.stamp.at) if one.bite.lasting else one.stamp.at
+        first = next((at for at in signs if at > ended), None)
+        again = (e.stamp.at for e in placed if e.actor in one.bite.actors and e.stamp.at >= ended)
+        began = min(again, default=ended)
+        if first is not None:
+            yield first - (began if began <= first else ended), one
+
+
+def _is_sign(record: object) -> bool:
+    """Whether it is work of the subject's, not of its references, and more than that it was started."""
+    if isinstance(record, Offered | Refused | Started):
+        return False
+    who = getattr(record, "slice", "") or getattr(record, "actor", "") or getattr(record, "sink", "")
+    return slice_of(who) not in (*REFERENCES, BATCH_JOB)
+
+
+def _late(wait: int, struck: FaultStruck) -> Evidence:
+    where = struck.bite.actors[0] if struck.bite.actors else struck.bite.target
+    return Evidence(f"the first sign of work came {wait / 1e6:.2f} s later", where, (struck.stamp.at,), struck.number)
+
+
+ORACLE = Oracle(RECOVERS, judge, on_clock=True)
