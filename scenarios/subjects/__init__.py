@@ -17,6 +17,7 @@ from .files import file_sink, file_sink_by_listing
 from .impure import asks_the_clock, counts_in_global, draws_at_random, writes_outside
 from .inputs import ad_events, some_words, visits
 from .rows import foreach_rows
+from .stuck import fails_at_its_draft, waits_for_its_lock
 from .table import Shows, Subject, shows
 from .timed import deduplication, session_windows, stream_join
 
@@ -33,6 +34,7 @@ __all__ = [
     "counts_in_pandas",
     "deduplication",
     "draws_at_random",
+    "fails_at_its_draft",
     "file_sink",
     "file_sink_by_listing",
     "foreach_rows",
@@ -42,12 +44,18 @@ __all__ = [
     "sqlite_by_batch",
     "stream_join",
     "subject",
+    "waits_for_its_lock",
     "writes_outside",
 ]
 
 _ONCE = (exactly_once(),)
 _AT_LEAST = (at_least_once(),)
 _AT_MOST = (at_most_once(),)
+# A foreachBatch function that reads the rows of its batch does so in a job of its own.
+_WHILE_IT_READS = (
+    *shows(Victim.DRIVER, Side.BEFORE, Point.SOURCE_READ, Point.TASK_END),
+    *shows(Victim.DRIVER, Side.AFTER, Point.TASK_END),
+)
 
 SUBJECTS: tuple[Subject, ...] = (
     Subject(file_sink, some_words(), _ONCE, Status.HOLDS),
@@ -79,11 +87,8 @@ SUBJECTS: tuple[Subject, ...] = (
         _ONCE,
         Status.VIOLATED,
         Anomaly.LOST_INPUT,
-        # The rows are read by a job that begins when the id is there.
-        (
-            *shows(Victim.DRIVER, Side.BEFORE, Point.SOURCE_READ, Point.TASK_END),
-            *shows(Victim.DRIVER, Side.AFTER, Point.TASK_END),
-        ),
+        # That job begins when the id is there.
+        _WHILE_IT_READS,
         holds=_AT_MOST,
     ),
     Subject(foreach_rows, some_words(), _AT_LEAST, Status.HOLDS),
@@ -138,6 +143,24 @@ SUBJECTS: tuple[Subject, ...] = (
         Anomaly.DUPLICATE_EFFECT,
         (*shows(Victim.DRIVER, Side.AFTER, Point.ADD_BATCH), *shows(Victim.DRIVER, Side.BEFORE, Point.COMMIT_LOG)),
         holds=_AT_LEAST,
+    ),
+    Subject(
+        waits_for_its_lock,
+        some_words(),
+        _ONCE,
+        Status.UNKNOWN,
+        Anomaly.STALL,
+        _WHILE_IT_READS,
+        recovers=Status.VIOLATED,
+    ),
+    Subject(
+        fails_at_its_draft,
+        some_words(),
+        _ONCE,
+        Status.UNKNOWN,
+        Anomaly.CRASH_LOOP,
+        _WHILE_IT_READS,
+        recovers=Status.VIOLATED,
     ),
 )
 

@@ -34,13 +34,15 @@ class Subject:
     claims: tuple[Guarantee, ...]
     """What it says of itself, rightly or not."""
     expected: Status
-    """The verdict on each of its claims."""
+    """The verdict on each of its claims: UNKNOWN where runs without failures differ, or it does not come back."""
     anomaly: Anomaly | None = None
-    """What is seen of a claim that is violated."""
+    """What is seen of a claim that is violated, or of its not coming back."""
     needs: tuple[Shows, ...] = ()
     """Crashes any of which shows it. There may be more."""
     holds: tuple[Guarantee, ...] = ()
     """What holds all the same."""
+    recovers: Status = Status.HOLDS
+    """Whether it is back after every crash, as far as nothing else is violated first."""
 
     @property
     def name(self) -> str:

@@ -33,15 +33,15 @@ def test_a_subject_can_be_handed_to_the_command_line(one: Subject) -> None:
 
 @each_subject
 def test_a_subject_that_is_wrong_says_how_and_what_shows_it(one: Subject) -> None:
-    violated = one.expected is Status.VIOLATED
+    violated = Status.VIOLATED in (one.expected, one.recovers)
     assert (one.anomaly is not None) == bool(one.needs) == violated
     assert one.claims
     assert set(one.verdicts) == {*one.claims, *one.holds}
     assert one.expected is not Status.HOLDS or not one.holds
 
 
-def test_every_way_to_be_wrong_with_effects_is_in_the_table() -> None:
-    wrong = {Anomaly.LOST_INPUT, Anomaly.DUPLICATE_EFFECT, Anomaly.PHANTOM_OUTPUT}
+def test_every_way_to_be_wrong_with_effects_or_to_stay_away_is_in_the_table() -> None:
+    wrong = {Anomaly.LOST_INPUT, Anomaly.DUPLICATE_EFFECT, Anomaly.PHANTOM_OUTPUT, Anomaly.STALL, Anomaly.CRASH_LOOP}
     assert {one.anomaly for one in SUBJECTS} == {None, *wrong}
 
 

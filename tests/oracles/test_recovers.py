@@ -1,0 +1,207 @@
+"""Whether a subject came back: of runs made by hand, in which it stalls, fails again and again, is slow, or is back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+
+from handmade import Made, Pass, chain
+from query_histories import JUDGES, Given, query_history
+from streamproof.harness.judging.guarantees import IMPLIES, RECOVERS, STRENGTH, Guarantee, implied, recovers
+from streamproof.harness.judging.oracle import Case, judge
+from streamproof.harness.judging.references import DRIVER, collate_references
+from streamproof.harness.judging.shapes import OutputMode, OutputShape
+from streamproof.harness.judging.stalls import ATTEMPTS, STATED
+from streamproof.harness.judging.verdicts import Anomaly, Verdict
+from streamproof.harness.quantities import seconds
+from streamproof.harness.recording.history import (
+    Aborted,
+    Bite,
+    Drained,
+    FaultHealed,
+    FaultMissed,
+    FaultStruck,
+    History,
+    LifeFailed,
+    Placed,
+    Proof,
+    Stamp,
+    TimelineEntry,
+)
+from streamproof.harness.recording.records import Delivered, Stamped
+
+SHAPE = OutputShape(OutputMode.APPEND)
+SECOND = 1_000_000
+GIVEN = [Given(0, [{"a": 1}])]
+WHOLE = query_history(SHAPE, GIVEN, GIVEN)
+AGAIN = Delivered("sink", "q", 2, 0, [])
+KILLED = Bite(DRIVER, "driver", (DRIVER,), True, True)
+CRASH = FaultStruck(Stamp(20), 0, "crash driver", "driver/0#1 after offset-log 0", KILLED)
+BACK = Placed(Stamp(21), DRIVER, 2, "driver")
+END = Drained(Stamp(100 * SECOND))
+
+
+def stalled(silent: int | None, why: str = "stall: it has not come to the end of its input") -> Aborted:
+    return Aborted(Stamp(100 * SECOND), why, silent)
+
+
+def failed(batch: int = 0, *, incarnation: int = 2, disturbed: bool = False) -> LifeFailed:
+    why = "query 'q' failed: FileExistsError: part"
+    return LifeFailed(Stamp(incarnation), DRIVER, incarnation, batch, why, disturbed)
+
+
+def verdict(
+    *timeline: TimelineEntry, claim: Guarantee = recovers(), signs: Sequence[int] = (), sealed: bool = True
+) -> Verdict:
+    """Of a query that gave its only batch before anything struck, and gave a sign of work at these times."""
+    records = [*WHOLE.records, *(Stamped(at, AGAIN) for at in signs)]
+    history = History(records, timeline, sealed)
+    return judge(Case(history, collate_references(history, SHAPE)), [claim], JUDGES)[0]
+
+
+def anomalies(found: Verdict) -> list[Anomaly]:
+    return [tally.anomaly for tally in found.anomalies]
+
+
+def test_it_implies_nothing_and_nothing_implies_it() -> None:
+    assert implied(RECOVERS) == {RECOVERS}
+    assert all(RECOVERS not in weaker for weaker in IMPLIES.values())
+    assert RECOVERS not in STRENGTH
+
+
+# A query
+
+
+def test_who_comes_to_the_end_after_a_crash_is_back() -> None:
+    found = verdict(CRASH, BACK, END)
+    assert (found.status, found.summary) == ("HOLDS", "back after 1 fault")
+
+
+def test_who_gives_no_sign_of_work_for_the_stated_time_has_stalled() -> None:
+    found = verdict(CRASH, BACK, stalled(STATED.micros))
+    assert (found.status, anomalies(found)) == ("VIOLATED", [Anomaly.STALL])
+    (piece,) = found.anomalies[0].sample
+    assert (piece.where, piece.fault) == (DRIVER, 0)
+    assert "has not come to the end of its input" in piece.what
+
+
+def test_who_was_still_at_work_when_it_was_given_up_may_be_slow() -> None:
+    found = verdict(CRASH, BACK, stalled(STATED.micros - 1))
+    assert found.status == "UNKNOWN"
+    assert found.reason.endswith("it gave no sign of work for 30 s, and a stall takes 30 s")
+    assert verdict(CRASH, BACK, stalled(None)).status == "UNKNOWN"
+
+
+def test_the_time_that_a_claim_states_is_the_one_that_counts() -> None:
+    short, long = recovers(seconds(10)), recovers(seconds(60))
+    assert verdict(CRASH, BACK, stalled(20 * SECOND), claim=short).status == "VIOLATED"
+    assert verdict(CRASH, BACK, stalled(40 * SECOND), claim=long).status == "UNKNOWN"
+
+
+def test_who_fails_at_one_batch_again_and_again_is_in_a_crash_loop_with_its_error() -> None:
+    failures = [failed(3, incarnation=2 + number) for number in range(ATTEMPTS)]
+    found = verdict(CRASH, BACK, *failures, stalled(0))
+    assert (found.status, anomalies(found)) == ("VIOLATED", [Anomaly.CRASH_LOOP])
+    (piece,) = found.anomalies[0].sample
+    assert piece.what == (
+        "started again, it failed at batch 3 3 times in a row: query 'q' failed: FileExistsError: part"
+    )
+    assert piece.at == (2, 3, 4)
+
+
+@pytest.mark.parametrize(
+    "failures",
+    [
+        [failed(3), failed(3)],
+        [failed(3), failed(4), failed(3)],
+        [failed(3, disturbed=True)] * ATTEMPTS,
+        [failed(3), failed(3, disturbed=True), failed(3)],
+    ],
+    ids=["too seldom", "elsewhere", "under a fault", "a fault in between"],
+)
+def test_what_is_no_crash_loop_is_not_called_one(failures: list[LifeFailed]) -> None:
+    assert verdict(CRASH, BACK, *failures, stalled(0)).status == "UNKNOWN"
+    assert verdict(CRASH, BACK, *failures, END).status == "HOLDS"
+
+
+def test_who_fails_and_comes_to_the_end_after_all_is_back() -> None:
+    assert verdict(CRASH, BACK, *[failed(3)] * 2, END).status == "HOLDS"
+
+
+def test_a_fault_that_was_in_force_until_it_was_given_up_may_be_why() -> None:
+    lasting = msgspec.structs.replace(CRASH, bite=Bite(DRIVER, "driver", (DRIVER,), True, lasting=True))
+    healed = FaultHealed(Stamp(10), 0, "pause driver", DRIVER, Proof(1, "times"))
+    found = verdict(lasting, stalled(60 * SECOND), healed)
+    assert found.status == "UNKNOWN"
+    assert "fault 1 was in force until then" in found.reason
+    assert verdict(lasting, healed, stalled(60 * SECOND)).status == "VIOLATED"
+
+
+def test_where_nothing_struck_there_was_nothing_to_recover_from() -> None:
+    assert verdict(END).reason == "no fault struck, so there was nothing to recover from"
+    missed = FaultMissed(Stamp(5), 0, "crash driver")
+    assert verdict(missed, END).reason == "the trigger of fault 1 never came: crash driver"
+    assert verdict(stalled(60 * SECOND)).reason.endswith("no fault had struck before")
+    nowhere = msgspec.structs.replace(CRASH, bite=Bite(DRIVER, None, (), True, True))
+    assert verdict(nowhere, stalled(60 * SECOND)).status == "UNKNOWN"
+
+
+def test_what_ended_the_run_from_outside_is_no_stall() -> None:
+    for why in ("ProcessDied: the driver ended by itself", "interrupted by the user"):
+        assert verdict(CRASH, stalled(60 * SECOND, why)).status == "UNKNOWN"
+    assert verdict(CRASH, sealed=False).status == "UNKNOWN"
+
+
+def test_whose_first_sign_of_work_comes_too_late_is_back_too_late() -> None:
+    claim = recovers(seconds(10))
+    late = verdict(CRASH, BACK, END, claim=claim, signs=[11 * SECOND])
+    assert (late.status, anomalies(late)) == ("VIOLATED", [Anomaly.BOUND_EXCEEDED])
+    assert verdict(CRASH, BACK, END, claim=claim, signs=[9 * SECOND, 40 * SECOND]).status == "HOLDS"
+    # Who starts it again is not it.
+    started = msgspec.structs.replace(BACK, stamp=Stamp(8 * SECOND))
+    assert verdict(CRASH, started, END, claim=claim, signs=[11 * SECOND]).status == "HOLDS"
+    assert verdict(CRASH, BACK, END, signs=[11 * SECOND]).status == "HOLDS"
+
+
+# A scheme
+
+
+def of_a_scheme(
+    *, drained: bool, virtual: bool = True, silent: int | None = None, claim: Guarantee = recovers()
+) -> Verdict:
+    made = Made(chain(Pass()))
+    made.offer("a", 1, 2)
+    made.start("a", 1)
+    made.start("op0", 1)
+    made.take("op0", 1, "a", 1, 1, 1)
+    made.deliver("op0", 1, 1)
+    made.lose("op0", 1)
+    made.start("op0", 2)
+    made.take("op0", 2, "a", 1, 1, 2)
+    made.deliver("op0", 2, 1, 2)
+    made.keep("op0", 2)
+    history = made.history()
+    if not drained:
+        end = Aborted(Stamp(made.at + 1), "stall: op0-0 waits for a", silent)
+        history = History(history.records, [*history.timeline[:-1], end])
+    return made.verdict(claim, history, virtual_time=virtual)
+
+
+def test_a_scheme_that_comes_to_rest_without_its_end_has_stalled() -> None:
+    found = of_a_scheme(drained=False)
+    assert (found.status, anomalies(found)) == ("VIOLATED", [Anomaly.STALL])
+    assert found.anomalies[0].sample[0].where == "op0-0"
+    assert of_a_scheme(drained=True).status == "HOLDS"
+
+
+def test_on_a_real_clock_a_scheme_may_be_slow() -> None:
+    assert of_a_scheme(drained=False, virtual=False, silent=SECOND).status == "UNKNOWN"
+    assert of_a_scheme(drained=False, virtual=False, silent=STATED.micros).status == "VIOLATED"
+
+
+def test_a_bound_means_nothing_on_a_virtual_clock_and_a_stall_does() -> None:
+    claim = recovers(seconds(5))
+    assert "virtual" in of_a_scheme(drained=True, claim=claim).reason
+    assert of_a_scheme(drained=False, claim=claim).status == "VIOLATED"
