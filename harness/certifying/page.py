@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ..addresses import Point, Side
-from ..judging.verdicts import Status
+from ..judging.verdicts import Anomaly, Status
 from .conclusion import Covered, Planned, count, tried_said
 from .plan import How, Victim
 
@@ -150,16 +150,20 @@ def _verdicts(certificate: Certificate) -> Iterator[str]:
 
 
 def story(shown: Counterexample) -> Iterator[str]:
-    """What happened, from the input to the first wrong output, a sentence each."""
+    """What happened, from the input to the first wrong output, or to how it stays away, a sentence each."""
     batch = "" if shown.batch is None else f" of batch {shown.batch}"
     if shown.input:
         yield f"The input{batch} holds {_cut(shown.input)}"
     for crash in shown.crashes:
         yield _capital(str(Planned(crash, shown.how is How.SPLIT_BRAIN)))
         yield _SPLIT_BRAIN if shown.how is How.SPLIT_BRAIN else _AFTERWARDS[crash.victim]
-    yield f"The first wrong output{batch} ({shown.anomaly}): {_cut(shown.wrong)}"
+    if shown.anomaly in _AWAY:
+        yield f"It does not come back ({shown.anomaly}): {_cut(shown.wrong)}"
+    else:
+        yield f"The first wrong output{batch} ({shown.anomaly}): {_cut(shown.wrong)}"
 
 
+_AWAY = frozenset({Anomaly.STALL, Anomaly.CRASH_LOOP, Anomaly.BOUND_EXCEEDED})
 _SPLIT_BRAIN = "A second driver starts on the same checkpoint, and the first one wakes up"
 _AFTERWARDS = {
     Victim.DRIVER: "A new driver goes on from the checkpoint",
