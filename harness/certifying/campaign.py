@@ -64,6 +64,7 @@ from .plan import Crash, Trial, Victim
 from .planning import CrashPlan, crash_at, every_crash_point, of_nodes, of_split_brains, of_the_driver
 from .profile import NO_DATA, POINTS, Profile, profile_of, write_points
 from .proving import KILLS_A_RUN, Kills, Proving
+from .shrinking import place_of
 from .statistics import Draw
 
 LIFE_SECONDS = 120.0
@@ -278,7 +279,7 @@ class _Campaign:
         of_driver = of_the_driver(profile, self.brief.query.copyable) if Victim.DRIVER in self.faults.victims else []
         with_data = [batch for batch, kinds in sorted(profile.kinds.items()) if NO_DATA not in kinds]
         crashes = [crash_at(profile, passed, Victim.DRIVER) for passed in reversed(profile.passed)]
-        keys = {(crash.point, crash.side, crash.actor, crash.batch): crash for crash in crashes}
+        keys = {place_of(crash, crash.batch): crash for crash in crashes}
         nodes = spread(of_nodes(profile, self.faults.victims), with_data, keys)
         if nodes:
             ledger.not_covered.append(ONE_BATCH)

@@ -52,6 +52,11 @@ class Crash(msgspec.Struct, frozen=True, omit_defaults=True):
     recovering: bool = False
     """Whether it strikes during the recovery from a crash at the same batch."""
 
+    @property
+    def name(self) -> str:
+        """Of a point of the user's own, what it is called; empty of any other, which the batch's number tells apart."""
+        return self.key.partition("/")[2] if self.point is Point.USER else ""
+
     def __str__(self) -> str:
         actor = "the driver" if self.actor == "driver" else f"a {self.actor}"
         when = Moment(self.point, self.side, self.key, actor, recovering=self.recovering)

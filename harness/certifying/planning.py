@@ -59,14 +59,15 @@ def of_nodes(profile: Profile, victims: Iterable[Victim]) -> list[Planned]:
     """At every kind of point that tasks pass, in one steady batch; Python workers where there are some."""
     wanted = [victim for victim in victims if victim is not Victim.DRIVER]
     batch = _steady(profile)
-    seen: set[tuple[Point, Side]] = set()
+    seen: set[tuple[Point, Side, str]] = set()
     plan = []
     for one in profile.passed:
-        at = one.address.point, one.address.side
-        if batch_of(one.address) == batch and one.address.actor == TASK and at[0] in _OF_NODES and at not in seen:
+        point, side = one.address.point, one.address.side
+        at = point, side, crash_at(profile, one, Victim.DRIVER).name
+        if batch_of(one.address) == batch and one.address.actor == TASK and point in _OF_NODES and at not in seen:
             seen.add(at)
             # The first of its tasks to end are those that read; and the user's own points can be anywhere.
-            anywhere = at[0] in (Point.TASK_END, Point.USER)
+            anywhere = point in (Point.TASK_END, Point.USER)
             has_python = profile.python if anywhere else profile.python_at_end
             there = [victim for victim in wanted if victim is not Victim.PYTHON or has_python]
             plan += [Planned(crash_at(profile, one, victim)) for victim in there]
@@ -113,11 +114,8 @@ def _steady(profile: Profile) -> int:
 def _one_of_each_kind(profile: Profile) -> Iterator[Passed]:
     seen: set[tuple[Point, Side, str, str]] = set()
     for one in profile.passed:
-        address = one.address
-        detail = address.key.partition("/")[2] if address.point is Point.USER else ""
-        new = [
-            what for kind in profile.kinds_of(one) if (what := (address.point, address.side, detail, kind)) not in seen
-        ]
+        crash = crash_at(profile, one, Victim.DRIVER)
+        new = [what for kind in crash.kinds if (what := (crash.point, crash.side, crash.name, kind)) not in seen]
         if new:
             seen.update(new)
             yield one

@@ -276,6 +276,6 @@ def _one_a_point(trials: Sequence[Trial]) -> Iterator[tuple[Planned, ...]]:
     seen = set()
     for trial in sorted(trials, key=lambda trial: (len(trial.crashes), trial.crashes[-1].batch)):
         crash = trial.crashes[-1]
-        if (at := (crash.point, crash.side)) not in seen:
+        if (at := (crash.point, crash.side, crash.name)) not in seen:
             seen.add(at)
             yield tuple(map(Planned, trial.crashes))

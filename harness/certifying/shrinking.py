@@ -9,8 +9,9 @@ from ..addresses import Point, Side
 from .conclusion import Planned
 from .plan import Crash
 
-Place = tuple[Point, Side, str, int]
-"""Where a crash strikes, but for what tells the points of a batch apart that are alike: point, side, actor, batch."""
+Place = tuple[Point, Side, str, str, int]
+"""Where a crash strikes, but for what tells the points of a batch apart that are alike: point, side, the name of one of
+the user's own, actor, batch."""
 
 
 @dataclass(frozen=True)
@@ -61,10 +62,15 @@ def _smaller(found: Reproduction, keys: Mapping[Place, Crash]) -> Iterator[Repro
             yield replace(found, events=batches * rows, batch_events=rows)
 
 
+def place_of(crash: Crash, batch: int) -> Place:
+    """Its place, in that batch."""
+    return crash.point, crash.side, crash.name, crash.actor, batch
+
+
 def moved(planned: Planned, batch: int, keys: Mapping[Place, Crash]) -> Planned | None:
     """The same crash in another batch; None where that does not pass the point."""
     crash = planned.crash
-    there = keys.get((crash.point, crash.side, crash.actor, batch))
+    there = keys.get(place_of(crash, batch))
     if there is None:
         return None
     found = Crash(there.point, there.side, there.key, there.actor, crash.victim, batch, there.kinds, crash.recovering)

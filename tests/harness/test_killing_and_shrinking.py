@@ -13,7 +13,7 @@ from streamproof.harness.addresses import DRIVER, TASK, Moment, Point, Side
 from streamproof.harness.certifying.conclusion import Planned
 from streamproof.harness.certifying.killing import fault_of, spread, streams
 from streamproof.harness.certifying.plan import Crash, Victim
-from streamproof.harness.certifying.shrinking import Place, Reproduction, moved, shrink
+from streamproof.harness.certifying.shrinking import Place, Reproduction, moved, place_of, shrink
 
 BATCHES, ROWS = 8, 40
 
@@ -42,7 +42,7 @@ PLANNED = st.builds(
 )
 PLANS = st.lists(PLANNED, max_size=30)
 KEYS: Mapping[Place, Crash] = {
-    (crash.point, crash.side, crash.actor, crash.batch): crash
+    place_of(crash, crash.batch): crash
     for batch in range(BATCHES)
     for point in POINTS
     for side in Side

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from profiles import FIVE, both_sides, done, life, of_batch, passed
 from streamproof.harness.addresses import TASK, Point, Side
 from streamproof.harness.certifying.conclusion import Planned
+from streamproof.harness.certifying.killing import spread
 from streamproof.harness.certifying.lane import Life
 from streamproof.harness.certifying.plan import Victim
 from streamproof.harness.certifying.planning import (
@@ -25,6 +26,7 @@ from streamproof.harness.certifying.planning import (
     worst_to_recover_from,
 )
 from streamproof.harness.certifying.profile import batch_of, profile_of
+from streamproof.harness.certifying.shrinking import place_of
 from streamproof.harness.errors import InvalidScenario
 
 # Kinds of batches
@@ -128,6 +130,18 @@ def test_what_runs_tasks_dies_at_every_kind_of_point_of_a_task_in_one_steady_bat
     assert Counter((one.crash.point, one.crash.side) for one in plan) == dict.fromkeys(where, 3)
     assert {one.crash.victim for one in plan} == {Victim.EXECUTOR, Victim.PYTHON, Victim.NODE}
     assert {(one.crash.actor, one.crash.batch) for one in plan} == {(TASK, 1)}
+
+
+def test_nodes_die_at_each_place_that_the_user_has_named_and_are_moved_to_no_other() -> None:
+    named = [
+        passed(Point.USER, Side.AFTER, f"{batch}/{name}", TASK) for batch in (1, 3) for name in ("upload", "download")
+    ]
+    profile = profile_of(life(FIVE, also=named))
+    plan = [one for one in of_nodes(profile, [Victim.EXECUTOR]) if one.crash.point is Point.USER]
+    assert [one.crash.key for one in plan] == ["1/upload", "1/download"]
+    crashes = [crash_at(profile, one, Victim.DRIVER) for one in reversed(profile.passed)]
+    keys = {place_of(crash, crash.batch): crash for crash in crashes}
+    assert [one.crash.key for one in spread(plan, [3], keys)] == ["3/upload", "3/download"]
 
 
 def test_python_workers_die_only_where_code_of_the_users_runs_in_them() -> None:
