@@ -122,8 +122,8 @@ def test_a_file_sink_is_certified_by_kills_as_far_as_the_budget_goes(cluster: Cl
     assert len({trial.folder for trial in trials}) == 1
     assert len({crash for trial in trials for crash in trial.crashes}) >= 3
     assert {status for trial in trials for status in trial.verdicts.values()} == {Status.HOLDS}
-    (verdict,) = certificate.verdicts
-    assert verdict.status is Status.UNKNOWN
+    assert {verdict.status for verdict in certificate.verdicts} == {Status.UNKNOWN}
+    verdict = certificate.verdicts[0]
     assert any("not tried: runs: 1" in reason for reason in verdict.reasons), verdict.reasons
     # Other kills before were no reason for another cluster, and no driver is left of any.
     warm: dict[str, Any] = read_description(certified.folder / trials[0].folder).cluster["warm"]

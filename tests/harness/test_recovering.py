@@ -14,12 +14,21 @@ from streamproof.harness.addresses import DRIVER, TASK, Address, Point, Side
 from streamproof.harness.certifying.crash_states import CrashState, Entry
 from streamproof.harness.certifying.lane import Lane, Life, Passed
 from streamproof.harness.certifying.plan import Crash, Victim
-from streamproof.harness.certifying.recovering import Crashed, crashed_again, crashed_in_profile, offered, write_run
+from streamproof.harness.certifying.recovering import (
+    Crashed,
+    crashed_again,
+    crashed_in_profile,
+    offered,
+    recover,
+    write_run,
+)
 from streamproof.harness.certifying.rejudging import JudgedRun, judge_run
-from streamproof.harness.errors import DeadlinePassed, InvalidOperator, ProcessDied
+from streamproof.harness.errors import DeadlinePassed, InvalidOperator, ProcessDied, StreamproofError
+from streamproof.harness.judging.guarantees import recovers
 from streamproof.harness.judging.references import REFERENCES, SINK, row_number
-from streamproof.harness.judging.verdicts import Anomaly, Status
+from streamproof.harness.judging.verdicts import Anomaly, Status, Verdict
 from streamproof.harness.model import Event
+from streamproof.harness.quantities import seconds
 from streamproof.harness.query import Query
 from streamproof.harness.recording.folder import read_history
 from streamproof.harness.recording.history import Aborted, NodeGone, Placed
@@ -203,6 +212,92 @@ def test_a_recovery_that_failed_is_unknown_and_says_why(failure: Any, tmp_path: 
     assert f"the query did not recover: {failure}" in run.reason
     (aborted,) = (entry for entry in run.history.timeline if isinstance(entry, Aborted))
     assert aborted.why.startswith("stall: ")
+
+
+RECOVERS = recovers(seconds(90))
+BOO = InvalidOperator("query 'q' failed: FileExistsError: part-0")
+
+
+def coming_back(folder: Path, life: Life) -> Verdict:
+    written(folder, BEFORE_SINK, life)
+    (verdict,) = judge_run(folder, BEFORE_SINK.crashes, [RECOVERS], JUDGES).verdicts
+    return verdict
+
+
+def failing(incarnation: int, failed_in: int = 1, failure: StreamproofError = BOO) -> Life:
+    life = recovered({1: BATCHES[1]}, incarnation=incarnation, ends=False)
+    life.failure, life.failed_in, life.failed_at = failure, failed_in, life.records[-1].at + 1
+    return life
+
+
+def test_who_fails_at_one_batch_three_times_is_in_a_crash_loop(tmp_path: Path) -> None:
+    last = failing(4)
+    last.before = failing(2), failing(3)
+    found = coming_back(tmp_path / "run", last)
+    assert found.status is Status.VIOLATED
+    (loop,) = found.anomalies
+    assert loop.anomaly is Anomaly.CRASH_LOOP
+    assert loop.sample[0].what == f"started again, it failed at batch 1 3 times in a row: {BOO}"
+    placed = [entry for entry in read_history(tmp_path / "run").timeline if isinstance(entry, Placed)]
+    assert [one.incarnation for one in placed] == [2, 3, 4]
+
+
+def test_who_fails_and_comes_to_the_end_the_next_time_is_back(tmp_path: Path) -> None:
+    last = recovered({1: BATCHES[1], 2: BATCHES[2]}, incarnation=3)
+    last.before = (failing(2),)
+    assert coming_back(tmp_path / "run", last).status is Status.HOLDS
+    run = judge_run(tmp_path / "run", BEFORE_SINK.crashes, CLAIMS, JUDGES)
+    # What it had given before it failed, it gave again.
+    assert run.statuses == {ONCE: Status.HOLDS, ONCE_OUTPUT: Status.VIOLATED}
+
+
+@pytest.mark.parametrize(("silent", "status"), [(90, Status.VIOLATED), (89, Status.UNKNOWN), (None, Status.UNKNOWN)])
+def test_who_gives_no_sign_for_the_stated_time_has_stalled(silent: int | None, status: Status, tmp_path: Path) -> None:
+    life = failing(2, failure=DeadlinePassed("the query to end", 90, "it had come to nothing"))
+    life.silent = None if silent is None else silent * 1_000_000
+    found = coming_back(tmp_path / "run", life)
+    assert (found.status, [tally.anomaly for tally in found.anomalies]) == (
+        status,
+        [Anomaly.STALL] if status is Status.VIOLATED else [],
+    )
+
+
+def test_whose_process_the_machine_has_ended_is_not_known_to_be_away(tmp_path: Path) -> None:
+    found = coming_back(tmp_path / "run", failing(2, failure=ProcessDied("a life of the query ended with status -9")))
+    assert found.status is Status.UNKNOWN
+    assert "status -9" in found.reason
+
+
+class LaneOfFailures:
+    """Its lives fail at these batches, one after the other, and then no more."""
+
+    def __init__(self, *at: int) -> None:
+        self.at = list(at)
+        self.lived: list[int] = []
+        self.store = self
+
+    def restore(self, state: CrashState) -> None: ...
+
+    def live(self, actor: str, sink: str, incarnation: int, watched: bool) -> Life:
+        self.lived.append(incarnation)
+        return failing(incarnation, self.at.pop(0)) if self.at else recovered({1: BATCHES[1]}, incarnation=incarnation)
+
+
+@pytest.mark.parametrize(
+    ("at", "lives"),
+    [((), 1), ((1,), 2), ((1, 1), 3), ((1, 1, 1, 1), 3), ((1, 2, 2, 2, 2), 4), ((1, 2, 1, 2), 5)],
+)
+def test_who_fails_is_started_again_until_it_fails_at_one_batch_too_often(at: tuple[int, ...], lives: int) -> None:
+    lane = LaneOfFailures(*at)
+    life = recover(cast(Lane, lane), BEFORE_SINK)
+    assert lane.lived == list(range(2, 2 + lives))
+    assert (len(life.before), life.failure is None) == (lives - 1, lives > len(at))
+
+
+def test_who_is_watched_lives_once() -> None:
+    lane = LaneOfFailures(1)
+    assert recover(cast(Lane, lane), BEFORE_SINK, watched=True).failure is not None
+    assert lane.lived == [2]
 
 
 def test_a_life_that_failed_before_it_said_anything_is_unknown_too(tmp_path: Path) -> None:
