@@ -189,13 +189,15 @@ def _again(
     """A trial with the verdicts of its record, and where they differ from what is said of it."""
     if f"{trial.folder}/scenario.json" not in certificate.files:
         # No folder but those whose files are listed: what lies elsewhere was not verified.
-        gone = msgspec.structs.replace(trial, verdicts={}, reason="its run is not in the certificate's folder")
+        why = "its run is not in the certificate's folder"
+        gone = msgspec.structs.replace(trial, verdicts={}, reason=why, missed=False)
         return gone, [f"{trial.folder} is not a run in the certificate's folder"]
     try:
         judged = judge_run(folder / trial.folder, trial.crashes, certificate.guarantees, oracles)
     except InvalidHistory as error:
         # Whoever wrote the certificate could not judge it either.
-        lost = msgspec.structs.replace(trial, verdicts=dict.fromkeys(map(str, certificate.claims), Status.UNKNOWN))
+        unknown = dict.fromkeys(map(str, certificate.claims), Status.UNKNOWN)
+        lost = msgspec.structs.replace(trial, verdicts=unknown, missed=False)
         return lost, list(_compare_statuses(trial, lost.verdicts, f" ({error})"))
     differences = list(_compare_statuses(trial, judged.statuses))
     if judged.digest != trial.digest:

@@ -61,6 +61,7 @@ from streamproof.scenarios.workloads import words
 from toy_spark import Does, ToyCluster, ToyDeployment, install, toy
 
 WORKLOAD = words(events=30)
+DRIVER_ALONE = every_crash_point("driver", recovering=False, split_brain=False)
 BATCHES, POINTS = 5, 10
 """Three batches of ten and two closing ones, each of which passes as many points."""
 
@@ -367,6 +368,36 @@ def test_a_kill_that_misses_leaves_nothing_else_open(certify: Callable[..., Cert
     assert open_ones == [Victim.EXECUTOR, Victim.EXECUTOR]
 
 
+def test_drawn_kills_that_miss_are_tried_once_more_and_leave_every_claim_open_where_that_misses_too(
+    certify: Callable[..., Certified],
+) -> None:
+    cluster, budget = ToyCluster("crash"), Budget(kills=3)
+    certified = certify(toy(Does.BY_ID), [exactly_once()], DRIVER_ALONE, cluster=cluster, budget=budget)
+    trials = certified.certificate.trials
+    drawn = {one.crashes for one in trials if one.sampled}
+    assert drawn
+    assert {one.crashes for one in trials if one.how is How.KILL and not one.sampled} == drawn
+    assert all(one.missed for one in trials if one.how is How.KILL)
+    for verdict, bound in zip(certified.certificate.verdicts, certified.certificate.bounds, strict=True):
+        assert verdict.status is Status.UNKNOWN
+        assert any("came to no verdict: fault" in reason for reason in verdict.reasons)
+        assert (bound.finished, bound.unknown, bound.upper) == (3, 3, 1.0)
+    assert judge_certificate(certified.folder, Registry().oracles).differences == ()
+
+
+def test_a_drawn_kill_from_which_it_does_not_come_back_violates_in_the_bound_too(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(campaign, "SHARES", (0.0, 0.0))
+    monkeypatch.setattr(campaign, "LAST_SHARES", (0.0, 0.0))
+    certified = certify(toy(Does.FAILS_AGAIN), [exactly_once()], DRIVER_ALONE, budget=Budget(kills=3))
+    once, back = certified.certificate.bounds
+    assert (back.claim, back.finished, back.violations) == ("recovers (90 s)", 3, 3)
+    assert (once.finished, once.violations, once.unknown) == (3, 0, 3)
+    assert status(certified, RECOVERS) is Status.VIOLATED
+    assert status(certified) is Status.UNKNOWN
+
+
 def test_a_query_with_a_store_outside_is_killed_for_real_alone(
     certify: Callable[..., Certified], cluster: ToyCluster
 ) -> None:
@@ -495,9 +526,6 @@ def test_runs_without_failures_that_disagree_are_shown_and_nothing_is_killed(
     assert "two runs without failures disagree on" in certificate.unjudgeable
     assert '{"seq":1,"when":' in certificate.unjudgeable
     assert (certificate.plan, certificate.trials, cluster.runs) == ((), (), [])
-
-
-DRIVER_ALONE = every_crash_point("driver", recovering=False, split_brain=False)
 
 
 def test_a_query_that_fails_each_time_it_is_started_again_does_not_recover_and_says_with_what(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pyspark.sql import Row
@@ -20,10 +20,12 @@ from streamproof.faults.slow_disk import slow_disk
 from streamproof.harness.addresses import Address, Point, Side
 from streamproof.harness.cluster import Run
 from streamproof.harness.embedded.cluster import EmbeddedCluster
+from streamproof.harness.embedded.nodes import Driver
 from streamproof.harness.embedded.processes import SparkProcesses
 from streamproof.harness.embedded.protocol import Arrived, Failed
 from streamproof.harness.embedded.query import QueryDeployment
 from streamproof.harness.embedded.query_driver import canonical_rows
+from streamproof.harness.embedded.query_lives import Life
 from streamproof.harness.embedded.query_source import EventReader, SourcePlan, write_events
 from streamproof.harness.errors import InvalidOperator, InvalidScenario, UnknownName, Unsupported
 from streamproof.harness.judging.guarantees import exactly_once, exactly_once_output
@@ -292,6 +294,52 @@ def test_a_disk_harms_a_query_only_where_a_batch_meets_it(
     assert struck.bite.bit == (said != "nothing"), struck.bite.why_not
     count = 0 if said == "nothing" else 1
     assert str(struck.bite.proof) == f"batches written or failed meanwhile, with disks full: 1: {count}"
+
+
+@dataclass
+class EndedDriver:
+    status: int
+    stderr: Path
+
+    def poll(self) -> int:
+        return self.status
+
+
+@pytest.mark.parametrize(
+    ("status", "ready", "disturbed", "failed"),
+    [(3, True, True, True), (-9, True, True, False), (3, False, True, False), (3, True, False, False)],
+    ids=["by itself", "killed from outside", "before it began", "before any fault"],
+)
+def test_a_process_that_ends_by_itself_after_a_fault_is_a_query_that_failed(
+    status: int, ready: bool, disturbed: bool, failed: bool, tmp_path: Path
+) -> None:
+    recorder = MemoryRecorder()
+    faults = [crash("node-0").after(ms(1))] if disturbed else []
+    run = Run("test", scenario(*faults), 1, recorder, Registry().faults, tmp_path)
+    deployment = QueryDeployment(run, SparkProcesses("not-started", tmp_path))
+    log = tmp_path / "driver.log"
+    log.write_text("Segmentation fault\n")
+    with deployment.server as server:
+        server.start_timers()
+        wait_until(lambda: len(recorder.timeline) == len(faults), 5, "the faults to strike")
+        deployment._launched = time.monotonic_ns()
+        deployment._lives[0] = Life(0, "driver", cast(Driver, EndedDriver(status, log)), 0, ready=ready)
+        assert server.call(deployment._ended_by_itself()) is failed
+        assert server.failure is None
+    failures = [entry for entry in recorder.timeline if isinstance(entry, LifeFailed)]
+    assert len(failures) == failed
+    assert all("its process ended with status 3; its log ends:\nSegmentation fault" in one.why for one in failures)
+
+
+def test_a_run_is_given_up_when_the_query_gives_no_sign_for_as_long_as_it_may(tmp_path: Path) -> None:
+    recorder = MemoryRecorder()
+    run = Run("test", scenario(), 1, recorder, {}, tmp_path, patience=ms(50))
+    deployment = QueryDeployment(run, SparkProcesses("not-started", tmp_path))
+    with deployment.server:
+        deployment._lives[0] = Life(0, "driver", cast(Driver, EndedDriver(0, tmp_path)), 0, conversations=1)
+        assert not deployment.drained(seconds(60))
+    assert deployment.silent() >= 50_000
+    assert "it gave no sign of work for" in deployment.waiting_for()
 
 
 def test_a_query_that_fails_again_and_again_when_nothing_disturbs_it_does_not_recover(tmp_path: Path) -> None:
