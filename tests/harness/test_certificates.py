@@ -228,6 +228,7 @@ def test_a_trial_that_is_said_to_hold_and_does_not_is_named(violated: Path, tmp_
     ("change", "said"),
     [
         (lambda c: c["trials"][0].update(digest="0" * 64), "its history is not the one that the certificate tells of"),
+        (lambda c: c["trials"][0].update(missed=True), "its crash struck by its record, and missed by the certificate"),
         (lambda c: c["trials"][0].update(folder="runs/none"), "runs/none is not a run in the certificate's folder"),
         (lambda c: c["trials"][0].update(folder="../holding0/runs/state"), "is not a run in the certificate's folder"),
         (lambda c: c["trials"].append(c["trials"][0]), "runs/state stands for more trials than it is a run of"),
