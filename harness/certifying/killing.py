@@ -20,7 +20,8 @@ from .plan import Crash, Victim
 from .shrinking import Place, moved
 
 RUN_SECONDS, KILL_SECONDS = 90, 45
-"""How long a run may take, and how much longer with each kill; more where what was stated for a recovery is longer."""
+"""How long a run may take, and how much longer with each kill; or more, where what is stated for a recovery is longer:
+that counts by the share of the machine that a run has."""
 _KINDS: Mapping[Victim, tuple[str, str]] = {
     Victim.EXECUTOR: ("executor-crash", TASK),
     Victim.PYTHON: ("python-crash", TASK),
@@ -78,7 +79,7 @@ def kill(
     that a claim states for its recoveries. Raises what `run_named` raises."""
     faults = [fault_of(one) for one in planned]
     stated = stated_in(named.scenario.claimed)
-    deadline = max(RUN_SECONDS + KILL_SECONDS * len(faults), (2 + len(faults)) * stated.seconds)
+    deadline = max(RUN_SECONDS + KILL_SECONDS * len(faults), (5 + len(faults)) * stated.seconds)
     scenario = replace(named.scenario, faults=faults, deadline=seconds(deadline))
     run_named(
         replace(named, scenario=scenario),

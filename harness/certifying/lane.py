@@ -51,7 +51,7 @@ from .crash_states import CopiedFolders, CrashState, NotQuiet
 from .warm_session import PURPOSE, Warm, WarmPlan
 
 READY_SECONDS = 90.0
-LONGEST = 3
+LONGEST = 6
 """How often its lane's patience a life may take that always gives a sign of work."""
 HEARD_SECONDS = 10.0
 """How long what a process said before its end may take to be heard."""

@@ -572,23 +572,23 @@ def test_a_crash_loop_at_one_point_is_violated_and_no_other_claim_holds(certify:
 
 
 def test_a_stall_at_one_point_is_violated_and_no_other_claim_holds(certify: Callable[..., Certified]) -> None:
-    claims = [exactly_once(), recovers(seconds(1))]
+    claims = [exactly_once(), recovers(seconds(2))]
     certified = certify(toy(Does.HANGS_AT_ITS_HALF_WRITTEN_FILE), claims, DRIVER_ALONE, workload=words(events=1))
     assert status(certified, RECOVERS) is Status.VIOLATED
     assert status(certified) is Status.UNKNOWN
     shown = certified.certificate.counterexample
     assert shown is not None
-    assert (shown.claim, shown.anomaly, shown.crashes[0].point) == ("recovers (1 s)", "stall", Point.USER)
+    assert (shown.claim, shown.anomaly, shown.crashes[0].point) == ("recovers (2 s)", "stall", Point.USER)
     assert judge_certificate(certified.folder, Registry().oracles).differences == ()
 
 
 def test_a_stall_that_only_a_crash_state_shows_leaves_every_claim_open(certify: Callable[..., Certified]) -> None:
-    claims = [exactly_once(), recovers(seconds(1))]
+    claims = [exactly_once(), recovers(seconds(2))]
     budget = Budget(kills=0)
     certified = certify(toy(Does.HANGS_IN_LANES), claims, DRIVER_ALONE, workload=words(events=1), budget=budget)
     assert [verdict.status for verdict in certified.certificate.verdicts] == [Status.UNKNOWN, Status.UNKNOWN]
     assert "not confirmed by a kill: 1 real kill there did not show it" in reasons(certified, RECOVERS)
-    assert "the query did not recover: waited 1 s" in reasons(certified)
+    assert "the query did not recover: waited 2 s" in reasons(certified)
 
 
 def test_a_crash_state_that_could_not_be_taken_is_said_and_leaves_every_claim_open(
