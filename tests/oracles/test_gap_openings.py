@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from handmade import Log, Made, Pass, chain
-from streamproof.harness.judging.guarantees import AMNESIA, AT_LEAST_ONCE
+from streamproof.harness.judging.guarantees import AMNESIA, AT_LEAST_ONCE, gap_recovery
 from streamproof.harness.judging.verdicts import Anomaly, Status
+from streamproof.harness.quantities import events
 from streamproof.harness.slices.components import Numbering
 
 
@@ -126,3 +127,27 @@ def test_what_a_replica_has_from_another_s_copy_is_not_passed_over() -> None:
     made.deliver("op1", 1, 1, 2)
     made.keep("op1", 1)
     assert lost(made) == []
+
+
+@pytest.mark.parametrize(("interval", "status"), [(4, Status.VIOLATED), (5, Status.HOLDS)])
+def test_what_a_crash_may_take_back_is_bounded(interval: int, status: Status) -> None:
+    """Ten events, which no checkpoint holds."""
+    made = Made(chain(Log()), Numbering.FRESH)
+    made.start("op0", 1)
+    made.open("a", 1, "op0", 1, 1)
+    made.open("op0", 1, "sink", 1, 1)
+    made.offer("a", *range(1, 11))
+    made.take("op0", 1, "a", 1, 1, 10)
+    made.deliver("op0", 1, *range(1, 11))
+    made.lose("op0", 1)
+    made.start("op0", 2, next_seq=1_001)
+    made.open("op0", 2, "sink", 1, 1_001)
+    made.open("a", 1, "op0", 2, 11)
+    made.offer("a", 11, 12)
+    made.take("op0", 2, "a", 1, 11, 12)
+    made.deliver("op0", 2, 1_001, 1_002)
+    made.keep("op0", 2)
+    found = made.verdict(gap_recovery(events(interval)))
+    assert found.status is status
+    assert [tally.anomaly for tally in found.anomalies] == ([Anomaly.STATE_ROLLBACK] if found.anomalies else [])
+    assert made.verdict(AMNESIA).status is Status.HOLDS

@@ -1,0 +1,87 @@
+"""Recovers within t, on a real clock: histories by hand, in which one slice is lost and another begins."""
+
+from __future__ import annotations
+
+import pytest
+
+from handmade import Log, Made, chain
+from streamproof.harness.judging.guarantees import RECOVERS_WITHIN, Guarantee, recovers_within
+from streamproof.harness.judging.verdicts import Anomaly, Status, Verdict
+from streamproof.harness.quantities import Duration
+
+LOST, BACK = 1_000_000, 3_500_000
+"""Microseconds: when a slice is lost, and when its successor has caught up."""
+
+
+def crashed(*, back: bool = True, again: bool = False) -> Made:
+    made = Made(chain(Log()))
+    made.offer("a", *range(1, 7))
+    made.start("op0", 1)
+    made.take("op0", 1, "a", 1, 1, 3)
+    made.deliver("op0", 1, 1, 2, 3)
+    made.at = LOST - 1
+    made.lose("op0", 1)
+    made.start("op0", 2)
+    if back:
+        made.at = BACK - 1
+        made.take("op0", 2, "a", 1, 1, 6)
+    if again:
+        made.at = BACK + 10
+        made.lose("op0", 2, fault=1)
+        made.start("op0", 3)
+    made.keep("op0", 3 if again else 2)
+    return made
+
+
+def verdict(made: Made, micros: int, *, virtual: bool = False) -> Verdict:
+    return made.verdict(recovers_within(Duration(micros)), virtual_time=virtual)
+
+
+def test_it_is_from_the_failure_until_what_had_been_seen_is_seen_again() -> None:
+    found = verdict(crashed(), BACK - LOST)
+    assert (found.status, found.summary) == (Status.HOLDS, "slowest of 1 recoveries 2.50 s")
+    assert found.observables == ("outputs", "state")
+
+
+def test_a_microsecond_more_is_too_late() -> None:
+    found = verdict(crashed(), BACK - LOST - 1)
+    assert found.status is Status.VIOLATED
+    (late,) = found.anomalies
+    assert (late.anomaly, late.count) == (Anomaly.BOUND_EXCEEDED, 1)
+    (evidence,) = late.sample
+    assert (evidence.what, evidence.where, evidence.fault) == ("recovered after 2.50 s", "op0-0", 0)
+
+
+def test_one_that_was_not_seen_to_catch_up_is_open() -> None:
+    found = verdict(crashed(back=False), 10_000_000)
+    assert (found.status, found.reason) == (Status.UNKNOWN, "op0-0 was not seen to catch up after fault 1")
+    found = verdict(crashed(again=True), BACK - LOST)
+    assert (found.status, found.reason) == (Status.UNKNOWN, "op0-0 was not seen to catch up after fault 2")
+
+
+def test_but_another_that_was_late_was_late() -> None:
+    found = verdict(crashed(again=True), BACK - LOST - 1)
+    assert (found.status, [tally.count for tally in found.anomalies]) == (Status.VIOLATED, [1])
+
+
+def test_without_a_fault_there_is_nothing_to_recover_from() -> None:
+    made = Made(chain(Log()))
+    made.offer("a", 1)
+    made.start("op0", 1)
+    made.take("op0", 1, "a", 1, 1, 1)
+    made.deliver("op0", 1, 1)
+    made.keep("op0", 1)
+    assert verdict(made, 1).summary == "slowest of 0 recoveries 0.00 s"
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "virtual", "reason"),
+    [
+        (recovers_within(Duration(10_000_000)), True, "virtual"),
+        (Guarantee(RECOVERS_WITHIN), False, "no limit"),
+    ],
+)
+def test_what_cannot_be_measured_is_unknown(guarantee: Guarantee, virtual: bool, reason: str) -> None:
+    found = crashed().verdict(guarantee, virtual_time=virtual)
+    assert found.status is Status.UNKNOWN
+    assert reason in found.reason
