@@ -20,6 +20,7 @@ from streamproof.harness.judging.guarantees import (
 from streamproof.harness.judging.verdicts import Anomaly, Status
 from streamproof.harness.model import Role
 from streamproof.harness.quantities import Duration, events, ms
+from streamproof.harness.recording.history import NodeGone, Stamp
 from streamproof.harness.slices.components import Numbering
 from streamproof.harness.slices.machine import Slice
 from streamproof.harness.slices.merging import ByTime, Merge, RoundRobin, sequencer
@@ -138,6 +139,9 @@ def test_a_gap_ends_when_the_slice_is_back_and_not_when_it_pleases() -> None:
     assert returning(96).verdict(gap_recovery(events(4), opens_within=ms(100))).status is Status.HOLDS
     assert returning(3).verdict(gap_recovery(events(4), opens_within=ms(1))).status is Status.VIOLATED
     assert returning(96).verdict(AMNESIA).status is Status.HOLDS, "which states no time"
+    disturbed = returning(96)
+    disturbed.timeline.append(NodeGone(Stamp(disturbed.at), "op0-9"))
+    assert disturbed.verdict(gap_recovery(events(4))).status is Status.VIOLATED, "what broke later excuses nothing"
 
 
 def test_a_gap_begins_at_the_newest_checkpoint_that_was_durable() -> None:

@@ -285,7 +285,10 @@ def test_an_output_that_is_not_its_fellow_s_is_a_divergence_and_a_phantom() -> N
     history = made.history(altered)
     verdict = made.verdict(REPLICAS_AGREE, history)
     assert anomalies(verdict) == {Anomaly.REPLICA_DIVERGENCE}
-    assert "after input a-0 #4" in verdict.anomalies[0].sample[0].what
+    what = verdict.anomalies[0].sample[0].what
+    assert "after input a-0 #4" in what
+    # It was the second of the pair that said it.
+    assert "the other ('k', 'by the clock')" in what
     assert made.verdict(AT_MOST_ONCE, history).status is Status.VIOLATED
 
 
