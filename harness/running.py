@@ -114,7 +114,7 @@ def _carry_out(run: Run, cluster: Cluster) -> None:
         with cluster.deploy(run) as deployment:
             deployment.prepare()
             deployment.start()
-            if not deployment.drained(run.scenario.deadline):
+            if not deployment.drained(run.scenario.deadline) and not deployment.stalled:
                 run.recorder.log(Aborted(run.recorder.latest, f"stall: {deployment.waiting_for()}"))
             deployment.stop()
     except StreamproofError as error:

@@ -98,6 +98,10 @@ class Deployment(Protocol):
         """Wait until the end of the input has passed through and nothing more is due. False: it did not, by the
         deadline or because the subject has come to rest without."""
 
+    @property
+    def stalled(self) -> bool:
+        """Of one that was not drained: whether it never can be, which is on record then. No real cluster can tell."""
+
     def waiting_for(self) -> str:
         """What is still to come before it is drained, in words."""
 

@@ -381,6 +381,10 @@ class _ToyDeployment:
         self._run.recorder.log(Drained(self._now))
         return True
 
+    @property
+    def stalled(self) -> bool:
+        return False
+
     def waiting_for(self) -> str:
         return f"the query failed again when no fault disturbed it any more: {self._given_up}"
 

@@ -199,6 +199,10 @@ class SchemeDeployment:
         self._run.recorder.log(Drained(self.server.clock.stamp(), behind))
         return True
 
+    @property
+    def stalled(self) -> bool:
+        return False
+
     def waiting_for(self) -> str:
         return self._progress.waiting_for(self._current, self._keeping_silent())
 

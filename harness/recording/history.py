@@ -137,6 +137,15 @@ class Drained(msgspec.Struct, frozen=True, tag="drained", omit_defaults=True):
     """(slice, incarnation) of those that run, and never got in step with their fellows though no fault was in force."""
 
 
+class Stalled(msgspec.Struct, frozen=True, tag="stalled"):
+    """The subject has come to rest without being drained: nothing is due any more, no fault is in force, and a machine
+    is there for every slice. Who waits longer waits for nothing. Only a world that knows all that is due can say so."""
+
+    stamp: Stamp
+    waiting_for: str
+    """Who has not come to its end, and what it has not heard."""
+
+
 class Aborted(msgspec.Struct, frozen=True, tag="aborted"):
     """The run was given up before it was drained."""
 
@@ -144,7 +153,7 @@ class Aborted(msgspec.Struct, frozen=True, tag="aborted"):
     why: str
 
 
-TimelineEntry = FaultStruck | FaultHealed | FaultMissed | NodeGone | NodeUp | Placed | Drained | Aborted
+TimelineEntry = FaultStruck | FaultHealed | FaultMissed | NodeGone | NodeUp | Placed | Drained | Stalled | Aborted
 
 
 @dataclass(frozen=True)

@@ -102,6 +102,10 @@ class SimulatedDeployment:
         self._show(Live(self._world.progress.offered, self._world.progress.delivered, ""))
         return drained
 
+    @property
+    def stalled(self) -> bool:
+        return self._world.at_rest
+
     def waiting_for(self) -> str:
         return self._world.waiting_for()
 

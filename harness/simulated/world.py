@@ -36,7 +36,7 @@ from ..model import Event, Role, operator_of, replica_name, slice_of
 from ..places import numbered_workers
 from ..progress import Progress
 from ..quantities import Duration
-from ..recording.history import Drained, FaultMissed, NodeGone, NodeUp, Placed, Stamp
+from ..recording.history import Drained, FaultMissed, NodeGone, NodeUp, Placed, Stalled, Stamp
 from ..recording.recorder import Recorder
 from ..recording.records import InStep, Record, Taken
 from ..slices.components import Standby
@@ -159,6 +159,8 @@ class SimulatedWorld:
         seed: int,
     ) -> None:
         self.steps = 0
+        self.at_rest = False
+        """Whether it has come to rest, and nothing that is lacking could set it going again."""
         self._recorder = recorder
         self._note = recorder.note
         self._specs = {spec.slice_id: spec for spec in specs}
@@ -230,12 +232,20 @@ class SimulatedWorld:
         while self._injector.heal_all():
             self._drain_queue()
         drained = self.progress.drained(self._current)
+        self.at_rest = drained or not (self._agenda.queue or self._manager.homeless)
         if drained:
             self._recorder.log(Drained(self._stamp(), self._manager.behind))
+        elif self.at_rest:
+            self._recorder.log(Stalled(self._stamp(), self.waiting_for()))
         return drained
 
     def waiting_for(self) -> str:
-        return self.progress.waiting_for(self._current)
+        waiting = self.progress.waiting_for(self._current)
+        if self._agenda.queue:
+            return f"{waiting}; the world has taken {self.steps:,} steps, and is given up"
+        if self._manager.homeless:
+            return f"{waiting}; no node is left for {', '.join(self._manager.homeless)}"
+        return waiting
 
     def inspect(self) -> None:
         """Record what is kept at the end, and the faults that never came."""
