@@ -185,6 +185,7 @@ def summary(judgement: Judgement) -> dict[str, object]:
         "verdicts": [msgspec.to_builtins(verdict) for verdict in judgement.verdicts],
         "expected_to_break": [msgspec.to_builtins(verdict) for verdict in judgement.broken],
         "strongest": [str(guarantee) for guarantee in judgement.strongest],
+        "exercised": None if judgement.exercised is None else {str(m): n for m, n in judgement.exercised.items()},
         "recoveries": [{**msgspec.to_builtins(r), "total": r.total} for r in judgement.recoveries],
         "digest": judgement.digest,
         "exit_status": int(judgement.exit_status),

@@ -18,6 +18,7 @@ from ..exploration.counterexample import Counterexample, Replayed, counterexampl
 from ..exploration.plans import EveryPair, EverySingle, Plan, RandomSchedules
 from ..exploration.search import Budget, Findings, Pairs, Violation, search
 from ..exploration.shrinking import STEADY, Shrunk, shows, shrink
+from ..judging.exercised import Mechanism, said_never, unexercised
 from ..judging.verdicts import Status
 from ..registry import MUTANT, Mutant, Named, Registry
 from ..scenario import Scenario
@@ -64,9 +65,19 @@ class Explored:
         if self.findings.interrupted:
             return None
         cut = self.findings.lost or self.findings.cut_short
-        if self.findings.essential or cut or not statuses[Status.HOLDS]:
+        if self.findings.essential or cut or self.few or self.untried:
             return ExitStatus.UNKNOWN
         return ExitStatus.HOLDS
+
+    @property
+    def few(self) -> bool:
+        """Whether too few schedules were judged plainly for the search to say much."""
+        return 2 * self.findings.judged < self.findings.tried or not self.findings.judged
+
+    @property
+    def untried(self) -> tuple[Mechanism, ...]:
+        """What the claims rest on, and was at work under none of the schedules."""
+        return unexercised(self.bench.rests_on, self.findings.exercised)
 
 
 def explore(
@@ -276,6 +287,15 @@ def end_of_search(explored: Explored) -> Iterator[Text]:
     yield from _losses(findings)
     yield _row("claims", ", ".join(map(str, explored.bench.claims)))
     yield _row("verdicts", ", ".join(f"{findings.statuses[status]:,} {status}" for status in Status))
+    yield _row(
+        "judged",
+        f"{findings.judged:,} of {findings.tried:,} plainly"
+        + (", which is too few to say that the claims hold" if explored.few else ""),
+        "yellow" if explored.few else "",
+    )
+    yield _row("exercised", _at_work(findings))
+    if explored.untried:
+        yield _row("untried", f"{said_never(explored.untried)}: UNKNOWN", "yellow")
     for kind, count in findings.kinds.most_common():
         yield _row("violated", f"{count:,} × {kind.guarantee}: {kind.anomaly}", "red")
     for reason, count in findings.reasons.most_common():
@@ -291,9 +311,16 @@ def end_of_search(explored: Explored) -> Iterator[Text]:
     if findings.bound is not None:
         yield _row(
             "bound",
-            f"none of {findings.random_held:,} random schedules whose faults bit violates: at most "
-            f"{percent(findings.bound)} of such schedules do, with 95 % confidence",
+            f"none of {findings.random_held:,} random schedules whose faults bit, within what is claimed, violates"
+            + (f", and of {findings.random_unknown:,} more it is unknown" if findings.random_unknown else "")
+            + f": at most {percent(findings.bound)} of such schedules do, with 95 % confidence",
         )
+
+
+def _at_work(findings: Findings) -> str:
+    """In how many schedules each mechanism was at work."""
+    found = [f"{mechanism} in {findings.exercised[mechanism]:,}" for mechanism in Mechanism]
+    return " · ".join(one for one in found if not one.endswith(" in 0")) or "nothing of what the subject is made of"
 
 
 def _losses(findings: Findings) -> Iterator[Text]:
@@ -372,6 +399,9 @@ def search_document(explored: Explored) -> dict[str, Any]:
             {"guarantee": kind.guarantee, "anomaly": kind.anomaly, "schedules": count}
             for kind, count in findings.kinds.most_common()
         ],
+        "judged_plainly": findings.judged,
+        "exercised": {str(mechanism): findings.exercised[mechanism] for mechanism in Mechanism},
+        "untried": [str(mechanism) for mechanism in explored.untried],
         "unknown": dict(findings.reasons.most_common()),
         "addresses": {"exist": len(findings.addresses), "struck": findings.covered, "beyond": findings.beyond},
         "pairs": None
@@ -380,6 +410,7 @@ def search_document(explored: Explored) -> dict[str, Any]:
         "random": {
             "held": findings.random_held,
             "violated": findings.random_violated,
+            "unknown": findings.random_unknown,
             "at_most": findings.bound,
             "confidence": 0.95,
         },

@@ -64,8 +64,8 @@ def decide(
     faults must have bitten, to hold.
 
     Where it was cut short, what had not happened could have happened later. Where it came to rest by itself before its
-    input was through, nothing would have happened any more: who promises to go on has stalled. `unclear` says why something that is wrong
-    cannot be shown to violate this guarantee.
+    input was through, nothing would have happened any more: who promises to go on has stalled. `unclear` says why
+    something that is wrong cannot be shown to violate this guarantee.
     """
     collation = case.collation
     observables = collation.observables

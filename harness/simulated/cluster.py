@@ -13,6 +13,7 @@ from ..errors import Unsupported
 from ..model import Role
 from ..places import numbered_workers
 from ..quantities import Duration
+from ..recording.history import Stamp
 from ..scenario import Scenario
 from ..stores import MemoryStore
 from ..subject import Deployment, SchemeSubject
@@ -89,6 +90,10 @@ class SimulatedDeployment:
     def steps(self) -> int:
         """How many steps the world has taken."""
         return self._world.steps
+
+    def now(self) -> Stamp:
+        """The time of the world, and its step."""
+        return self._world.stamp()
 
     def prepare(self) -> None:
         self._world.prepare()
