@@ -158,6 +158,7 @@ def describe(named: Named, cluster: Described, seed: int, run_id: str) -> Descri
             "seed": workload.seed,
             "rate": workload.rate,
             "spacing": dict(workload.spacing),
+            "tick": workload.tick,
         },
         seed=seed,
         schedule=[str(fault) for fault in scenario.faults],

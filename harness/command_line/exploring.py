@@ -20,7 +20,8 @@ from ..exploration.search import Budget, Findings, Pairs, Violation, search
 from ..exploration.shrinking import STEADY, Shrunk, shows, shrink
 from ..judging.exercised import Mechanism, said_never, unexercised
 from ..judging.verdicts import Status
-from ..registry import MUTANT, Mutant, Named, Registry
+from ..registry import MUTANT, SCALED, Mutant, Named, Registry
+from ..scaling import EVENTS, changes
 from ..scenario import Scenario
 from ..simulated.world import LIKE_EMBEDDED, SimulationOptions
 from .progress_line import LiveLine
@@ -31,6 +32,7 @@ _MUTANT_BATCH: Final = 4
 _MUTANT_WORLD: Final = SimulationOptions(offer_interval=3_000)
 """So slow a source, in such small batches, that recoveries are over while there is still input to come."""
 _SPREAD_WORLD: Final = replace(_MUTANT_WORLD, nodes=6, link_delay=(100, 12_000))
+_SCALED_WORLD: Final = _MUTANT_WORLD
 _EVERY: Final = 0.1
 
 
@@ -55,6 +57,8 @@ class Explored:
     findings: Findings
     kept: tuple[Kept, ...]
     """One for each kind of violation."""
+    own: Scenario | None = None
+    """The scenario before its sizes were brought down; None where they were not."""
 
     @property
     def exit_status(self) -> ExitStatus | None:
@@ -93,15 +97,16 @@ def explore(
     master: str | None = None,
     kinds: tuple[str, ...] = ("crash",),
     for_spark: bool = False,
+    own: Scenario | None = None,
 ) -> Explored:
     """Search, shrink the first violation of each kind, and save it. Ctrl-C ends what is being done, and no more.
 
     `for_spark`: in a world with the times of embedded Spark, and what is kept shows whoever is faster, where such a
-    schedule was found.
+    schedule was found. `own`: the scenario before its sizes were brought down, where they were.
     """
     if output is not None and not output.parent.is_dir():
         raise UserMistake(f"a counterexample cannot be kept at {output}: {output.parent} is no folder")
-    bench = Bench(named.scenario, registry, seed=seed, options=LIKE_EMBEDDED if for_spark else None)
+    bench = Bench(named.scenario, registry, seed=seed, options=_world(for_spark, own is not None))
     for kind in kinds:
         if kind not in registry.faults:
             raise UnknownName("kind of fault", kind, sorted(registry.faults))
@@ -121,7 +126,13 @@ def explore(
         file = _file(output, len(kept))
         save(file, content)
         kept.append(Kept(violation, shrunk, file, content))
-    return Explored(named, bench.scenario, bench, findings, tuple(kept))
+    return Explored(named, bench.scenario, bench, findings, tuple(kept), own)
+
+
+def _world(for_spark: bool, scaled: bool) -> SimulationOptions | None:
+    if for_spark:
+        return LIKE_EMBEDDED
+    return _SCALED_WORLD if scaled else None
 
 
 def _steady(bench: Bench, violation: Violation, findings: Findings) -> Violation | None:
@@ -214,6 +225,11 @@ def explore_mutants(
         yield Tried(mutant, found.tried if first is None else first.number, shrunk)
 
 
+def brought_down(name: str, registry: Registry, events: int | None) -> Named:
+    """A scenario with its sizes in proportion to so many events. Raises as `Registry.scenario`."""
+    return registry.scenario(f"{SCALED}{EVENTS if events is None else events}@{name}")
+
+
 def with_events(named: Named, events: int | None) -> Named:
     """The same scenario with so much input. Raises InvalidScenario."""
     if events is None:
@@ -280,6 +296,8 @@ def end_of_search(explored: Explored) -> Iterator[Text]:
         f"{scenario.workload.name} · seed {explored.bench.seed}",
     )
     yield Text()
+    if explored.own is not None:
+        yield _row("scaled", f"{', '.join(changes(explored.own, scenario))} (--own-sizes keeps them)")
     rate = findings.tried / findings.seconds if findings.seconds else 0
     ended = ", interrupted" if findings.interrupted else ", all there are" if findings.exhausted else ""
     where = f"{_count(findings.jobs, 'core')} of {findings.master}" if findings.master else _count(findings.jobs, "job")
@@ -384,6 +402,7 @@ def search_document(explored: Explored) -> dict[str, Any]:
         "origin": explored.named.origin,
         "seed": explored.bench.seed,
         "events": explored.scenario.workload.events,
+        "scaled": None if explored.own is None else list(changes(explored.own, explored.scenario)),
         "claims": [str(guarantee) for guarantee in explored.bench.claims],
         "not_judged": [str(guarantee) for guarantee in explored.bench.not_judged],
         "schedules": findings.tried,

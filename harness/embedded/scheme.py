@@ -366,7 +366,7 @@ class SchemeDeployment:
         if spec.role is Role.SINK:
             return wrapped(SinkSlice(spec))
         workload = self._run.scenario.workload
-        return wrapped(SourceSlice(spec, iter(workload.batches(slice_id)), workload.interval, workload.batch))
+        return wrapped(SourceSlice(spec, iter(workload.batches(slice_id)), workload.interval, workload.stretch))
 
     # Faults
 

@@ -109,8 +109,10 @@ class RandomSchedules:
 
     When: mostly at an address that the run passes once the crashes before have struck, so that a recovery is hit; else
     at any address, at a time, or after a number of events. Where the claims hold only as long as each slice keeps a
-    replica in step, mostly at an address at which each has two: what goes beyond a claim cannot break it. Each is drawn, and run, by itself from its number and the
-    seed: in a simulated world of its own, and independently of all others.
+    replica in step, mostly at an address at which each has two: what goes beyond a claim cannot break it.
+
+    Each is drawn, and run, by itself from its number and the seed: in a simulated world of its own, and independently
+    of all others.
     """
 
     seed: int

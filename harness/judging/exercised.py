@@ -15,6 +15,7 @@ from ..recording.records import (
     CheckpointDurable,
     Delivered,
     InStep,
+    Offered,
     Opened,
     Promoted,
     Refused,
@@ -81,7 +82,9 @@ class Shape:
 def exercised(history: History, shape: Shape) -> Exercised:
     """How often each mechanism was at work in a run."""
     counts = dict.fromkeys(Mechanism, 0)
-    opened: list[Opened] = []
+    opened: list[tuple[Opened, int]] = []
+    """Each with the number of the first output that had not been made yet."""
+    offered: dict[str, int] = {}
     heard: list[Taken | Delivered] = []
     worked: dict[tuple[str, int], Worked] = {}
     in_step: dict[tuple[str, int], int] = {}
@@ -95,7 +98,10 @@ def exercised(history: History, shape: Shape) -> Exercised:
         elif isinstance(record, CheckpointDurable):
             counts[Mechanism.CHECKPOINT] += 1
         elif isinstance(record, Opened):
-            opened.append(record)
+            # A source's own counter stands still: its events come numbered.
+            opened.append((record, max(record.next_seq, offered.get(record.slice, 0) + 1)))
+        elif isinstance(record, Offered):
+            offered[record.source] = record.events[-1].seq
         elif isinstance(record, Started):
             counts[Mechanism.RESTORE] += record.restored is not None
             counts[Mechanism.RESTART] += record.incarnation > shape.founders(record.slice)
@@ -128,13 +134,13 @@ _Connection = tuple[str, int, str, int]
 
 
 def _replays(
-    opened: Iterable[Opened], heard: Iterable[Taken | Delivered], promoted: set[tuple[str, int]], shape: Shape
+    opened: Iterable[tuple[Opened, int]], heard: Iterable[Taken | Delivered], promoted: set[tuple[str, int]], shape: Shape
 ) -> int:
     """Connections on which something was taken that had been made before they were opened. That of a founder to a
     founder brings what has waited for it since the beginning, which is no replay."""
     made: dict[_Connection, int] = {}
     known: set[_Connection] = set()
-    for one in opened:
+    for one, next_seq in opened:
         link = (one.slice, one.incarnation, one.downstream, one.downstream_incarnation)
         later = (
             one.after > 0
@@ -145,7 +151,7 @@ def _replays(
         )
         known.add(link)
         if later:
-            made[link] = max(one.next_seq, made.get(link, 0))
+            made[link] = max(next_seq, made.get(link, 0))
     if not made:
         return 0
     replayed: set[_Connection] = set()

@@ -77,7 +77,7 @@ class SimulatedDeployment:
             subject.speaking,
             subject.wrap_store(MemoryStore()),
             batches,
-            run.scenario.workload.batch,
+            run.scenario.workload.stretch,
             controller,
             run.kinds,
             run.recorder,
