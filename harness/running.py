@@ -172,6 +172,7 @@ def describe(named: Named, cluster: Described, seed: int, run_id: str) -> Descri
         },
         machine={"system": platform.platform(), "cores": os.cpu_count() or 0, "byteorder": sys.byteorder},
         began=began.isoformat(timespec="milliseconds"),
+        minimal=scenario.minimal,
     )
 
 

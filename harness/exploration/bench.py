@@ -11,9 +11,9 @@ from ..census import Reached, watched_run
 from ..cluster import Run
 from ..errors import InvalidOperator, InvalidScenario
 from ..injection import Aims
-from ..judging.exercised import Exercised, Mechanism
+from ..judging.exercised import Mechanism
 from ..judging.guarantees import Guarantee
-from ..judging.judgement import BEYOND, UNTRIED, judge_claims
+from ..judging.judgement import BEYOND, judge_claims
 from ..judging.oracle import Case
 from ..judging.tolerance import Tolerance
 from ..judging.verdicts import Anomaly, Status, Verdict
@@ -167,14 +167,14 @@ class Bench:
 
     def judge(self, history: History) -> tuple[Verdict, ...]:
         """Of the claims."""
-        return self._judge(history, self.subject.exercised(history))[0]
+        return self._judge(history)[0]
 
-    def _judge(self, history: History, exercised: Exercised) -> tuple[tuple[Verdict, ...], str]:
+    def _judge(self, history: History) -> tuple[tuple[Verdict, ...], str]:
         """The verdicts, and why the faults prove nothing where they do not."""
         subject = self.subject
         collation = subject.collate(history)
         case = Case(history, collation, subject.checkpoint_every, virtual_time=True)
-        verdicts = judge_claims(subject, case, self.claims, self.registry.oracles, exercised)
+        verdicts = judge_claims(subject, case, self.claims, self.registry.oracles)
         return tuple(verdicts), collation.unproven
 
     @cached_property
@@ -189,9 +189,8 @@ class Bench:
         except InvalidOperator as error:
             story = "; ".join(map(str, trial.schedule))
             raise InvalidOperator(f"{error}\nThis was under seed {trial.seed} and the schedule: {story}") from error
-        exercised = self.subject.exercised(history)
-        at_work = tuple(mechanism for mechanism, count in exercised.items() if count)
-        verdicts, unproven = self._judge(history, exercised)
+        at_work = tuple(mechanism for mechanism, count in self.subject.exercised(history).items() if count)
+        verdicts, unproven = self._judge(history)
         return replace(self._outcome(history, verdicts, unproven), at_work=at_work)
 
     def _outcome(self, history: History, verdicts: Sequence[Verdict], unproven: str) -> Outcome:
@@ -202,14 +201,11 @@ class Bench:
         unclear = [verdict.reason for verdict in verdicts if verdict.status is Status.UNKNOWN]
         if not unclear:
             return Outcome(Status.HOLDS, struck)
-        essential = [reason for reason in unclear if reason != unproven and not reason.startswith((BEYOND, UNTRIED))]
+        essential = [reason for reason in unclear if reason != unproven and not reason.startswith(BEYOND)]
         if essential:
             return Outcome(Status.UNKNOWN, struck, reason=essential[0], essential=True)
         if any(reason.startswith(BEYOND) for reason in unclear):
             return Outcome(Status.UNKNOWN, struck, reason="the schedule goes beyond what is claimed")
-        untried = next((reason for reason in unclear if reason.startswith(UNTRIED)), "")
-        if untried:
-            return Outcome(Status.UNKNOWN, struck, reason=untried)
         return Outcome(Status.UNKNOWN, struck, reason=_in_general(history))
 
 

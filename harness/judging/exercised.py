@@ -82,6 +82,7 @@ class Shape:
 def exercised(history: History, shape: Shape) -> Exercised:
     """How often each mechanism was at work in a run."""
     counts = dict.fromkeys(Mechanism, 0)
+    durable: set[tuple[str, int, int]] = set()
     opened: list[tuple[Opened, int]] = []
     """Each with the number of the first output that had not been made yet."""
     offered: dict[str, int] = {}
@@ -96,14 +97,17 @@ def exercised(history: History, shape: Shape) -> Exercised:
         if kind is Taken or kind is Delivered:
             heard.append(record)  # type: ignore[arg-type]
         elif isinstance(record, CheckpointDurable):
-            counts[Mechanism.CHECKPOINT] += 1
+            durable.add((record.slice, record.incarnation, record.number))
         elif isinstance(record, Opened):
             # A source's own counter stands still: its events come numbered.
             opened.append((record, max(record.next_seq, offered.get(record.slice, 0) + 1)))
         elif isinstance(record, Offered):
             offered[record.source] = record.events[-1].seq
         elif isinstance(record, Started):
-            counts[Mechanism.RESTORE] += record.restored is not None
+            if record.restored is not None:
+                # Who took it may have died before it heard that it was durable.
+                durable.add((record.slice, *record.restored))
+                counts[Mechanism.RESTORE] += 1
             counts[Mechanism.RESTART] += record.incarnation > shape.founders(record.slice)
         elif isinstance(record, Restored):
             taken_over.append((record.slice, record.incarnation))
@@ -116,6 +120,7 @@ def exercised(history: History, shape: Shape) -> Exercised:
             worked[record.slice, record.incarnation] = record
         elif isinstance(record, Refused):
             counts[Mechanism.FENCE] += 1
+    counts[Mechanism.CHECKPOINT] = len(durable)
     # Before the first loss, replicas get in step with one another.
     counts[Mechanism.RESTORE] += sum(
         number > shape.founders(slice_id) or (slice_id, number) in promoted for slice_id, number in taken_over
@@ -134,7 +139,10 @@ _Connection = tuple[str, int, str, int]
 
 
 def _replays(
-    opened: Iterable[tuple[Opened, int]], heard: Iterable[Taken | Delivered], promoted: set[tuple[str, int]], shape: Shape
+    opened: Iterable[tuple[Opened, int]],
+    heard: Iterable[Taken | Delivered],
+    promoted: set[tuple[str, int]],
+    shape: Shape,
 ) -> int:
     """Connections on which something was taken that had been made before they were opened. That of a founder to a
     founder brings what has waited for it since the beginning, which is no replay."""

@@ -62,7 +62,7 @@ def judge_history(scenario: Scenario, history: History, oracles: Mapping[str, Or
     case = Case(history, subject.collate(history), subject.checkpoint_every, virtual_time)
     case = _with_what_did_not_come(case, [str(fault) for fault in scenario.faults])
     exercised = subject.exercised(history) if isinstance(subject, SchemeSubject) else None
-    verdicts = judge_claims(subject, case, scenario.claimed, oracles, exercised)
+    verdicts = judge_claims(subject, case, scenario.claimed, oracles, None if scenario.minimal else exercised)
     return _judgement(case, verdicts, judge(case, scenario.breaks, oracles), oracles, exercised)
 
 
@@ -187,7 +187,7 @@ def judge_folder(path: Path, registry: Registry) -> tuple[Description, History, 
     description = read_description(path)
     if description.subject.get("kind") == KIND:
         return _judge_query(path, description, registry.oracles)
-    scenario = registry.scenario(description.origin).scenario
+    scenario = replace(registry.scenario(description.origin).scenario, minimal=description.minimal)
     now = scenario.subject.describe()
     if now != description.subject:
         raise ScenarioChanged(
