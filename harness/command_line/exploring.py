@@ -195,6 +195,8 @@ class Tried:
     """Tried until it was found, or in all."""
     shrunk: Shrunk | None
     """None: it lives."""
+    by: str = ""
+    """What found it: a single crash, or the like, or a random schedule."""
 
 
 def mutant_world(mutant: Mutant) -> SimulationOptions:
@@ -222,7 +224,8 @@ def explore_mutants(
             return
         first = next(filter(caught, found.violations), None)
         shrunk = None if first is None else shrink(bench, first.trial, first.kind)
-        yield Tried(mutant, found.tried if first is None else first.number, shrunk)
+        by = "" if first is None else "random" if first.trial.random else "single"
+        yield Tried(mutant, found.tried if first is None else first.number, shrunk, by)
 
 
 def brought_down(name: str, registry: Registry, events: int | None) -> Named:
@@ -245,7 +248,7 @@ def mutants_table(tried: Sequence[Tried], all_of_them: int) -> Iterator[Text]:
     """What `explore --mutants` says."""
     name = max((len(one.mutant.name) for one in tried), default=0)
     anomaly = max((len(one.mutant.anomaly) for one in tried), default=0)
-    head = f"  {'mutant':<{name}}  {'must show':<{anomaly}}  found  schedules  faults  events  breaks"
+    head = f"  {'mutant':<{name}}  {'must show':<{anomaly}}  found  by      schedules  faults  events  breaks"
     yield Text(head, "bold")
     for one in tried:
         shrunk = one.shrunk
@@ -254,7 +257,7 @@ def mutants_table(tried: Sequence[Tried], all_of_them: int) -> Iterator[Text]:
         yield Text.assemble(
             f"  {one.mutant.name:<{name}}  {one.mutant.anomaly:<{anomaly}}  ",
             ("no   ", "bold red") if shrunk is None else ("yes  ", "green"),
-            f"  {one.schedules:>9,}  {faults:>6}  {events:>6}  {one.mutant.breaks}",
+            f"  {one.by:<6}  {one.schedules:>9,}  {faults:>6}  {events:>6}  {one.mutant.breaks}",
         )
     yield Text()
     lives = sum(one.shrunk is None for one in tried)
@@ -274,6 +277,7 @@ def mutants_document(tried: Sequence[Tried]) -> list[dict[str, Any]]:
             "anomaly": str(one.mutant.anomaly),
             "found": one.shrunk is not None,
             "schedules": one.schedules,
+            "by": one.by or None,
             "shrunk": None
             if one.shrunk is None
             else {"events": one.shrunk.events, "faults": [str(fault) for fault in one.shrunk.trial.schedule]},

@@ -157,8 +157,9 @@ def test_the_table_of_mutants(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None
     answer = ask("explore", "--mutants", "--events", 40)
     assert answer.status == 0
     head, *rows = answer.out.splitlines()
-    assert head.split() == ["mutant", "must", "show", "found", "schedules", "faults", "events", "breaks"]
+    assert head.split() == ["mutant", "must", "show", "found", "by", "schedules", "faults", "events", "breaks"]
     assert rows[0].split()[:3] == [names[0], "lost-input", "yes"]
+    assert rows[0].split()[3] in ("single", "random")
     assert rows[-1] == "  2 mutants, 2 found"
     alive = ask("explore", "--mutants", "--events", 1, "--schedules", 1, "--json", "--seed", 3)
     found = [mutant["found"] for mutant in alive.document["mutants"]]
