@@ -6,15 +6,18 @@ Counted from the records: those of the slice runtime, which is the same for ever
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from ..recording.history import History
 from ..recording.records import (
     CheckpointDurable,
+    CheckpointTaken,
     Delivered,
+    Ended,
     InStep,
+    Kept,
     Offered,
     Opened,
     Promoted,
@@ -86,17 +89,15 @@ def exercised(history: History, shape: Shape) -> Exercised:
     opened: list[tuple[Opened, int]] = []
     """Each with the number of the first output that had not been made yet."""
     offered: dict[str, int] = {}
-    heard: list[Taken | Delivered] = []
     worked: dict[tuple[str, int], Worked] = {}
     in_step: dict[tuple[str, int], int] = {}
     promoted: set[tuple[str, int]] = set()
     taken_over: list[tuple[str, int]] = []
     for stamped in history.records:
         record = stamped.record
-        kind = type(record)
-        if kind is Taken or kind is Delivered:
-            heard.append(record)  # type: ignore[arg-type]
-        elif isinstance(record, CheckpointDurable):
+        if type(record) in _NOTHING_TO_SAY:
+            continue
+        if isinstance(record, CheckpointDurable):
             durable.add((record.slice, record.incarnation, record.number))
         elif isinstance(record, Opened):
             # A source's own counter stands still: its events come numbered.
@@ -129,9 +130,20 @@ def exercised(history: History, shape: Shape) -> Exercised:
         counts[Mechanism.FILTER] += one.dropped
         counts[Mechanism.MERGE] += one.waited
         counts[Mechanism.TRIM] += one.trimmed
-    counts[Mechanism.REPLAY] = _replays(opened, heard, promoted, shape) + _sent_again(heard, shape)
+    counts[Mechanism.REPLAY] = _replays(history, opened, promoted, shape) + _sent_again(history, shape)
     counts[Mechanism.TAKE_OVER] = _went_on(history, in_step) if shape.all_speak else len(promoted)
     return counts
+
+
+_NOTHING_TO_SAY = frozenset({Taken, Delivered, CheckpointTaken, Ended, Kept})
+"""Most of the records. The first two are read where there was something to be replayed."""
+
+
+def _heard(history: History) -> Iterator[Taken | Delivered]:
+    for stamped in history.records:
+        record = stamped.record
+        if isinstance(record, Taken | Delivered):
+            yield record
 
 
 _Connection = tuple[str, int, str, int]
@@ -139,8 +151,8 @@ _Connection = tuple[str, int, str, int]
 
 
 def _replays(
+    history: History,
     opened: Iterable[tuple[Opened, int]],
-    heard: Iterable[Taken | Delivered],
     promoted: set[tuple[str, int]],
     shape: Shape,
 ) -> int:
@@ -163,7 +175,7 @@ def _replays(
     if not made:
         return 0
     replayed: set[_Connection] = set()
-    for record in heard:
+    for record in _heard(history):
         if isinstance(record, Taken):
             link = (record.upstream, record.upstream_incarnation, record.slice, record.incarnation)
             first = record.first
@@ -175,13 +187,13 @@ def _replays(
     return len(replayed)
 
 
-def _sent_again(heard: Iterable[Taken | Delivered], shape: Shape) -> int:
+def _sent_again(history: History, shape: Shape) -> int:
     """Batches of a source that follows its events which have numbers that were taken before."""
     if not shape.tracking:
         return 0
     highest: dict[tuple[str, str], int] = {}
     again = 0
-    for record in heard:
+    for record in _heard(history):
         if isinstance(record, Taken) and record.upstream in shape.tracking:
             channel = (record.upstream, record.slice)
             again += record.first <= highest.get(channel, 0)
