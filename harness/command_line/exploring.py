@@ -33,8 +33,9 @@ _MUTANT_WORLD: Final = SimulationOptions(offer_interval=3_000)
 """So slow a source, in such small batches, that recoveries are over while there is still input to come."""
 _SPREAD_WORLD: Final = replace(_MUTANT_WORLD, nodes=6, link_delay=(100, 12_000))
 _SCALED_WORLD: Final = replace(_MUTANT_WORLD, turn=1_500, step_limit=200_000)
-"""A replay of a few batches takes so long that new ones come in between, as when a log is long. Tens of events take some
-thousand steps: what takes so many more does not come to rest."""
+"""A replay of a few batches takes so long that new ones come in between, as when a log is long. Tens of events take
+some thousand steps: what takes so many more does not come to rest.
+"""
 _EVERY: Final = 0.1
 
 

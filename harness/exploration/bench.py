@@ -17,6 +17,7 @@ from ..judging.judgement import BEYOND, judge_claims
 from ..judging.oracle import Case
 from ..judging.tolerance import Tolerance
 from ..judging.verdicts import Anomaly, Status, Verdict
+from ..manager import Manager, NodeJoined
 from ..model import operator_of, slice_of
 from ..quantities import Duration
 from ..recording.history import FaultMissed, History
@@ -133,6 +134,29 @@ class Bench:
     def subject(self) -> SchemeSubject:
         assert isinstance(self.scenario.subject, SchemeSubject)
         return self.scenario.subject
+
+    def apart(self, targets: Sequence[str]) -> tuple[str, ...]:
+        """As many of these actors, the first ones, as can be lost at once with their nodes, and every slice keeps a
+        replica; going by where they are placed before anything has failed."""
+        kept: list[str] = []
+        lost: set[str] = set()
+        for target in targets:
+            node = self._placement.get(target)
+            beside = [slice_of(name) for name, at in self._placement.items() if at == node]
+            if not kept or (len(set(beside)) == len(beside) and lost.isdisjoint(beside)):
+                kept.append(target)
+                lost.update(beside)
+        return tuple(kept)
+
+    @cached_property
+    def _placement(self) -> dict[str, str]:
+        """Actor -> its node, once all nodes have joined."""
+        nodes = self.cluster.places.workers
+        subject = self.subject
+        manager = Manager(subject.topology.operator_slices, len(nodes), subject.replicas, subject.speaking)
+        for node in nodes:
+            manager.on(NodeJoined(node))
+        return manager.node_of
 
     @cached_property
     def calm_and_spared(self) -> tuple[Reached, ...]:

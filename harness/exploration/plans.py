@@ -153,10 +153,13 @@ class RandomSchedules:
         self, bench: Bench, before: Schedule, reached: Sequence[Reached], random: Random, exactly: bool
     ) -> Fault:
         kind, fault = self._without_trigger(bench, random)
-        if exactly and kind.hits is Hits.NODES:
-            # Two nodes at once are both replicas of some slice.
-            fault = replace(fault, targets=fault.targets[:1])
         later = [one for one in reached if len(one.after) == len(before)]
+        if exactly:
+            if kind.hits is Hits.NODES:
+                fault = replace(fault, targets=bench.apart(fault.targets))
+            if before and random.random() < 0.5:
+                # When those that came back have only just got in step.
+                later = later[: max(1, len(later) // 4)]
         if kind.bites_at and random.random() < 0.85:
             likely = [
                 one for one in later if one.address.point in kind.bites_at and _concerns(kind, fault, one.address)
