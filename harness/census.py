@@ -17,6 +17,7 @@ from .cluster import Run
 from .controller import Controller, Strike
 from .injection import FaultKind
 from .quantities import Duration
+from .recording.history import History, Stamp
 from .recording.recorder import MemoryRecorder
 from .scenario import Scenario
 from .schedule import Fault
@@ -34,6 +35,8 @@ class Reached(msgspec.Struct, frozen=True, gc=False):
     """The places in the schedule of the faults that had struck before; empty in the part without failures."""
     times: int = 1
     """How often it was reached; what a slice does has an address of its own each time."""
+    at: int = 0
+    """Microseconds of virtual time since the run began."""
 
 
 class _Watching(Controller):
@@ -41,8 +44,8 @@ class _Watching(Controller):
 
     def __init__(self, schedule: Sequence[Fault]) -> None:
         super().__init__(schedule)
-        self.step: Callable[[], int] = lambda: 0
-        self._passed: list[tuple[Address, int, tuple[int, ...]]] = []
+        self.now: Callable[[], Stamp] = lambda: Stamp(0, 0)
+        self._passed: list[tuple[Address, Stamp, tuple[int, ...]]] = []
         self._struck: tuple[int, ...] = ()
 
     def watched(self, actor: str) -> frozenset[Point]:
@@ -52,7 +55,7 @@ class _Watching(Controller):
         return True
 
     def arrived(self, address: Address, taken: int = 0) -> list[Strike]:
-        self._passed.append((address, self.step(), self._struck))
+        self._passed.append((address, self.now(), self._struck))
         return self._note(super().arrived(address, taken)) if self._moments else []
 
     def elapsed(self, since_start: Duration) -> list[Strike]:
@@ -67,9 +70,9 @@ class _Watching(Controller):
         """In the order in which they were first reached."""
         times = Counter(address for address, _, _ in self._passed)
         first: dict[Address, Reached] = {}
-        for address, step, struck in self._passed:
+        for address, when, struck in self._passed:
             if address not in first:
-                first[address] = Reached(address, step, struck, times[address])
+                first[address] = Reached(address, when.step or 0, struck, times[address], when.at)
         return tuple(first.values())
 
 
@@ -91,12 +94,25 @@ def census(
 
     Raises Unsupported for a subject that the simulator cannot run, InvalidOperator when the user's code fails.
     """
+    return watched_run(scenario, kinds, seed=seed, schedule=schedule, options=options)[0]
+
+
+def watched_run(
+    scenario: Scenario,
+    kinds: Mapping[str, FaultKind],
+    *,
+    seed: int,
+    schedule: Sequence[Fault] | None = None,
+    options: SimulationOptions | None = None,
+) -> tuple[tuple[Reached, ...], History]:
+    """As `census`, with what the run leaves behind; it is not inspected at the end."""
     faults = scenario.faults if schedule is None else schedule
+    recorder = MemoryRecorder()
     controller = _Watching(faults)
-    run = Run("census", replace(scenario, faults=tuple(faults)), seed, MemoryRecorder(), kinds, None)
+    run = Run("census", replace(scenario, faults=tuple(faults)), seed, recorder, kinds, None)
     with SimulatedCluster(options).simulate(run, controller) as deployment:
-        controller.step = lambda: deployment.steps
+        controller.now = deployment.now
         deployment.prepare()
         deployment.start()
         deployment.drained(scenario.deadline)
-    return controller.reached()
+    return controller.reached(), recorder.history()

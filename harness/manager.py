@@ -172,6 +172,11 @@ class Manager:
         return dict(self._newest)
 
     @property
+    def homeless(self) -> tuple[str, ...]:
+        """The slices of which no replica has a node."""
+        return tuple(slice_id for slice_id, members in self._members.items() if not members)
+
+    @property
     def behind(self) -> tuple[tuple[str, int], ...]:
         """(slice, incarnation) of those that were placed and are not in step."""
         return tuple((s, m.incarnation) for s, members in self._members.items() for m in members if not m.ready)

@@ -24,6 +24,7 @@ from .library import Entry, entries
 from .model import Topology
 from .quantities import Events
 from .query import Query
+from .scaling import scaled
 from .scenario import Scenario
 from .subject import Claim, SchemeSubject
 from .workload import Workload
@@ -31,6 +32,10 @@ from .workload import Workload
 GROUP = "streamproof"
 MUTANT = "mutant:"
 """Begins the origin of a scenario under a mutant: `mutant:NAME@SCENARIO`."""
+
+
+SCALED = "scaled:"
+"""Begins the origin of a scenario whose sizes are brought down: `scaled:EVENTS@SCENARIO`."""
 
 
 class Mutant(Protocol):
@@ -133,10 +138,13 @@ class Registry:
         return {mutant.name: mutant for mutant in self._load("mutants")}
 
     def scenario(self, name: str) -> Named:
-        """A scenario by its name in the library, as `module:attribute`, or under a mutant as `mutant:NAME@SCENARIO`.
+        """A scenario by its name in the library, as `module:attribute`, under a mutant as `mutant:NAME@SCENARIO`, or
+        with its sizes brought down as `scaled:EVENTS@SCENARIO`.
 
         Raises UnknownName, NotImportable, or InvalidScenario when what is there makes no scenario.
         """
+        if name.startswith(SCALED):
+            return self._scaled(*name.removeprefix(SCALED).partition("@")[::2])
         if name.startswith(MUTANT):
             return self._mutated(*name.removeprefix(MUTANT).partition("@")[::2])
         if ":" not in name:
@@ -148,6 +156,14 @@ class Registry:
         summary = (getattr(made, "__doc__", None) or "").strip().partition("\n")[0]
         attribute = name.rpartition(":")[2]
         return Named(attribute.replace("_", "-"), name, summary, _made(made, name))
+
+    def _scaled(self, events: str, origin: str) -> Named:
+        if not events.isdecimal() or not int(events):
+            wanted = f"a number of events, as in {SCALED}30@{origin}"
+            raise InvalidScenario(f"a scenario is scaled to {wanted}; {events!r} is none")
+        base = self.scenario(origin)
+        small = scaled(base.scenario, int(events))
+        return Named(base.name, f"{SCALED}{events}@{base.origin}", base.summary, small)
 
     def _mutated(self, name: str, origin: str) -> Named:
         """The topology and the workload of a scenario under a mutant, judged against what the mutant claims."""

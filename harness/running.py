@@ -131,7 +131,7 @@ def _carry_out(run: Run, cluster: Cluster) -> None:
         with cluster.deploy(run) as deployment:
             deployment.prepare()
             deployment.start()
-            if not deployment.drained(run.scenario.deadline):
+            if not deployment.drained(run.scenario.deadline) and not deployment.stalled:
                 run.recorder.log(
                     Aborted(run.recorder.latest, f"stall: {deployment.waiting_for()}", deployment.silent())
                 )
@@ -187,6 +187,7 @@ def describe(named: Named, cluster: Described, seed: int, run_id: str) -> Descri
             "hash_seed": _hash_seed(),
         },
         began=began.isoformat(timespec="milliseconds"),
+        minimal=scenario.minimal,
     )
 
 
@@ -198,6 +199,7 @@ def _of_workload(workload: Workload) -> dict[str, Any]:
         "seed": workload.seed,
         "rate": workload.rate,
         "spacing": dict(workload.spacing),
+        "tick": workload.tick,
     }
 
 
@@ -217,6 +219,7 @@ def summary(judgement: Judgement) -> dict[str, object]:
         "verdicts": [msgspec.to_builtins(verdict) for verdict in judgement.verdicts],
         "expected_to_break": [msgspec.to_builtins(verdict) for verdict in judgement.broken],
         "strongest": [str(guarantee) for guarantee in judgement.strongest],
+        "exercised": None if judgement.exercised is None else {str(m): n for m, n in judgement.exercised.items()},
         "recoveries": [{**msgspec.to_builtins(r), "total": r.total} for r in judgement.recoveries],
         "digest": judgement.digest,
         "unchecked": judgement.unchecked,

@@ -35,6 +35,8 @@ class Scenario:
     claims: Sequence[Guarantee] | None = None
     breaks: Sequence[Guarantee] = ()
     deadline: Duration = seconds(120)
+    minimal: bool = False
+    """Whether it was shrunk to as little as shows something, so that what its claims rest on need not be at work."""
 
     def __post_init__(self) -> None:
         for name, kind in (("faults", Fault), ("claims", Guarantee), ("breaks", Guarantee)):

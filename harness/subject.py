@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from .addresses import Point
 from .judging.collation import Collation, collate_reexecution
+from .judging.exercised import Exercised, Mechanism, Shape, exercised
 from .judging.guarantees import Guarantee, implied
 from .judging.reexecution import Reexecutor
 from .judging.tolerance import Tolerance
@@ -38,6 +39,8 @@ class Claim:
     """How many failures at once it holds for."""
     needs: str = ""
     """What else has to be as the scheme assumes it, in words."""
+    rests_on: tuple[Mechanism, ...] | None = None
+    """What has to have been at work for the claim to be tried at all; None: whatever is switched on."""
 
 
 class Subject(Protocol):
@@ -97,6 +100,10 @@ class Deployment(Protocol):
     def drained(self, deadline: Duration) -> bool:
         """Wait until the end of the input has passed through and nothing more is due. False: it did not, by the
         deadline or because the subject has come to rest without."""
+
+    @property
+    def stalled(self) -> bool:
+        """Of one that was not drained: whether it never can be, which is on record then. No real cluster can tell."""
 
     def waiting_for(self) -> str:
         """What is still to come before it is drained, in words."""
@@ -231,6 +238,42 @@ class SchemeSubject:
         if self.keeps_state:
             return collation
         return replace(collation, observables=self.observables, lost_state=tally(Anomaly.LOST_INPUT, 0, ()))
+
+    def exercised(self, history: History) -> Exercised:
+        """How often what it is made of was at work in a run."""
+        return exercised(history, self._shape)
+
+    def rests_on(self, guarantee: Guarantee) -> frozenset[Mechanism]:
+        """What has to have been at work for a guarantee to be tried; nothing for one that it does not claim."""
+        claims = [claim for claim in self.claims if guarantee.name in implied(claim.guarantee.name)]
+        named = [self._switched_on if claim.rests_on is None else frozenset(claim.rests_on) for claim in claims]
+        # The least that a claim which implies it rests on.
+        return frozenset.intersection(*named) if named else frozenset()
+
+    @property
+    def mechanisms(self) -> frozenset[Mechanism]:
+        """Whatever its claims rest on."""
+        return frozenset().union(*(self.rests_on(claim.guarantee) for claim in self.claims))
+
+    @cached_property
+    def _switched_on(self) -> frozenset[Mechanism]:
+        operators, sources = self.components[Role.OPERATOR], self.components[Role.SOURCE]
+        found = {Mechanism.RESTART}
+        if operators.checkpointing is not None:
+            found |= {Mechanism.CHECKPOINT, Mechanism.RESTORE}
+        if sources.output_log or sources.tracking is not None:
+            found.add(Mechanism.REPLAY)
+        if self.replicas > 1:
+            found.add(Mechanism.TAKE_OVER)
+        return frozenset(found)
+
+    @cached_property
+    def _shape(self) -> Shape:
+        topology = self.topology
+        ends = frozenset(s for s in topology.slices if topology.role(s) is not Role.OPERATOR)
+        tracked = self.components[Role.SOURCE].tracking is not None
+        tracking = frozenset(self.sources) if tracked else frozenset()
+        return Shape(self.replicas, self.speaking is Speaking.ALL, tracking, ends)
 
     @cached_property
     def specs(self) -> tuple[SliceSpec, ...]:

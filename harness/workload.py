@@ -34,9 +34,12 @@ class Workload:
     spacing: Mapping[str, int] = field(default_factory=dict, hash=False)
     """Source slice -> milliseconds of event time from each of its events to the next; 1 for those not named. A source
     with 10 offers a tenth of `events`, in step with the others: its channels are idle for nine milliseconds in ten."""
+    tick: int = 1
+    """What a millisecond of event time stands for here: all times of events are multiplied by it."""
 
     def __post_init__(self) -> None:
         amounts = {"events": self.events, "batch": self.batch, "rate": 1 if self.rate is None else self.rate}
+        amounts["tick"] = self.tick
         amounts |= {f"spacing[{source!r}]": amount for source, amount in self.spacing.items()}
         for name, amount in amounts.items():
             if not isinstance(amount, int) or isinstance(amount, bool) or amount < 1:
@@ -46,6 +49,11 @@ class Workload:
     def interval(self) -> int:
         """Microseconds between two batches; 0 without a rate."""
         return 0 if self.rate is None else round(self.batch / self.rate * 1e6)
+
+    @property
+    def stretch(self) -> int:
+        """Milliseconds of event time that a batch stands for."""
+        return self.batch * self.tick
 
     def batches(self, source: str) -> list[list[Event]]:
         """The whole input of the source slice `source`. Event time is 1 ms an event, unless `spacing` says otherwise.
@@ -73,7 +81,8 @@ class Workload:
             for seq, (key, value) in enumerate(self.draw(count, self._seed_of(source)), start=1):
                 if not isinstance(key, str):
                     raise TypeError(f"key {key!r} of event {seq} is not a str")
-                drawn.append(Event(source, seq, key, value if type(value) in PLAIN else carried(value), seq * spacing))
+                time = seq * spacing * self.tick
+                drawn.append(Event(source, seq, key, value if type(value) in PLAIN else carried(value), time))
         except Exception as error:
             raise InvalidScenario(f"workload {self.name!r} cannot be drawn: {type(error).__name__}: {error}") from error
         if len(drawn) != count:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..harness.judging.guarantees import K_SAFETY, Guarantee
-from ..harness.judging.oracle import Case, Oracle, decide, effects
+from ..harness.judging.oracle import Case, Oracle, decide, effects, stalled
 from ..harness.judging.reexecution import Reexecution
 from ..harness.judging.verdicts import Anomaly, Evidence, Status, Tally, Verdict, tally
 from ..harness.quantities import Duration
@@ -25,11 +25,8 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     collation = case.collation
     limit = guarantee.within
     found = effects(collation)
-    if collation.incomplete.startswith("stall"):
-        stall = Evidence(collation.incomplete, "sink")
-        found += (tally(Anomaly.STALL, 1, [stall]),)
     holds = f"{collation.inputs:,} inputs, each counted once"
-    if found or not isinstance(limit, Duration):
+    if found or stalled(case, guarantee) or not isinstance(limit, Duration):
         return decide(case, guarantee, found, holds)
     if case.virtual_time:
         reason = "the simulator's clock is virtual, and the scenario gives no cost model"

@@ -23,7 +23,7 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     It is back when the run has come to its end. A *crash loop*: its last lives, three or more, failed one after the
     other at the same batch, and no fault was in force in any of them. A *stall*: the run has not come to its end, no
     fault was in force any more, and the subject had given no sign of work for the stated time (30 s, unless the claim
-    states one); in the simulator, where waiting costs no time, any end but that of the run. With a bound also
+    states one); in the simulator, where waiting costs no time, the world had come to rest. With a bound also
     *bound-exceeded*: after a fault had ended, and where it had ended an actor, after that was started again, the first
     sign of work came later than that. UNKNOWN where it was still at work when it was given up, where a fault was in
     force until then, where no fault struck, or the clock is virtual and a bound was stated. It says nothing of what
@@ -47,7 +47,7 @@ def _end(case: Case, guarantee: Guarantee, struck: list[FaultStruck]) -> tuple[t
     history, collation = case.history, case.collation
     if history.drained:
         return (), "" if struck or collation.unproven else "no fault struck, so there was nothing to recover from"
-    if not collation.incomplete.startswith("stall") or not history.sealed:
+    if not history.sealed:
         return (), ""
     if not struck:
         return (), f"{collation.incomplete}; no fault had struck before"
@@ -62,6 +62,8 @@ def _end(case: Case, guarantee: Guarantee, struck: list[FaultStruck]) -> tuple[t
     if in_force is not None:
         return (), f"{collation.incomplete}; fault {in_force.number + 1} was in force until then: {in_force.fault}"
     given_up = next((entry for entry in history.timeline if isinstance(entry, Aborted)), None)
+    if case.virtual_time and not collation.stalled:
+        return (), collation.incomplete
     if not case.virtual_time:
         stated = guarantee.within if isinstance(guarantee.within, Duration) else STATED
         silent = None if given_up is None else given_up.silent

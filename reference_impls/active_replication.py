@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+from ..harness.judging.exercised import Mechanism
 from ..harness.judging.guarantees import precise_recovery
 from ..harness.judging.tolerance import Tolerance
 from ..harness.model import Role, Topology
@@ -18,7 +19,7 @@ from ..harness.quantities import Duration, Events, events, seconds
 from ..harness.slices.components import Components, Numbering
 from ..harness.slices.merging import ByTime, Merge
 from ..harness.subject import Claim, SchemeSubject
-from .requirements import at_least, deterministic, promised
+from .requirements import at_least, deterministic, merging, promised
 
 
 def active_replication(
@@ -55,7 +56,15 @@ def active_replication(
             Role.SINK: Components(duplicate_filter=True, acknowledge_every=acknowledge_every),
         },
         claims=(
-            Claim(precise_recovery(), Tolerance.ONE_IN_STEP, "deterministic operators and merges, replicas apart"),
+            Claim(
+                precise_recovery(),
+                Tolerance.ONE_IN_STEP,
+                "deterministic operators and merges, replicas apart",
+                rests_on=(
+                    *(Mechanism.RESTORE, Mechanism.TAKE_OVER, Mechanism.FILTER, Mechanism.TRIM),
+                    *merging(topology, merge),
+                ),
+            ),
         ),
         replicas=replicas,
     )

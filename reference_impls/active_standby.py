@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..harness.judging.exercised import Mechanism
 from ..harness.judging.guarantees import precise_recovery, rollback_recovery
 from ..harness.judging.tolerance import Tolerance
 from ..harness.model import Role, Topology
@@ -19,7 +20,7 @@ from ..harness.slices.components import Standby
 from ..harness.slices.merging import ByTime, Merge
 from ..harness.subject import Claim, SchemeSubject
 from .active_replication import active_replication
-from .requirements import deterministic
+from .requirements import deterministic, filtering, merging
 
 
 def active_standby(
@@ -51,6 +52,11 @@ def active_standby(
                 precise_recovery() if sink_filter else rollback_recovery(),
                 Tolerance.ONE_IN_STEP,
                 "deterministic operators and merges, replicas apart",
+                rests_on=(
+                    *(Mechanism.RESTORE, Mechanism.TAKE_OVER, Mechanism.TRIM),
+                    *filtering(topology, sink_filter),
+                    *merging(topology, merge),
+                ),
             ),
         ),
     )

@@ -7,6 +7,7 @@ ones.
 
 from __future__ import annotations
 
+from ..harness.judging.exercised import Mechanism
 from ..harness.judging.guarantees import amnesia as amnesia_guarantee
 from ..harness.model import Role, Topology
 from ..harness.slices.components import Components
@@ -19,5 +20,5 @@ def amnesia(topology: Topology) -> SchemeSubject:
         kind="amnesia",
         topology=topology,
         components=dict.fromkeys(Role, Components()),
-        claims=(Claim(amnesia_guarantee()),),
+        claims=(Claim(amnesia_guarantee(), rests_on=(Mechanism.RESTART,)),),
     )

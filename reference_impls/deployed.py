@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..harness.judging.exercised import Mechanism
 from ..harness.model import Role, Topology
 from ..harness.quantities import Duration, Events, events, seconds
 from ..harness.slices.components import Standby
@@ -31,4 +32,11 @@ def deployed(
         topology, checkpoint_every=checkpoint_every, sink_filter=sink_filter, merge=merge, silence=silence
     )
     operators = replace(passive.components[Role.OPERATOR], standby=Standby.LOADED)
-    return replace(passive, kind="deployed", components={**passive.components, Role.OPERATOR: operators}, replicas=2)
+    (claim,) = passive.claims
+    return replace(
+        passive,
+        kind="deployed",
+        components={**passive.components, Role.OPERATOR: operators},
+        claims=(replace(claim, rests_on=(*(claim.rests_on or ()), Mechanism.TAKE_OVER)),),
+        replicas=2,
+    )

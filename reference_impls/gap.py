@@ -7,6 +7,7 @@ because continuing at the checkpoint's number would make receivers drop new outp
 
 from __future__ import annotations
 
+from ..harness.judging.exercised import Mechanism
 from ..harness.judging.guarantees import gap_recovery
 from ..harness.model import Role, Topology
 from ..harness.quantities import Events, events
@@ -23,5 +24,11 @@ def gap(topology: Topology, *, checkpoint_every: Events = events(500)) -> Scheme
         kind="gap",
         topology=topology,
         components={Role.SOURCE: Components(), Role.OPERATOR: operators, Role.SINK: Components()},
-        claims=(Claim(gap_recovery(checkpoint_every), needs="checkpoints survive"),),
+        claims=(
+            Claim(
+                gap_recovery(checkpoint_every),
+                needs="checkpoints survive",
+                rests_on=(Mechanism.CHECKPOINT, Mechanism.RESTORE),
+            ),
+        ),
     )

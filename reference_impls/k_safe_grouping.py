@@ -13,6 +13,7 @@
 
 from __future__ import annotations
 
+from ..harness.judging.exercised import Mechanism
 from ..harness.judging.guarantees import exactly_once_output, k_safety
 from ..harness.judging.tolerance import Tolerance
 from ..harness.model import Role, Topology
@@ -57,7 +58,12 @@ def unchecked(topology: Topology, *, k: int = 1, acknowledge_every: Events = eve
             ),
         },
         claims=tuple(
-            Claim(guarantee, Tolerance.ONE_IN_STEP, "deterministic operators, replicas apart, links that lose nothing")
+            Claim(
+                guarantee,
+                Tolerance.ONE_IN_STEP,
+                "deterministic operators, replicas apart, links that lose nothing",
+                rests_on=(Mechanism.RESTORE, Mechanism.TAKE_OVER, Mechanism.FILTER, Mechanism.TRIM),
+            )
             for guarantee in (k_safety(), exactly_once_output())
         ),
         replicas=k + 1,

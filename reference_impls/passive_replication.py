@@ -19,13 +19,14 @@ come again, identical.
 
 from __future__ import annotations
 
+from ..harness.judging.exercised import Mechanism
 from ..harness.judging.guarantees import precise_recovery, rollback_recovery
 from ..harness.model import Role, Topology
 from ..harness.quantities import Duration, Events, events, seconds
 from ..harness.slices.components import Checkpointing, Components, Numbering
 from ..harness.slices.merging import ByTime, Merge
 from ..harness.subject import Claim, SchemeSubject
-from .requirements import deterministic, promised
+from .requirements import deterministic, filtering, merging, promised
 
 
 def passive_replication(
@@ -54,6 +55,11 @@ def passive_replication(
         silence=promised(topology, merge, silence),
     )
     needs = "deterministic operators, a source that replays, checkpoints that survive"
+    rests_on = (
+        *(Mechanism.CHECKPOINT, Mechanism.RESTORE, Mechanism.REPLAY, Mechanism.TRIM),
+        *filtering(topology, sink_filter),
+        *merging(topology, merge),
+    )
     return SchemeSubject(
         kind="passive-replication",
         topology=topology,
@@ -64,5 +70,5 @@ def passive_replication(
             Role.OPERATOR: operators,
             Role.SINK: Components(duplicate_filter=sink_filter, acknowledge_every=checkpoint_every),
         },
-        claims=(Claim(precise_recovery() if sink_filter else rollback_recovery(), needs=needs),),
+        claims=(Claim(precise_recovery() if sink_filter else rollback_recovery(), needs=needs, rests_on=rests_on),),
     )

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from ..harness.judging.exercised import Mechanism
 from ..harness.judging.guarantees import precise_recovery, rollback_recovery
 from ..harness.judging.tolerance import Tolerance
 from ..harness.model import Role, Topology
@@ -17,7 +18,7 @@ from ..harness.quantities import Duration, Events, events, seconds
 from ..harness.slices.components import Checkpointing, Components, Keeper, Numbering, Standby
 from ..harness.slices.merging import ByTime, Merge
 from ..harness.subject import Claim, SchemeSubject
-from .requirements import deterministic, promised
+from .requirements import deterministic, filtering, merging, promised
 
 
 def passive_standby(
@@ -60,6 +61,12 @@ def passive_standby(
                 precise_recovery() if sink_filter else rollback_recovery(),
                 Tolerance.ONE_IN_STEP,
                 "deterministic operators and merges, replicas apart, a source that replays",
+                rests_on=(
+                    *(Mechanism.CHECKPOINT, Mechanism.RESTORE, Mechanism.TAKE_OVER, Mechanism.TRIM),
+                    *(() if hot else (Mechanism.REPLAY,)),
+                    *filtering(topology, sink_filter),
+                    *merging(topology, merge),
+                ),
             ),
         ),
         replicas=2,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..harness.errors import InvalidScenario, InvalidTopology
+from ..harness.judging.exercised import Mechanism
 from ..harness.model import Topology
 from ..harness.quantities import Duration
 from ..harness.slices.merging import ByTime, Merge
@@ -62,6 +63,18 @@ def promised(topology: Topology, merge: Merge, silence: Duration) -> Duration | 
     else."""
     meets = any(len(topology.upstream(slice_id)) > 1 for slice_id in topology.operator_slices)
     return silence if meets and isinstance(merge, ByTime) else None
+
+
+def merging(topology: Topology, merge: Merge | None) -> tuple[Mechanism, ...]:
+    """What rests on a merge, where channels meet."""
+    meets = any(len(topology.upstream(slice_id)) > 1 for slice_id in topology.operator_slices)
+    return (Mechanism.MERGE,) if meets and merge is not None else ()
+
+
+def filtering(topology: Topology, sink_filter: bool) -> tuple[Mechanism, ...]:
+    """What rests on duplicate filters, where something that fails feeds somebody who filters: sources do not fail."""
+    inner = any(edge.upstream in topology.stages and edge.downstream in topology.stages for edge in topology.edges)
+    return (Mechanism.FILTER,) if inner or sink_filter else ()
 
 
 def _refuse(topology: Topology, scheme: str, wrong: list[str], why: str) -> None:

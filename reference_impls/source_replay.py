@@ -13,6 +13,7 @@ acker).
 from __future__ import annotations
 
 from ..harness.errors import InvalidTopology
+from ..harness.judging.exercised import Mechanism
 from ..harness.judging.guarantees import at_least_once
 from ..harness.model import Role, Topology
 from ..harness.quantities import Duration, seconds
@@ -47,6 +48,6 @@ def source_replay(
             Role.OPERATOR: Components(anchored=True, silence=silence),
             Role.SINK: Components(anchored=True),
         },
-        claims=(Claim(at_least_once(), needs="a source that survives"),),
+        claims=(Claim(at_least_once(), needs="a source that survives", rests_on=(Mechanism.REPLAY,)),),
         keeps_state=False,
     )

@@ -12,12 +12,13 @@ Hwang et al. 2005).
 
 from __future__ import annotations
 
+from ..harness.judging.exercised import Mechanism
 from ..harness.judging.guarantees import Guarantee, exactly_once, precise_recovery, rollback_recovery
 from ..harness.model import Role, Topology, operator_of
 from ..harness.quantities import Duration, Events, events
 from ..harness.slices.components import Components, Numbering
 from ..harness.subject import Claim, SchemeSubject
-from .requirements import bounded_fan_out, deterministic, forgetful, single_channels
+from .requirements import bounded_fan_out, deterministic, filtering, forgetful, single_channels
 
 
 def upstream_backup(
@@ -52,7 +53,11 @@ def upstream_backup(
             Role.SINK: Components(duplicate_filter=sink_filter, acknowledge_every=acknowledge_every),
         },
         claims=tuple(
-            Claim(guarantee, needs="deterministic operators, a source that replays")
+            Claim(
+                guarantee,
+                needs="deterministic operators, a source that replays",
+                rests_on=(Mechanism.REPLAY, Mechanism.TRIM, *filtering(topology, sink_filter)),
+            )
             for guarantee in _claimed(horizon(topology), sink_filter)
         ),
     )

@@ -428,6 +428,10 @@ class ToyDeployment:
         self._run.recorder.log(Drained(self._now))
         return True
 
+    @property
+    def stalled(self) -> bool:
+        return False
+
     def waiting_for(self) -> str:
         if self._stalled:
             return "it gave no sign of work"

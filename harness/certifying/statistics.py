@@ -37,6 +37,8 @@ def upper_bound(violations: int, draws: int, confidence: float = CONFIDENCE) -> 
     _check(violations, draws)
     if violations == draws:
         return 1.0
+    if not violations:
+        return float(1 - (1 - confidence) ** (1 / draws))
     # What needs scipy is the end of a campaign; it takes a second to import.
     from scipy.stats import beta
 

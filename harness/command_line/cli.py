@@ -438,8 +438,22 @@ def explore(
         ),
     ] = None,
     events: Annotated[
-        int | None, typer.Option(min=1, help="Feed so many events, not as many as the scenario says.")
+        int | None,
+        typer.Option(
+            min=1,
+            help="Feed so many events, 30 unless told otherwise; batches, checkpoints, acknowledgements and windows "
+            "come in proportion.",
+            show_default=False,
+        ),
     ] = None,
+    own_sizes: Annotated[
+        bool,
+        typer.Option(
+            "--own-sizes",
+            help="Keep the sizes that the scenario states: the interval of its checkpoints, its batches and, without "
+            "--events, its input.",
+        ),
+    ] = False,
     for_spark: Annotated[
         bool,
         typer.Option(
@@ -469,6 +483,7 @@ def explore(
     from .exploring import (
         MUTANT_EVENTS,
         SearchLine,
+        brought_down,
         end_of_search,
         explore_mutants,
         mutants_document,
@@ -484,8 +499,9 @@ def explore(
     budget = Budget(schedules, seconds)
     cores = jobs or len(os.sched_getaffinity(0))
     if mutants:
-        if pairs or output is not None or faults or for_spark:
-            raise typer.BadParameter("--mutants goes with none of --pairs, --fault, --for-spark and --output")
+        if pairs or output is not None or faults or for_spark or own_sizes:
+            flags = "--pairs, --fault, --for-spark, --own-sizes and --output"
+            raise typer.BadParameter(f"--mutants goes with none of {flags}")
         if spark_master is not None:
             raise typer.BadParameter("--mutants are searched on this machine: leave out --spark-master")
         names = list(registry.mutants)
@@ -503,7 +519,8 @@ def explore(
         raise typer.BadParameter("name a scenario, or use --mutants")
     if spark_master is not None and jobs is not None:
         raise typer.BadParameter("a Spark cluster has the cores that it has: --spark-master goes without --jobs")
-    named = with_events(registry.scenario(name), events)
+    own = registry.scenario(name)
+    named = with_events(own, events) if own_sizes else brought_down(name, registry, events)
     with SearchLine(sys.stderr, budget) as line:
         found = explore_scenario(
             named,
@@ -517,6 +534,7 @@ def explore(
             master=spark_master,
             kinds=tuple(faults or ("crash",)),
             for_spark=for_spark,
+            own=None if own_sizes else own.scenario,
         )
     if as_json:
         _write_json(search_document(found))

@@ -18,9 +18,11 @@ from ..exploration.counterexample import Counterexample, Replayed, counterexampl
 from ..exploration.plans import EveryPair, EverySingle, Plan, RandomSchedules
 from ..exploration.search import Budget, Findings, Pairs, Violation, search
 from ..exploration.shrinking import STEADY, Shrunk, shows, shrink
+from ..judging.exercised import Mechanism, said_never, unexercised
 from ..judging.judgement import require_repeatable
 from ..judging.verdicts import Status
-from ..registry import MUTANT, Mutant, Named, Registry
+from ..registry import MUTANT, SCALED, Mutant, Named, Registry
+from ..scaling import EVENTS, changes
 from ..scenario import Scenario
 from ..simulated.world import LIKE_EMBEDDED, SimulationOptions
 from .progress_line import LiveLine
@@ -31,6 +33,10 @@ _MUTANT_BATCH: Final = 4
 _MUTANT_WORLD: Final = SimulationOptions(offer_interval=3_000)
 """So slow a source, in such small batches, that recoveries are over while there is still input to come."""
 _SPREAD_WORLD: Final = replace(_MUTANT_WORLD, nodes=6, link_delay=(100, 12_000))
+_SCALED_WORLD: Final = replace(_MUTANT_WORLD, turn=1_500, step_limit=200_000)
+"""A replay of a few batches takes so long that new ones come in between, as when a log is long. Tens of events take
+some thousand steps: what takes so many more does not come to rest.
+"""
 _EVERY: Final = 0.1
 
 
@@ -55,6 +61,8 @@ class Explored:
     findings: Findings
     kept: tuple[Kept, ...]
     """One for each kind of violation."""
+    own: Scenario | None = None
+    """The scenario before its sizes were brought down; None where they were not."""
 
     @property
     def exit_status(self) -> ExitStatus | None:
@@ -65,9 +73,19 @@ class Explored:
         if self.findings.interrupted:
             return None
         cut = self.findings.lost or self.findings.cut_short
-        if self.findings.essential or cut or not statuses[Status.HOLDS]:
+        if self.findings.essential or cut or self.few or self.untried:
             return ExitStatus.UNKNOWN
         return ExitStatus.HOLDS
+
+    @property
+    def few(self) -> bool:
+        """Whether too few schedules were judged plainly for the search to say much."""
+        return 2 * self.findings.judged < self.findings.tried or not self.findings.judged
+
+    @property
+    def untried(self) -> tuple[Mechanism, ...]:
+        """What the claims rest on, and was at work under none of the schedules."""
+        return unexercised(self.bench.rests_on, self.findings.exercised)
 
 
 def explore(
@@ -83,16 +101,17 @@ def explore(
     master: str | None = None,
     kinds: tuple[str, ...] = ("crash",),
     for_spark: bool = False,
+    own: Scenario | None = None,
 ) -> Explored:
     """Search, shrink the first violation of each kind, and save it. Ctrl-C ends what is being done, and no more.
 
     `for_spark`: in a world with the times of embedded Spark, and what is kept shows whoever is faster, where such a
-    schedule was found.
+    schedule was found. `own`: the scenario before its sizes were brought down, where they were.
     """
     if output is not None and not output.parent.is_dir():
         raise UserMistake(f"a counterexample cannot be kept at {output}: {output.parent} is no folder")
     require_repeatable(named.scenario)
-    bench = Bench(named.scenario, registry, seed=seed, options=LIKE_EMBEDDED if for_spark else None)
+    bench = Bench(named.scenario, registry, seed=seed, options=_world(for_spark, own is not None))
     for kind in kinds:
         if kind not in registry.faults:
             raise UnknownName("kind of fault", kind, sorted(registry.faults))
@@ -112,7 +131,13 @@ def explore(
         file = _file(output, len(kept))
         save(file, content)
         kept.append(Kept(violation, shrunk, file, content))
-    return Explored(named, bench.scenario, bench, findings, tuple(kept))
+    return Explored(named, bench.scenario, bench, findings, tuple(kept), own)
+
+
+def _world(for_spark: bool, scaled: bool) -> SimulationOptions | None:
+    if for_spark:
+        return LIKE_EMBEDDED
+    return _SCALED_WORLD if scaled else None
 
 
 def _steady(bench: Bench, violation: Violation, findings: Findings) -> Violation | None:
@@ -175,6 +200,8 @@ class Tried:
     """Tried until it was found, or in all."""
     shrunk: Shrunk | None
     """None: it lives."""
+    by: str = ""
+    """What found it: a single crash, or the like, or a random schedule."""
 
 
 def mutant_world(mutant: Mutant) -> SimulationOptions:
@@ -202,7 +229,13 @@ def explore_mutants(
             return
         first = next(filter(caught, found.violations), None)
         shrunk = None if first is None else shrink(bench, first.trial, first.kind)
-        yield Tried(mutant, found.tried if first is None else first.number, shrunk)
+        by = "" if first is None else "random" if first.trial.random else "single"
+        yield Tried(mutant, found.tried if first is None else first.number, shrunk, by)
+
+
+def brought_down(name: str, registry: Registry, events: int | None) -> Named:
+    """A scenario with its sizes in proportion to so many events. Raises as `Registry.scenario`."""
+    return registry.scenario(f"{SCALED}{EVENTS if events is None else events}@{name}")
 
 
 def with_events(named: Named, events: int | None) -> Named:
@@ -220,7 +253,7 @@ def mutants_table(tried: Sequence[Tried], all_of_them: int) -> Iterator[Text]:
     """What `explore --mutants` says."""
     name = max((len(one.mutant.name) for one in tried), default=0)
     anomaly = max((len(one.mutant.anomaly) for one in tried), default=0)
-    head = f"  {'mutant':<{name}}  {'must show':<{anomaly}}  found  schedules  faults  events  breaks"
+    head = f"  {'mutant':<{name}}  {'must show':<{anomaly}}  found  by      schedules  faults  events  breaks"
     yield Text(head, "bold")
     for one in tried:
         shrunk = one.shrunk
@@ -229,7 +262,7 @@ def mutants_table(tried: Sequence[Tried], all_of_them: int) -> Iterator[Text]:
         yield Text.assemble(
             f"  {one.mutant.name:<{name}}  {one.mutant.anomaly:<{anomaly}}  ",
             ("no   ", "bold red") if shrunk is None else ("yes  ", "green"),
-            f"  {one.schedules:>9,}  {faults:>6}  {events:>6}  {one.mutant.breaks}",
+            f"  {one.by:<6}  {one.schedules:>9,}  {faults:>6}  {events:>6}  {one.mutant.breaks}",
         )
     yield Text()
     lives = sum(one.shrunk is None for one in tried)
@@ -249,6 +282,7 @@ def mutants_document(tried: Sequence[Tried]) -> list[dict[str, Any]]:
             "anomaly": str(one.mutant.anomaly),
             "found": one.shrunk is not None,
             "schedules": one.schedules,
+            "by": one.by or None,
             "shrunk": None
             if one.shrunk is None
             else {"events": one.shrunk.events, "faults": [str(fault) for fault in one.shrunk.trial.schedule]},
@@ -271,6 +305,8 @@ def end_of_search(explored: Explored) -> Iterator[Text]:
         f"{scenario.workload.name} · seed {explored.bench.seed}",
     )
     yield Text()
+    if explored.own is not None:
+        yield _row("scaled", f"{', '.join(changes(explored.own, scenario))} (--own-sizes keeps them)")
     rate = findings.tried / findings.seconds if findings.seconds else 0
     ended = ", interrupted" if findings.interrupted else ", all there are" if findings.exhausted else ""
     where = f"{_count(findings.jobs, 'core')} of {findings.master}" if findings.master else _count(findings.jobs, "job")
@@ -278,6 +314,15 @@ def end_of_search(explored: Explored) -> Iterator[Text]:
     yield from _losses(findings)
     yield _row("claims", ", ".join(map(str, explored.bench.claims)))
     yield _row("verdicts", ", ".join(f"{findings.statuses[status]:,} {status}" for status in Status))
+    yield _row(
+        "judged",
+        f"{findings.judged:,} of {findings.tried:,} plainly"
+        + (", which is too few to say that the claims hold" if explored.few else ""),
+        "yellow" if explored.few else "",
+    )
+    yield _row("exercised", _at_work(findings))
+    if explored.untried:
+        yield _row("untried", f"{said_never(explored.untried)}: UNKNOWN", "yellow")
     for kind, count in findings.kinds.most_common():
         yield _row("violated", f"{count:,} × {kind.guarantee}: {kind.anomaly}", "red")
     for reason, count in findings.reasons.most_common():
@@ -293,9 +338,16 @@ def end_of_search(explored: Explored) -> Iterator[Text]:
     if findings.bound is not None:
         yield _row(
             "bound",
-            f"none of {findings.random_held:,} random schedules whose faults bit violates: at most "
-            f"{percent(findings.bound)} of such schedules do, with 95 % confidence",
+            f"none of {findings.random_held:,} random schedules whose faults bit, within what is claimed, violates"
+            + (f", and of {findings.random_unknown:,} more it is unknown" if findings.random_unknown else "")
+            + f": at most {percent(findings.bound)} of such schedules do, with 95 % confidence",
         )
+
+
+def _at_work(findings: Findings) -> str:
+    """In how many schedules each mechanism was at work."""
+    found = [f"{mechanism} in {findings.exercised[mechanism]:,}" for mechanism in Mechanism]
+    return " · ".join(one for one in found if not one.endswith(" in 0")) or "nothing of what the subject is made of"
 
 
 def _losses(findings: Findings) -> Iterator[Text]:
@@ -359,6 +411,7 @@ def search_document(explored: Explored) -> dict[str, Any]:
         "origin": explored.named.origin,
         "seed": explored.bench.seed,
         "events": explored.scenario.workload.events,
+        "scaled": None if explored.own is None else list(changes(explored.own, explored.scenario)),
         "claims": [str(guarantee) for guarantee in explored.bench.claims],
         "not_judged": [str(guarantee) for guarantee in explored.bench.not_judged],
         "schedules": findings.tried,
@@ -374,6 +427,9 @@ def search_document(explored: Explored) -> dict[str, Any]:
             {"guarantee": kind.guarantee, "anomaly": kind.anomaly, "schedules": count}
             for kind, count in findings.kinds.most_common()
         ],
+        "judged_plainly": findings.judged,
+        "exercised": {str(mechanism): findings.exercised[mechanism] for mechanism in Mechanism},
+        "untried": [str(mechanism) for mechanism in explored.untried],
         "unknown": dict(findings.reasons.most_common()),
         "addresses": {"exist": len(findings.addresses), "struck": findings.covered, "beyond": findings.beyond},
         "pairs": None
@@ -382,6 +438,7 @@ def search_document(explored: Explored) -> dict[str, Any]:
         "random": {
             "held": findings.random_held,
             "violated": findings.random_violated,
+            "unknown": findings.random_unknown,
             "at_most": findings.bound,
             "confidence": 0.95,
         },

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
 from rich.text import Text
 
+from ..judging.exercised import Exercised, Mechanism, unexercised
 from ..judging.judgement import Judgement
 from ..judging.recovery import Recovery
 from ..judging.verdicts import Evidence, Status, Tally, Verdict
@@ -38,6 +39,8 @@ def end_of_run(description: Description, history: History, judgement: Judgement,
     if description.schedule:
         yield Text()
     yield from _verdicts(judgement, several=len(description.schedule) > 1)
+    if judgement.exercised is not None:
+        yield _row("exercised", at_work(judgement.exercised))
     strongest = ", ".join(map(str, judgement.strongest)) or "none"
     yield Text(f"  strongest guarantee seen   {strongest}")
     if judgement.unchecked:
@@ -165,6 +168,13 @@ def _recoveries(recoveries: Iterable[Recovery], virtual: bool) -> Iterator[Text]
         sums = " + ".join(f"{name} {_amount(part or 0, total)}" for name, part in parts.items())
         clock = " of virtual time" if virtual else ""
         yield _row("recovery", f"{recovery.actor} after {_time(total, total)}{clock} = {sums}")
+
+
+def at_work(counts: Exercised, rests_on: Collection[Mechanism] = ()) -> str:
+    """What was exercised, and of what the claims rest on, what was not."""
+    found = [f"{mechanism} {count:,}" for mechanism, count in counts.items() if count]
+    found += [f"{mechanism} none" for mechanism in unexercised(rests_on, counts)]
+    return " · ".join(found) or "nothing of what the subject is made of"
 
 
 def _time(micros: int, of: int) -> str:

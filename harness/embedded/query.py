@@ -215,6 +215,10 @@ class QueryDeployment:
         self._run.recorder.log(Drained(self.server.clock.stamp()))
         return True
 
+    @property
+    def stalled(self) -> bool:
+        return False
+
     def waiting_for(self) -> str:
         if self._is_over():
             return "nothing"

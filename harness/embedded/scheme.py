@@ -206,6 +206,10 @@ class SchemeDeployment:
         self._run.recorder.log(Drained(self.server.clock.stamp(), behind))
         return True
 
+    @property
+    def stalled(self) -> bool:
+        return False
+
     def waiting_for(self) -> str:
         return self._progress.waiting_for(self._current, self._keeping_silent())
 
@@ -372,7 +376,7 @@ class SchemeDeployment:
         if spec.role is Role.SINK:
             return wrapped(SinkSlice(spec))
         workload = self._run.scenario.workload
-        return wrapped(SourceSlice(spec, iter(workload.batches(slice_id)), workload.interval, workload.batch))
+        return wrapped(SourceSlice(spec, iter(workload.batches(slice_id)), workload.interval, workload.stretch))
 
     # Faults
 

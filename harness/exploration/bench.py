@@ -7,14 +7,17 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from ..census import Reached, census
+from ..census import Reached, watched_run
 from ..cluster import Run
 from ..errors import InvalidOperator, InvalidScenario
 from ..injection import Aims
+from ..judging.exercised import Mechanism
 from ..judging.guarantees import Guarantee
 from ..judging.judgement import BEYOND, judge_claims
 from ..judging.oracle import Case
+from ..judging.tolerance import Tolerance
 from ..judging.verdicts import Anomaly, Status, Verdict
+from ..manager import Manager, NodeJoined
 from ..model import operator_of, slice_of
 from ..quantities import Duration
 from ..recording.history import FaultMissed, History
@@ -24,6 +27,8 @@ from ..scenario import Scenario, check
 from ..schedule import Fault, Schedule
 from ..simulated.cluster import SimulatedCluster
 from ..simulated.world import SimulationOptions
+from ..subject import SchemeSubject
+from .sparing import in_step_twice
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,9 @@ class Outcome:
     reason: str = ""
     """Why it is UNKNOWN, without the names that differ from one schedule to the next."""
     essential: bool = False
-    """Whether it is UNKNOWN for another reason than a fault that did not come or harmed nobody."""
+    """Whether it is UNKNOWN for another reason than a fault that did not come or harmed nobody, or one too many."""
+    at_work: tuple[Mechanism, ...] = ()
+    """What of the subject was at work."""
 
 
 class Bench:
@@ -108,11 +115,63 @@ class Bench:
 
     def reached(self, schedule: Schedule, seed: int) -> tuple[Reached, ...]:
         """The addresses of the run under a schedule at which an actor can be struck."""
+        return self._reached(schedule, seed)[0]
+
+    def _reached(self, schedule: Schedule, seed: int) -> tuple[tuple[Reached, ...], History]:
         kinds, options = self.registry.faults, self.cluster.options
         self.fed += self.scenario.workload.events
-        found = census(self.scenario, kinds, seed=seed, schedule=schedule, options=options)
+        found, history = watched_run(self.scenario, kinds, seed=seed, schedule=schedule, options=options)
         actors = set(self.actors)
-        return tuple(reached for reached in found if reached.address.name in actors)
+        return tuple(reached for reached in found if reached.address.name in actors), history
+
+    @cached_property
+    def is_limited(self) -> bool:
+        """Whether every claim holds only as long as each slice keeps a replica in step."""
+        claims = self.subject.claims
+        return bool(claims) and all(claim.tolerates is Tolerance.ONE_IN_STEP for claim in claims)
+
+    @property
+    def subject(self) -> SchemeSubject:
+        assert isinstance(self.scenario.subject, SchemeSubject)
+        return self.scenario.subject
+
+    def apart(self, targets: Sequence[str]) -> tuple[str, ...]:
+        """As many of these actors, the first ones, as can be lost at once with their nodes, and every slice keeps a
+        replica; going by where they are placed before anything has failed."""
+        kept: list[str] = []
+        lost: set[str] = set()
+        for target in targets:
+            node = self._placement.get(target)
+            beside = [slice_of(name) for name, at in self._placement.items() if at == node]
+            if not kept or (len(set(beside)) == len(beside) and lost.isdisjoint(beside)):
+                kept.append(target)
+                lost.update(beside)
+        return tuple(kept)
+
+    @cached_property
+    def _placement(self) -> dict[str, str]:
+        """Actor -> its node, once all nodes have joined."""
+        nodes = self.cluster.places.workers
+        subject = self.subject
+        manager = Manager(subject.topology.operator_slices, len(nodes), subject.replicas, subject.speaking)
+        for node in nodes:
+            manager.on(NodeJoined(node))
+        return manager.node_of
+
+    @cached_property
+    def calm_and_spared(self) -> tuple[Reached, ...]:
+        """Those of the run without failures at which a node can be lost, and every slice keeps a replica in step."""
+        return self._spared(*self._reached((), self.seed))
+
+    def reached_and_spared(self, schedule: Schedule, seed: int) -> tuple[tuple[Reached, ...], tuple[Reached, ...]]:
+        """The addresses of the run under a schedule, and those of them at which one more node can be lost within what
+        the claims tolerate."""
+        reached, history = self._reached(schedule, seed)
+        return reached, self._spared(reached, history) if self.is_limited else reached
+
+    def _spared(self, reached: Sequence[Reached], history: History) -> tuple[Reached, ...]:
+        spans = in_step_twice(history, self.subject.topology)
+        return tuple(one for one in reached if any(begin <= one.at < end for begin, end in spans))
 
     def with_input(self, events: int, batch: int) -> Bench:
         """The same bench for another amount of input."""
@@ -136,10 +195,16 @@ class Bench:
 
     def _judge(self, history: History) -> tuple[tuple[Verdict, ...], str]:
         """The verdicts, and why the faults prove nothing where they do not."""
-        subject = self.scenario.subject
+        subject = self.subject
         collation = subject.collate(history)
         case = Case(history, collation, subject.checkpoint_every, virtual_time=True)
-        return tuple(judge_claims(subject, case, self.claims, self.registry.oracles)), collation.unproven
+        verdicts = judge_claims(subject, case, self.claims, self.registry.oracles)
+        return tuple(verdicts), collation.unproven
+
+    @cached_property
+    def rests_on(self) -> frozenset[Mechanism]:
+        """What has to be at work in a search, under some schedule at least, for its claims to have been tried."""
+        return frozenset().union(*(self.subject.rests_on(guarantee) for guarantee in self.claims))
 
     def attempt(self, trial: Trial) -> Outcome:
         """Raises InvalidOperator, with the schedule, when the user's code fails under it."""
@@ -148,7 +213,11 @@ class Bench:
         except InvalidOperator as error:
             story = "; ".join(map(str, trial.schedule))
             raise InvalidOperator(f"{error}\nThis was under seed {trial.seed} and the schedule: {story}") from error
+        at_work = tuple(mechanism for mechanism, count in self.subject.exercised(history).items() if count)
         verdicts, unproven = self._judge(history)
+        return replace(self._outcome(history, verdicts, unproven), at_work=at_work)
+
+    def _outcome(self, history: History, verdicts: Sequence[Verdict], unproven: str) -> Outcome:
         struck = tuple(entry.address for entry in history.struck() if entry.address is not None)
         kind = kind_of(verdicts)
         if kind is not None:

@@ -168,7 +168,7 @@ class Replayed:
 def counterexample(named: Named, violation: Violation, shrunk: Shrunk, found_with: Scenario) -> Counterexample:
     """What is to be kept of a violation, found with one amount of input and shrunk to another."""
     bench = shrunk.bench
-    scenario = replace(bench.scenario, faults=shrunk.trial.schedule)
+    scenario = replace(bench.scenario, faults=shrunk.trial.schedule, minimal=True)
     kinds, oracles = bench.registry.faults, bench.registry.oracles
     history, judgement = run_in_memory(scenario, bench.cluster, kinds, oracles, seed=shrunk.trial.seed)
     verdict = next(v for v in judgement.verdicts if str(v.guarantee) == shrunk.kind.guarantee)
@@ -269,7 +269,7 @@ def scenario_of(path: Path, found: Counterexample, registry: Registry, scenario:
                 f"{found.origin or 'the one given'} is {is_now}"
             )
     faults = tuple(fault.fault() for fault in found.faults)
-    return replace(now, faults=faults, breaks=(), claims=_claims(path, found, scenario))
+    return replace(now, faults=faults, breaks=(), claims=_claims(path, found, scenario), minimal=True)
 
 
 def _claims(path: Path, found: Counterexample, scenario: Scenario) -> list[Guarantee]:

@@ -7,7 +7,7 @@ and the seed alone, so that it can be worked out anywhere and in any order.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Protocol
 
@@ -21,6 +21,9 @@ from .bench import Bench, Trial
 
 PAIRS_UP_TO = 30
 """Events of an input for which every pair of crashes can be tried: their number grows with the square of it."""
+
+_WITHIN = 0.85
+"""How often a fault is drawn so that the schedule stays within what the claims tolerate, where that can be told."""
 
 _LEAVES = frozenset({(Point.SEND_ISSUED, Side.BEFORE), (Point.CHECKPOINT_DURABLE, Side.BEFORE)})
 """What comes right after one of these leaves the node: a message, or a checkpoint that is durable from then on."""
@@ -105,8 +108,11 @@ class RandomSchedules:
     """One to `most` faults each, of the given kinds: crashes mostly, where they are among them.
 
     When: mostly at an address that the run passes once the crashes before have struck, so that a recovery is hit; else
-    at any address, at a time, or after a number of events. Each is drawn, and run, by itself from its number and the
-    seed: in a simulated world of its own, and independently of all others.
+    at any address, at a time, or after a number of events. Where the claims hold only as long as each slice keeps a
+    replica in step, mostly at an address at which each has two: what goes beyond a claim cannot break it.
+
+    Each is drawn, and run, by itself from its number and the seed: in a simulated world of its own, and independently
+    of all others.
     """
 
     seed: int
@@ -128,25 +134,40 @@ class RandomSchedules:
         schedule: Schedule = ()
         # In the part without failures, the worlds of other seeds pass the same addresses, but for a few.
         reached: Sequence[Reached] = bench.calm
+        spared: Sequence[Reached] = bench.calm_and_spared if bench.is_limited else reached
         for _ in range(min(self.most, random.choice((1, 1, 2, 2, 3)))):
             if schedule:
-                reached = bench.reached(schedule, world)
+                reached, spared = bench.reached_and_spared(schedule, world)
                 # What never came will not come for what is drawn later.
                 came = {number for one in reached[-1:] for number in one.after}
                 schedule = tuple(fault for number, fault in enumerate(schedule) if number in came)
-            schedule = (*schedule, self._drawn(bench, schedule, reached, random))
+            within = bench.is_limited and bool(spared) and random.random() < _WITHIN
+            if bench.is_limited and not within and schedule and random.random() < _WITHIN:
+                # No more can go wrong that the claims tolerate.
+                break
+            drawn = self._drawn(bench, schedule, spared if within else reached, random, exactly=within)
+            schedule = (*schedule, drawn)
         yield Trial(schedule, world, random=True)
 
-    def _drawn(self, bench: Bench, before: Schedule, reached: Sequence[Reached], random: Random) -> Fault:
+    def _drawn(
+        self, bench: Bench, before: Schedule, reached: Sequence[Reached], random: Random, exactly: bool
+    ) -> Fault:
         kind, fault = self._without_trigger(bench, random)
         later = [one for one in reached if len(one.after) == len(before)]
+        if exactly:
+            if kind.hits is Hits.NODES:
+                fault = replace(fault, targets=bench.apart(fault.targets))
+            if before and random.random() < 0.5:
+                # When those that came back have only just got in step.
+                later = later[: max(1, len(later) // 4)]
         if kind.bites_at and random.random() < 0.85:
             likely = [
                 one for one in later if one.address.point in kind.bites_at and _concerns(kind, fault, one.address)
             ]
             if likely:
                 return fault.at(Moment.exactly(random.choice(likely).address))
-        match random.choice(("recovering", "recovering", "recovering", "address", "time", "events")):
+        others = () if exactly else ("address", "time", "events")
+        match random.choice(("recovering", "recovering", "recovering", *others)):
             case "time":
                 span = bench.aims.span if before else bench.aims.offering
                 return fault.after(Duration(random.randrange(span.micros)))

@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
+from ..certifying.statistics import upper_bound
 from ..errors import InvalidScenario
+from ..judging.exercised import Mechanism
 from ..judging.verdicts import Status
 from .bench import Bench, Kind, Trial
 from .on_cores import alone, together
@@ -106,7 +108,11 @@ class Findings:
     kinds: Counter[Kind] = field(default_factory=Counter)
     violations: list[Violation] = field(default_factory=list)
     struck: set[str] = field(default_factory=set)
+    exercised: Counter[Mechanism] = field(default_factory=Counter)
+    """What of the subject was at work, and under how many schedules."""
     random_held: int = 0
+    random_unknown: int = 0
+    """Of those, how many are UNKNOWN although their faults bit."""
     random_violated: int = 0
     seconds: float = 0.0
     interrupted: bool = False
@@ -122,6 +128,11 @@ class Findings:
     """Why the search could not go on; empty where it could."""
 
     @property
+    def judged(self) -> int:
+        """Schedules that were judged plainly: their faults bit, and were no more than is claimed to be survived."""
+        return self.statuses[Status.HOLDS] + self.statuses[Status.VIOLATED]
+
+    @property
     def covered(self) -> int:
         """Addresses of the run without failures at which a fault struck."""
         return len(self.struck & self.addresses)
@@ -133,13 +144,14 @@ class Findings:
 
     @property
     def bound(self) -> float | None:
-        """The chance that a random schedule whose faults bite violates a claim is at most this, with 95 % confidence.
+        """The chance that a random schedule whose faults bite, within what is claimed, violates a claim is at most
+        this, with 95 % confidence. One of which it is UNKNOWN counts as one that does.
 
         None where one was seen to, or none was tried.
         """
         if self.random_violated or not self.random_held:
             return None
-        return float(1 - (1 - CONFIDENCE) ** (1 / self.random_held))
+        return upper_bound(self.random_unknown, self.random_held + self.random_unknown, CONFIDENCE)
 
     def first_of_each_kind(self) -> list[Violation]:
         found: dict[Kind, Violation] = {}
@@ -153,12 +165,14 @@ class Findings:
         self.tried += 1
         self.statuses[outcome.status] += 1
         self.struck.update(outcome.struck)
+        self.exercised.update(outcome.at_work)
         match outcome.status:
             case Status.HOLDS:
                 self.random_held += tried.random
             case Status.UNKNOWN:
                 self.reasons[outcome.reason] += 1
                 self.essential += outcome.essential
+                self.random_unknown += tried.random and outcome.essential
             case Status.VIOLATED:
                 assert outcome.kind is not None
                 self.random_violated += tried.random

@@ -14,7 +14,7 @@ from itertools import islice
 from operator import lt
 
 from ..model import Event, operator_of, rows_of
-from ..recording.history import Aborted, FaultMissed, FaultStruck, History
+from ..recording.history import Aborted, FaultMissed, FaultStruck, History, Stalled
 from .contents import Lacking, find_lacking
 from .contiguity import find_flaws
 from .exactness import same_content, same_rows, same_value
@@ -79,6 +79,9 @@ class Collation:
     """Incarnations that did not take their channels in the order of their merge."""
     unfaithful: Tally = _none(Anomaly.UNFAITHFUL_SNAPSHOT)
     """Checkpoints that do not give back the state that they were taken of."""
+    stalled: str = ""
+    """What the subject waits for in vain: it came to rest before its input was through, as the world has proven. Empty
+    where it did not, or where that is not known."""
     doubt: str = ""
     """Why neither missing rows nor rows that are there too often show that an input was lost or counted twice; empty
     when they do. Of a black box without keys a wrong row can stand in the place of a missing one."""
@@ -146,6 +149,7 @@ def collate_reexecution(history: History, rerun: Reexecution, expected: Expected
     return Collation(
         observables=("outputs", "state"),
         incomplete=incomplete,
+        stalled=why_stalled(history),
         unproven=faults.unproven,
         unjudgeable=unjudgeable,
         lost_state=tally(Anomaly.LOST_INPUT, len(lost_state), (story.lost(*one) for one in lost_state)),
@@ -412,11 +416,18 @@ def why_incomplete(history: History) -> str:
     for entry in history.timeline:
         if isinstance(entry, Aborted):
             return entry.why
+        if isinstance(entry, Stalled):
+            return f"stall: {entry.waiting_for}"
     if not history.sealed:
         return "the run ended before its records were sealed"
     if not history.drained:
         return "stall: the end of the input did not pass through"
     return ""
+
+
+def why_stalled(history: History) -> str:
+    """What a subject waits for in vain; empty where it is not proven to."""
+    return next((entry.waiting_for for entry in history.timeline if isinstance(entry, Stalled)), "")
 
 
 def _wrong_state(rerun: Reexecution) -> Iterator[Evidence]:

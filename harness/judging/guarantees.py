@@ -97,6 +97,17 @@ def implied(name: str) -> frozenset[str]:
     return frozenset(found)
 
 
+def promises_progress(name: str) -> bool:
+    """Whether a subject that comes to rest before its input is through breaks this guarantee.
+
+    Whoever promises that nothing is lost, from a state at least, promises that all of it comes. Whoever bounds what a
+    crash takes, or says that a slice may start blank, promises that it goes on: what it never takes, though it lives,
+    is in no gap. At most once holds of one that does nothing, so a stall says nothing of it: what would have counted
+    twice later was not seen.
+    """
+    return bool({AT_LEAST_ONCE, ROLLBACK_DIVERGENT, AMNESIA} & implied(name))
+
+
 def at_least_once() -> Guarantee:
     return Guarantee(AT_LEAST_ONCE)
 

@@ -18,6 +18,7 @@ from ..slices.components import Keeper
 from ..subject import SchemeSubject, Subject
 from .collation import Collation
 from .determinism import EVENTS, Determinism, beginning, examine
+from .exercised import Exercised, called_for, said_never
 from .guarantees import Guarantee, implied, parse_guarantee
 from .oracle import Case, Oracle, judge, strongest
 from .recovery import Recovery, recoveries
@@ -40,6 +41,8 @@ class Judgement:
     recoveries: tuple[Recovery, ...]
     collation: Collation
     digest: str
+    exercised: Exercised | None = None
+    """How often what the subject is made of was at work; None where the records do not tell, as of a query."""
     unchecked: str = ""
     """Why it is not known whether the operators give the same in another process; empty where it is."""
 
@@ -69,8 +72,9 @@ def judge_history(
     subject = scenario.subject
     case = Case(history, subject.collate(history), subject.checkpoint_every, virtual_time)
     case = _with_what_did_not_come(case, [str(fault) for fault in scenario.faults])
-    verdicts = judge_claims(subject, case, scenario.claimed, oracles)
-    judgement = _judgement(case, verdicts, judge(case, scenario.breaks, oracles), oracles)
+    exercised = subject.exercised(history) if isinstance(subject, SchemeSubject) else None
+    verdicts = judge_claims(subject, case, scenario.claimed, oracles, None if scenario.minimal else exercised)
+    judgement = _judgement(case, verdicts, judge(case, scenario.breaks, oracles), oracles, exercised)
     return _as_far_as_repeatable(judgement, determinism)
 
 
@@ -118,7 +122,11 @@ def _with_what_did_not_come(case: Case, schedule: Sequence[str]) -> Case:
 
 
 def _judgement(
-    case: Case, verdicts: Sequence[Verdict], broken: Sequence[Verdict], oracles: Mapping[str, Oracle]
+    case: Case,
+    verdicts: Sequence[Verdict],
+    broken: Sequence[Verdict],
+    oracles: Mapping[str, Oracle],
+    exercised: Exercised | None = None,
 ) -> Judgement:
     return Judgement(
         tuple(verdicts),
@@ -127,6 +135,7 @@ def _judgement(
         tuple(recoveries(case.history)),
         case.collation,
         case.history.digest(),
+        exercised,
     )
 
 
@@ -135,16 +144,35 @@ BEYOND = "this goes beyond what is claimed: "
 
 
 def judge_claims(
-    subject: Subject, case: Case, guarantees: Sequence[Guarantee], oracles: Mapping[str, Oracle]
+    subject: Subject,
+    case: Case,
+    guarantees: Sequence[Guarantee],
+    oracles: Mapping[str, Oracle],
+    exercised: Exercised | None = None,
 ) -> list[Verdict]:
     """As `judge`, for what a subject claims, or what that implies. Where the history goes beyond what the claim
     tolerates, what had happened until then is judged, and the rest leaves it UNKNOWN. VIOLATED where a replica never
-    gets in step again that it needs. What it does not claim is judged plainly."""
+    gets in step again that it needs. What it does not claim is judged plainly.
+
+    With what was `exercised`, a claim does not hold either where the faults called for what the claim rests on, and
+    that was never at work. A run that is one of many, or is to be as small as can be, need not have it all at work.
+    """
     verdicts = judge(case, guarantees, oracles)
     if not isinstance(subject, SchemeSubject):
         return verdicts
     before = _Before(subject, case, oracles)
-    return [_tolerated(subject, case, verdict, before) for verdict in verdicts]
+    verdicts = [_tolerated(subject, case, verdict, before) for verdict in verdicts]
+    return verdicts if exercised is None else [_tried(subject, case, exercised, verdict) for verdict in verdicts]
+
+
+def _tried(subject: SchemeSubject, case: Case, counts: Exercised, verdict: Verdict) -> Verdict:
+    if verdict.status is not Status.HOLDS:
+        return verdict
+    never = said_never(called_for(subject.rests_on(verdict.guarantee), case.history, counts))
+    if not never:
+        return verdict
+    reason = f"this was not tried: {never}"
+    return Verdict(verdict.guarantee, Status.UNKNOWN, verdict.observables, "", reason=reason)
 
 
 class _Before:
@@ -208,7 +236,7 @@ def judge_folder(path: Path, registry: Registry) -> tuple[Description, History, 
     description = read_description(path)
     if description.subject.get("kind") == KIND:
         return _judge_query(path, description, registry.oracles)
-    scenario = registry.scenario(description.origin).scenario
+    scenario = replace(registry.scenario(description.origin).scenario, minimal=description.minimal)
     now = scenario.subject.describe()
     if now != description.subject:
         raise ScenarioChanged(

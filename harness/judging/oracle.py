@@ -13,8 +13,8 @@ from ..errors import UnknownName
 from ..quantities import Duration, Events
 from ..recording.history import History
 from .collation import Collation
-from .guarantees import STRENGTH, Guarantee, implied
-from .verdicts import Status, Tally, Verdict
+from .guarantees import STRENGTH, Guarantee, implied, promises_progress
+from .verdicts import Anomaly, Evidence, Status, Tally, Verdict, tally
 
 
 @dataclass(frozen=True)
@@ -63,11 +63,13 @@ def decide(
     """The verdict that all oracles share: what was found violates; without it the run must have been whole, and its
     faults must have bitten, to hold.
 
-    Where it was cut short, what had not happened could have happened later. `unclear` says why something that is wrong
-    cannot be shown to violate this guarantee.
+    Where it was cut short, what had not happened could have happened later. Where it came to rest by itself before its
+    input was through, nothing would have happened any more: who promises to go on has stalled. `unclear` says why
+    something that is wrong cannot be shown to violate this guarantee.
     """
     collation = case.collation
     observables = collation.observables
+    found = (*found, *stalled(case, guarantee))
     if found:
         return Verdict(guarantee, Status.VIOLATED, observables, ", ".join(map(str, found)), tuple(found))
     if collation.unjudgeable:
@@ -79,6 +81,14 @@ def decide(
     if collation.unproven:
         return Verdict(guarantee, Status.UNKNOWN, observables, "", reason=collation.unproven)
     return Verdict(guarantee, Status.HOLDS, observables, holds)
+
+
+def stalled(case: Case, guarantee: Guarantee) -> tuple[Tally, ...]:
+    """The stall that is proven, for a guarantee that it breaks."""
+    why = case.collation.stalled
+    if not why or not promises_progress(guarantee.name):
+        return ()
+    return (tally(Anomaly.STALL, 1, [Evidence(f"came to rest before its input was through: {why}", "all")]),)
 
 
 def lost(collation: Collation, *names: str) -> tuple[Tally, ...]:

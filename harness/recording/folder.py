@@ -53,6 +53,8 @@ class Description(msgspec.Struct, frozen=True):
     machine: dict[str, Any]
     began: str
     """UTC, ISO 8601."""
+    minimal: bool = False
+    """Whether the scenario was shrunk to as little as shows something."""
 
 
 class RunFolder:

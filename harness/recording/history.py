@@ -151,6 +151,15 @@ class LifeFailed(msgspec.Struct, frozen=True, tag="life-failed", omit_defaults=T
     """Whether a fault was in force at any moment of that life, and may have made it fail."""
 
 
+class Stalled(msgspec.Struct, frozen=True, tag="stalled"):
+    """The subject has come to rest without being drained: nothing is due any more, no fault is in force, and a machine
+    is there for every slice. Who waits longer waits for nothing. Only a world that knows all that is due can say so."""
+
+    stamp: Stamp
+    waiting_for: str
+    """Who has not come to its end, and what it has not heard."""
+
+
 class Aborted(msgspec.Struct, frozen=True, tag="aborted", omit_defaults=True):
     """The run was given up before it was drained."""
 
@@ -161,7 +170,9 @@ class Aborted(msgspec.Struct, frozen=True, tag="aborted", omit_defaults=True):
     means nothing."""
 
 
-TimelineEntry = FaultStruck | FaultHealed | FaultMissed | NodeGone | NodeUp | Placed | LifeFailed | Drained | Aborted
+TimelineEntry = (
+    FaultStruck | FaultHealed | FaultMissed | NodeGone | NodeUp | Placed | LifeFailed | Drained | Stalled | Aborted
+)
 
 
 @dataclass(frozen=True)

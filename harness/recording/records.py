@@ -112,6 +112,20 @@ class Ended(msgspec.Struct, frozen=True, tag="ended", array_like=True):
     """Upstream slice -> its incarnations from which the end was heard."""
 
 
+class Worked(msgspec.Struct, frozen=True, tag="worked", array_like=True):
+    """How often what no other record shows was at work inside a slice, since it was started. Noted whenever it sees the
+    end of its input, where there is anything to say."""
+
+    slice: str
+    incarnation: int
+    dropped: int
+    """Events that its duplicate filter dropped."""
+    waited: int
+    """Times that its merge held what had come in, since another channel could bring what comes before it."""
+    trimmed: int
+    """Batches that were dropped from its output logs, since nobody will ask for them any more."""
+
+
 class Delivered(msgspec.Struct, frozen=True, tag="delivered", array_like=True):
     """The recorder took these outputs, in this order.
 
@@ -176,6 +190,7 @@ Record = (
     | CheckpointDurable
     | Refused
     | Ended
+    | Worked
     | Delivered
     | EmptyBatch
     | Kept

@@ -13,6 +13,7 @@ from ..errors import Unsupported
 from ..model import Role
 from ..places import numbered_workers
 from ..quantities import Duration
+from ..recording.history import Stamp
 from ..scenario import Scenario
 from ..stores import MemoryStore
 from ..subject import Deployment, SchemeSubject
@@ -76,7 +77,7 @@ class SimulatedDeployment:
             subject.speaking,
             subject.wrap_store(MemoryStore()),
             batches,
-            run.scenario.workload.batch,
+            run.scenario.workload.stretch,
             controller,
             run.kinds,
             run.recorder,
@@ -90,6 +91,10 @@ class SimulatedDeployment:
         """How many steps the world has taken."""
         return self._world.steps
 
+    def now(self) -> Stamp:
+        """The time of the world, and its step."""
+        return self._world.stamp()
+
     def prepare(self) -> None:
         self._world.prepare()
 
@@ -101,6 +106,10 @@ class SimulatedDeployment:
         drained = self._world.rest()
         self._show(Live(self._world.progress.offered, self._world.progress.delivered, ""))
         return drained
+
+    @property
+    def stalled(self) -> bool:
+        return self._world.at_rest
 
     def waiting_for(self) -> str:
         return self._world.waiting_for()

@@ -36,7 +36,7 @@ from ..model import Event, Role, operator_of, replica_name, slice_of
 from ..places import numbered_workers
 from ..progress import Progress
 from ..quantities import Duration
-from ..recording.history import Drained, FaultMissed, NodeGone, NodeUp, Placed, Stamp
+from ..recording.history import Drained, FaultMissed, NodeGone, NodeUp, Placed, Stalled, Stamp
 from ..recording.recorder import Recorder
 from ..recording.records import InStep, Record, Taken
 from ..slices.components import Standby
@@ -159,6 +159,8 @@ class SimulatedWorld:
         seed: int,
     ) -> None:
         self.steps = 0
+        self.at_rest = False
+        """Whether it has come to rest, and nothing that is lacking could set it going again."""
         self._recorder = recorder
         self._note = recorder.note
         self._specs = {spec.slice_id: spec for spec in specs}
@@ -204,7 +206,7 @@ class SimulatedWorld:
         self._manager = Manager(operator_slices, options.nodes, replicas, speaking)
         self.progress = Progress(specs)
         places = numbered_workers(options.nodes)
-        self._injector = Injector(self, kinds, self._agenda, recorder.log, self._stamp, places, seed)
+        self._injector = Injector(self, kinds, self._agenda, recorder.log, self.stamp, places, seed)
 
     # Running
 
@@ -230,12 +232,20 @@ class SimulatedWorld:
         while self._injector.heal_all():
             self._drain_queue()
         drained = self.progress.drained(self._current)
+        self.at_rest = drained or not (self._agenda.queue or self._manager.homeless)
         if drained:
-            self._recorder.log(Drained(self._stamp(), self._manager.behind))
+            self._recorder.log(Drained(self.stamp(), self._manager.behind))
+        elif self.at_rest:
+            self._recorder.log(Stalled(self.stamp(), self.waiting_for()))
         return drained
 
     def waiting_for(self) -> str:
-        return self.progress.waiting_for(self._current)
+        waiting = self.progress.waiting_for(self._current)
+        if self._agenda.queue:
+            return f"{waiting}; the world has taken {self.steps:,} steps, and is given up"
+        if self._manager.homeless:
+            return f"{waiting}; no node is left for {', '.join(self._manager.homeless)}"
+        return waiting
 
     def inspect(self) -> None:
         """Record what is kept at the end, and the faults that never came."""
@@ -245,7 +255,7 @@ class SimulatedWorld:
                     if machine.incarnation in self._announced.get(slice_id, ()):
                         node.host.feed(slice_id, Inspect())
         for number, fault in self._controller.pending():
-            self._recorder.log(FaultMissed(self._stamp(), number, str(fault)))
+            self._recorder.log(FaultMissed(self.stamp(), number, str(fault)))
 
     def release(self) -> None:
         """It is over, and its parts refer to it no more: so its memory is free at once, and not only once the collector
@@ -264,7 +274,7 @@ class SimulatedWorld:
         low, high = bounds
         return low + int((high - low) * self._random())
 
-    def _stamp(self) -> Stamp:
+    def stamp(self) -> Stamp:
         return Stamp(self._agenda.now, self.steps)
 
     # What nodes ask for
@@ -387,7 +397,7 @@ class SimulatedWorld:
         slice_id, incarnation = place.slice_id, place.incarnation
         if node is not self._harness:
             name = replica_name(slice_id, place.replica)
-            self._recorder.log(Placed(self._stamp(), name, incarnation, node.name))
+            self._recorder.log(Placed(self.stamp(), name, incarnation, node.name))
         try:
             checkpoint = self._store.fence(slice_id, incarnation) if place.founder else None
         except FencedOff:
@@ -584,11 +594,11 @@ class SimulatedWorld:
         return upstream in self._specs[slice_id].upstream and self._announced.get(upstream, {}).get(incarnation, False)
 
     def _lose(self, node: _Node, life: int) -> None:
-        self._recorder.log(NodeGone(self._stamp(), node.name))
+        self._recorder.log(NodeGone(self.stamp(), node.name))
         self._manage(NodeLost(node.name))
 
     def _restart(self, node: _Node, life: int) -> None:
         node.alive = True
         node.life = life + 1
-        self._recorder.log(NodeUp(self._stamp(), node.name))
+        self._recorder.log(NodeUp(self.stamp(), node.name))
         self._manage(NodeJoined(node.name))

@@ -31,7 +31,7 @@ class OutputChannel:
     what all who listen have acknowledged.
     """
 
-    __slots__ = ("_expected", "_kept", "_listeners", "_logged", "_unsent", "told")
+    __slots__ = ("_expected", "_kept", "_listeners", "_logged", "_unsent", "told", "trimmed")
 
     def __init__(self, logged: bool) -> None:
         self._logged = logged
@@ -43,6 +43,8 @@ class OutputChannel:
         """What nobody has been sent yet; None once somebody has opened the channel."""
         self.told = -1
         """The event time up to which the receivers know that nothing follows."""
+        self.trimmed = 0
+        """Batches that were dropped from the log."""
 
     @property
     def listeners(self) -> Collection[int]:
@@ -105,6 +107,7 @@ class OutputChannel:
         done = bisect_right(self._kept, upto, key=_last)
         if done:
             del self._kept[:done]
+            self.trimmed += done
         if self._unsent and self._logged:
             del self._unsent[: bisect_right(self._unsent, upto, key=lambda waiting: _last(waiting[0]))]
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Protocol
 
 from ..errors import OwnFailure
 from ..model import NUMBERING_SPAN, Event, Role, Topology, operator_of, replica_name
-from ..recording.records import Ended, Opened, Refused, Started
+from ..recording.records import Ended, Opened, Refused, Started, Worked
 from .channels import InLink, InputChannel, OutputChannel
 from .components import Components, Numbering
 from .effects import (
@@ -153,6 +153,9 @@ class SliceBase:
         self._gone: set[tuple[str, int]] = set()
         """Incarnations of neighbours that were replaced."""
         self._silence_due = False
+        self._dropped = 0
+        self._waited = 0
+        """See `Worked`."""
 
     def __init_subclass__(cls) -> None:
         """Each kind of slice has its own methods in the tables."""
@@ -290,6 +293,10 @@ class SliceBase:
 
     def _end(self, inputs: dict[str, list[int]], effects: list[Effect]) -> None:
         effects.append(Note(Ended(self.spec.slice_id, self.incarnation, inputs)))
+        trimmed = sum(channel.trimmed for channel in self._outputs.values())
+        if self._dropped or self._waited or trimmed:
+            worked = Worked(self.spec.slice_id, self.incarnation, self._dropped, self._waited, trimmed)
+            effects.append(Note(worked))
         if not self._ended:
             self._ended = True
             for to, channel in self._outputs.items():
@@ -403,9 +410,11 @@ class ReceivingSlice(SliceBase):
             if components.duplicate_filter:
                 if components.numbering is Numbering.INHERITED:
                     events = after(events, channel.seen)
+                    self._dropped += len(message.events) - len(events)
                 elif events[0].seq <= channel.seen:
                     # Of replicas every copy but the first, and all of it.
                     events = after(events, channel.seen) if events[-1].seq > channel.seen else []
+                    self._dropped += len(message.events) - len(events)
                 if not events:
                     return
             if events[-1].seq > channel.seen:

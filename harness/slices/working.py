@@ -133,6 +133,7 @@ class WorkingSlice(ReceivingSlice):
                 continue
             run = self._waiting.next(room)
             if run is None:
+                self._waited += not self._waiting.empty
                 break
             up = self.spec.upstream[run.channel]
             self._consume(up, self._inputs[up], run.incarnation, run.events, run.anchors, effects)

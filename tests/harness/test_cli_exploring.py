@@ -157,8 +157,9 @@ def test_the_table_of_mutants(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None
     answer = ask("explore", "--mutants", "--events", 40)
     assert answer.status == 0
     head, *rows = answer.out.splitlines()
-    assert head.split() == ["mutant", "must", "show", "found", "schedules", "faults", "events", "breaks"]
+    assert head.split() == ["mutant", "must", "show", "found", "by", "schedules", "faults", "events", "breaks"]
     assert rows[0].split()[:3] == [names[0], "lost-input", "yes"]
+    assert rows[0].split()[3] in ("single", "random")
     assert rows[-1] == "  2 mutants, 2 found"
     alive = ask("explore", "--mutants", "--events", 1, "--schedules", 1, "--json", "--seed", 3)
     found = [mutant["found"] for mutant in alive.document["mutants"]]
@@ -192,7 +193,7 @@ def test_a_mutant_that_lives_ends_in_1(ask: Ask, monkeypatch: pytest.MonkeyPatch
         (["explore", "nonsense"], "there is no scenario 'nonsense'"),
         (["explore", SOUND, "--seconds", "0"], "positive number of seconds"),
         (["explore", SOUND, "--schedules", "0"], "--schedules"),
-        (["explore", SOUND, "--pairs", "--jobs", "1"], "at most 30 events, not 200"),
+        (["explore", SOUND, "--pairs", "--jobs", "1", "--own-sizes"], "at most 30 events, not 200"),
         (["explore", SOUND, "--output", "nowhere/it.json"], "nowhere is no folder"),
         (["explore", "query.word-count"], "the simulator runs schemes"),
         (["explore", "--mutants", "--pairs"], "--mutants goes with none of"),

@@ -22,7 +22,7 @@ from streamproof.harness.judging.judgement import judge_history
 from streamproof.harness.judging.verdicts import Anomaly, Status, Verdict
 from streamproof.harness.model import Event
 from streamproof.harness.quantities import Duration, events
-from streamproof.harness.recording.history import Aborted, Drained, History, Stamp
+from streamproof.harness.recording.history import Aborted, Drained, History, Stalled, Stamp
 from streamproof.harness.scenario import Scenario
 from streamproof.harness.slices.components import Numbering
 from streamproof.harness.slices.merging import ByTime
@@ -339,9 +339,10 @@ def test_k_safety_without_a_bound_is_exactly_once_and_no_stall() -> None:
     assert made.verdict(K_SAFETY).status is Status.HOLDS
     history = made.history()
     timeline = [entry for entry in history.timeline if not isinstance(entry, Drained)]
-    stalled = History(history.records, [*timeline, Aborted(Stamp(made.at), "stall: op0-0#2 has not seen the end")])
+    stalled = History(history.records, [*timeline, Stalled(Stamp(made.at), "op0-0#2 has not seen the end")])
     assert anomalies(made.verdict(K_SAFETY, stalled)) == {Anomaly.STALL}
-    assert made.verdict(EXACTLY_ONCE, stalled).status is Status.UNKNOWN
+    late = History(history.records, [*timeline, Aborted(Stamp(made.at), "op0-0#2 has not seen the end")])
+    assert made.verdict(K_SAFETY, late).status is Status.UNKNOWN
 
 
 def test_k_safety_does_not_bear_a_loss() -> None:

@@ -1,0 +1,44 @@
+"""When a node can be lost in a run, and every slice keeps a replica in step: what schedules are drawn from that stay
+within what such a claim tolerates."""
+
+from __future__ import annotations
+
+from ..judging.lives import losses
+from ..model import Topology
+from ..recording.history import History
+from ..recording.records import InStep
+
+Span = tuple[int, int]
+"""From when until when, in microseconds of the run."""
+
+
+def in_step_twice(history: History, topology: Topology) -> tuple[Span, ...]:
+    """When every slice had two replicas or more in step. They are on different nodes, so that one of them is left
+    whichever node is lost. The last span has no end that matters."""
+    lost = losses(history)
+    changes: list[tuple[int, int, str]] = []
+    end = 0
+    for stamped in history.records:
+        record = stamped.record
+        end = max(end, stamped.at)
+        if isinstance(record, InStep):
+            key = (record.slice, record.incarnation)
+            until = lost.get(key)
+            if until is None or until > stamped.at:
+                changes.append((stamped.at, 1, record.slice))
+                if until is not None:
+                    changes.append((until, -1, record.slice))
+    in_step = dict.fromkeys(topology.operator_slices, 0)
+    spans: list[Span] = []
+    began: int | None = None
+    for at, change, slice_id in sorted(changes):
+        in_step[slice_id] += change
+        safe = all(count > 1 for count in in_step.values())
+        if safe and began is None:
+            began = at
+        elif not safe and began is not None:
+            spans.append((began, at))
+            began = None
+    if began is not None:
+        spans.append((began, end + 1))
+    return tuple(spans)

@@ -1,0 +1,242 @@
+"""What of a scheme was at work in a run: that a guarantee holds says nothing when nothing of what it rests on was ever
+needed.
+
+Counted from the records: those of the slice runtime, which is the same for every scheme, and those of the machines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ..recording.history import History
+from ..recording.records import (
+    CheckpointDurable,
+    CheckpointTaken,
+    Delivered,
+    Ended,
+    InStep,
+    Kept,
+    Offered,
+    Opened,
+    Promoted,
+    Refused,
+    Restored,
+    Started,
+    Taken,
+    Worked,
+)
+from .lives import losses
+
+
+class Mechanism(StrEnum):
+    """A way of making slices survive, as far as records show it at work."""
+
+    RESTART = "slices started again"
+    CHECKPOINT = "checkpoints durable"
+    RESTORE = "states restored"
+    """Of a checkpoint, or of a fellow."""
+    REPLAY = "replays"
+    """A receiver took what had been made before it, or its sender, was there."""
+    TAKE_OVER = "take-overs"
+    """A replica went on speaking, or began to, when another of its slice was lost."""
+    FILTER = "duplicates dropped"
+    MERGE = "waits of a merge"
+    """Something had come in, and was held since another channel could bring what comes before it."""
+    TRIM = "log entries trimmed"
+    FENCE = "messages of replaced incarnations refused"
+
+
+Exercised = Mapping[Mechanism, int]
+"""Mechanism -> how often it was at work."""
+
+NEVER: Mapping[Mechanism, str] = {
+    Mechanism.RESTART: "no slice was started again",
+    Mechanism.CHECKPOINT: "no checkpoint became durable",
+    Mechanism.RESTORE: "no state was restored",
+    Mechanism.REPLAY: "nothing was replayed",
+    Mechanism.TAKE_OVER: "no replica took over from another",
+    Mechanism.FILTER: "no duplicate was dropped",
+    Mechanism.MERGE: "no merge had to wait",
+    Mechanism.TRIM: "no log was trimmed",
+    Mechanism.FENCE: "no message of a replaced incarnation was refused",
+}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What has to be known of a subject to read its records."""
+
+    replicas: int
+    """Of each operator slice."""
+    all_speak: bool
+    """Whether all replicas that are in step speak for their slice."""
+    tracking: frozenset[str]
+    """The sources that send again what they do not hear of."""
+    ends: frozenset[str]
+    """Sources and sinks, of which there is one incarnation each."""
+
+    def founders(self, slice_id: str) -> int:
+        """The incarnations that a slice begins with; what has a higher number came after a loss."""
+        return 1 if slice_id in self.ends else self.replicas
+
+
+def exercised(history: History, shape: Shape) -> Exercised:
+    """How often each mechanism was at work in a run."""
+    counts = dict.fromkeys(Mechanism, 0)
+    durable: set[tuple[str, int, int]] = set()
+    opened: list[tuple[Opened, int]] = []
+    """Each with the number of the first output that had not been made yet."""
+    offered: dict[str, int] = {}
+    worked: dict[tuple[str, int], Worked] = {}
+    in_step: dict[tuple[str, int], int] = {}
+    promoted: set[tuple[str, int]] = set()
+    taken_over: list[tuple[str, int]] = []
+    for stamped in history.records:
+        record = stamped.record
+        if type(record) in _NOTHING_TO_SAY:
+            continue
+        if isinstance(record, CheckpointDurable):
+            durable.add((record.slice, record.incarnation, record.number))
+        elif isinstance(record, Opened):
+            # A source's own counter stands still: its events come numbered.
+            opened.append((record, max(record.next_seq, offered.get(record.slice, 0) + 1)))
+        elif isinstance(record, Offered):
+            offered[record.source] = record.events[-1].seq
+        elif isinstance(record, Started):
+            if record.restored is not None:
+                # Who took it may have died before it heard that it was durable.
+                durable.add((record.slice, *record.restored))
+                counts[Mechanism.RESTORE] += 1
+            counts[Mechanism.RESTART] += record.incarnation > shape.founders(record.slice)
+        elif isinstance(record, Restored):
+            taken_over.append((record.slice, record.incarnation))
+        elif isinstance(record, Promoted):
+            promoted.add((record.slice, record.incarnation))
+        elif isinstance(record, InStep):
+            in_step.setdefault((record.slice, record.incarnation), stamped.at)
+        elif isinstance(record, Worked):
+            # Each says all that was until then.
+            worked[record.slice, record.incarnation] = record
+        elif isinstance(record, Refused):
+            counts[Mechanism.FENCE] += 1
+    counts[Mechanism.CHECKPOINT] = len(durable)
+    # Before the first loss, replicas get in step with one another.
+    counts[Mechanism.RESTORE] += sum(
+        number > shape.founders(slice_id) or (slice_id, number) in promoted for slice_id, number in taken_over
+    )
+    for one in worked.values():
+        counts[Mechanism.FILTER] += one.dropped
+        counts[Mechanism.MERGE] += one.waited
+        counts[Mechanism.TRIM] += one.trimmed
+    counts[Mechanism.REPLAY] = _replays(history, opened, promoted, shape) + _sent_again(history, shape)
+    counts[Mechanism.TAKE_OVER] = _went_on(history, in_step) if shape.all_speak else len(promoted)
+    return counts
+
+
+_NOTHING_TO_SAY = frozenset({Taken, Delivered, CheckpointTaken, Ended, Kept})
+"""Most of the records. The first two are read where there was something to be replayed."""
+
+
+def _heard(history: History) -> Iterator[Taken | Delivered]:
+    for stamped in history.records:
+        record = stamped.record
+        if isinstance(record, Taken | Delivered):
+            yield record
+
+
+_Connection = tuple[str, int, str, int]
+"""Sender, its incarnation, receiver, its incarnation."""
+
+
+def _replays(
+    history: History,
+    opened: Iterable[tuple[Opened, int]],
+    promoted: set[tuple[str, int]],
+    shape: Shape,
+) -> int:
+    """Connections on which something was taken that had been made before they were opened. That of a founder to a
+    founder brings what has waited for it since the beginning, which is no replay."""
+    made: dict[_Connection, int] = {}
+    known: set[_Connection] = set()
+    for one, next_seq in opened:
+        link = (one.slice, one.incarnation, one.downstream, one.downstream_incarnation)
+        later = (
+            one.after > 0
+            or link in known
+            or one.incarnation > shape.founders(one.slice)
+            or one.downstream_incarnation > shape.founders(one.downstream)
+            or (one.downstream, one.downstream_incarnation) in promoted
+        )
+        known.add(link)
+        if later:
+            made[link] = max(next_seq, made.get(link, 0))
+    if not made:
+        return 0
+    replayed: set[_Connection] = set()
+    for record in _heard(history):
+        if isinstance(record, Taken):
+            link = (record.upstream, record.upstream_incarnation, record.slice, record.incarnation)
+            first = record.first
+        else:
+            link = (record.channel.partition(">")[0], record.incarnation, record.sink, 1)
+            first = min(event.seq for event in record.rows)
+        if first < made.get(link, 0):
+            replayed.add(link)
+    return len(replayed)
+
+
+def _sent_again(history: History, shape: Shape) -> int:
+    """Batches of a source that follows its events which have numbers that were taken before."""
+    if not shape.tracking:
+        return 0
+    highest: dict[tuple[str, str], int] = {}
+    again = 0
+    for record in _heard(history):
+        if isinstance(record, Taken) and record.upstream in shape.tracking:
+            channel = (record.upstream, record.slice)
+            again += record.first <= highest.get(channel, 0)
+            highest[channel] = max(record.last, highest.get(channel, 0))
+    return again
+
+
+def _went_on(history: History, in_step: Mapping[tuple[str, int], int]) -> int:
+    """Replicas in step that were lost while another of their slice was in step, and stayed."""
+    lost = losses(history)
+    return sum(
+        any(
+            other[0] == one[0] and other != one and since <= at and lost.get(other, at + 1) > at
+            for other, since in in_step.items()
+        )
+        for one, at in lost.items()
+        if in_step.get(one, at + 1) <= at
+    )
+
+
+def unexercised(rests_on: Iterable[Mechanism], counts: Exercised) -> tuple[Mechanism, ...]:
+    """Of what a claim rests on, what was never at work."""
+    return tuple(mechanism for mechanism in Mechanism if mechanism in set(rests_on) and not counts.get(mechanism))
+
+
+def said_never(missing: Iterable[Mechanism]) -> str:
+    """In words: `no checkpoint became durable, and the claim rests on it`."""
+    missing = tuple(missing)
+    it = "it" if len(missing) == 1 else "them"
+    return f"{', '.join(NEVER[one] for one in missing)}, and the claim rests on {it}" if missing else ""
+
+
+def killed_somebody(history: History) -> bool:
+    """Whether a fault ended slices, so that their state had to come from somewhere."""
+    return any(entry.bite.gone and entry.bite.actors for entry in history.struck())
+
+
+def called_for(rests_on: Iterable[Mechanism], history: History, counts: Exercised) -> tuple[Mechanism, ...]:
+    """Of what a claim rests on, what the faults of one run called for and what was never at work in it.
+
+    A slice that dies before its first checkpoint, or one of whose replicas nobody needs, is a legitimate run: whether
+    something is restored, replayed or taken over depends on what was hit. But where slices died and not one checkpoint
+    became durable in the whole run, the interval of checkpoints is beyond what the run fed, and none could have been.
+    """
+    standing = [one for one in rests_on if one is Mechanism.CHECKPOINT]
+    return unexercised(standing, counts) if standing and killed_somebody(history) else ()

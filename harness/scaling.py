@@ -1,0 +1,107 @@
+"""A scenario with all its sizes brought down, so that everything that can happen in it happens within a few events.
+
+A search asks what can go wrong, and not how much: a world of thirty events with a checkpoint every five has the same
+protocols at work as one of twenty thousand with a checkpoint every five thousand, and costs far less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Final
+
+from .judging.guarantees import Guarantee
+from .model import Role
+from .quantities import Events
+from .scenario import Scenario
+from .slices.components import Components
+from .subject import Claim, SchemeSubject
+
+EVENTS: Final = 30
+"""What a search feeds unless told otherwise."""
+_BATCHES: Final = 15
+"""At least so many: with fewer, little comes after a recovery."""
+_TIMES: Final = 6
+"""At least so often a checkpoint or an acknowledgement is due while a slice takes as many events as are fed."""
+
+
+def scaled(scenario: Scenario, events: int = EVENTS) -> Scenario:
+    """The scenario with so many events, and with its batches, its intervals of checkpoints and acknowledgements and its
+    windows in proportion; without its faults, whose triggers speak of the sizes that it had.
+
+    A window, which is the operator's own, stays as it is: event time passes the faster. So do time-outs, since time
+    costs a simulated world nothing, and a time-out must stay longer than the latency. A scenario that feeds no more
+    than `events` as it is keeps its sizes, but for its batches.
+    """
+    workload, subject = scenario.workload, scenario.subject
+    share = min(1.0, events / workload.events)
+    batch = min(workload.batch, max(2, min(round(workload.batch * share), events // _BATCHES)), events)
+    tick = workload.tick
+    claims = scenario.claims
+    if isinstance(subject, SchemeSubject) and share < 1:
+        sizes = _Sizes(share, events)
+        subject = sizes.subject(subject)
+        claims = None if claims is None else [sizes.guarantee(one) for one in claims]
+        windows = [w for stage in subject.topology.stages.values() if (w := stage.operator.window) is not None]
+        if windows:
+            tick = max(tick, min(round(tick / share), min(windows) // _IN_WINDOW))
+    workload = replace(workload, events=events, batch=batch, tick=tick)
+    return replace(scenario, subject=subject, workload=workload, claims=claims, faults=(), breaks=())
+
+
+_IN_WINDOW: Final = 4
+"""At least so many events are in a window."""
+_LEAST: Final = 3
+"""Events from one checkpoint to the next, at least: more than a batch, so that some fall between two batches."""
+
+
+class _Sizes:
+    def __init__(self, share: float, events: int) -> None:
+        self._share = share
+        self._most = max(_LEAST, events // _TIMES)
+
+    def interval(self, every: Events) -> Events:
+        return Events(min(every.count, max(_LEAST, min(round(every.count * self._share), self._most))))
+
+    def guarantee(self, guarantee: Guarantee) -> Guarantee:
+        within = guarantee.within
+        return replace(guarantee, within=self.interval(within)) if isinstance(within, Events) else guarantee
+
+    def claim(self, claim: Claim) -> Claim:
+        return replace(claim, guarantee=self.guarantee(claim.guarantee))
+
+    def components(self, parts: Components) -> Components:
+        checkpointing, every = parts.checkpointing, parts.acknowledge_every
+        return replace(
+            parts,
+            checkpointing=None
+            if checkpointing is None
+            else replace(checkpointing, every=self.interval(checkpointing.every)),
+            acknowledge_every=None if every is None else self.interval(every),
+        )
+
+    def subject(self, subject: SchemeSubject) -> SchemeSubject:
+        parts: Mapping[Role, Components] = {role: self.components(one) for role, one in subject.components.items()}
+        return replace(subject, components=parts, claims=tuple(map(self.claim, subject.claims)))
+
+
+def changes(before: Scenario, after: Scenario) -> Iterator[str]:
+    """What was brought down, in words: `a checkpoint every 5 events, not 500`."""
+    yield f"{after.workload.events:,} events, not {before.workload.events:,}"
+    if after.workload.batch != before.workload.batch:
+        yield f"batches of {after.workload.batch:,}, not {before.workload.batch:,}"
+    if isinstance(before.subject, SchemeSubject) and isinstance(after.subject, SchemeSubject):
+        yield from _intervals(before.subject, after.subject)
+    if after.workload.tick != before.workload.tick:
+        yield f"{after.workload.tick:,} ms of event time an event, not {before.workload.tick:,}"
+
+
+def _intervals(before: SchemeSubject, after: SchemeSubject) -> Iterator[str]:
+    now, was = after.checkpoint_every, before.checkpoint_every
+    if now != was:
+        yield f"a checkpoint every {now:,} events, not {was:,}"
+    for role in Role:
+        every, other = after.components[role].acknowledge_every, before.components[role].acknowledge_every
+        if every is not None and other is not None and every != other:
+            yield f"an acknowledgement every {every.count:,} events, not {other.count:,}"
+            return

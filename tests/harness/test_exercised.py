@@ -1,0 +1,175 @@
+"""What was at work in a run, and what its claims rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from simulation import EVERY, KINDS, SLOW_SOURCE
+from streamproof.faults.crash import crash
+from streamproof.harness.exploration.bench import Bench
+from streamproof.harness.exploration.plans import EverySingle, RandomSchedules
+from streamproof.harness.exploration.search import Budget, search
+from streamproof.harness.judging.exercised import Mechanism, called_for, said_never, unexercised
+from streamproof.harness.judging.verdicts import Status
+from streamproof.harness.quantities import events, seconds
+from streamproof.harness.recording.history import History
+from streamproof.harness.registry import Registry
+from streamproof.harness.running import run_in_memory
+from streamproof.harness.scenario import Scenario
+from streamproof.harness.schedule import Fault
+from streamproof.harness.simulated.cluster import SimulatedCluster
+from streamproof.harness.subject import SchemeSubject
+from streamproof.oracles import ORACLES
+from streamproof.reference_impls.active_replication import active_replication
+from streamproof.reference_impls.active_standby import active_standby
+from streamproof.reference_impls.amnesia import amnesia
+from streamproof.reference_impls.gap import gap
+from streamproof.reference_impls.passive_replication import passive_replication
+from streamproof.reference_impls.passive_standby import passive_standby
+from streamproof.reference_impls.source_replay import source_replay
+from streamproof.scenarios.order import order
+from streamproof.scenarios.stateless import stateless
+from streamproof.scenarios.trace import trace
+from streamproof.scenarios.workloads import numbered
+
+M = Mechanism
+INPUT = numbered(events=60, batch=4)
+CRASH = crash("trace-0").after(events(12))
+
+
+def run(subject: SchemeSubject, *faults: Fault) -> History:
+    scenario = Scenario(subject, INPUT, faults)
+    oracles = {oracle.guarantee: oracle for oracle in ORACLES}
+    return run_in_memory(scenario, SimulatedCluster(SLOW_SOURCE), KINDS, oracles, seed=1)[0]
+
+
+def at_work(subject: SchemeSubject, *faults: Fault) -> set[Mechanism]:
+    history = run(subject, *faults)
+    return {mechanism for mechanism, count in subject.exercised(history).items() if count}
+
+
+PASSIVE = passive_replication(trace(), checkpoint_every=EVERY, sink_filter=True)
+
+
+def test_without_a_fault_nothing_is_restored_replayed_or_dropped() -> None:
+    assert at_work(PASSIVE) == {M.CHECKPOINT, M.TRIM}
+    assert at_work(active_standby(trace(), acknowledge_every=EVERY)) == {M.TRIM}
+    assert at_work(amnesia(trace())) == set()
+
+
+def test_a_crash_under_passive_replication_has_all_of_it_at_work() -> None:
+    found = at_work(PASSIVE, crash("relay-0").after(events(30)))
+    assert found >= {M.RESTART, M.CHECKPOINT, M.RESTORE, M.REPLAY, M.FILTER, M.TRIM}
+    assert found >= PASSIVE.mechanisms
+
+
+@pytest.mark.parametrize(
+    ("subject", "rests_on"),
+    [
+        (amnesia(trace()), {M.RESTART}),
+        (gap(trace(), checkpoint_every=EVERY), {M.CHECKPOINT, M.RESTORE}),
+        (active_replication(trace(), acknowledge_every=EVERY), {M.RESTORE, M.TAKE_OVER, M.FILTER, M.TRIM}),
+        (active_standby(trace(), acknowledge_every=EVERY), {M.RESTORE, M.TAKE_OVER, M.TRIM, M.FILTER}),
+        (
+            passive_standby(trace(), hot=False, synchronize_every=EVERY),
+            {M.CHECKPOINT, M.RESTORE, M.TAKE_OVER, M.REPLAY, M.TRIM, M.FILTER},
+        ),
+    ],
+)
+def test_a_crash_has_at_work_what_the_claim_rests_on(subject: SchemeSubject, rests_on: set[Mechanism]) -> None:
+    assert subject.mechanisms == rests_on
+    found = at_work(subject, CRASH) | at_work(subject, crash("relay-0").after(events(30)))
+    assert found >= rests_on
+
+
+def test_what_a_source_sends_again_is_a_replay() -> None:
+    subject = source_replay(stateless(), timeout=seconds(0.05))
+    first = subject.topology.operator_slices[0]
+    assert M.REPLAY not in at_work(subject)
+    assert M.REPLAY in at_work(subject, crash(first).after(events(30)))
+
+
+def test_a_merge_waits_where_channels_meet() -> None:
+    assert M.MERGE in at_work(passive_replication(order(), checkpoint_every=EVERY))
+    assert M.MERGE in passive_replication(order(), checkpoint_every=EVERY).mechanisms
+    assert M.MERGE not in PASSIVE.mechanisms
+
+
+def test_one_that_does_not_say_what_its_claim_rests_on_is_asked_for_what_it_has_switched_on() -> None:
+    (claim,) = PASSIVE.claims
+    silent = replace(PASSIVE, claims=(replace(claim, rests_on=None),))
+    assert silent.mechanisms == {M.RESTART, M.CHECKPOINT, M.RESTORE, M.REPLAY}
+    assert replace(PASSIVE, claims=(replace(claim, rests_on=()),)).mechanisms == set()
+
+
+# One run
+
+
+def vacuous(subject: Callable[..., SchemeSubject] = passive_replication) -> Scenario:
+    """It ends long before the first checkpoint is due."""
+    return Scenario(subject(trace(), checkpoint_every=events(5_000)), INPUT, [CRASH])
+
+
+def test_a_run_whose_slices_die_and_that_never_comes_to_a_checkpoint_is_unknown() -> None:
+    registry = Registry()
+    cluster = SimulatedCluster(SLOW_SOURCE)
+    for scenario in (vacuous(), vacuous(gap)):
+        _, judgement = run_in_memory(scenario, cluster, registry.faults, registry.oracles, seed=1)
+        (verdict,) = judgement.verdicts
+        if verdict.status is not Status.VIOLATED:
+            assert verdict.status is Status.UNKNOWN
+            assert verdict.reason == "this was not tried: no checkpoint became durable, and the claim rests on it"
+        _, judgement = run_in_memory(
+            replace(scenario, minimal=True), cluster, registry.faults, registry.oracles, seed=1
+        )
+        assert judgement.verdicts[0].status is not Status.UNKNOWN
+
+
+def test_a_crash_before_the_first_checkpoint_is_a_run_like_any_other() -> None:
+    registry = Registry()
+    early = replace(vacuous(), subject=PASSIVE, faults=[crash("trace-0").after(events(3))])
+    _, judgement = run_in_memory(early, SimulatedCluster(SLOW_SOURCE), registry.faults, registry.oracles, seed=1)
+    assert judgement.verdicts[0].status is Status.HOLDS
+    assert judgement.exercised is not None
+    assert judgement.exercised[M.CHECKPOINT] > 0
+
+
+def test_a_run_without_faults_calls_for_nothing() -> None:
+    subject = passive_replication(trace(), checkpoint_every=events(5_000))
+    assert called_for({M.CHECKPOINT, M.REPLAY}, run(subject), {}) == ()
+    assert called_for({M.CHECKPOINT, M.REPLAY}, run(subject, CRASH), {}) == (M.CHECKPOINT,)
+
+
+def test_what_was_never_at_work_is_said_in_words() -> None:
+    missing = unexercised({M.TAKE_OVER, M.CHECKPOINT, M.TRIM}, {M.TRIM: 3, M.CHECKPOINT: 0})
+    assert missing == (M.CHECKPOINT, M.TAKE_OVER)
+    assert said_never(missing) == (
+        "no checkpoint became durable, no replica took over from another, and the claim rests on them"
+    )
+
+
+# A search
+
+
+def test_a_search_counts_the_schedules_under_which_each_mechanism_was_at_work() -> None:
+    bench = Bench(Scenario(PASSIVE, INPUT), Registry(), seed=7, options=SLOW_SOURCE)
+    found = search(bench, [EverySingle(), RandomSchedules(7)], Budget(40))
+    assert found.exercised[M.CHECKPOINT] >= 39
+    assert 0 < found.exercised[M.RESTORE] <= 40
+    assert unexercised(bench.rests_on, found.exercised) == ()
+    bench = Bench(replace(vacuous(), faults=()), Registry(), seed=7, options=SLOW_SOURCE)
+    found = search(bench, [EverySingle(), RandomSchedules(7)], Budget(40))
+    assert unexercised(bench.rests_on, found.exercised) == (M.CHECKPOINT, M.RESTORE, M.TRIM)
+
+
+def test_most_schedules_of_a_claim_that_needs_a_replica_in_step_leave_it_one() -> None:
+    subject = active_standby(trace(), acknowledge_every=EVERY)
+    bench = Bench(Scenario(subject, INPUT), Registry(), seed=7, options=SLOW_SOURCE)
+    assert bench.is_limited
+    found = search(bench, [RandomSchedules(7)], Budget(60))
+    assert found.statuses[Status.VIOLATED] == 0
+    assert found.judged > 30
+    assert not Bench(Scenario(PASSIVE, INPUT), Registry(), seed=7).is_limited
