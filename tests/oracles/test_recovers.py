@@ -27,6 +27,7 @@ from streamproof.harness.recording.history import (
     LifeFailed,
     Placed,
     Proof,
+    Stalled,
     Stamp,
     TimelineEntry,
 )
@@ -150,7 +151,7 @@ def test_where_nothing_struck_there_was_nothing_to_recover_from() -> None:
 
 def test_what_ended_the_run_from_outside_is_no_stall() -> None:
     for why in ("ProcessDied: the driver ended by itself", "interrupted by the user"):
-        assert verdict(CRASH, stalled(60 * SECOND, why)).status == "UNKNOWN"
+        assert verdict(CRASH, stalled(None, why)).status == "UNKNOWN"
     assert verdict(CRASH, sealed=False).status == "UNKNOWN"
 
 
@@ -169,7 +170,12 @@ def test_whose_first_sign_of_work_comes_too_late_is_back_too_late() -> None:
 
 
 def of_a_scheme(
-    *, drained: bool, virtual: bool = True, silent: int | None = None, claim: Guarantee = recovers()
+    *,
+    drained: bool,
+    virtual: bool = True,
+    silent: int | None = None,
+    at_rest: bool = False,
+    claim: Guarantee = recovers(),
 ) -> Verdict:
     made = Made(chain(Pass()))
     made.offer("a", 1, 2)
@@ -184,15 +190,17 @@ def of_a_scheme(
     made.keep("op0", 2)
     history = made.history()
     if not drained:
-        end = Aborted(Stamp(made.at + 1), "stall: op0-0 waits for a", silent)
+        stamp = Stamp(made.at + 1)
+        end = Stalled(stamp, "op0-0 waits for a") if at_rest else Aborted(stamp, "stall: op0-0 waits for a", silent)
         history = History(history.records, [*history.timeline[:-1], end])
     return made.verdict(claim, history, virtual_time=virtual)
 
 
 def test_a_scheme_that_comes_to_rest_without_its_end_has_stalled() -> None:
-    found = of_a_scheme(drained=False)
+    found = of_a_scheme(drained=False, at_rest=True)
     assert (found.status, anomalies(found)) == ("VIOLATED", [Anomaly.STALL])
     assert found.anomalies[0].sample[0].where == "op0-0"
+    assert of_a_scheme(drained=False).status == "UNKNOWN", "it was given up before it had come to rest"
     assert of_a_scheme(drained=True).status == "HOLDS"
 
 
@@ -204,4 +212,4 @@ def test_on_a_real_clock_a_scheme_may_be_slow() -> None:
 def test_a_bound_means_nothing_on_a_virtual_clock_and_a_stall_does() -> None:
     claim = recovers(seconds(5))
     assert "virtual" in of_a_scheme(drained=True, claim=claim).reason
-    assert of_a_scheme(drained=False, claim=claim).status == "VIOLATED"
+    assert of_a_scheme(drained=False, at_rest=True, claim=claim).status == "VIOLATED"
