@@ -29,6 +29,7 @@ from ..model import (
     processor,
     rows_of,
 )
+from ..recording.history import of
 from ..recording.records import (
     CheckpointDurable,
     CheckpointTaken,
@@ -49,7 +50,8 @@ from .exactness import same_events
 from .execution import Book, Entry, Execution, emissions_of, execute, hop_of, offer
 from .faithfulness import Unfaithful
 from .forgetting import find_false_window
-from .reruns import Delivery, Derivation, Intake, Opening, Rerun, Stretch
+from .packed import Packed, packed_events, packed_numbers
+from .reruns import Deliveries, Delivery, Derivation, Intake, Opening, Rerun, Stretch
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class Reexecution:
     """What they offered, as what is executed again gives its outputs."""
     reruns: Mapping[str, Mapping[int, Rerun]]
     """Operator slice -> incarnation -> its rerun."""
-    deliveries: Mapping[str, Sequence[Delivery]]
+    deliveries: Mapping[str, Deliveries]
     """Channel into a sink -> O, in the order of delivery."""
     kept: Mapping[str, Mapping[int, Mapping[str, Value]]]
     """Operator slice -> incarnation -> rows, as recorded at the end: T, once for each replica."""
@@ -256,6 +258,9 @@ class _Found:
     unfaithful: Sequence[Unfaithful] = ()
 
 
+_Given = Book | Packed[Event]
+
+
 class Recall:
     """Reruns of slices that no fault touched, kept for the next history in which they did the same.
 
@@ -263,9 +268,9 @@ class Recall:
     """
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[Book | list[Event], list[dict[int, Rerun]], _Found]] = {}
+        self._known: dict[str, tuple[_Given, list[dict[int, Rerun]], _Found]] = {}
 
-    def find(self, slice_id: str, book: Book | list[Event], upstream: list[dict[int, Rerun]]) -> _Found | None:
+    def find(self, slice_id: str, book: _Given, upstream: list[dict[int, Rerun]]) -> _Found | None:
         """What the slice did, if it was given the same by the same."""
         if slice_id not in self._known:
             return None
@@ -273,7 +278,7 @@ class Recall:
         same = len(upstream) == len(known_upstream) and all(map(is_, upstream, known_upstream))
         return found if same and book == known_book else None
 
-    def keep(self, slice_id: str, book: Book | list[Event], upstream: list[dict[int, Rerun]], found: _Found) -> None:
+    def keep(self, slice_id: str, book: _Given, upstream: list[dict[int, Rerun]], found: _Found) -> None:
         if slice_id in self._known:
             return
         reruns = found.reruns.values()
@@ -286,29 +291,25 @@ class Recall:
 def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Recall | None = None) -> Reexecution:
     """Execute a history again. Whatever the user's code raises comes through: it did not raise in the run."""
     topology = specs[0].topology
-    offered: dict[str, list[Event]] = {spec.slice_id: [] for spec in specs if spec.role is Role.SOURCE}
-    offered_at: dict[str, list[int]] = {source: [] for source in offered}
+    offered = {spec.slice_id: packed_events() for spec in specs if spec.role is Role.SOURCE}
+    offered_at = {source: packed_numbers() for source in offered}
     books: dict[str, Book] = {spec.slice_id: [] for spec in specs}
     times: dict[str, list[int]] = {spec.slice_id: [] for spec in specs}
-    delivered: dict[str, list[tuple[int, Delivered]]] = {
-        channel_name(up, spec.slice_id): [] for spec in specs if spec.role is Role.SINK for up in spec.upstream
-    }
+    channels = [channel_name(up, spec.slice_id) for spec in specs if spec.role is Role.SINK for up in spec.upstream]
     kept: dict[str, dict[int, Mapping[str, Value]]] = {}
     in_step: dict[str, set[int]] = {}
     openings: list[Opening] = []
     durable: dict[str, set[tuple[int, int]]] = {spec.slice_id: set() for spec in specs}
     unexplained: dict[str, str] = {}
-    for stamped in records:
+    for stamped in of(records, Taken, Started, CheckpointTaken, Restored, Offered, Kept, InStep, Opened, CheckpointDurable):
         record = stamped.record
         try:
             if isinstance(record, (Taken, Started, CheckpointTaken, Restored)):
                 books[record.slice].append(record)
                 times[record.slice].append(stamped.at)
-            elif isinstance(record, Delivered):
-                delivered[record.channel].append((stamped.at, record))
             elif isinstance(record, Offered):
-                offered[record.source] += record.events
-                offered_at[record.source] += [stamped.at] * len(record.events)
+                offered[record.source].extend(record.events)
+                offered_at[record.source].extend([stamped.at] * len(record.events))
             elif isinstance(record, Kept):
                 books[record.actor]
                 kept.setdefault(record.actor, {})[record.incarnation] = record.rows
@@ -321,7 +322,7 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
                 before = len(offered[record.slice] if record.slice in offered else books[record.slice])
                 openings.append(Opening(record, stamped.at, before))
         except KeyError as error:
-            unexplained.setdefault("", f"the records speak of {error}, which is no part of {topology.name}")
+            unexplained.setdefault("", _no_part(error, topology))
 
     recall = recall or Recall()
     reruns: dict[str, dict[int, Rerun]] = {}
@@ -351,24 +352,21 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
     for name, states in kept.items():
         for number in states.keys() - operators[name].keys():
             unexplained.setdefault(name, f"{name}#{number} kept a state, but never started")
-    deliveries: dict[str, list[Delivery]] = {}
-    for channel, taken in delivered.items():
-        upstream_slice, _, sink = channel.partition(">")
-        senders = reruns[upstream_slice]
-        rising = all(sender.emitted[sink].places is None for sender in senders.values())
-        seen: set[Derivation] | None = None if rising else set()
-        deliveries[channel] = []
-        heard: dict[int, int] = {}
-        for at, record in taken:
-            following = _following(record, at, senders, heard) if rising else None
-            deliveries[channel].append(following or _delivery(record, at, senders, seen))
+    hearing = {channel: _Hearing(channel, reruns[channel.partition(">")[0]]) for channel in channels}
+    for stamped in of(records, Delivered):
+        record = stamped.record
+        assert isinstance(record, Delivered)
+        if record.channel in hearing:
+            hearing[record.channel].hear(stamped.at, record)
+        else:
+            unexplained.setdefault("", _no_part(KeyError(record.channel), topology))
     return Reexecution(
         topology,
         offered,
         offered_at,
         {source: reruns[source][1] for source in offered},
         operators,
-        deliveries,
+        {channel: one.deliveries for channel, one in hearing.items()},
         kept,
         unexplained,
         {name: frozenset(numbers) for name, numbers in in_step.items()},
@@ -401,6 +399,27 @@ def _by_incarnation(book: Book, same_as: Mapping[str, Mapping[int, int]]) -> Boo
 
 def _incarnation(entry: Entry) -> int:
     return entry.incarnation
+
+
+def _no_part(error: KeyError, topology: Topology) -> str:
+    return f"the records speak of {error}, which is no part of {topology.name}"
+
+
+class _Hearing:
+    """Finds what each row was made of that was delivered on a channel."""
+
+    def __init__(self, channel: str, senders: Mapping[int, Rerun]) -> None:
+        self.deliveries = Deliveries(channel)
+        self._senders = senders
+        sink = channel.partition(">")[2]
+        self._rising = all(sender.emitted[sink].places is None for sender in senders.values())
+        self._seen: set[Derivation] | None = None if self._rising else set()
+        self._heard: dict[int, int] = {}
+        """Incarnation -> the place after what was heard last of it, where that is known."""
+
+    def hear(self, at: int, record: Delivered) -> None:
+        following = _following(record, at, self._senders, self._heard) if self._rising else None
+        self.deliveries.append(following or _delivery(record, at, self._senders, self._seen))
 
 
 def _following(record: Delivered, at: int, senders: Mapping[int, Rerun], heard: dict[int, int]) -> Delivery | None:
@@ -500,7 +519,7 @@ class Reexecutor:
     def __init__(self, specs: Sequence[SliceSpec]) -> None:
         self._specs = specs
         self._recall = Recall()
-        self._offered: dict[str, list[Event]] | None = None
+        self._offered: Mapping[str, Sequence[Event]] | None = None
         self._expected = Expected({}, {}, {}, {})
 
     def reexecute(self, records: Sequence[Stamped]) -> Reexecution:
@@ -512,5 +531,5 @@ class Reexecutor:
             self._expected = expect(self._specs, offered)
             taken = {slice_id: list(events.values()) for slice_id, events in self._expected.taken.items()}
             self._expected = replace(self._expected, false_window=find_false_window(self._specs[0].topology, taken))
-            self._offered = {source: list(events) for source, events in offered.items()}
+            self._offered = offered
         return self._expected

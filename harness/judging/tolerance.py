@@ -98,7 +98,7 @@ def _changes(history: History, topology: Topology, shown: Iterable[_Shown] = ())
     ended = next((entry.stamp.at for entry in history.timeline if isinstance(entry, Drained)), None)
     stepped = [
         _Change(stamped.at, record.slice, record.incarnation, False)
-        for stamped in history.records
+        for stamped in history.of(InStep)
         if isinstance(record := stamped.record, InStep)
     ]
     said = {(change.slice_id, change.incarnation): change.at for change in stepped}
