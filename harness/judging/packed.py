@@ -64,7 +64,7 @@ class TupleChunk:
 
 @dataclass(frozen=True, slots=True)
 class MixedChunk:
-    """Tuples of which not all are as long as the others, or that are no tuples."""
+    """Tuples of which not all are as long as the others, and None."""
 
     kept: list[Any]
 
@@ -73,7 +73,7 @@ class MixedChunk:
 
 
 def _of_tuples(rows: Sequence[Any]) -> Chunk[Any]:
-    if None in rows or len(set(map(len, rows))) > 1:
+    if len(set(map(type, rows))) > 1 or rows[0] is None or len(set(map(len, rows))) > 1:
         return MixedChunk(list(rows))
     from .columns import pack
 
