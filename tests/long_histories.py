@@ -90,7 +90,7 @@ class Maker:
 
     def records(self) -> Iterator[Stamped]:
         random = Random(7)
-        receivers = [spec for spec in subject(self.masked).specs if spec.slice_id == "split-0"][0].receivers
+        receivers = next(spec for spec in subject(self.masked).specs if spec.slice_id == "split-0").receivers
         counters = [_Counter(f"count-{place}", 1, {}) for place in range(2)]
         for name in SLICES:
             self.timeline.append(Placed(Stamp(self._at), name, 1, f"node-{name}"))

@@ -91,7 +91,7 @@ def _length(table: Table) -> int:
 
 
 def _beside(table: Table) -> bool:
-    return isinstance(table, tuple) and len(table) == 2 and not isinstance(table[0], str)
+    return isinstance(table, tuple) and len(table) == 2 and isinstance(table[0], Sequence)
 
 
 def _widen(block: _Block, lowest: list[int], highest: list[int]) -> None:
@@ -179,14 +179,16 @@ def _of_rows(rows: Sequence[Derivation | None], sources: dict[str, int]) -> _Blo
 def array_of(numbers: Sequence[int]) -> Numbers:
     """Whole numbers of any sequence."""
     if not isinstance(numbers, Rows):
-        return np.array(numbers, np.int64)
+        return np.asarray(numbers, np.int64)
     found = np.empty(len(numbers), np.int64)
     begin = 0
     for chunk, low, high in stretches(numbers):
         end = begin + high - low
         column = numbers_of(chunk.column) if isinstance(chunk, NumberChunk) else None
-        found[begin:end] = chunk[low:high] if isinstance(chunk, list) else (
-            column[low:high] if column is not None else chunk.rows()[low:high]
+        found[begin:end] = (
+            chunk[low:high]
+            if isinstance(chunk, list)
+            else (column[low:high] if column is not None else chunk.rows()[low:high])
         )
         begin = end
     return found
@@ -202,14 +204,12 @@ def field_of(rows: Sequence[Any], name: str) -> Numbers:
             found[begin:end] = [getattr(row, name) for row in chunk[low:high]]
         else:
             column = numbers_of(getattr(chunk, name))
-            found[begin:end] = (
-                column[low:high] if column is not None else getattr(chunk, name).values()[low:high]
-            )
+            found[begin:end] = column[low:high] if column is not None else getattr(chunk, name).values()[low:high]
         begin = end
     return found
 
 
-def column_of(rows: Packed[tuple[int, ...]], place: int) -> Numbers:
+def column_of(rows: Packed[tuple[int, int, int, int]], place: int) -> Numbers:
     """One field of all tuples of whole numbers."""
     found = np.empty(len(rows), np.int64)
     begin = 0

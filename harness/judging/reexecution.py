@@ -50,6 +50,7 @@ from .exactness import same_events
 from .execution import Book, Entry, Execution, emissions_of, execute, hop_of, offer
 from .faithfulness import Unfaithful
 from .forgetting import find_false_window
+from .made import all_of, derivations_of, events_of, is_long, made_of, same_order
 from .packed import Packed, packed_events, packed_numbers
 from .reruns import Deliveries, Delivery, Derivation, Intake, Opening, Rerun, Stretch
 
@@ -136,6 +137,11 @@ class Reexecution:
             if isinstance(record, Started) and record.incarnation == rerun.number
         )
 
+    def batches(self, rerun: Rerun) -> Iterator[tuple[Taken, int]]:
+        """What it took, batch by batch: the record, and how many events it had taken then."""
+        records = (r for r in self.books[rerun.slice_id] if isinstance(r, Taken) and r.incarnation == rerun.number)
+        yield from ((record, end) for record, (end, _) in zip(records, rerun.batches, strict=True))
+
     def intakes(self, rerun: Rerun) -> Iterator[Intake]:
         """What an incarnation took, batch by batch."""
         records = (r for r in self.books[rerun.slice_id] if isinstance(r, Taken) and r.incarnation == rerun.number)
@@ -199,6 +205,8 @@ class Reexecution:
     def visible(self, rerun: Rerun) -> list[int]:
         """How many of the events that an incarnation took itself had a visible effect (delivered, or taken
         downstream), the last of them included; for each stretch of its life that had any."""
+        if is_long(rerun.took) and (known := self._long_visible(rerun)) is not None:
+            return known
         heard = {to: set(self._heard_of(rerun, to)) for to in rerun.emitted}
         found = []
         for stretch in rerun.stretches:
@@ -211,6 +219,22 @@ class Reexecution:
             if last:
                 found.append(last)
         return found
+
+    def _long_visible(self, rerun: Rerun) -> list[int] | None:
+        from .long_intakes import delivered_of, taken_of, visible
+
+        whose = (rerun.slice_id, rerun.number)
+        heard = {
+            to: [
+                taken[whose] for other in self.reruns.get(to, {}).values() if whose in (taken := taken_of(self, other))
+            ]
+            for to in rerun.emitted
+        }
+        for to, several in heard.items():
+            deliveries = self.deliveries.get(channel_name(rerun.slice_id, to))
+            if deliveries is not None and rerun.number in (delivered := delivered_of(deliveries)):
+                several.append(delivered[rerun.number])
+        return visible(rerun, heard)
 
     def stateful(self) -> Iterator[str]:
         """The operator slices that keep something."""
@@ -301,7 +325,9 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
     openings: list[Opening] = []
     durable: dict[str, set[tuple[int, int]]] = {spec.slice_id: set() for spec in specs}
     unexplained: dict[str, str] = {}
-    for stamped in of(records, Taken, Started, CheckpointTaken, Restored, Offered, Kept, InStep, Opened, CheckpointDurable):
+    for stamped in of(
+        records, Taken, Started, CheckpointTaken, Restored, Offered, Kept, InStep, Opened, CheckpointDurable
+    ):
         record = stamped.record
         try:
             if isinstance(record, (Taken, Started, CheckpointTaken, Restored)):
@@ -483,34 +509,65 @@ class Expected:
     """Which operator does not forget what it says that it forgets; empty where none was seen to."""
 
 
-def expect(specs: Sequence[SliceSpec], offered: Mapping[str, Sequence[Event]]) -> Expected:
-    """Execute the topology once, each slice taking its channels one after the other."""
+def expect(
+    specs: Sequence[SliceSpec], offered: Mapping[str, Sequence[Event]], known: Reexecution | None = None
+) -> Expected:
+    """Execute the topology once, each slice taking its channels one after the other.
+
+    A slice that did just that in a history that is `known`, fed by slices that did, is not executed a second time.
+    """
     reruns: dict[str, Rerun] = {}
-    taken: dict[str, dict[Derivation, Event]] = {}
-    channels: dict[str, dict[Derivation, Event]] = {}
+    alike: set[str] = set()
+    """Those that are not."""
+    taken: dict[str, Mapping[Derivation, Event]] = {}
+    channels: dict[str, Mapping[Derivation, Event]] = {}
     for spec in specs:
         if spec.role is Role.SOURCE:
-            reruns[spec.slice_id] = offer(spec, offered[spec.slice_id])
+            source = None if known is None else known.sources[spec.slice_id]
+            reruns[spec.slice_id] = source or offer(spec, offered[spec.slice_id])
+            alike.add(spec.slice_id)
             continue
-        inputs = [(up, reruns[up].emitted[spec.slice_id]) for up in spec.upstream]
-        for up, channel in inputs:
-            channels[channel_name(up, spec.slice_id)] = dict(zip(channel.derivations, channel.events, strict=True))
+        inputs = [made_by(reruns[up], spec.slice_id) for up in spec.upstream]
+        channels.update(zip((channel_name(up, spec.slice_id) for up in spec.upstream), inputs, strict=True))
         if spec.role is Role.SINK:
             continue
+        taken[spec.slice_id] = all_of(inputs)
+        if known is not None and alike.issuperset(spec.upstream):
+            same = _took_in_order(known, spec.slice_id, taken[spec.slice_id])
+            if same is not None:
+                reruns[spec.slice_id] = same
+                alike.add(spec.slice_id)
+                continue
         operator = spec.topology.stages[operator_of(spec.slice_id)].operator
         stretch = Stretch(None, 0, 1, emissions_of(spec))
         rerun = Rerun(spec.slice_id, 1, 0, [stretch], 1, processor(operator, 0), hop_of(spec), operator.initial_state())
         reruns[spec.slice_id] = rerun
-        taken[spec.slice_id] = {}
-        for up, channel in inputs:
-            execute(spec, rerun, channel.events, channel.derivations)
-            taken[spec.slice_id].update(channels[channel_name(up, spec.slice_id)])
+        for channel in inputs:
+            execute(spec, rerun, events_of(channel), derivations_of(channel))
     topology = specs[0].topology
     into_sinks = {
         name: channel for name, channel in channels.items() if topology.role(name.partition(">")[2]) is Role.SINK
     }
     states = {name: rows_of(topology.stages[operator_of(name)].operator, reruns[name].state) for name in taken}
     return Expected(taken, into_sinks, channels, states)
+
+
+def _took_in_order(known: Reexecution, slice_id: str, inputs: Mapping[Derivation, Event]) -> Rerun | None:
+    """The incarnation of a slice that took these, in this order, from the beginning. Of one that began with what another
+    held, the state was executed, and not restored, so that its outputs are those of one life as well."""
+    if not known.topology.stages[operator_of(slice_id)].operator.deterministic or slice_id in known.doubtful:
+        return None
+    for rerun in known.survivors(slice_id):
+        lineage = rerun.lineage()
+        if len(lineage) == len(inputs) and same_order(lineage, derivations_of(inputs)):
+            return rerun
+    return None
+
+
+def made_by(rerun: Rerun, to: str) -> Mapping[Derivation, Event]:
+    """All that an incarnation can send to `to`."""
+    events, derivations = rerun.channel(to)
+    return made_of(derivations, events)
 
 
 class Reexecutor:
@@ -525,8 +582,11 @@ class Reexecutor:
     def reexecute(self, records: Sequence[Stamped]) -> Reexecution:
         return reexecute(self._specs, records, self._recall)
 
-    def expect(self, offered: Mapping[str, Sequence[Event]]) -> Expected:
-        """What an execution without failures gives for an input."""
+    def expect(self, rerun: Reexecution) -> Expected:
+        """What an execution without failures gives for the input of a history."""
+        offered = rerun.offered
+        if is_long(*offered.values()):
+            return expect(self._specs, offered, rerun)
         if self._offered is None or self._offered != offered:
             self._expected = expect(self._specs, offered)
             taken = {slice_id: list(events.values()) for slice_id, events in self._expected.taken.items()}
