@@ -64,6 +64,10 @@ class LongChannelCount:
         sent = [senders[number].channel(self._sink)[1] for number in speaking]
         should = derivations_of(wanted)
         delivered, due, *made = coded(outputs.derivations, should, *sent)
+        self.lost: Sequence[tuple[Derivation]] = Each(
+            np.flatnonzero(~among(due, delivered)), lambda place: (should[place],)
+        )
+        del due
         known = delivered != NONE
         first = _first(delivered)
         """Output -> the first of the same derivation."""
@@ -72,9 +76,6 @@ class LongChannelCount:
         again = known & (first != places)
         self._first = first
         self.phantoms = self._told(np.flatnonzero(~known))
-        self.lost: Sequence[tuple[Derivation]] = Each(
-            np.flatnonzero(~among(due, delivered)), lambda place: (should[place],)
-        )
         repeated = np.flatnonzero(again)
         self.repeated = self._pairs(repeated)
         self.conflicting = self._pairs(np.array(list(self._conflicting(repeated)), np.int64))

@@ -77,7 +77,7 @@ def _of_tuples(rows: Sequence[Any]) -> Chunk[Any]:
         return MixedChunk(list(rows))
     from .columns import pack
 
-    return TupleChunk(tuple(pack(column) for column in zip(*rows, strict=True)))
+    return TupleChunk(tuple([pack([row[place] for row in rows]) for place in range(len(rows[0]))]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +92,28 @@ def _of_numbers(rows: Sequence[int]) -> NumberChunk:
     from .columns import pack
 
     return NumberChunk(pack(rows))
+
+
+class Piece(list[T]):
+    """Rows that stand one after the other in columns, and where."""
+
+    __slots__ = ("origin", "place")
+
+    def __init__(self, rows: Iterable[T], origin: Packed[T], place: int) -> None:
+        super().__init__(rows)
+        self.origin = origin
+        self.place = place
+
+
+@dataclass(frozen=True, slots=True)
+class Lent(Generic[T]):
+    """Rows that another sequence has, from a place on."""
+
+    origin: Packed[T]
+    place: int
+
+    def rows(self) -> list[T]:
+        return list(self.origin[self.place : self.place + CHUNK])
 
 
 class Rows(Sequence[T]):
@@ -127,7 +149,7 @@ class Rows(Sequence[T]):
 class Packed(Rows[T]):
     """Rows of one kind, to which more can be added."""
 
-    __slots__ = ("_chunks", "_place", "_rows", "_skip", "_to_columns", "tail")
+    __slots__ = ("_chunks", "_loan", "_place", "_rows", "_skip", "_to_columns", "tail")
 
     def __init__(self, to_columns: Callable[[Sequence[T]], Chunk[T]], rows: Iterable[T] = ()) -> None:
         self._to_columns = to_columns
@@ -137,6 +159,8 @@ class Packed(Rows[T]):
         self._place = -1
         """The chunk whose rows were asked for last, and these."""
         self._rows: list[T] = []
+        self._loan: tuple[Packed[T], int, int] | None = None
+        """What the newest rows are a piece of, the place there of one of them, and which of the tail that is."""
         self.tail: list[T] = []
         """The newest rows; all, as long as there are few. Whoever adds to it calls `settle` now and then."""
         self.extend(rows)
@@ -155,6 +179,7 @@ class Packed(Rows[T]):
     __hash__ = None
 
     def append(self, row: T) -> None:
+        self._loan = None
         self.tail.append(row)
         if len(self.tail) >= CHUNK:
             self.settle()
@@ -164,6 +189,12 @@ class Packed(Rows[T]):
             for part in rows.parts():
                 self.extend(part)
             return
+        if type(rows) is Piece:
+            known, here = self._loan, len(self.tail)
+            if known is None or known[0] is not rows.origin or known[1] + here - known[2] != rows.place:
+                self._loan = rows.origin, rows.place, here
+        else:
+            self._loan = None
         self.tail += rows
         if len(self.tail) >= CHUNK:
             self.settle()
@@ -177,9 +208,16 @@ class Packed(Rows[T]):
         tail = self.tail
         end = len(tail) // CHUNK * CHUNK
         for start in range(0, end, CHUNK):
-            self._chunks.append(self._to_columns(tail[start : start + CHUNK]))
+            if self._loan is not None and self._loan[2] <= start:
+                origin, place, which = self._loan
+                self._chunks.append(Lent(origin, place + start - which))
+            else:
+                self._chunks.append(self._to_columns(tail[start : start + CHUNK]))
         if end:
             del tail[:end]
+            if self._loan is not None:
+                origin, place, which = self._loan
+                self._loan = origin, place, which - end
 
     def since(self, skip: int) -> Packed[T]:
         """The same rows without the first `skip`. Nothing may be added to either from now on."""
@@ -203,6 +241,13 @@ class Packed(Rows[T]):
 
     def chunks(self, start: int, stop: int) -> Iterator[tuple[Chunk[T] | list[T], int, int]]:
         """Where the rows from `start` up to `stop` are: each chunk, and from where to where in it."""
+        for chunk, low, high in self._own_chunks(start, stop):
+            if isinstance(chunk, Lent):
+                yield from chunk.origin.chunks(chunk.place + low, chunk.place + high)
+            else:
+                yield chunk, low, high
+
+    def _own_chunks(self, start: int, stop: int) -> Iterator[tuple[Chunk[T] | list[T], int, int]]:
         start, stop = start + self._skip, stop + self._skip
         for place in range(start // CHUNK, len(self._chunks)):
             begins = place * CHUNK
@@ -298,7 +343,8 @@ def _sliced(rows: Packed[T] | View[T], which: slice) -> Sequence[T]:
     if step != 1:
         return [rows[place] for place in range(*which.indices(len(rows)))]
     if stop - start <= CHUNK:
-        return list(chain.from_iterable(rows.parts(start, stop)))
+        found = chain.from_iterable(rows.parts(start, stop))
+        return Piece(found, rows, start) if isinstance(rows, Packed) else list(found)
     return View(((rows, start, stop),) if isinstance(rows, Packed) else tuple(rows.cut(start, stop)))
 
 

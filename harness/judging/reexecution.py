@@ -51,7 +51,7 @@ from .execution import Book, Entry, Execution, emissions_of, execute, hop_of, of
 from .faithfulness import Unfaithful
 from .forgetting import find_false_window
 from .made import all_of, derivations_of, events_of, is_long, made_of, same_order
-from .packed import Packed, packed_events, packed_numbers
+from .packed import Packed, Piece, packed_events, packed_numbers
 from .reruns import Deliveries, Delivery, Derivation, Intake, Opening, Rerun, Stretch
 
 
@@ -458,6 +458,9 @@ def _following(record: Delivered, at: int, senders: Mapping[int, Rerun], heard: 
     if made is None or not same_events(made[0], rows):
         return None
     heard[record.incarnation] = place + len(rows)
+    if isinstance(made[0], Piece):
+        # What was made is kept already.
+        record = msgspec.structs.replace(record, rows=made[0])
     return Delivery(record, at, made[1])
 
 
