@@ -225,6 +225,42 @@ def column_of(rows: Packed[tuple[int, int, int, int]], place: int) -> Numbers:
     return found
 
 
+def places_in(codes: Numbers, order: Numbers) -> Numbers:
+    """Where each stands in an order, for the last time; -1 where it does not."""
+    if not len(order) or not len(codes):
+        return np.full(len(codes), -1)
+    first = int((order == codes[0]).argmax())
+    if np.array_equal(order[first : first + len(codes)], codes) and _rises(order):
+        return np.arange(first, first + len(codes))
+    ascending = None if _rises(order) else order.argsort(kind="stable")
+    ordered = order if ascending is None else order[ascending]
+    found: Numbers = np.searchsorted(ordered, codes, "right") - 1
+    unknown = found < 0
+    unknown |= ordered[found] != codes
+    unknown |= codes == NONE
+    if ascending is not None:
+        found = ascending[found]
+    found[unknown] = -1
+    return found
+
+
+def first_of_each(codes: Numbers) -> Numbers:
+    """For each, where the same stands for the first time."""
+    if not len(codes) or _rises(codes):
+        return np.arange(len(codes))
+    order = codes.argsort(kind="stable")
+    ordered = codes[order]
+    begins = np.concatenate(([0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1))
+    del ordered
+    found = np.empty(len(codes), np.int64)
+    found[order] = np.repeat(order[begins], np.diff(np.append(begins, len(codes))))
+    return found
+
+
+def _rises(codes: Numbers) -> bool:
+    return bool((codes[1:] > codes[:-1]).all())
+
+
 def among(codes: Numbers, others: Numbers) -> NDArray[np.bool_]:
     """Which of these are among the others."""
     found: NDArray[np.bool_] = np.isin(codes, others)

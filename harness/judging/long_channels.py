@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..model import Event
-from .codes import NONE, among, coded, column_of
+from .codes import NONE, among, coded, column_of, first_of_each, places_in
 from .columns import Numbers
 from .exactness import same_content
 from .made import Chosen, Each, derivations_of, events_of, gathered
@@ -69,7 +69,7 @@ class LongChannelCount:
         )
         del due
         known = delivered != NONE
-        first = _first(delivered)
+        first = first_of_each(delivered)
         """Output -> the first of the same derivation."""
         places = np.arange(len(outputs))
         fresh = known & (first == places)
@@ -79,7 +79,9 @@ class LongChannelCount:
         repeated = np.flatnonzero(again)
         self.repeated = self._pairs(repeated)
         self.conflicting = self._pairs(np.array(list(self._conflicting(repeated)), np.int64))
-        orders = {number: _places_in(delivered, codes) for number, codes in zip(speaking, made, strict=True)}
+        orders = {}
+        for number in reversed(speaking):
+            orders[number] = places_in(delivered, made.pop())
         self.reordered = self._told(self._reordered(fresh, orders, senders))
         self.reordered_repeats = self._told(self._reordered_repeats(rerun, delivered, orders, again))
         self.superseded = self._told(self._superseded(rerun, np.flatnonzero(fresh)))
@@ -130,7 +132,7 @@ class LongChannelCount:
         for number, order in orders.items():
             places = np.flatnonzero((self._outputs.incarnations == number) & (order != _NOWHERE))
             mine = order[places]
-            repeats = _first(delivered[places]) != np.arange(len(places))
+            repeats = first_of_each(delivered[places]) != np.arange(len(places))
             before = _highest_before(np.where(repeats, _NOWHERE, mine))
             previous = np.concatenate(([_NOWHERE], np.where(repeats, mine, _NOWHERE)[:-1])) if len(mine) else mine
             descending = places[mine <= np.where(repeats, previous, before)]
@@ -160,13 +162,13 @@ def altered(deliveries: Deliveries, wanted: Mapping[Derivation, Event]) -> Seque
     outputs = Outputs(deliveries)
     should = events_of(wanted)
     delivered, due = coded(outputs.derivations, derivations_of(wanted))
-    places = _places_in(delivered, due)
+    places = places_in(delivered, due)
     wrong = np.array(list(_unlike(outputs.rows, should, places)), np.int64)
     if not len(wrong):
         return ()
     right = np.setdiff1d(np.flatnonzero(places != _NOWHERE), wrong, assume_unique=True)
     wrong = wrong[~among(delivered[wrong], delivered[right])]
-    wrong = wrong[_first(delivered[wrong]) == np.arange(len(wrong))]
+    wrong = wrong[first_of_each(delivered[wrong]) == np.arange(len(wrong))]
     return Each(wrong, lambda place: (outputs.at(place), should[int(places[place])]))
 
 
@@ -179,12 +181,12 @@ def differing(
     if wanted is None:
         (delivered,) = coded(outputs.derivations)
         should: Sequence[Event] = outputs.rows
-        places = np.where(delivered == NONE, _NOWHERE, _first(delivered))
+        places = np.where(delivered == NONE, _NOWHERE, first_of_each(delivered))
         found = set[int]()
     else:
         should = events_of(wanted)
         delivered, due = coded(outputs.derivations, derivations_of(wanted))
-        places = _places_in(delivered, due)
+        places = places_in(delivered, due)
         found = set(np.flatnonzero((places == _NOWHERE) & (delivered != NONE)).tolist())
     found.update(_unlike(outputs.rows, should, places))
     for place in sorted(found):
@@ -208,26 +210,6 @@ def _unlike(rows: Sequence[Event], should: Sequence[Event], places: Numbers) -> 
             for place, one, other in zip(known.tolist(), some, others, strict=True)
             if one is not other and not same_content(one, other)
         )
-
-
-def _first(codes: Numbers) -> Numbers:
-    """For each, where the same stands for the first time."""
-    _, first, which = np.unique(codes, return_index=True, return_inverse=True)
-    found: Numbers = first[which]
-    return found
-
-
-def _places_in(codes: Numbers, order: Numbers) -> Numbers:
-    """Where each stands in an order, for the last time; -1 where it does not."""
-    if not len(order):
-        return np.full(len(codes), _NOWHERE)
-    if len(codes) == len(order) and np.array_equal(codes, order) and bool((np.diff(order) > 0).all()):
-        return np.arange(len(codes))
-    ascending = order.argsort(kind="stable")
-    ordered = order[ascending]
-    at = np.searchsorted(ordered, codes, "right") - 1
-    found: Numbers = np.where((at >= 0) & (ordered[at] == codes) & (codes != NONE), ascending[at], _NOWHERE)
-    return found
 
 
 def _highest_before(numbers: Numbers) -> Numbers:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .codes import NONE, among, array_of, coded, column_of, field_of
+from .codes import NONE, among, array_of, coded, column_of, field_of, places_in
 from .columns import Numbers
 from .packed import Rows, joined
 from .reexecution import Reexecution
@@ -68,11 +68,13 @@ class LongChannel:
         self._seqs = field_of(events, "seq")
         seqs, derivations = taken
         made, took = coded((self._derivations, _numbers(self._seqs)), (derivations, _numbers(seqs)))
-        self.taken = _places(took, made)
+        self.taken = places_in(took, made)
         unknown = took == NONE
         if unknown.any():
-            self.taken[unknown] = _places(seqs[unknown], self._seqs)
-        self.taken = self.taken[self.taken >= 0]
+            self.taken[unknown] = places_in(seqs[unknown], self._seqs)
+        del made, took
+        if len(self.taken) and self.taken.min() < 0:
+            self.taken = self.taken[self.taken >= 0]
         inherited = len(self._seqs) - len(sender.emitted[to].events)
         self.opened = [inherited + made_before for made_before in opened]
         self._whole = whole
@@ -117,17 +119,6 @@ class LongChannel:
 
 def _numbers(array: Numbers) -> Sequence[int]:
     return array  # type: ignore[return-value]
-
-
-def _places(codes: Numbers, order: Numbers) -> Numbers:
-    """Where each stands in an order, for the last time; -1 where it does not."""
-    if not len(order):
-        return np.full(len(codes), -1)
-    ascending = order.argsort(kind="stable")
-    ordered = order[ascending]
-    at = np.searchsorted(ordered, codes, "right") - 1
-    found: Numbers = np.where((at >= 0) & (ordered[at] == codes), ascending[at], -1)
-    return found
 
 
 def visible(rerun: Rerun, heard: Mapping[str, Sequence[Taken]]) -> list[int] | None:

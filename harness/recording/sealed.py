@@ -64,7 +64,7 @@ class SealedRecords(Sequence[Stamped]):
         count = 0
         for name in ("offered", "delivered", "steps"):
             last = np.array([-1])
-            for batch in self._file(name).iter_batches(_ROWS, columns=["n"]):
+            for batch in self._file(name).iter_batches(_ROWS, columns=["n"], use_threads=False):
                 places = np.concatenate((last, batch.column(0).to_numpy()))
                 count += int(np.count_nonzero(np.diff(places)))
                 last = places[-1:]
@@ -91,15 +91,15 @@ class SealedRecords(Sequence[Stamped]):
     __hash__ = None  # type: ignore[assignment]
 
     def _file(self, name: str) -> pq.ParquetFile:
-        return pq.ParquetFile(self._folder / f"{name}.parquet")
+        return pq.ParquetFile(self._folder / f"{name}.parquet", pre_buffer=False)
 
     def _batches(self, name: str) -> Iterator[dict[str, pa.Array]]:
-        for batch in self._file(name).iter_batches(_ROWS):
+        for batch in self._file(name).iter_batches(_ROWS, use_threads=False):
             yield dict(zip(batch.schema.names, batch.columns, strict=True))
 
     def _steps(self, kinds: Iterable[type[Record]]) -> Iterator[Numbered]:
         wanted = pa.array(sorted(str(kind.__struct_config__.tag) for kind in kinds))
-        for batch in self._file("steps").iter_batches(_ROWS):
+        for batch in self._file("steps").iter_batches(_ROWS, use_threads=False):
             chosen = batch.filter(pc.is_in(batch.column("kind"), wanted))
             numbers, times, fields = (chosen.column(name).to_pylist() for name in ("n", "at", "fields"))
             for n, at, text in zip(numbers, times, fields, strict=True):
