@@ -589,10 +589,13 @@ class Reexecutor:
         """What an execution without failures gives for the input of a history."""
         offered = rerun.offered
         if is_long(*offered.values()):
-            return expect(self._specs, offered, rerun)
+            return self._examined(expect(self._specs, offered, rerun))
         if self._offered is None or self._offered != offered:
-            self._expected = expect(self._specs, offered)
-            taken = {slice_id: list(events.values()) for slice_id, events in self._expected.taken.items()}
-            self._expected = replace(self._expected, false_window=find_false_window(self._specs[0].topology, taken))
+            self._expected = self._examined(expect(self._specs, offered))
             self._offered = offered
         return self._expected
+
+    def _examined(self, expected: Expected) -> Expected:
+        """With what is wrong about the windows of its operators."""
+        taken = {slice_id: events_of(events) for slice_id, events in expected.taken.items()}
+        return replace(expected, false_window=find_false_window(self._specs[0].topology, taken))
