@@ -192,9 +192,7 @@ class Rerun:
                 return joined(reversed(parts))
             rerun, stretch, upto = cut.rerun, cut.stretch, cut.position
 
-    def channel(
-        self, to: str, first: int = 0, last: int = sys.maxsize
-    ) -> tuple[Sequence[Event], Sequence[Derivation]]:
+    def channel(self, to: str, first: int = 0, last: int = sys.maxsize) -> tuple[Sequence[Event], Sequence[Derivation]]:
         """What it can send to `to` with numbers from `first` to `last`, inherited output log included. Not to be
         changed."""
         stretch = self.stretch

@@ -125,7 +125,7 @@ def _shown_in_step(history: History, topology: Topology, fellows_keep: bool, pat
     opened: dict[tuple[str, int], dict[str, int]] = {}
     started: dict[tuple[str, int], int] = {}
     taken: dict[tuple[str, int, int], int] = {}
-    told = [s for s in history.records if isinstance(s.record, _SHOWING)]
+    told = [s for s in history.of(*_SHOWING) if isinstance(s.record, _SHOWING)]
     # They speak of one another, and who was heard first says nothing of who was first.
     for stamped in sorted(told, key=lambda one: one.at):
         record, at = stamped.record, stamped.at
