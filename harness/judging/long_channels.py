@@ -122,7 +122,7 @@ class LongChannelCount:
     def _reordered_repeats(
         self, rerun: Reexecution, delivered: Numbers, orders: Mapping[int, Numbers], again: Mask
     ) -> Numbers:
-        """Whether each sender repeats outputs in its order: it goes back in it only when the channel is opened again."""
+        """Whether each sender repeats outputs in its order: it goes back only when the channel is opened again."""
         openings = Counter(
             (opening.record.slice, opening.record.incarnation)
             for opening in rerun.openings

@@ -9,8 +9,9 @@ import sys
 import time
 from pathlib import Path
 
-import long_histories
 import pytest
+
+import long_histories
 
 pytestmark = [pytest.mark.bench]
 

@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import long_histories
 import pytest
+
+import long_histories
 
 ALONE = Path(long_histories.__file__).with_name("judged_alone.py")
 BOUND = 300

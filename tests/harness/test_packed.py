@@ -71,21 +71,27 @@ def test_rows_in_columns_are_the_list_that_they_were_made_of(
         for batch in batches:
             rows.extend(rows_of(batch))
             expected += rows_of(batch)
-        assert list(rows) == expected and len(rows) == len(expected) and rows == expected
+        assert list(rows) == expected
+        assert len(rows) == len(expected)
+        assert rows == expected
         assert [rows[place] for place in range(len(expected))] == expected
         low, high = bounds
         assert list(rows[low:high]) == expected[low:high]
         if expected:
-            assert rows[-1] == expected[-1] and expected[-1] in rows
+            assert rows[-1] == expected[-1]
+            assert expected[-1] in rows
             assert rows.count(expected[-1]) == expected.count(expected[-1])
             assert rows != [*expected[:-1], object()]
         rest = rows.since(skip)
-        assert list(rest) == expected[skip:] == list(rest[0:]) and len(rest) == len(expected[skip:])
+        assert list(rest) == expected[skip:] == list(rest[0:])
+        assert len(rest) == len(expected[skip:])
         assert list(rest[low:high]) == expected[skip:][low:high]
         assert list(rest.since(2)) == expected[skip:][2:]
         both = joined([rest, rows[low:high], expected[:3], rows])
         whole = [*expected[skip:], *expected[low:high], *expected[:3], *expected]
-        assert list(both) == whole and both == whole and len(both) == len(whole)
+        assert list(both) == whole
+        assert both == whole
+        assert len(both) == len(whole)
         assert [both[place] for place in range(len(whole))] == whole
         for first, last in pairwise(sorted({0, abs(low), abs(high), len(whole)})):
             assert list(both[first:last]) == whole[first:last]
