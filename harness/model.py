@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
@@ -261,17 +261,30 @@ class Topology:
             )
         )
 
+    def choices(self, slice_id: str) -> tuple[tuple[str, ...], ...]:
+        """For each edge, the slices that an output of `slice_id` can go to: to one of them, by its key."""
+        name, index = operator_of(slice_id), index_of(slice_id)
+        ups = self.parallelism(name)
+        return tuple(
+            tuple(
+                slice_name(edge.downstream, target)
+                for target in _targets(edge.partitioning, index, ups, self.parallelism(edge.downstream))
+            )
+            for edge in self.edges
+            if edge.upstream == name
+        )
+
     def receivers(self, slice_id: str, key: str) -> tuple[str, ...]:
         """The slices that an output of `slice_id` with this key goes to: one for each edge."""
-        name, index = operator_of(slice_id), index_of(slice_id)
-        found: list[str] = []
-        for edge in self.edges:
-            if edge.upstream == name:
-                targets = _targets(
-                    edge.partitioning, index, self.parallelism(edge.upstream), self.parallelism(edge.downstream)
-                )
-                found.append(slice_name(edge.downstream, targets[zlib.crc32(key.encode()) % len(targets)]))
-        return tuple(found)
+        return tuple(chosen(choice, key) for choice in self.choices(slice_id))
+
+
+T = TypeVar("T")
+
+
+def chosen(among: Sequence[T], key: str) -> T:
+    """Where an output with this key goes to."""
+    return among[zlib.crc32(key.encode()) % len(among)]
 
 
 class Role(StrEnum):

@@ -234,7 +234,7 @@ class SchemeSubject:
 
     def collate(self, history: History) -> Collation:
         rerun = self._reexecutor.reexecute(history.records)
-        collation = collate_reexecution(history, rerun, self._reexecutor.expect(rerun.offered))
+        collation = collate_reexecution(history, rerun, self._reexecutor.expect(rerun))
         if self.keeps_state:
             return collation
         return replace(collation, observables=self.observables, lost_state=tally(Anomaly.LOST_INPUT, 0, ()))

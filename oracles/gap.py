@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from ..harness.judging.contiguity import find_flaws
 from ..harness.judging.guarantees import AMNESIA, GAP, Guarantee
+from ..harness.judging.long_lineages import both_in, not_in
 from ..harness.judging.oracle import Case, Oracle, decide
 from ..harness.judging.reexecution import Reexecution
 from ..harness.judging.reruns import Derivation, Rerun
@@ -103,11 +104,11 @@ def _rolled_back(reexecution: Reexecution, allowed: int) -> Iterator[Evidence]:
         if len(reruns) < 2 or slice_id in reexecution.doubtful:
             continue
         survivors = reexecution.survivors(slice_id)
-        survived = set().union(*(survivor.lineage() for survivor in survivors))
+        survived = [survivor.lineage() for survivor in survivors]
         for number, rerun in sorted(reruns.items()):
             if rerun in survivors:
                 continue
-            lost = [d for d in rerun.took if d not in survived]
+            lost = not_in(rerun.took, survived)
             if len(lost) > allowed:
                 yield Evidence(
                     f"{len(lost):,} events that incarnation {number} had taken are not in the final state, "
@@ -117,14 +118,13 @@ def _rolled_back(reexecution: Reexecution, allowed: int) -> Iterator[Evidence]:
             yield from _lost_though_durable(reexecution, rerun, lost)
 
 
-def _lost_though_durable(reexecution: Reexecution, rerun: Rerun, lost: list[Derivation]) -> Iterator[Evidence]:
+def _lost_though_durable(reexecution: Reexecution, rerun: Rerun, lost: Sequence[Derivation]) -> Iterator[Evidence]:
     """What its newest durable checkpoint held, and the final state does not."""
     durable = [number for number in rerun.cuts if (rerun.number, number) in reexecution.durable[rerun.slice_id]]
     if not durable or not lost:
         return
     cut = rerun.cuts[max(durable)]
-    held = set(rerun.lineage(cut.position) if cut.position else ())
-    gone = [derivation for derivation in lost if derivation in held]
+    gone = both_in(lost, rerun.lineage(cut.position) if cut.position else ())
     if gone:
         yield Evidence(
             f"{len(gone):,} events, from input {gone[0][0]} #{gone[0][1]:,} on, are not in the final state, though "

@@ -54,7 +54,7 @@ class _Group:
 
 def _groups(case: Case, reexecution: Reexecution) -> Iterator[_Group]:
     offered: dict[tuple[str, int], int] = {}
-    for stamped in case.history.records:
+    for stamped in case.history.of(Offered):
         if isinstance(stamped.record, Offered):
             offered.update(((event.source, event.seq), stamped.at) for event in stamped.record.events)
     for channel, deliveries in reexecution.deliveries.items():

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from ..harness.judging.exactness import same_rows, same_value
 from ..harness.judging.guarantees import PRECISE, Guarantee
+from ..harness.judging.long_lineages import first_difference
 from ..harness.judging.oracle import Case, Oracle, decide, effects
-from ..harness.judging.ordering import made_by, order_matters
-from ..harness.judging.reexecution import Reexecution
+from ..harness.judging.ordering import order_matters
+from ..harness.judging.reexecution import Reexecution, made_by
 from ..harness.judging.reruns import Rerun
 from ..harness.judging.verdicts import Anomaly, Evidence, Tally, Verdict, tally
 from ..harness.model import channel_name
@@ -81,14 +82,15 @@ def _complaints(reexecution: Reexecution, pi: Rerun, survivors: Sequence[Rerun])
 def _changes(reexecution: Reexecution, rerun: Rerun, survivor: Rerun) -> Iterator[Evidence]:
     after = survivor.lineage()
     for visible in reexecution.visible(rerun):
-        for place, derivation in enumerate(rerun.lineage(visible)):
-            if place >= len(after) or after[place] != derivation:
-                yield Evidence(
-                    f"incarnation {rerun.number} had taken input {derivation[0]} #{derivation[1]:,} as number "
-                    f"{place + 1}, and it was visible; after the recovery another came in its place",
-                    rerun.slice_id,
-                )
-                break
+        before = rerun.lineage(visible)
+        place = first_difference(before, after)
+        if place is not None:
+            derivation = before[place]
+            yield Evidence(
+                f"incarnation {rerun.number} had taken input {derivation[0]} #{derivation[1]:,} as number "
+                f"{place + 1}, and it was visible; after the recovery another came in its place",
+                rerun.slice_id,
+            )
 
 
 def _other_outputs(reexecution: Reexecution, rerun: Rerun, pi: Rerun) -> Iterator[Evidence]:

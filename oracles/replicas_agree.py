@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from operator import itemgetter
 
@@ -41,7 +41,7 @@ def _pairs(case: Case, reexecution: Reexecution) -> Iterator[tuple[Rerun, Rerun]
     """Incarnations of two replicas of a slice that were in step at the same time."""
     began = {
         (record.slice, record.incarnation): stamped.at
-        for stamped in reversed(case.history.records)
+        for stamped in reversed(list(case.history.of(InStep)))
         if isinstance(record := stamped.record, InStep)
     }
     ended = losses(case.history)
@@ -85,7 +85,7 @@ def _divergences(case: Case, reexecution: Reexecution, one: Rerun, other: Rerun)
 
 
 def _outputs_differ(
-    reexecution: Reexecution, one: Rerun, other: Rerun, alike: list[Derivation]
+    reexecution: Reexecution, one: Rerun, other: Rerun, alike: Sequence[Derivation]
 ) -> tuple[Derivation, str, str] | None:
     """The first input of which two replicas did not give the same: the input, and what each gave."""
     places: dict[Derivation, int] = {}
@@ -125,7 +125,7 @@ def _text(output: Event | None) -> str:
     return "nothing" if output is None else f"({output.key!r}, {output.value!r})"
 
 
-def _told(trigger: Derivation, alike: list[Derivation]) -> str:
+def _told(trigger: Derivation, alike: Sequence[Derivation]) -> str:
     return f"after input {trigger[0]} #{trigger[1]:,}, as number {alike.index(trigger) + 1:,} of what both took,"
 
 

@@ -10,6 +10,7 @@ from ..harness.judging.exactness import same_value
 from ..harness.judging.guarantees import ROLLBACK_CONVERGENT, ROLLBACK_DIVERGENT, ROLLBACK_REPEATING, Guarantee
 from ..harness.judging.oracle import Case, Oracle, decide, effects, lost, unseen_outputs
 from ..harness.judging.ordering import order_matters
+from ..harness.judging.packed import CHUNK
 from ..harness.judging.reexecution import Reexecution
 from ..harness.judging.reruns import Derivation, Output
 from ..harness.judging.verdicts import Anomaly, Evidence, Tally, Verdict, tally
@@ -47,9 +48,9 @@ def judge_convergent(case: Case, guarantee: Guarantee) -> Verdict:
     if reexecution is None:
         found += collation.tallies("conflicting_outputs")
         return decide(case, guarantee, found, _holds(case), unclear=unseen_outputs(case))
-    differing = [] if _all_right(case, reexecution) else list(_differing(case, reexecution))
+    differing = [] if found or _all_right(case, reexecution) else list(_differing(case, reexecution))
     horizon = guarantee.within
-    if found or not differing:
+    if not differing:
         return decide(case, guarantee, found, _holds(case))
     if horizon is None:
         unclear = f"{len(differing):,} outputs differ after a recovery, and the claim states no horizon"
@@ -115,6 +116,14 @@ def _differing(case: Case, reexecution: Reexecution) -> Iterator[_Differing]:
     wanted = case.collation.wanted
     for channel, deliveries in reexecution.deliveries.items():
         if channel.partition(">")[0] in reexecution.doubtful:
+            continue
+        if deliveries.count > CHUNK:
+            from ..harness.judging.long_channels import differing
+
+            due = wanted.delivered[channel] if fixed and wanted is not None else None
+            for output, right in differing(deliveries, due):
+                assert output.derivation is not None
+                yield _Differing(output, output.derivation, right, channel)
             continue
         should: dict[Derivation, Event] = dict(wanted.delivered[channel]) if fixed and wanted is not None else {}
         for output in (output for delivery in deliveries for output in delivery.outputs()):

@@ -125,7 +125,7 @@ def forgotten(history: History, recovery: Recovery) -> int:
     dead = max(
         (
             s.record.incarnation
-            for s in history.records
+            for s in history.of(Started)
             if isinstance(s.record, Started)
             and s.record.slice == recovery.actor
             and s.record.incarnation < recovery.incarnation
@@ -134,11 +134,11 @@ def forgotten(history: History, recovery: Recovery) -> int:
     )
     count = 0
     restored: tuple[int, int] | None = None
-    for stamped in history.records:
+    for stamped in history.of(Started):
         record = stamped.record
         if isinstance(record, Started) and (record.slice, record.incarnation) == (recovery.actor, recovery.incarnation):
             restored = record.restored
-    for stamped in history.records:
+    for stamped in history.of(Taken, CheckpointTaken):
         record = stamped.record
         if isinstance(record, Taken) and (record.slice, record.incarnation) == (recovery.actor, dead):
             count += record.count

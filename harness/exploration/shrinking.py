@@ -239,7 +239,7 @@ def _has_slack(history: History, batch: int) -> bool:
     if all(entry.address is not None and _before_the_end(Address.parse(entry.address)) for entry in struck):
         return True
     last = max(entry.stamp.at for entry in struck)
-    offered = ((stamped.at, stamped.record) for stamped in history.records)
+    offered = ((stamped.at, stamped.record) for stamped in history.of(Offered))
     return sum(len(record.events) for at, record in offered if isinstance(record, Offered) and at > last) >= batch
 
 

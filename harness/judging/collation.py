@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from operator import lt
+from typing import TYPE_CHECKING
 
 from ..model import Event, operator_of, rows_of
 from ..recording.history import Aborted, FaultMissed, FaultStruck, History, Stalled
@@ -19,10 +20,16 @@ from .contents import Lacking, find_lacking
 from .contiguity import find_flaws
 from .exactness import same_content, same_rows, same_value
 from .lives import still_there
+from .long_lineages import compared, has_twice, needed
+from .made import derivations_of, is_long
 from .ordering import as_ordered, find_unmerged
+from .packed import CHUNK
 from .reexecution import Expected, Reexecution
-from .reruns import Delivery, Derivation, Output, Rerun
+from .reruns import Deliveries, Delivery, Derivation, Output, Rerun
 from .verdicts import Anomaly, Evidence, Tally, tally
+
+if TYPE_CHECKING:
+    from .long_channels import LongChannelCount
 
 
 def _none(anomaly: Anomaly) -> Tally:
@@ -95,7 +102,7 @@ def collate_reexecution(history: History, rerun: Reexecution, expected: Expected
     """Collate a history of slices. What is doubtful is left out: what is counted is sure, whatever else is not."""
     faults = Faults(history)
     wanted = as_ordered(rerun, expected)
-    lost_state: list[tuple[Rerun | str, Derivation]] = []
+    lost_state: list[tuple[Rerun | str, Sequence[Derivation]]] = []
     doubled: list[tuple[Rerun, Derivation, int]] = []
     for slice_id in rerun.stateful():
         if slice_id in rerun.doubtful:
@@ -105,20 +112,26 @@ def collate_reexecution(history: History, rerun: Reexecution, expected: Expected
         should = wanted.taken[slice_id]
         survivors = rerun.survivors(slice_id)
         if not survivors:
-            lost_state += [(slice_id, derivation) for derivation in should]
+            lost_state.append((slice_id, derivations_of(should)))
         for survivor in survivors:
             lineage = survivor.lineage()
+            if is_long(lineage, should):
+                missing, often = compared(lineage, derivations_of(should))
+                lost_state.append((survivor, _still_needed(rerun, slice_id, missing, should)))
+                doubled += ((survivor, d, count) for d, count in often)
+                continue
             if lineage == list(should):
                 continue
             seen = set(lineage)
             if len(lineage) == len(should) and should.keys() == seen:
                 continue
             missing = [derivation for derivation in should if derivation not in seen]
-            lost_state += [(survivor, derivation) for derivation in _still_needed(rerun, slice_id, missing, should)]
+            lost_state.append((survivor, _still_needed(rerun, slice_id, missing, should)))
             doubled += [(survivor, d, count) for d, count in Counter(lineage).items() if count > 1]
+    lost_inputs = sum(len(missing) for _, missing in lost_state)
 
     channels = [
-        _ChannelCount(rerun, channel, deliveries, wanted.delivered[channel])
+        _channel_count(rerun, channel, deliveries, wanted.delivered[channel])
         for channel, deliveries in rerun.deliveries.items()
         if channel.partition(">")[0] not in rerun.doubtful
     ]
@@ -131,28 +144,33 @@ def collate_reexecution(history: History, rerun: Reexecution, expected: Expected
     lacking = find_lacking(rerun, wanted)
     forgotten = [one for one in lacking if one.forgotten]
     other_state: list[Evidence] = []
-    altered: list[tuple[str, Output, Event]] = []
-    if wanted.states and not (lost_state or doubled or lacking or any(one.lost for one in channels)):
-        # What is lost or doubled makes others of what comes later, which is not told a second time.
+    altered: list[tuple[str, Sequence[tuple[Output, Event]]]] = []
+    wrong = lost_inputs or doubled or lacking or wrong_state or any(one.lost or one.phantoms for one in channels)
+    if wanted.states and not wrong:
+        # What is wrong in another way makes others of what comes later, which is not told a second time.
         other_state += _other_state(rerun, wanted)
         for one in channels:
-            deliveries = rerun.deliveries[one.channel]
-            altered += [(one.channel, *entry) for entry in _altered(deliveries, wanted.delivered[one.channel])]
+            deliveries, should = rerun.deliveries[one.channel], wanted.delivered[one.channel]
+            altered.append((one.channel, _altered(deliveries, should, one.long)))
     unjudgeable = next(iter(rerun.unexplained.values()), "") or expected.false_window
     story = _Story(rerun, wanted, faults)
 
     def counted(name: str, anomaly: Anomaly, tell: Callable[..., Evidence]) -> Tally:
-        found = [(one.channel, *entry) for one in channels for entry in getattr(one, name)]
-        return tally(anomaly, len(found), (tell(*one) for one in found))
+        count = sum(len(getattr(one, name)) for one in channels)
+        return tally(anomaly, count, (tell(one.channel, *entry) for one in channels for entry in getattr(one, name)))
 
-    phantoms = [(one.channel, output) for one in channels for (output,) in one.phantoms]
+    phantoms = ((one.channel, output) for one in channels for (output,) in one.phantoms)
     return Collation(
         observables=("outputs", "state"),
         incomplete=incomplete,
         stalled=why_stalled(history),
         unproven=faults.unproven,
         unjudgeable=unjudgeable,
-        lost_state=tally(Anomaly.LOST_INPUT, len(lost_state), (story.lost(*one) for one in lost_state)),
+        lost_state=tally(
+            Anomaly.LOST_INPUT,
+            lost_inputs,
+            (story.lost(survivor, derivation) for survivor, missing in lost_state for derivation in missing),
+        ),
         lost_output=counted("lost", Anomaly.LOST_INPUT, story.lost_output),
         duplicate_effects=tally(Anomaly.DUPLICATE_EFFECT, len(doubled), (story.doubled(*one) for one in doubled)),
         duplicate_outputs=counted("repeated", Anomaly.DUPLICATE_OUTPUT, story.repeated),
@@ -160,7 +178,7 @@ def collate_reexecution(history: History, rerun: Reexecution, expected: Expected
         superseded_outputs=counted("superseded", Anomaly.PHANTOM_OUTPUT, story.superseded),
         phantoms=tally(
             Anomaly.PHANTOM_OUTPUT,
-            len(phantoms) + len(wrong_state),
+            sum(len(one.phantoms) for one in channels) + len(wrong_state),
             _chain(wrong_state, (story.phantom(*one) for one in phantoms)),
         ),
         reordered=counted("reordered", Anomaly.REORDERED_OUTPUT, story.reordered),
@@ -172,8 +190,8 @@ def collate_reexecution(history: History, rerun: Reexecution, expected: Expected
         forgotten=tally(Anomaly.LOST_INPUT, len(forgotten), map(story.lacking, forgotten)),
         altered=tally(
             Anomaly.PHANTOM_OUTPUT,
-            len(altered) + len(other_state),
-            _chain(other_state, (story.altered(*one) for one in altered)),
+            sum(len(others) for _, others in altered) + len(other_state),
+            _chain(other_state, (story.altered(channel, *one) for channel, others in altered for one in others)),
         ),
         passed_over=tally(Anomaly.LOST_INPUT, len(passed_over), passed_over),
         disordered=tally(Anomaly.REORDERED_OUTPUT, len(disordered), disordered),
@@ -190,7 +208,7 @@ def _doubled_in_passing(rerun: Reexecution, slice_id: str) -> Iterator[tuple[Rer
     survivors = rerun.survivors(slice_id)
     found: dict[Derivation, tuple[Rerun, Derivation, int]] = {}
     for _, one in sorted(rerun.reruns[slice_id].items()):
-        if one in survivors or (len(set(one.took)) == len(one.took) and len(set(one.lineage())) == len(one.lineage())):
+        if one in survivors or not (has_twice(one.took) or has_twice(one.lineage())):
             continue
         for visible in rerun.visible(one):
             for derivation, count in Counter(one.lineage(visible)).items():
@@ -210,6 +228,8 @@ def _still_needed(
     window = rerun.topology.stages[operator_of(slice_id)].operator.window
     if window is None or not missing:
         return missing
+    if is_long(should):
+        return needed(missing, should, window, [one.took for one in rerun.reruns[slice_id].values()])
     now = max(event.time for event in should.values())
     taken: set[Derivation] = set()
     for one in rerun.reruns[slice_id].values():
@@ -217,8 +237,20 @@ def _still_needed(
     return [d for d in missing if should[d].time + window > now or d not in taken]
 
 
+def _channel_count(
+    rerun: Reexecution, channel: str, deliveries: Deliveries, wanted: Mapping[Derivation, Event]
+) -> _ChannelCount | LongChannelCount:
+    if deliveries.count > CHUNK or is_long(wanted):
+        from .long_channels import LongChannelCount
+
+        return LongChannelCount(rerun, channel, deliveries, wanted)
+    return _ChannelCount(rerun, channel, deliveries, wanted)
+
+
 class _ChannelCount:
     """What a channel into a sink comes to."""
+
+    long = False
 
     def __init__(
         self,
@@ -322,8 +354,12 @@ def _superseded(rerun: Reexecution, upstream: str, sink: str, first: Mapping[Der
         yield from (first[d] for d in given_up if all(d[:-1] in known for known in had))
 
 
-def _altered(deliveries: Sequence[Delivery], wanted: Mapping[Derivation, Event]) -> Iterator[tuple[Output, Event]]:
-    """Outputs of which no copy is what its input gives without failures."""
+def _altered(deliveries: Deliveries, wanted: Mapping[Derivation, Event], long: bool) -> Sequence[tuple[Output, Event]]:
+    """Outputs of which no copy is what its input gives without failures, each beside what that is."""
+    if long:
+        from .long_channels import altered
+
+        return altered(deliveries, wanted)
     wrong: dict[Derivation, Output] = {}
     right: set[Derivation] = set()
     for delivery in deliveries:
@@ -337,7 +373,7 @@ def _altered(deliveries: Sequence[Delivery], wanted: Mapping[Derivation, Event])
                 right.add(derivation)
             elif derivation not in right:
                 wrong.setdefault(derivation, Output(event, derivation, delivery.record.incarnation, delivery.at))
-    yield from ((output, wanted[derivation]) for derivation, output in wrong.items())
+    return [(output, wanted[derivation]) for derivation, output in wrong.items()]
 
 
 def _other_state(rerun: Reexecution, wanted: Expected) -> Iterator[Evidence]:

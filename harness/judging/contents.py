@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..model import Event, channel_name, operator_of
+from .made import derivations_of, is_long
 from .reexecution import Expected, Reexecution
 from .reruns import Derivation, Rerun
 
@@ -38,7 +39,10 @@ def find_lacking(rerun: Reexecution, wanted: Expected) -> list[Lacking]:
         if slice_id in rerun.doubtful:
             continue
         should = wanted.taken[slice_id]
-        incomplete = [one for one in rerun.reruns[slice_id].values() if not _is_a_beginning(one.lineage(), should)]
+        channels = [wanted.channels[channel_name(up, slice_id)] for up in rerun.topology.upstream(slice_id)]
+        incomplete = [
+            one for one in rerun.reruns[slice_id].values() if not _is_a_beginning(one.lineage(), should, channels)
+        ]
         if not incomplete:
             continue
         places = _places(rerun, slice_id, wanted)
@@ -53,8 +57,17 @@ def find_lacking(rerun: Reexecution, wanted: Expected) -> list[Lacking]:
     return list(found.values())
 
 
-def _is_a_beginning(lineage: Sequence[Derivation], should: Mapping[Derivation, Event]) -> bool:
-    """Of a slice with one channel; where several come together, that is seen only event by event."""
+def _is_a_beginning(
+    lineage: Sequence[Derivation],
+    should: Mapping[Derivation, Event],
+    channels: Sequence[Mapping[Derivation, Event]],
+) -> bool:
+    """Of a slice with one channel; where several come together, that is seen only event by event, unless they are
+    long."""
+    if is_long(lineage, should):
+        from .long_intakes import is_whole
+
+        return is_whole(lineage, [derivations_of(channel) for channel in channels])
     return all(one == other for one, other in zip(lineage, should, strict=False)) and len(lineage) <= len(should)
 
 

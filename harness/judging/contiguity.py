@@ -10,10 +10,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
+from typing import Any
 
 from ..model import Event
+from .made import is_long
+from .packed import CHUNK
 from .reexecution import Reexecution
-from .reruns import Derivation, Rerun
+from .reruns import Deliveries, Derivation, Rerun
 from .verdicts import Evidence
 
 OpensBy = Callable[[Reexecution, Rerun, Rerun, int], int]
@@ -50,10 +53,8 @@ def find_flaws(reexecution: Reexecution, complete: bool, opens_by: OpensBy | Non
         if to in reexecution.doubtful:
             continue
         for rerun in reruns.values():
-            took: dict[tuple[str, int], list[_Batch]] = {}
-            for intake in reexecution.intakes(rerun):
-                batches = took.setdefault((intake.record.upstream, intake.record.upstream_incarnation), [])
-                batches.append((intake.seqs, intake.derivations))
+            long = is_long(rerun.took)
+            took = _long_taken(reexecution, rerun) if long else _taken(reexecution, rerun)
             where = f"{to}#{rerun.number}"
             alive = complete and _alive(reexecution, rerun)
             for up in topology.upstream(to):
@@ -62,8 +63,13 @@ def find_flaws(reexecution: Reexecution, complete: bool, opens_by: OpensBy | Non
                     lasts = _alive(reexecution, sender)
                     times = opened.get((up, number, to, rerun.number), ())
                     deaf = deaf and not (lasts and times)
-                    batches = took.get((up, number), [])
+                    batches = took.get((up, number), ())
                     if not batches and not times:
+                        continue
+                    if long or is_long(sender.emitted[to].events):
+                        some = batches if long else _in_columns(batches)
+                        known = [rerun.lineage()] if to in stateful else [one.took for one in reruns.values()]
+                        yield from _long_flaws(sender, to, times, some, alive and lasts, known, where, ordered=True)
                         continue
                     channel = _Channel(sender, to, times, batches, alive and lasts)
                     had = partial(_lineage, rerun) if to in stateful else partial(_ever_taken, reruns)
@@ -74,6 +80,9 @@ def find_flaws(reexecution: Reexecution, complete: bool, opens_by: OpensBy | Non
         up, _, sink = name.partition(">")
         if up in reexecution.doubtful:
             continue
+        if deliveries.count > CHUNK:
+            yield from _long_deliveries(reexecution, name, deliveries, opened, complete)
+            continue
         delivered: dict[int, list[_Batch]] = {}
         for delivery in deliveries:
             batches = delivered.setdefault(delivery.record.incarnation, [])
@@ -82,9 +91,78 @@ def find_flaws(reexecution: Reexecution, complete: bool, opens_by: OpensBy | Non
         for number, sender in _senders(reexecution, up).items():
             times = opened.get((up, number, sink, 1), ())
             whole = complete and _alive(reexecution, sender)
+            if is_long(sender.emitted[sink].events):
+                heard = [derivations for taken in delivered.values() for _, derivations in taken]
+                some = _in_columns(delivered.get(number, ()))
+                yield from _long_flaws(sender, sink, times, some, whole, heard, name, ordered=False)
+                continue
             channel = _Channel(sender, sink, times, delivered.get(number, ()), whole)
             # In which order they came is told by the tallies.
             yield from channel.flaws(has, name, ordered=False)
+
+
+def _taken(reexecution: Reexecution, rerun: Rerun) -> dict[tuple[str, int], Any]:
+    took: dict[tuple[str, int], list[_Batch]] = {}
+    for intake in reexecution.intakes(rerun):
+        batches = took.setdefault((intake.record.upstream, intake.record.upstream_incarnation), [])
+        batches.append((intake.seqs, intake.derivations))
+    return took
+
+
+def _long_taken(reexecution: Reexecution, rerun: Rerun) -> dict[tuple[str, int], Any]:
+    from .long_intakes import taken_of
+
+    return dict(taken_of(reexecution, rerun))
+
+
+def _in_columns(batches: Sequence[_Batch]) -> Any:
+    seqs = [seq for some, _ in batches for seq in some]
+    return seqs, [derivation for _, derivations in batches for derivation in derivations]
+
+
+def _long_deliveries(
+    reexecution: Reexecution, name: str, deliveries: Deliveries, opened: _Opened, complete: bool
+) -> Iterator[Flaw]:
+    from .long_intakes import delivered_of
+
+    up, _, sink = name.partition(">")
+    delivered = delivered_of(deliveries)
+    known = [derivations for _, derivations in delivered.values()]
+    for number, sender in _senders(reexecution, up).items():
+        times = opened.get((up, number, sink, 1), ())
+        whole = complete and _alive(reexecution, sender)
+        # In which order they came is told by the tallies.
+        some = delivered.get(number, ())
+        yield from _long_flaws(sender, sink, times, some, whole, known, name, ordered=False)
+
+
+def _long_flaws(
+    sender: Rerun,
+    to: str,
+    opened: Sequence[int],
+    taken: Any,
+    whole: bool,
+    known: Sequence[Sequence[Derivation | None]],
+    where: str,
+    *,
+    ordered: bool,
+) -> Iterator[Flaw]:
+    import numpy as np
+
+    from .long_intakes import LongChannel
+
+    seqs, derivations = taken or ((), ())
+    channel = LongChannel(sender, to, opened, (np.asarray(seqs, np.int64), derivations), whole)
+    took, missing, disorder = channel.flaws(known, ordered)
+    yield from _told(sender, took, missing, disorder, where)
+
+
+def _told(sender: Rerun, took: str, missing: str, disorder: bool, where: str) -> Iterator[Flaw]:
+    beginning = f"took {took} of {sender.slice_id}#{sender.number}, but"
+    if missing:
+        yield Flaw(Evidence(f"{beginning} not {missing}, and no crash came between", where), disorder=False)
+    if disorder:
+        yield Flaw(Evidence(f"{beginning} not in order", where), disorder=True)
 
 
 def _lineage(rerun: Rerun) -> Collection[Derivation | None]:
@@ -145,7 +223,7 @@ class _Channel:
 
     def __init__(self, sender: Rerun, to: str, opened: Sequence[int], taken: Sequence[_Batch], whole: bool) -> None:
         self._events, self._derivations = sender.channel(to)
-        self._sender = f"{sender.slice_id}#{sender.number}"
+        self._sender = sender
         self._rising = sender.emitted[to].places is None
         self._taken: list[_Range] = []
         """In the order in which it was taken."""
@@ -185,15 +263,12 @@ class _Channel:
         disorder = back > max(0, len(self._opened) - 1)
         if missing is None and not disorder:
             return
-        took = "took nothing"
+        took = "nothing"
         if self._taken:
             first, last = self._taken[0][0], self._taken[-1][1] - 1
-            took = f"took #{self._events[first].seq:,} to #{self._events[last].seq:,}"
-        if missing is not None:
-            what = f"{took} of {self._sender}, but not #{self._events[missing].seq:,}, and no crash came between"
-            yield Flaw(Evidence(what, where), disorder=False)
-        if disorder:
-            yield Flaw(Evidence(f"{took} of {self._sender}, but not in order", where), disorder=True)
+            took = f"#{self._events[first].seq:,} to #{self._events[last].seq:,}"
+        what = "" if missing is None else f"#{self._events[missing].seq:,}"
+        yield from _told(self._sender, took, what, disorder, where)
 
     def _holes(self, interval: _Range) -> Iterator[_Range]:
         """What of an interval was not taken."""

@@ -93,7 +93,7 @@ class _Task(msgspec.Struct, frozen=True, array_like=True):
 def beginning(history: History) -> dict[str, list[Event]]:
     """What each source offered, as far as it is executed again."""
     offered: dict[str, list[Event]] = {}
-    for stamped in history.records:
+    for stamped in history.of(Offered):
         if isinstance(stamped.record, Offered):
             known = offered.setdefault(stamped.record.source, [])
             known += stamped.record.events[: EVENTS - len(known)]

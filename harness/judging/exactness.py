@@ -31,7 +31,7 @@ def same_events(some: Sequence[Event], others: Sequence[Event]) -> bool:
     """Whether these are the same events, one by one."""
     if some != others:
         # A tuple and the list that a record made of it are the same.
-        return len(some) == len(others) and _encode(some) == _encode(others)
+        return len(some) == len(others) and _encode(list(some)) == _encode(list(others))
     types = [type(event.value) for event in some]
     if PLAIN.issuperset(types) and types == [type(event.value) for event in others]:
         return True

@@ -18,6 +18,7 @@ from ..slices.machine import SliceSpec
 from .copies import NotPlain, plain_copy
 from .exactness import same_rows
 from .faithfulness import Unfaithful, find_unfaithful
+from .packed import CHUNK, parts_of
 from .reruns import Cut, Derivation, Emissions, Rerun, Stretch
 
 Entry = Started | Restored | Taken | CheckpointTaken
@@ -40,11 +41,14 @@ def hop_of(spec: SliceSpec) -> int:
 def offer(spec: SliceSpec, events: Sequence[Event]) -> Rerun:
     rerun = Rerun(spec.slice_id, 1, 0, [Stretch(None, 0, 1, emissions_of(spec))], 1, None, 0)
     channels = [rerun.emitted[to] for to in spec.downstream]
-    for event in events:
-        for place in spec.receivers[event.key]:
-            channel = channels[place]
-            channel.events.append(event)
-            channel.derivations.append((event.source, event.seq))
+    for part in parts_of(events):
+        for event in part:
+            for place in spec.receivers[event.key]:
+                channel = channels[place]
+                channel.events.tail.append(event)
+                channel.derivations.tail.append((event.source, event.seq))
+        for channel in channels:
+            channel.settle()
     return rerun
 
 
@@ -220,15 +224,15 @@ class Execution:
                 f"{rerun.slice_id}#{rerun.number} took {record.count} events numbered {record.first} to "
                 f"{record.last} from {record.upstream}#{record.upstream_incarnation}, which made {len(events)} of them"
             )
-        rerun.took += derivations
-        rerun.seqs += [event.seq for event in events]
+        rerun.took.extend(derivations)
+        rerun.seqs.extend([event.seq for event in events])
         execute(self._spec, rerun, events, derivations)
         lengths = tuple([len(emissions.events) for emissions in rerun.stretches[-1].emitted.values()])
         rerun.batches.append((len(rerun.took), lengths))
 
     def _sent(
         self, rerun: Rerun, record: Taken, heard: dict[tuple[int, str, int], int]
-    ) -> tuple[list[Event], list[Derivation]]:
+    ) -> tuple[Sequence[Event], Sequence[Derivation]]:
         """What an incarnation took of one upstream; `heard` says where it goes on, as a rule."""
         to, first, last, count = self._spec.slice_id, record.first, record.last, record.count
         sender = self._upstream.get(record.upstream, {}).get(record.upstream_incarnation)
@@ -324,10 +328,7 @@ def _copy(other: Rerun, number: int, replica: int, stretch: Stretch, since: int,
     """What an incarnation did that did the same as another, from where that had taken `since` events and emitted so
     many."""
     for to, emissions in other.emitted.items():
-        skip = emitted[to]
-        stretch.emitted[to] = (
-            Emissions(emissions.events[skip:], emissions.derivations[skip:], emissions.inherited) if skip else emissions
-        )
+        stretch.emitted[to] = emissions.since(emitted[to])
     skips = tuple(emitted.values())
     return Rerun(
         other.slice_id,
@@ -338,8 +339,8 @@ def _copy(other: Rerun, number: int, replica: int, stretch: Stretch, since: int,
         None,
         other.hop,
         other.state,
-        other.took[since:],
-        other.seqs[since:],
+        other.took.since(since),
+        other.seqs.since(since),
         [
             (taken - since, tuple(length - skip for length, skip in zip(lengths, skips, strict=True)))
             for taken, lengths in other.batches
@@ -350,10 +351,19 @@ def _copy(other: Rerun, number: int, replica: int, stretch: Stretch, since: int,
 
 def execute(spec: SliceSpec, rerun: Rerun, events: Sequence[Event], derivations: Sequence[Derivation]) -> None:
     """Let the operator take `events`. Raises InvalidOperator when it fails."""
+    if len(events) <= CHUNK:
+        _execute(spec, rerun, events, derivations)
+        return
+    for start in range(0, len(events), CHUNK):
+        _execute(spec, rerun, events[start : start + CHUNK], derivations[start : start + CHUNK])
+
+
+def _execute(spec: SliceSpec, rerun: Rerun, events: Sequence[Event], derivations: Sequence[Derivation]) -> None:
     process = rerun.process
     assert process is not None
     channels = [
-        (emissions.events.append, emissions.derivations.append) for emissions in rerun.stretches[-1].emitted.values()
+        (emissions.events.tail.append, emissions.derivations.tail.append)
+        for emissions in rerun.stretches[-1].emitted.values()
     ]
     receivers, state, name, seq, hop = spec.receivers, rerun.state, spec.slice_id, rerun.next_seq, rerun.hop
     fan_out = None
@@ -379,3 +389,5 @@ def execute(spec: SliceSpec, rerun: Rerun, events: Sequence[Event], derivations:
             f"{None if event is None else (event.source, event.seq)}: {type(error).__name__}: {error}"
         ) from error
     rerun.next_seq = seq
+    for emissions in rerun.stretches[-1].emitted.values():
+        emissions.settle()

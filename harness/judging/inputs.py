@@ -22,7 +22,7 @@ class Inputs:
 
     def __init__(self, history: History | None) -> None:
         """None: the input was not the harness's."""
-        records = () if history is None else (stamped.record for stamped in history.records)
+        records = () if history is None else (stamped.record for stamped in history.of(Offered))
         self._batches = [record.events for record in records if isinstance(record, Offered)]
 
     def likely(self, row: Value, batch: int | None = None) -> tuple[int, Event] | None:

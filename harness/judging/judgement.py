@@ -17,6 +17,7 @@ from ..scenario import Scenario
 from ..slices.components import Keeper
 from ..subject import SchemeSubject, Subject
 from .collation import Collation
+from .collecting import seldom_collected
 from .determinism import EVENTS, Determinism, beginning, examine
 from .exercised import Exercised, called_for, said_never
 from .guarantees import Guarantee, implied, parse_guarantee
@@ -69,6 +70,13 @@ def judge_history(
 ) -> Judgement:
     """Judge one history against what its scenario claims, and what it expects to break. `determinism` is that of its
     operators; without it, they are taken at their word."""
+    with seldom_collected():
+        return _judge(scenario, history, oracles, virtual_time, determinism)
+
+
+def _judge(
+    scenario: Scenario, history: History, oracles: Mapping[str, Oracle], virtual_time: bool, determinism: Determinism
+) -> Judgement:
     subject = scenario.subject
     case = Case(history, subject.collate(history), subject.checkpoint_every, virtual_time)
     case = _with_what_did_not_come(case, [str(fault) for fault in scenario.faults])

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from ..model import Event, Role, Topology, channel_name, operator_of
 from ..slices.merging import Merge, Run, sequencer
-from .reexecution import Expected, Reexecution
+from .made import all_of, derivations_of, is_long
+from .reexecution import Expected, Reexecution, made_by
 from .reruns import Derivation, Rerun
 from .verdicts import Evidence
 
@@ -37,14 +38,12 @@ def as_ordered(rerun: Reexecution, expected: Expected) -> Expected:
     topology = rerun.topology
     if not order_matters(topology):
         return expected
-    taken: dict[str, dict[Derivation, Event]] = {}
+    taken: dict[str, Made] = {}
     channels: dict[str, Made] = {}
     for slice_id in topology.slices:
         role = topology.role(slice_id)
         if role is not Role.SOURCE:
-            taken[slice_id] = {}
-            for up in topology.upstream(slice_id):
-                taken[slice_id].update(channels[channel_name(up, slice_id)])
+            taken[slice_id] = all_of([channels[channel_name(up, slice_id)] for up in topology.upstream(slice_id)])
         for to in topology.downstream(slice_id):
             otherwise = (expected.taken if to in expected.taken else {}).get(to) or expected.delivered.get(
                 channel_name(slice_id, to), {}
@@ -52,7 +51,7 @@ def as_ordered(rerun: Reexecution, expected: Expected) -> Expected:
             channels[channel_name(slice_id, to)] = (
                 made_by(rerun.sources[slice_id], to)
                 if role is Role.SOURCE
-                else _made(rerun, slice_id, to, taken[slice_id].keys(), otherwise)
+                else _made(rerun, slice_id, to, taken[slice_id], otherwise)
             )
     return Expected(
         {slice_id: taken[slice_id] for slice_id in topology.operator_slices},
@@ -62,8 +61,10 @@ def as_ordered(rerun: Reexecution, expected: Expected) -> Expected:
     )
 
 
-def _made(rerun: Reexecution, slice_id: str, to: str, inputs: Iterable[Derivation], otherwise: Made) -> Made:
+def _made(rerun: Reexecution, slice_id: str, to: str, inputs: Made, otherwise: Made) -> Made:
     survivors = rerun.survivors(slice_id)
+    if len(survivors) == 1 and is_long(inputs) and not _missing(inputs, survivors[0]):
+        return made_by(survivors[0], to)
     per_survivor = [made_by(survivor, to) for survivor in survivors]
     had: set[Derivation] = set().union(*(survivor.lineage() for survivor in survivors))
     # Replicas that disagree are not told here which of them is right: what only some make is not missed.
@@ -84,10 +85,12 @@ def _made(rerun: Reexecution, slice_id: str, to: str, inputs: Iterable[Derivatio
     return found
 
 
-def made_by(rerun: Rerun, to: str) -> Made:
-    """All that an incarnation can send to `to`."""
-    events, derivations = rerun.channel(to)
-    return dict(zip(derivations, events, strict=True))
+def _missing(inputs: Made, survivor: Rerun) -> bool:
+    """Whether a survivor has not taken all of these."""
+    from .codes import among, coded
+
+    due, had = coded(derivations_of(inputs), survivor.lineage())
+    return not among(due, had).all()
 
 
 def merged(merge: Merge, channels: Iterable[Made]) -> list[Derivation]:

@@ -58,7 +58,7 @@ def _fellows(history: History, failed: int, slice_id: str, lost: Mapping[tuple[s
     """The incarnations of a slice that were in step when another was lost, and were not lost with it."""
     return frozenset(
         record.incarnation
-        for stamped in history.records
+        for stamped in history.of(InStep)
         if isinstance(record := stamped.record, InStep)
         and record.slice == slice_id
         and stamped.at <= failed
@@ -72,7 +72,7 @@ def _taken_over(
     slice_id, failed = slice_of(actor), struck.stamp.at
     promotions = (
         stamped
-        for stamped in history.records
+        for stamped in history.of(Promoted)
         if isinstance(stamped.record, Promoted)
         and stamped.record.slice == slice_id
         and stamped.record.incarnation in fellows
@@ -95,7 +95,7 @@ def _taken_over(
 
 def _heard(history: History, slice_id: str) -> Iterator[tuple[int, int]]:
     """When an output of a slice was taken or delivered, and whose copy."""
-    for stamped in history.records:
+    for stamped in history.of(Taken, Delivered):
         record = stamped.record
         if isinstance(record, Taken) and record.upstream == slice_id:
             yield stamped.at, record.upstream_incarnation
@@ -160,7 +160,7 @@ def _recovery(history: History, timeline: Sequence[TimelineEntry], struck: Fault
     started = next(
         (
             stamped.at
-            for stamped in history.records
+            for stamped in history.of(Started)
             if isinstance(stamped.record, Started)
             and stamped.record.slice == slice_of(actor)
             and stamped.record.incarnation == incarnation
@@ -202,7 +202,7 @@ def _reached(history: History, slice_id: str, incarnation: int) -> int | None:
     in_checkpoint: dict[tuple[int, int], dict[str, int]] = {}
     mine = [
         (stamped.at, stamped.record)
-        for stamped in history.records
+        for stamped in history.of(Taken, Started, Restored, CheckpointTaken)
         if isinstance(stamped.record, Taken | Started | Restored | CheckpointTaken) and stamped.record.slice == slice_id
     ]
     # What a dead node has said can be read after what its successor says.

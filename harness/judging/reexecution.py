@@ -29,6 +29,7 @@ from ..model import (
     processor,
     rows_of,
 )
+from ..recording.history import of
 from ..recording.records import (
     CheckpointDurable,
     CheckpointTaken,
@@ -49,7 +50,9 @@ from .exactness import same_events
 from .execution import Book, Entry, Execution, emissions_of, execute, hop_of, offer
 from .faithfulness import Unfaithful
 from .forgetting import find_false_window
-from .reruns import Delivery, Derivation, Intake, Opening, Rerun, Stretch
+from .made import all_of, derivations_of, events_of, is_long, made_of, same_order
+from .packed import Packed, Piece, packed_events, packed_numbers
+from .reruns import Deliveries, Delivery, Derivation, Intake, Opening, Rerun, Stretch
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ class Reexecution:
     """What they offered, as what is executed again gives its outputs."""
     reruns: Mapping[str, Mapping[int, Rerun]]
     """Operator slice -> incarnation -> its rerun."""
-    deliveries: Mapping[str, Sequence[Delivery]]
+    deliveries: Mapping[str, Deliveries]
     """Channel into a sink -> O, in the order of delivery."""
     kept: Mapping[str, Mapping[int, Mapping[str, Value]]]
     """Operator slice -> incarnation -> rows, as recorded at the end: T, once for each replica."""
@@ -134,6 +137,11 @@ class Reexecution:
             if isinstance(record, Started) and record.incarnation == rerun.number
         )
 
+    def batches(self, rerun: Rerun) -> Iterator[tuple[Taken, int]]:
+        """What it took, batch by batch: the record, and how many events it had taken then."""
+        records = (r for r in self.books[rerun.slice_id] if isinstance(r, Taken) and r.incarnation == rerun.number)
+        yield from ((record, end) for record, (end, _) in zip(records, rerun.batches, strict=True))
+
     def intakes(self, rerun: Rerun) -> Iterator[Intake]:
         """What an incarnation took, batch by batch."""
         records = (r for r in self.books[rerun.slice_id] if isinstance(r, Taken) and r.incarnation == rerun.number)
@@ -197,6 +205,8 @@ class Reexecution:
     def visible(self, rerun: Rerun) -> list[int]:
         """How many of the events that an incarnation took itself had a visible effect (delivered, or taken
         downstream), the last of them included; for each stretch of its life that had any."""
+        if is_long(rerun.took) and (known := self._long_visible(rerun)) is not None:
+            return known
         heard = {to: set(self._heard_of(rerun, to)) for to in rerun.emitted}
         found = []
         for stretch in rerun.stretches:
@@ -209,6 +219,22 @@ class Reexecution:
             if last:
                 found.append(last)
         return found
+
+    def _long_visible(self, rerun: Rerun) -> list[int] | None:
+        from .long_intakes import delivered_of, taken_of, visible
+
+        whose = (rerun.slice_id, rerun.number)
+        heard = {
+            to: [
+                taken[whose] for other in self.reruns.get(to, {}).values() if whose in (taken := taken_of(self, other))
+            ]
+            for to in rerun.emitted
+        }
+        for to, several in heard.items():
+            deliveries = self.deliveries.get(channel_name(rerun.slice_id, to))
+            if deliveries is not None and rerun.number in (delivered := delivered_of(deliveries)):
+                several.append(delivered[rerun.number])
+        return visible(rerun, heard)
 
     def stateful(self) -> Iterator[str]:
         """The operator slices that keep something."""
@@ -256,6 +282,9 @@ class _Found:
     unfaithful: Sequence[Unfaithful] = ()
 
 
+_Given = Book | Packed[Event]
+
+
 class Recall:
     """Reruns of slices that no fault touched, kept for the next history in which they did the same.
 
@@ -263,9 +292,9 @@ class Recall:
     """
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[Book | list[Event], list[dict[int, Rerun]], _Found]] = {}
+        self._known: dict[str, tuple[_Given, list[dict[int, Rerun]], _Found]] = {}
 
-    def find(self, slice_id: str, book: Book | list[Event], upstream: list[dict[int, Rerun]]) -> _Found | None:
+    def find(self, slice_id: str, book: _Given, upstream: list[dict[int, Rerun]]) -> _Found | None:
         """What the slice did, if it was given the same by the same."""
         if slice_id not in self._known:
             return None
@@ -273,7 +302,7 @@ class Recall:
         same = len(upstream) == len(known_upstream) and all(map(is_, upstream, known_upstream))
         return found if same and book == known_book else None
 
-    def keep(self, slice_id: str, book: Book | list[Event], upstream: list[dict[int, Rerun]], found: _Found) -> None:
+    def keep(self, slice_id: str, book: _Given, upstream: list[dict[int, Rerun]], found: _Found) -> None:
         if slice_id in self._known:
             return
         reruns = found.reruns.values()
@@ -286,29 +315,27 @@ class Recall:
 def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Recall | None = None) -> Reexecution:
     """Execute a history again. Whatever the user's code raises comes through: it did not raise in the run."""
     topology = specs[0].topology
-    offered: dict[str, list[Event]] = {spec.slice_id: [] for spec in specs if spec.role is Role.SOURCE}
-    offered_at: dict[str, list[int]] = {source: [] for source in offered}
+    offered = {spec.slice_id: packed_events() for spec in specs if spec.role is Role.SOURCE}
+    offered_at = {source: packed_numbers() for source in offered}
     books: dict[str, Book] = {spec.slice_id: [] for spec in specs}
     times: dict[str, list[int]] = {spec.slice_id: [] for spec in specs}
-    delivered: dict[str, list[tuple[int, Delivered]]] = {
-        channel_name(up, spec.slice_id): [] for spec in specs if spec.role is Role.SINK for up in spec.upstream
-    }
+    channels = [channel_name(up, spec.slice_id) for spec in specs if spec.role is Role.SINK for up in spec.upstream]
     kept: dict[str, dict[int, Mapping[str, Value]]] = {}
     in_step: dict[str, set[int]] = {}
     openings: list[Opening] = []
     durable: dict[str, set[tuple[int, int]]] = {spec.slice_id: set() for spec in specs}
     unexplained: dict[str, str] = {}
-    for stamped in records:
+    for stamped in of(
+        records, Taken, Started, CheckpointTaken, Restored, Offered, Kept, InStep, Opened, CheckpointDurable
+    ):
         record = stamped.record
         try:
             if isinstance(record, (Taken, Started, CheckpointTaken, Restored)):
                 books[record.slice].append(record)
                 times[record.slice].append(stamped.at)
-            elif isinstance(record, Delivered):
-                delivered[record.channel].append((stamped.at, record))
             elif isinstance(record, Offered):
-                offered[record.source] += record.events
-                offered_at[record.source] += [stamped.at] * len(record.events)
+                offered[record.source].extend(record.events)
+                offered_at[record.source].extend([stamped.at] * len(record.events))
             elif isinstance(record, Kept):
                 books[record.actor]
                 kept.setdefault(record.actor, {})[record.incarnation] = record.rows
@@ -321,7 +348,7 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
                 before = len(offered[record.slice] if record.slice in offered else books[record.slice])
                 openings.append(Opening(record, stamped.at, before))
         except KeyError as error:
-            unexplained.setdefault("", f"the records speak of {error}, which is no part of {topology.name}")
+            unexplained.setdefault("", _no_part(error, topology))
 
     recall = recall or Recall()
     reruns: dict[str, dict[int, Rerun]] = {}
@@ -351,24 +378,21 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
     for name, states in kept.items():
         for number in states.keys() - operators[name].keys():
             unexplained.setdefault(name, f"{name}#{number} kept a state, but never started")
-    deliveries: dict[str, list[Delivery]] = {}
-    for channel, taken in delivered.items():
-        upstream_slice, _, sink = channel.partition(">")
-        senders = reruns[upstream_slice]
-        rising = all(sender.emitted[sink].places is None for sender in senders.values())
-        seen: set[Derivation] | None = None if rising else set()
-        deliveries[channel] = []
-        heard: dict[int, int] = {}
-        for at, record in taken:
-            following = _following(record, at, senders, heard) if rising else None
-            deliveries[channel].append(following or _delivery(record, at, senders, seen))
+    hearing = {channel: _Hearing(channel, reruns[channel.partition(">")[0]]) for channel in channels}
+    for stamped in of(records, Delivered):
+        record = stamped.record
+        assert isinstance(record, Delivered)
+        if record.channel in hearing:
+            hearing[record.channel].hear(stamped.at, record)
+        else:
+            unexplained.setdefault("", _no_part(KeyError(record.channel), topology))
     return Reexecution(
         topology,
         offered,
         offered_at,
         {source: reruns[source][1] for source in offered},
         operators,
-        deliveries,
+        {channel: one.deliveries for channel, one in hearing.items()},
         kept,
         unexplained,
         {name: frozenset(numbers) for name, numbers in in_step.items()},
@@ -403,6 +427,27 @@ def _incarnation(entry: Entry) -> int:
     return entry.incarnation
 
 
+def _no_part(error: KeyError, topology: Topology) -> str:
+    return f"the records speak of {error}, which is no part of {topology.name}"
+
+
+class _Hearing:
+    """Finds what each row was made of that was delivered on a channel."""
+
+    def __init__(self, channel: str, senders: Mapping[int, Rerun]) -> None:
+        self.deliveries = Deliveries(channel)
+        self._senders = senders
+        sink = channel.partition(">")[2]
+        self._rising = all(sender.emitted[sink].places is None for sender in senders.values())
+        self._seen: set[Derivation] | None = None if self._rising else set()
+        self._heard: dict[int, int] = {}
+        """Incarnation -> the place after what was heard last of it, where that is known."""
+
+    def hear(self, at: int, record: Delivered) -> None:
+        following = _following(record, at, self._senders, self._heard) if self._rising else None
+        self.deliveries.append(following or _delivery(record, at, self._senders, self._seen))
+
+
 def _following(record: Delivered, at: int, senders: Mapping[int, Rerun], heard: dict[int, int]) -> Delivery | None:
     """What was delivered, if it is what its sender made after that of which it was `heard` last, as it is nearly
     always."""
@@ -413,6 +458,9 @@ def _following(record: Delivered, at: int, senders: Mapping[int, Rerun], heard: 
     if made is None or not same_events(made[0], rows):
         return None
     heard[record.incarnation] = place + len(rows)
+    if isinstance(made[0], Piece):
+        # What was made is kept already.
+        record = msgspec.structs.replace(record, rows=made[0])
     return Delivery(record, at, made[1])
 
 
@@ -464,28 +512,41 @@ class Expected:
     """Which operator does not forget what it says that it forgets; empty where none was seen to."""
 
 
-def expect(specs: Sequence[SliceSpec], offered: Mapping[str, Sequence[Event]]) -> Expected:
-    """Execute the topology once, each slice taking its channels one after the other."""
+def expect(
+    specs: Sequence[SliceSpec], offered: Mapping[str, Sequence[Event]], known: Reexecution | None = None
+) -> Expected:
+    """Execute the topology once, each slice taking its channels one after the other.
+
+    A slice that did just that in a history that is `known`, fed by slices that did, is not executed a second time.
+    """
     reruns: dict[str, Rerun] = {}
-    taken: dict[str, dict[Derivation, Event]] = {}
-    channels: dict[str, dict[Derivation, Event]] = {}
+    alike: set[str] = set()
+    """Those that are not."""
+    taken: dict[str, Mapping[Derivation, Event]] = {}
+    channels: dict[str, Mapping[Derivation, Event]] = {}
     for spec in specs:
         if spec.role is Role.SOURCE:
-            reruns[spec.slice_id] = offer(spec, offered[spec.slice_id])
+            source = None if known is None else known.sources[spec.slice_id]
+            reruns[spec.slice_id] = source or offer(spec, offered[spec.slice_id])
+            alike.add(spec.slice_id)
             continue
-        inputs = [(up, reruns[up].emitted[spec.slice_id]) for up in spec.upstream]
-        for up, channel in inputs:
-            channels[channel_name(up, spec.slice_id)] = dict(zip(channel.derivations, channel.events, strict=True))
+        inputs = [made_by(reruns[up], spec.slice_id) for up in spec.upstream]
+        channels.update(zip((channel_name(up, spec.slice_id) for up in spec.upstream), inputs, strict=True))
         if spec.role is Role.SINK:
             continue
+        taken[spec.slice_id] = all_of(inputs)
+        if known is not None and alike.issuperset(spec.upstream):
+            same = _took_in_order(known, spec.slice_id, taken[spec.slice_id])
+            if same is not None:
+                reruns[spec.slice_id] = same
+                alike.add(spec.slice_id)
+                continue
         operator = spec.topology.stages[operator_of(spec.slice_id)].operator
         stretch = Stretch(None, 0, 1, emissions_of(spec))
         rerun = Rerun(spec.slice_id, 1, 0, [stretch], 1, processor(operator, 0), hop_of(spec), operator.initial_state())
         reruns[spec.slice_id] = rerun
-        taken[spec.slice_id] = {}
-        for up, channel in inputs:
-            execute(spec, rerun, channel.events, channel.derivations)
-            taken[spec.slice_id].update(channels[channel_name(up, spec.slice_id)])
+        for channel in inputs:
+            execute(spec, rerun, events_of(channel), derivations_of(channel))
     topology = specs[0].topology
     into_sinks = {
         name: channel for name, channel in channels.items() if topology.role(name.partition(">")[2]) is Role.SINK
@@ -494,23 +555,47 @@ def expect(specs: Sequence[SliceSpec], offered: Mapping[str, Sequence[Event]]) -
     return Expected(taken, into_sinks, channels, states)
 
 
+def _took_in_order(known: Reexecution, slice_id: str, inputs: Mapping[Derivation, Event]) -> Rerun | None:
+    """The incarnation of a slice that took these, in this order, from the beginning. Of one that began as another
+    was, the state was executed, and not restored, so that its outputs are those of one life as well."""
+    if not known.topology.stages[operator_of(slice_id)].operator.deterministic or slice_id in known.doubtful:
+        return None
+    for rerun in known.survivors(slice_id):
+        lineage = rerun.lineage()
+        if len(lineage) == len(inputs) and same_order(lineage, derivations_of(inputs)):
+            return rerun
+    return None
+
+
+def made_by(rerun: Rerun, to: str) -> Mapping[Derivation, Event]:
+    """All that an incarnation can send to `to`."""
+    events, derivations = rerun.channel(to)
+    return made_of(derivations, events)
+
+
 class Reexecutor:
     """Executes the histories of one subject again, and keeps for the next what does not change between them."""
 
     def __init__(self, specs: Sequence[SliceSpec]) -> None:
         self._specs = specs
         self._recall = Recall()
-        self._offered: dict[str, list[Event]] | None = None
+        self._offered: Mapping[str, Sequence[Event]] | None = None
         self._expected = Expected({}, {}, {}, {})
 
     def reexecute(self, records: Sequence[Stamped]) -> Reexecution:
         return reexecute(self._specs, records, self._recall)
 
-    def expect(self, offered: Mapping[str, Sequence[Event]]) -> Expected:
-        """What an execution without failures gives for an input."""
+    def expect(self, rerun: Reexecution) -> Expected:
+        """What an execution without failures gives for the input of a history."""
+        offered = rerun.offered
+        if is_long(*offered.values()):
+            return self._examined(expect(self._specs, offered, rerun))
         if self._offered is None or self._offered != offered:
-            self._expected = expect(self._specs, offered)
-            taken = {slice_id: list(events.values()) for slice_id, events in self._expected.taken.items()}
-            self._expected = replace(self._expected, false_window=find_false_window(self._specs[0].topology, taken))
-            self._offered = {source: list(events) for source, events in offered.items()}
+            self._expected = self._examined(expect(self._specs, offered))
+            self._offered = offered
         return self._expected
+
+    def _examined(self, expected: Expected) -> Expected:
+        """With what is wrong about the windows of its operators."""
+        taken = {slice_id: events_of(events) for slice_id, events in expected.taken.items()}
+        return replace(expected, false_window=find_false_window(self._specs[0].topology, taken))

@@ -13,10 +13,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import Any, overload
 
 from ..model import Event, Processor
 from ..recording.records import Delivered, Opened, Taken
+from .packed import CHUNK, Packed, joined, packed_events, packed_numbers, packed_tuples
 
 Derivation = tuple[Any, ...]
 """(source slice, seq, index of the output at each further hop)."""
@@ -26,8 +27,8 @@ Derivation = tuple[Any, ...]
 class Emissions:
     """What one incarnation put on one channel itself, in order."""
 
-    events: list[Event] = field(default_factory=list)
-    derivations: list[Derivation] = field(default_factory=list)
+    events: Packed[Event] = field(default_factory=packed_events)
+    derivations: Packed[Derivation] = field(default_factory=packed_tuples)
     inherited: bool = False
     """Numbers are those of the inputs, so that they need not rise where channels come together."""
     _places: dict[int, list[int]] | None = None
@@ -44,7 +45,18 @@ class Emissions:
                     self._places[event.seq].append(place)
         return self._places
 
-    def between(self, first: int, last: int, upto: int | None = None) -> tuple[list[Event], list[Derivation]]:
+    def settle(self) -> None:
+        """Called now and then while events are added."""
+        self.events.settle()
+        self.derivations.settle()
+
+    def since(self, skip: int) -> Emissions:
+        """All but the first `skip`. Nothing may be added to either from now on."""
+        if not skip:
+            return self
+        return Emissions(self.events.since(skip), self.derivations.since(skip), self.inherited)
+
+    def between(self, first: int, last: int, upto: int | None = None) -> tuple[Sequence[Event], Sequence[Derivation]]:
         """What is numbered from `first` to `last`, of the first `upto`."""
         events = self.events
         stop = len(events) if upto is None else upto
@@ -55,15 +67,17 @@ class Emissions:
             else:
                 chosen = [place for place in range(stop) if first <= events[place].seq <= last]
             return [events[place] for place in chosen], [self.derivations[place] for place in chosen]
-        low = bisect_left(events, first, 0, stop, key=_seq)
-        high = bisect_right(events, last, low, stop, key=_seq)
+        searched = events if events.packed else events.tail
+        low = bisect_left(searched, first, 0, stop, key=_seq)
+        high = bisect_right(searched, last, low, stop, key=_seq)
         return events[low:high], self.derivations[low:high]
 
     def place_after(self, number: int) -> int:
         """Where what is numbered higher begins, where numbers rise."""
-        return bisect_right(self.events, number, key=_seq)
+        events = self.events
+        return bisect_right(events if events.packed else events.tail, number, key=_seq)
 
-    def at(self, place: int, first: int, last: int, count: int) -> tuple[list[Event], list[Derivation]] | None:
+    def at(self, place: int, first: int, last: int, count: int) -> tuple[Sequence[Event], Sequence[Derivation]] | None:
         """The `count` events from a place on, if they are all those numbered from `first` to `last`. Asked for where
         somebody who took what comes before goes on, it spares the search."""
         events, end = self.events, place + count
@@ -94,8 +108,8 @@ class Intake:
     """Consecutive events that an incarnation took from one channel."""
 
     record: Taken
-    seqs: list[int]
-    derivations: list[Derivation]
+    seqs: Sequence[int]
+    derivations: Sequence[Derivation]
 
 
 @dataclass(slots=True, eq=False)
@@ -142,9 +156,9 @@ class Rerun:
     hop: int
     """What its outputs' indices begin with in derivations."""
     state: Any = None
-    took: list[Derivation] = field(default_factory=list)
+    took: Packed[Derivation] = field(default_factory=packed_tuples)
     """What it took itself, in order, in its whole life."""
-    seqs: list[int] = field(default_factory=list)
+    seqs: Packed[int] = field(default_factory=packed_numbers)
     """The number of each of these."""
     batches: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
     """After each batch that it took: how many events it had taken, and what was on each channel then."""
@@ -159,7 +173,7 @@ class Rerun:
     def emitted(self) -> dict[str, Emissions]:
         return self.stretch.emitted
 
-    def lineage(self, upto: int | None = None) -> list[Derivation]:
+    def lineage(self, upto: int | None = None) -> Sequence[Derivation]:
         """Everything that had gone into its state, in order, through all the checkpoints that it descends from: at the
         end, or when it had just taken the first `upto` events."""
         stretch = self.stretch
@@ -170,15 +184,15 @@ class Rerun:
         if stretch.cut is None:
             return self.took[stretch.begins : upto]
         rerun = self
-        parts: list[list[Derivation]] = []
+        parts: list[Sequence[Derivation]] = []
         while True:
             parts.append(rerun.took[stretch.begins : upto])
             cut = stretch.cut
             if cut is None:
-                return [derivation for part in reversed(parts) for derivation in part]
+                return joined(reversed(parts))
             rerun, stretch, upto = cut.rerun, cut.stretch, cut.position
 
-    def channel(self, to: str, first: int = 0, last: int = sys.maxsize) -> tuple[list[Event], list[Derivation]]:
+    def channel(self, to: str, first: int = 0, last: int = sys.maxsize) -> tuple[Sequence[Event], Sequence[Derivation]]:
         """What it can send to `to` with numbers from `first` to `last`, inherited output log included. Not to be
         changed."""
         stretch = self.stretch
@@ -191,7 +205,7 @@ class Rerun:
                 break
             stretch = cut.stretch
             events, derivations = stretch.emitted[to].between(first, last, cut.emitted[to])
-            found = events + found[0], derivations + found[1]
+            found = joined((events, found[0])), joined((derivations, found[1]))
         return found
 
 
@@ -216,6 +230,63 @@ class Delivery:
     def outputs(self) -> Iterator[Output]:
         for event, derivation in zip(self.record.rows, self.derivations, strict=True):
             yield Output(event, derivation, self.record.incarnation, self.at)
+
+
+class Deliveries(Sequence[Delivery]):
+    """Everything that was delivered on a channel, in order."""
+
+    def __init__(self, channel: str) -> None:
+        self.channel = channel
+        self._heads: Packed[tuple[int, int, int, int]] = packed_tuples()
+        """Of what is in columns: when it came, of which incarnation, from which position on, how many rows."""
+        self._rows = packed_events()
+        self._derivations: Packed[Derivation | None] = packed_tuples()
+        self._latest: list[Delivery] = []
+        self._waiting = 0
+        """Rows of the latest, which become columns when there are enough of them."""
+
+    def append(self, delivery: Delivery) -> None:
+        self._latest.append(delivery)
+        self._waiting += len(delivery.derivations)
+        if self._waiting >= CHUNK:
+            self._settle()
+
+    def _settle(self) -> None:
+        for delivery in self._latest:
+            record = delivery.record
+            self._heads.append((delivery.at, record.incarnation, record.position, len(record.rows)))
+            self._rows.extend(record.rows)
+            self._derivations.extend(delivery.derivations)
+        self._latest, self._waiting = [], 0
+
+    def columns(self) -> tuple[Packed[tuple[int, int, int, int]], Packed[Event], Packed[Derivation | None]]:
+        """(When, incarnation, position, number of rows) of each delivery; all rows; and what made each of them."""
+        self._settle()
+        return self._heads, self._rows, self._derivations
+
+    def __len__(self) -> int:
+        return len(self._heads) + len(self._latest)
+
+    @property
+    def count(self) -> int:  # type: ignore[override]
+        """Rows in all."""
+        return len(self._rows) + self._waiting
+
+    def __iter__(self) -> Iterator[Delivery]:
+        sink = self.channel.partition(">")[2]
+        end = 0
+        for at, incarnation, position, count in self._heads:
+            begin, end = end, end + count
+            rows, derivations = list(self._rows[begin:end]), self._derivations[begin:end]
+            yield Delivery(Delivered(sink, self.channel, incarnation, position, rows), at, derivations)
+        yield from self._latest
+
+    @overload
+    def __getitem__(self, index: int) -> Delivery: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Delivery]: ...
+    def __getitem__(self, index: int | slice) -> Delivery | Sequence[Delivery]:
+        return list(self)[index]
 
 
 @dataclass(frozen=True, slots=True)

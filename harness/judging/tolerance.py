@@ -98,7 +98,7 @@ def _changes(history: History, topology: Topology, shown: Iterable[_Shown] = ())
     ended = next((entry.stamp.at for entry in history.timeline if isinstance(entry, Drained)), None)
     stepped = [
         _Change(stamped.at, record.slice, record.incarnation, False)
-        for stamped in history.records
+        for stamped in history.of(InStep)
         if isinstance(record := stamped.record, InStep)
     ]
     said = {(change.slice_id, change.incarnation): change.at for change in stepped}
@@ -125,7 +125,7 @@ def _shown_in_step(history: History, topology: Topology, fellows_keep: bool, pat
     opened: dict[tuple[str, int], dict[str, int]] = {}
     started: dict[tuple[str, int], int] = {}
     taken: dict[tuple[str, int, int], int] = {}
-    told = [s for s in history.records if isinstance(s.record, _SHOWING)]
+    told = [s for s in history.of(*_SHOWING) if isinstance(s.record, _SHOWING)]
     # They speak of one another, and who was heard first says nothing of who was first.
     for stamped in sorted(told, key=lambda one: one.at):
         record, at = stamped.record, stamped.at

@@ -73,23 +73,26 @@ def read_frames(path: Path) -> Iterator[Stamped]:
 
     Raises DamagedHistory where a frame is altered, UnknownHistoryVersion for a file of another version.
     """
-    data = path.read_bytes()
-    if len(data) < len(MAGIC) and MAGIC.startswith(data):
-        return
-    if data[:8] != MAGIC:
-        if data[:7] == MAGIC[:7]:
-            raise UnknownHistoryVersion(f"{path} has frame format {data[7:8]!r}; this streamproof reads {MAGIC[7:8]!r}")
-        raise DamagedHistory(f"{path} does not begin as a file of records does; it was altered or is not one")
-    place = len(MAGIC)
-    while place + _HEAD.size <= len(data):
-        length, crc = _HEAD.unpack_from(data, place)
-        body = data[place + _HEAD.size : place + _HEAD.size + length]
-        if len(body) < length:
+    with path.open("rb", buffering=1 << 20) as file:
+        magic = file.read(len(MAGIC))
+        if len(magic) < len(MAGIC) and MAGIC.startswith(magic):
             return
-        if _checksum(body) != crc:
-            raise DamagedHistory(f"{path}: the record at byte {place:,} was altered; its checksum does not match")
-        try:
-            yield _decode(body)
-        except msgspec.MsgspecError as error:
-            raise DamagedHistory(f"{path}: the record at byte {place:,} cannot be read: {error}") from error
-        place += _HEAD.size + length
+        if magic != MAGIC:
+            if magic[:7] == MAGIC[:7]:
+                raise UnknownHistoryVersion(
+                    f"{path} has frame format {magic[7:8]!r}; this streamproof reads {MAGIC[7:8]!r}"
+                )
+            raise DamagedHistory(f"{path} does not begin as a file of records does; it was altered or is not one")
+        place, size = len(MAGIC), path.stat().st_size
+        while len(head := file.read(_HEAD.size)) == _HEAD.size:
+            length, crc = _HEAD.unpack(head)
+            if place + _HEAD.size + length > size:
+                return
+            body = file.read(length)
+            if _checksum(body) != crc:
+                raise DamagedHistory(f"{path}: the record at byte {place:,} was altered; its checksum does not match")
+            try:
+                yield _decode(body)
+            except msgspec.MsgspecError as error:
+                raise DamagedHistory(f"{path}: the record at byte {place:,} cannot be read: {error}") from error
+            place += _HEAD.size + length

@@ -7,10 +7,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
-from .records import Stamped
+from .records import Record, Stamped
 
 
 class Stamp(msgspec.Struct, frozen=True):
@@ -175,6 +176,20 @@ TimelineEntry = (
 )
 
 
+@runtime_checkable
+class Records(Protocol):
+    """Records that are somewhere else, of which those of some kinds can be read without the others."""
+
+    def of(self, *kinds: type[Record]) -> Iterator[Stamped]: ...
+
+
+def of(records: Sequence[Stamped], *kinds: type[Record]) -> Iterator[Stamped]:
+    """The records of these kinds, in their order."""
+    if not isinstance(records, list) and isinstance(records, Records):
+        return records.of(*kinds)
+    return (stamped for stamped in records if isinstance(stamped.record, kinds))
+
+
 @dataclass(frozen=True)
 class History:
     """What one run leaves behind."""
@@ -183,6 +198,11 @@ class History:
     timeline: Sequence[TimelineEntry]
     sealed: bool = True
     """False: the writer ended before it had sealed the records; what is there is true and may not be all."""
+
+    def of(self, *kinds: type[Record]) -> Iterator[Stamped]:
+        """The records of these kinds, in their order. Whoever needs only some asks for them here: of a long history
+        they are read from the disk each time."""
+        return of(self.records, *kinds)
 
     @property
     def drained(self) -> bool:

@@ -12,7 +12,7 @@ Values are JSON. `seal.json` has the SHA-256 of each table; it is written last, 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +21,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..errors import DamagedHistory, StorageFailed
-from ..model import Event
-from .records import Delivered, Offered, Record, Stamped
+from .records import Delivered, Offered, Stamped
+from .sealed import SealedRecords
 
 TABLES = ("offered", "delivered", "steps")
-_CHUNK = 200_000
+_CHUNK = 50_000
+_SHORT = 50_000
+"""Rows of a history that is read into memory at once."""
 _json = msgspec.json.Encoder().encode
-_step = msgspec.json.Decoder(Record).decode
 
 _EVENT = [("source", pa.string()), ("seq", pa.int64()), ("key", pa.string()), ("value", pa.string())]
 _EVENT += [("time", pa.int64()), ("at", pa.int64())]
@@ -108,13 +109,15 @@ def is_sealed(folder: Path) -> bool:
     return (folder / "seal.json").exists()
 
 
-def read_sealed(folder: Path) -> list[Stamped]:
-    """The records of a sealed run, in their order. Raises DamagedHistory when a table is missing or was altered."""
+def read_sealed(folder: Path) -> Sequence[Stamped]:
+    """The records of a sealed run, in their order: of a long one, read from the folder whenever they are asked for.
+
+    Raises DamagedHistory when a table is missing or was altered.
+    """
     try:
         digests = msgspec.json.decode((folder / "seal.json").read_bytes(), type=dict[str, str])
     except msgspec.MsgspecError as error:
         raise DamagedHistory(f"{folder / 'seal.json'} cannot be read: {error}") from error
-    found: list[tuple[int, Stamped]] = []
     for name in TABLES:
         path = folder / f"{name}.parquet"
         if not path.exists():
@@ -123,34 +126,5 @@ def read_sealed(folder: Path) -> list[Stamped]:
             raise DamagedHistory(
                 f"{path} was altered after it was sealed; its SHA-256 does not match {folder / 'seal.json'}"
             )
-        found += _read_table(name, path)
-    found.sort(key=lambda entry: entry[0])
-    return [stamped for _, stamped in found]
-
-
-def _read_table(name: str, path: Path) -> Iterator[tuple[int, Stamped]]:
-    columns = pq.read_table(path).to_pydict()
-    if name == "steps":
-        for n, at, fields in zip(columns["n"], columns["at"], columns["fields"], strict=True):
-            yield n, Stamped(at, _step(fields))
-        return
-    events = [
-        Event(source, seq, key, msgspec.json.decode(value), time)
-        for source, seq, key, value, time in zip(
-            *(columns[field] for field in ("source", "seq", "key", "value", "time")), strict=True
-        )
-    ]
-    numbers: list[int] = columns["n"]
-    start = 0
-    for end in range(1, len(numbers) + 1):
-        if end < len(numbers) and numbers[end] == numbers[start]:
-            continue
-        rows = events[start:end]
-        record: Record
-        if name == "offered":
-            record = Offered(rows[0].source, rows)
-        else:
-            sink, channel = columns["sink"][start], columns["channel"][start]
-            record = Delivered(sink, channel, columns["incarnation"][start], columns["position"][start], rows)
-        yield numbers[start], Stamped(columns["at"][start], record)
-        start = end
+    records = SealedRecords(folder)
+    return list(records) if records.rows <= _SHORT else records

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
 from ..errors import OwnFailure
-from ..model import NUMBERING_SPAN, Event, Role, Topology, operator_of, replica_name
+from ..model import NUMBERING_SPAN, Event, Role, Topology, chosen, operator_of, replica_name
 from ..recording.records import Ended, Opened, Refused, Started, Worked
 from .channels import InLink, InputChannel, OutputChannel
 from .components import Components, Numbering
@@ -90,20 +90,23 @@ class SliceSpec:
         return zlib.crc32(f"{seed} {self.slice_id}#{incarnation}".encode())
 
 
+_KEYS = 50_000
+"""As many are remembered: there can be a key for every event."""
+
+
 class _Receivers(dict[str, tuple[int, ...]]):
-    """Key -> the places in `downstream` that an output with this key goes to. Computed once a key."""
+    """Key -> the places in `downstream` that an output with this key goes to. Computed once a key, as a rule."""
 
     def __init__(self, topology: Topology, slice_id: str, downstream: tuple[str, ...]) -> None:
         super().__init__()
-        self._topology = topology
-        self._slice_id = slice_id
-        self._downstream = downstream
+        self._choices = [tuple(map(downstream.index, choice)) for choice in topology.choices(slice_id)]
 
     def __missing__(self, key: str) -> tuple[int, ...]:
         if not isinstance(key, str):
             raise TypeError(f"key {key!r} of an output is not a str")
-        places = tuple(self._downstream.index(to) for to in self._topology.receivers(self._slice_id, key))
-        self[key] = places
+        places = tuple([chosen(choice, key) for choice in self._choices])
+        if len(self) < _KEYS:
+            self[key] = places
         return places
 
 

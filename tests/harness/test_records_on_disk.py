@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from streamproof.harness.errors import DamagedHistory, InvalidOperator, UnknownHistoryVersion
 from streamproof.harness.model import Event
+from streamproof.harness.recording import sealed
 from streamproof.harness.recording.frames import FrameWriter, read_frames
+from streamproof.harness.recording.history import of
 from streamproof.harness.recording.records import (
     CheckpointDurable,
     CheckpointTaken,
@@ -28,6 +30,7 @@ from streamproof.harness.recording.records import (
     Started,
     Taken,
 )
+from streamproof.harness.recording.sealed import SealedRecords
 from streamproof.harness.recording.sealing import is_sealed, read_sealed, seal
 
 names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
@@ -127,6 +130,24 @@ def test_what_was_sealed_reads_back_the_same(records: list[Stamped]) -> None:
         seal(records, folder)
         assert is_sealed(folder)
         assert read_sealed(folder) == records
+
+
+@settings(deadline=None)
+@given(histories, st.sets(st.sampled_from([Offered, Delivered, Taken, Kept, Started])), st.integers(1, 5))
+def test_records_read_from_the_disk_are_those_that_were_sealed(
+    records: list[Stamped], kinds: set[type], rows: int
+) -> None:
+    with TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sealed, "_ROWS", rows)
+        seal(records, Path(name))
+        read = SealedRecords(Path(name))
+        assert (list(read), len(read), read == records) == (records, len(records), True)
+        wanted = [stamped for stamped in records if isinstance(stamped.record, tuple(kinds))]
+        if kinds:
+            assert list(of(read, *kinds)) == list(of(records, *kinds)) == wanted
+        for place in range(len(records)):
+            assert (read[place], read[place - len(records)]) == (records[place], records[place])
+        assert read[1:3] == records[1:3]
 
 
 @pytest.mark.parametrize("table", ["offered", "delivered", "steps"])

@@ -1,0 +1,387 @@
+"""Sequences of events and derivations that fit into memory however long they are.
+
+The newest rows of a sequence are kept as they are, and all of those of a short one; whenever there are a few thousand
+of them, they become columns. Rows are made of columns again when they are asked for, a few thousand at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from operator import eq
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, overload
+
+from ..model import Event
+
+if TYPE_CHECKING:  # What makes columns takes long to import, and short histories have none.
+    from .columns import Column
+
+CHUNK = 8_192
+"""Rows that become columns together."""
+
+T = TypeVar("T")
+
+
+class Chunk(Protocol[T]):
+    """Rows in columns."""
+
+    def rows(self) -> list[T]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class EventChunk:
+    source: Column
+    seq: Column
+    key: Column
+    value: Column
+    time: Column
+
+    def rows(self) -> list[Event]:
+        columns = (self.source, self.seq, self.key, self.value, self.time)
+        return list(map(Event, *(column.values() for column in columns)))
+
+
+def _of_events(rows: Sequence[Event]) -> EventChunk:
+    from .columns import pack
+
+    return EventChunk(
+        pack([row.source for row in rows]),
+        pack([row.seq for row in rows]),
+        pack([row.key for row in rows]),
+        pack([row.value for row in rows]),
+        pack([row.time for row in rows]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TupleChunk:
+    columns: tuple[Column, ...]
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        return list(zip(*(column.values() for column in self.columns), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class MixedChunk:
+    """Tuples of which not all are as long as the others, and None."""
+
+    kept: list[Any]
+
+    def rows(self) -> list[Any]:
+        return self.kept
+
+
+def _of_tuples(rows: Sequence[Any]) -> Chunk[Any]:
+    if len(set(map(type, rows))) > 1 or rows[0] is None or len(set(map(len, rows))) > 1:
+        return MixedChunk(list(rows))
+    from .columns import pack
+
+    return TupleChunk(tuple([pack([row[place] for row in rows]) for place in range(len(rows[0]))]))
+
+
+@dataclass(frozen=True, slots=True)
+class NumberChunk:
+    column: Column
+
+    def rows(self) -> list[int]:
+        return self.column.values()
+
+
+def _of_numbers(rows: Sequence[int]) -> NumberChunk:
+    from .columns import pack
+
+    return NumberChunk(pack(rows))
+
+
+class Piece(list[T]):
+    """Rows that stand one after the other in columns, and where."""
+
+    __slots__ = ("origin", "place")
+
+    def __init__(self, rows: Iterable[T], origin: Packed[T], place: int) -> None:
+        super().__init__(rows)
+        self.origin = origin
+        self.place = place
+
+
+@dataclass(frozen=True, slots=True)
+class Lent(Generic[T]):
+    """Rows that another sequence has, from a place on."""
+
+    origin: Packed[T]
+    place: int
+
+    def rows(self) -> list[T]:
+        return list(self.origin[self.place : self.place + CHUNK])
+
+
+class Rows(Sequence[T]):
+    """A sequence that is read a few thousand rows at a time."""
+
+    __slots__ = ()
+
+    def parts(self, start: int = 0, stop: int | None = None) -> Iterator[list[T]]:
+        """The rows from `start` up to `stop`, in order, a few thousand at a time."""
+        raise NotImplementedError
+
+    def __iter__(self) -> Iterator[T]:
+        return chain.from_iterable(self.parts())
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Rows | list | tuple):
+            return NotImplemented
+        return self is other or (len(self) == len(other) and all(map(eq, self, other)))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __contains__(self, row: object) -> bool:
+        return any(row in part for part in self.parts())
+
+    def count(self, value: Any) -> int:
+        return sum([part.count(value) for part in self.parts()])
+
+    def __repr__(self) -> str:
+        beginning = ", ".join(map(repr, islice(self, 5)))
+        return f"<{len(self):,} rows: {beginning}{', ...' if len(self) > 5 else ''}>"
+
+
+class Packed(Rows[T]):
+    """Rows of one kind, to which more can be added."""
+
+    __slots__ = ("_chunks", "_loan", "_place", "_rows", "_skip", "_to_columns", "tail")
+
+    def __init__(self, to_columns: Callable[[Sequence[T]], Chunk[T]], rows: Iterable[T] = ()) -> None:
+        self._to_columns = to_columns
+        self._chunks: list[Chunk[T]] = []
+        self._skip = 0
+        """Rows of the first chunks that are not part of this."""
+        self._place = -1
+        """The chunk whose rows were asked for last, and these."""
+        self._rows: list[T] = []
+        self._loan: tuple[Packed[T], int, int] | None = None
+        """What the newest rows are a piece of, the place there of one of them, and which of the tail that is."""
+        self.tail: list[T] = []
+        """The newest rows; all, as long as there are few. Whoever adds to it calls `settle` now and then."""
+        self.extend(rows)
+
+    def __len__(self) -> int:
+        return len(self._chunks) * CHUNK + len(self.tail) - self._skip
+
+    def __iter__(self) -> Iterator[T]:
+        return chain.from_iterable(self.parts()) if self._chunks else iter(self.tail)
+
+    def __eq__(self, other: object) -> bool:
+        if not self._chunks and isinstance(other, list | Packed) and not (isinstance(other, Packed) and other.packed):
+            return self.tail == (other.tail if isinstance(other, Packed) else other)
+        return super().__eq__(other)
+
+    __hash__ = None
+
+    def append(self, row: T) -> None:
+        self._loan = None
+        self.tail.append(row)
+        if len(self.tail) >= CHUNK:
+            self.settle()
+
+    def extend(self, rows: Iterable[T]) -> None:
+        if isinstance(rows, Rows):
+            for part in rows.parts():
+                self.extend(part)
+            return
+        if type(rows) is Piece:
+            known, here = self._loan, len(self.tail)
+            if known is None or known[0] is not rows.origin or known[1] + here - known[2] != rows.place:
+                self._loan = rows.origin, rows.place, here
+        else:
+            self._loan = None
+        self.tail += rows
+        if len(self.tail) >= CHUNK:
+            self.settle()
+
+    def __iadd__(self, rows: Iterable[T]) -> Packed[T]:
+        self.extend(rows)
+        return self
+
+    def settle(self) -> None:
+        """Turn what has been added into columns, if it is enough."""
+        tail = self.tail
+        end = len(tail) // CHUNK * CHUNK
+        for start in range(0, end, CHUNK):
+            if self._loan is not None and self._loan[2] <= start:
+                origin, place, which = self._loan
+                self._chunks.append(Lent(origin, place + start - which))
+            else:
+                self._chunks.append(self._to_columns(tail[start : start + CHUNK]))
+        if end:
+            del tail[:end]
+            if self._loan is not None:
+                origin, place, which = self._loan
+                self._loan = origin, place, which - end
+
+    def since(self, skip: int) -> Packed[T]:
+        """The same rows without the first `skip`. Nothing may be added to either from now on."""
+        found: Packed[T] = Packed(self._to_columns)
+        if not self._chunks:
+            found.tail = self.tail[skip:]
+            return found
+        skip = min(skip, len(self)) + self._skip
+        chunks = min(skip // CHUNK, len(self._chunks))
+        found._chunks = self._chunks[chunks:]
+        found._skip = skip - chunks * CHUNK
+        found.tail = self.tail
+        if not found._chunks:
+            found.tail, found._skip = self.tail[found._skip :], 0
+        return found
+
+    @property
+    def packed(self) -> bool:
+        """Whether any of it is in columns."""
+        return bool(self._chunks)
+
+    def chunks(self, start: int, stop: int) -> Iterator[tuple[Chunk[T] | list[T], int, int]]:
+        """Where the rows from `start` up to `stop` are: each chunk, and from where to where in it."""
+        for chunk, low, high in self._own_chunks(start, stop):
+            if isinstance(chunk, Lent):
+                yield from chunk.origin.chunks(chunk.place + low, chunk.place + high)
+            else:
+                yield chunk, low, high
+
+    def _own_chunks(self, start: int, stop: int) -> Iterator[tuple[Chunk[T] | list[T], int, int]]:
+        start, stop = start + self._skip, stop + self._skip
+        for place in range(start // CHUNK, len(self._chunks)):
+            begins = place * CHUNK
+            if begins >= stop:
+                return
+            yield self._chunks[place], max(0, start - begins), min(CHUNK, stop - begins)
+        begins = len(self._chunks) * CHUNK
+        if stop > begins:
+            yield self.tail, max(0, start - begins), stop - begins
+
+    def _chunk(self, place: int) -> list[T]:
+        if self._place != place:
+            self._rows = self._chunks[place].rows()
+            self._place = place
+        return self._rows
+
+    def parts(self, start: int = 0, stop: int | None = None) -> Iterator[list[T]]:
+        start += self._skip
+        stop = len(self._chunks) * CHUNK + len(self.tail) if stop is None else stop + self._skip
+        for place in range(start // CHUNK, len(self._chunks)):
+            begins = place * CHUNK
+            if begins >= stop:
+                return
+            rows = self._chunk(place)
+            whole = start <= begins and stop >= begins + CHUNK
+            yield rows if whole else rows[max(0, start - begins) : stop - begins]
+        begins = len(self._chunks) * CHUNK
+        if stop > begins:
+            yield self.tail[max(0, start - begins) : stop - begins]
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[T]: ...
+    def __getitem__(self, index: int | slice) -> T | Sequence[T]:
+        if not self._chunks:
+            return self.tail[index]
+        if isinstance(index, slice):
+            return _sliced(self, index)
+        place = _index(index, len(self)) + self._skip
+        chunk, row = divmod(place, CHUNK)
+        return self._chunk(chunk)[row] if chunk < len(self._chunks) else self.tail[place - len(self._chunks) * CHUNK]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class View(Rows[T], Generic[T]):
+    """Stretches of other sequences, one after the other."""
+
+    stretches: tuple[tuple[Packed[T] | list[T], int, int], ...]
+    """Of which, from where, up to where."""
+
+    def __len__(self) -> int:
+        return sum(stop - start for _, start, stop in self.stretches)
+
+    def parts(self, start: int = 0, stop: int | None = None) -> Iterator[list[T]]:
+        for rows, low, high in self.cut(start, len(self) if stop is None else stop):
+            if isinstance(rows, Packed):
+                yield from rows.parts(low, high)
+            else:
+                yield rows[low:high]
+
+    def cut(self, start: int, stop: int) -> Iterator[tuple[Packed[T] | list[T], int, int]]:
+        """The stretches that the rows from `start` up to `stop` are."""
+        begins = 0
+        for rows, low, high in self.stretches:
+            first, last = max(low, low + start - begins), min(high, low + stop - begins)
+            if first < last:
+                yield rows, first, last
+            begins += high - low
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[T]: ...
+    def __getitem__(self, index: int | slice) -> T | Sequence[T]:
+        if isinstance(index, slice):
+            return _sliced(self, index)
+        place = _index(index, len(self))
+        rows, low, _ = next(self.cut(place, place + 1))
+        return rows[low]
+
+
+def _index(index: int, length: int) -> int:
+    place = index + length if index < 0 else index
+    if not 0 <= place < length:
+        raise IndexError(f"{index} of {length} rows")
+    return place
+
+
+def _sliced(rows: Packed[T] | View[T], which: slice) -> Sequence[T]:
+    start, stop, step = which.indices(len(rows))
+    stop = max(start, stop)
+    if step != 1:
+        return [rows[place] for place in range(*which.indices(len(rows)))]
+    if stop - start <= CHUNK:
+        found = chain.from_iterable(rows.parts(start, stop))
+        return Piece(found, rows, start) if isinstance(rows, Packed) else list(found)
+    return View(((rows, start, stop),) if isinstance(rows, Packed) else tuple(rows.cut(start, stop)))
+
+
+def joined(parts: Iterable[Sequence[T]]) -> Sequence[T]:
+    """These, one after the other."""
+    given = [part for part in parts if len(part)]
+    if len(given) == 1:
+        return given[0]
+    if all(isinstance(part, list) for part in given) and sum(map(len, given)) <= CHUNK:
+        return list(chain.from_iterable(given))
+    return View(tuple(stretch for part in given for stretch in _stretches(part)))
+
+
+def _stretches(rows: Sequence[T]) -> Iterable[tuple[Packed[T] | list[T], int, int]]:
+    if isinstance(rows, View):
+        return rows.stretches
+    kept = rows if isinstance(rows, Packed | list) else list(rows)
+    return ((kept, 0, len(kept)),)
+
+
+def parts_of(rows: Sequence[T]) -> Iterable[Sequence[T]]:
+    """The rows of any sequence, a few thousand at a time."""
+    if isinstance(rows, Rows):
+        return rows.parts()
+    if len(rows) <= CHUNK:
+        return (rows,)
+    return (rows[start : start + CHUNK] for start in range(0, len(rows), CHUNK))
+
+
+def packed_events(events: Iterable[Event] = ()) -> Packed[Event]:
+    return Packed(_of_events, events)
+
+
+def packed_tuples(rows: Iterable[Any] = ()) -> Packed[Any]:
+    """Tuples, or None."""
+    return Packed(_of_tuples, rows)
+
+
+def packed_numbers(numbers: Iterable[int] = ()) -> Packed[int]:
+    return Packed(_of_numbers, numbers)

@@ -1,0 +1,163 @@
+"""The records of a sealed run as they are on the disk: read some thousand rows at a time, and kept nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from heapq import merge
+from itertools import islice, pairwise
+from operator import eq, itemgetter
+from pathlib import Path
+from typing import Any, get_args, overload
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from ..model import PLAIN, Event
+from .records import Delivered, Offered, Record, Stamped
+
+_ROWS = 16_384
+"""Read at a time."""
+_step = msgspec.json.Decoder(Record).decode
+_value = msgspec.json.decode
+_ALIKE = frozenset({*PLAIN, float})
+"""Types of values that nobody can change, so that one stands for all that are the same."""
+_KINDS: tuple[type[Record], ...] = get_args(Record)
+
+Numbered = tuple[int, Stamped]
+"""A record and its place in the history."""
+
+
+class SealedRecords(Sequence[Stamped]):
+    """Reads the tables anew each time that it is gone through; see `harness.recording.sealing` for what is in them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @property
+    def rows(self) -> int:
+        """Of all three tables."""
+        return sum(self._file(name).metadata.num_rows for name in ("offered", "delivered", "steps"))
+
+    def of(self, *kinds: type[Record]) -> Iterator[Stamped]:
+        """The records of these kinds, in their order; the others are not looked at."""
+        wanted = frozenset(kinds)
+        tables: list[Iterator[Numbered]] = []
+        if Offered in wanted:
+            tables.append(self._offered())
+        if Delivered in wanted:
+            tables.append(self._delivered())
+        if steps := wanted - {Offered, Delivered}:
+            tables.append(self._steps(steps))
+        found = tables[0] if len(tables) == 1 else merge(*tables, key=itemgetter(0))
+        return (stamped for _, stamped in found)
+
+    def __iter__(self) -> Iterator[Stamped]:
+        return self.of(*_KINDS)
+
+    @cached_property
+    def _length(self) -> int:
+        """How many different places there are; a place is in one table."""
+        count = 0
+        for name in ("offered", "delivered", "steps"):
+            last = np.array([-1])
+            for batch in self._file(name).iter_batches(_ROWS, columns=["n"], use_threads=False):
+                places = np.concatenate((last, batch.column(0).to_numpy()))
+                count += int(np.count_nonzero(np.diff(places)))
+                last = places[-1:]
+        return count
+
+    def __len__(self) -> int:
+        return self._length
+
+    @overload
+    def __getitem__(self, index: int) -> Stamped: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Stamped]: ...
+    def __getitem__(self, index: int | slice) -> Stamped | Sequence[Stamped]:
+        if isinstance(index, slice):
+            return list(self)[index]
+        place = range(len(self))[index]
+        return next(islice(self, place, None))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SealedRecords | list | tuple):
+            return NotImplemented
+        return len(self) == len(other) and all(map(eq, self, other))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _file(self, name: str) -> pq.ParquetFile:
+        return pq.ParquetFile(self._folder / f"{name}.parquet", pre_buffer=False)
+
+    def _batches(self, name: str) -> Iterator[dict[str, pa.Array]]:
+        for batch in self._file(name).iter_batches(_ROWS, use_threads=False):
+            yield dict(zip(batch.schema.names, batch.columns, strict=True))
+
+    def _steps(self, kinds: Iterable[type[Record]]) -> Iterator[Numbered]:
+        wanted = pa.array(sorted(str(kind.__struct_config__.tag) for kind in kinds))
+        for batch in self._file("steps").iter_batches(_ROWS, use_threads=False):
+            chosen = batch.filter(pc.is_in(batch.column("kind"), wanted))
+            numbers, times, fields = (chosen.column(name).to_pylist() for name in ("n", "at", "fields"))
+            for n, at, text in zip(numbers, times, fields, strict=True):
+                yield n, Stamped(at, _step(text))
+
+    def _offered(self) -> Iterator[Numbered]:
+        for n, at, _, events in self._records("offered"):
+            yield n, Stamped(at, Offered(events[0].source, events))
+
+    def _delivered(self) -> Iterator[Numbered]:
+        for n, at, (sink, channel, incarnation, position), rows in self._records(
+            "delivered", "sink", "channel", "incarnation", "position"
+        ):
+            yield n, Stamped(at, Delivered(sink, channel, incarnation, position, rows))
+
+    def _records(self, name: str, *head: str) -> Iterator[tuple[int, int, tuple[Any, ...], list[Event]]]:
+        """Place, time, the `head` of the first row and the events of each record: of the rows with one number."""
+        open_: tuple[int, int, tuple[Any, ...], list[Event]] | None = None
+        """The last record of what was read: more of it may come."""
+        for batch in self._batches(name):
+            numbers = batch["n"].to_numpy()
+            events = _events(batch)
+            heads = [_texts(batch[field]) if field in ("sink", "channel") else _numbers(batch[field]) for field in head]
+            times = _numbers(batch["at"])
+            starts = [0, *(np.flatnonzero(numbers[1:] != numbers[:-1]) + 1).tolist(), len(numbers)]
+            for start, stop in pairwise(starts):
+                n = int(numbers[start])
+                if open_ is not None:
+                    if open_[0] == n:
+                        open_[3].extend(events[start:stop])
+                        continue
+                    yield open_
+                open_ = n, times[start], tuple([column[start] for column in heads]), events[start:stop]
+        if open_ is not None:
+            yield open_
+
+
+def _events(batch: dict[str, pa.Array]) -> list[Event]:
+    seqs, times = _numbers(batch["seq"]), _numbers(batch["time"])
+    return list(map(Event, _texts(batch["source"]), seqs, _texts(batch["key"]), _values(batch["value"]), times))
+
+
+def _numbers(column: pa.Array) -> list[int]:
+    found: list[int] = column.to_numpy().tolist()
+    return found
+
+
+def _texts(column: pa.Array) -> list[str]:
+    """Those that are the same are one object."""
+    coded = column.dictionary_encode()
+    texts: list[str] = coded.dictionary.to_pylist()
+    return list(map(texts.__getitem__, coded.indices.to_numpy().tolist()))
+
+
+def _values(column: pa.Array) -> list[Any]:
+    coded = column.dictionary_encode()
+    texts: list[str] = coded.dictionary.to_pylist()
+    values: list[Any] = _value(f"[{','.join(texts)}]")
+    if _ALIKE.issuperset(map(type, values)):
+        return list(map(values.__getitem__, coded.indices.to_numpy().tolist()))
+    return _value(f"[{','.join(column.to_pylist())}]")  # type: ignore[no-any-return]

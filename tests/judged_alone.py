@@ -1,0 +1,49 @@
+"""Judges a folder of `long_histories` in a process of its own: `judged_alone.py FOLDER OUTPUTS [masked]`.
+
+Prints the memory at its peak less what the interpreter and the imports take, in bytes, the seconds, the verdict on the
+claim, and what the history is consistent with, as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+from pathlib import Path
+
+from long_histories import scenario
+from streamproof.harness.judging.judgement import judge_history
+from streamproof.harness.recording.folder import read_history
+from streamproof.oracles import ORACLES
+
+
+def _peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def main() -> None:
+    folder, outputs, masked = Path(sys.argv[1]), int(sys.argv[2]), "masked" in sys.argv
+    judged = scenario(masked, outputs)
+    assert judged.subject.specs
+    before, began = _peak(), time.monotonic()
+    history = read_history(folder)
+    judgement = judge_history(judged, history, {oracle.guarantee: oracle for oracle in ORACLES}, False)
+    print(
+        json.dumps(
+            {
+                "bytes": _peak() - before,
+                "peak": _peak(),
+                "seconds": time.monotonic() - began,
+                "cpu": time.process_time(),
+                "verdicts": [f"{v.guarantee}: {v.status} {v.summary or v.reason}" for v in judgement.verdicts],
+                "strongest": [str(guarantee) for guarantee in judgement.strongest],
+                "repeated": judgement.collation.duplicate_outputs.count,
+                "digest": judgement.digest,
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()
