@@ -1,0 +1,63 @@
+"""Long histories are judged in columns and short ones row by row: both come to the same, whatever is wrong."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import fields
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+
+from simulation import CASES, drawn, history_of, scenario_of, subject_of
+from streamproof.harness.judging.collation import Collation
+from streamproof.harness.judging.verdicts import Tally
+from streamproof.harness.recording.history import History
+from streamproof.harness.recording.records import Delivered, Stamped
+
+SHORT = 7
+"""Rows from which on a sequence is long, so that every history has some."""
+
+
+def long_from(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, module in list(sys.modules.items()):
+        if name.startswith("streamproof.harness.judging.") and hasattr(module, "CHUNK"):
+            monkeypatch.setattr(module, "CHUNK", rows)
+
+
+def spoilt(history: History, random: Random) -> History:
+    """With a delivery left out, repeated, turned round, or with another value."""
+    records = list(history.records)
+    places = [n for n, stamped in enumerate(records) if isinstance(stamped.record, Delivered) and stamped.record.rows]
+    if not places:
+        return history
+    place = random.choice(places)
+    stamped = records[place]
+    record: Any = stamped.record
+    rows = list(record.rows)
+    other = msgspec.structs.replace(rows[0], value=[-1])
+    changed = random.choice(([], [*rows, *rows], rows[::-1], [other, *rows[1:]], rows[1:]))
+    records[place] = Stamped(stamped.at, msgspec.structs.replace(record, rows=changed))
+    return History(records, history.timeline)
+
+
+def told(case: str, history: History) -> dict[str, object]:
+    """All that a collation counts, with its evidence, by a subject that has judged nothing before."""
+    collation: Collation = subject_of(case).collate(history)
+    found = {one.name: getattr(collation, one.name) for one in fields(collation)}
+    return {name: value for name, value in found.items() if isinstance(value, Tally | str)}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_long_and_short_histories_are_judged_alike(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    scenario = scenario_of(case)
+    histories = []
+    for seed in range(2):
+        history = history_of(scenario, drawn(scenario, seed, "usual"), seed=seed)
+        histories += [history, spoilt(history, Random(seed))]
+    short = [told(case, history) for history in histories]
+    with monkeypatch.context() as patched:
+        long_from(SHORT, patched)
+        for history, expected in zip(histories, short, strict=True):
+            assert told(case, history) == expected
