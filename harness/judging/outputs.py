@@ -46,7 +46,7 @@ def deliveries(history: History, sink: str) -> list[Delivery]:
 
 
 def _deliveries(history: History, sink: str) -> Iterator[Delivery]:
-    for stamped in history.of(Delivered):
+    for stamped in history.of(Delivered, EmptyBatch):
         record = stamped.record
         if isinstance(record, Delivered) and record.sink == sink:
             for batch, rows in _by_batch(record.rows):
