@@ -11,14 +11,14 @@ from ..harness.judging.long_lineages import both_in, not_in
 from ..harness.judging.oracle import Case, Oracle, decide
 from ..harness.judging.reexecution import Reexecution
 from ..harness.judging.reruns import Derivation, Rerun
+from ..harness.judging.stalls import STATED
 from ..harness.judging.verdicts import Anomaly, Evidence, Status, Tally, Verdict, tally
-from ..harness.quantities import Duration, Events, ms, seconds
+from ..harness.quantities import Duration, Events, ms
 from ..harness.recording.history import FaultHealed, FaultStruck, History, NodeGone
 
-OPENS_WITHIN = seconds(5)
-"""After its start a slice has opened its channels by then, where a claim does not say otherwise."""
 OPENS_WITHIN_SIMULATED = ms(20)
-"""The same on virtual time, where a message takes some milliseconds at most."""
+"""After its start a slice has opened its channels by then on virtual time, where a message takes some milliseconds at
+most and a claim does not say otherwise; on a real clock, by when it would have stalled."""
 
 
 def judge_gap(case: Case, guarantee: Guarantee) -> Verdict:
@@ -77,7 +77,7 @@ def _common(case: Case) -> tuple[Tally, ...]:
 
 def _opened_late(case: Case, guarantee: Guarantee, reexecution: Reexecution) -> Iterator[Evidence]:
     """What is missing since a slice was back, and opened its channel too late."""
-    allowed = guarantee.opens_within or (OPENS_WITHIN_SIMULATED if case.virtual_time else OPENS_WITHIN)
+    allowed = guarantee.opens_within or (OPENS_WITHIN_SIMULATED if case.virtual_time else STATED)
     opens_by = partial(_opens_by, _disturbances(case.history), allowed)
     for flaw in find_flaws(reexecution, True, opens_by):
         if not flaw.disorder:

@@ -140,7 +140,7 @@ def rollback_recovery(*, divergent: bool = False, converges_within: Duration | E
 
 def gap_recovery(checkpoint_every: Events, opens_within: Duration | None = None) -> Guarantee:
     """What a crash takes back is bounded by the checkpoint interval, and what passes by until the slice hears again
-    ends `opens_within` after its start: 5 s where that is not said, 20 ms in the simulator."""
+    ends `opens_within` after its start: 30 s where that is not said, 20 ms in the simulator."""
     return Guarantee(GAP, checkpoint_every, opens_within)
 
 

@@ -23,7 +23,7 @@ class Tolerance(StrEnum):
     ONE_IN_STEP = "as long as each slice keeps one replica in step"
 
 
-PATIENCE = seconds(5)
+PATIENCE = seconds(30)
 """How long the manager may take to learn that a replica is in step which, as others show, is."""
 PATIENCE_SIMULATED = ms(20)
 """The same on virtual time, where a message takes some milliseconds at most."""
