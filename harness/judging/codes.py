@@ -257,6 +257,11 @@ def first_of_each(codes: Numbers) -> Numbers:
     return found
 
 
+def differ(codes: Numbers) -> bool:
+    """Whether none stands there twice."""
+    return bool((first_of_each(codes) == np.arange(len(codes))).all())
+
+
 def _rises(codes: Numbers) -> bool:
     return bool((codes[1:] > codes[:-1]).all())
 

@@ -62,6 +62,8 @@ class Executed(msgspec.Struct, frozen=True, array_like=True):
     """Of its state in the end."""
     failure: str = ""
     """Why the user's code did not come to the end; empty when it did."""
+    leftover: str = ""
+    """What a blank state holds once the operator has worked, and did not hold before; empty when it holds the same."""
 
 
 Execution = dict[str, Executed]
@@ -170,6 +172,7 @@ def _execute(
     random = Random(0)
     try:
         current = operator()
+        blank = _encode(rows_of(current, current.initial_state()))
         state = current.initial_state()
         process = _processor(current, random)
         for place, event in enumerate(taken):
@@ -180,12 +183,14 @@ def _execute(
             for key, value in process(event, state):
                 if type(key) is not str:
                     raise TypeError(f"key {key!r} of an output is not a str")
+                key.encode()
                 made.append((key, value if type(value) in PLAIN else carried(value)))
             outputs.append(made)
         rows = rows_of(current, state)
+        left = rows_of(current, current.initial_state())
     except Exception as error:
         return Executed(outputs, rows, f"{type(error).__name__}: {error}")
-    return Executed(outputs, rows)
+    return Executed(outputs, rows, leftover="" if _encode(left) == blank else repr(left))
 
 
 def _processor(operator: Operator[Any], random: Random) -> Processor:
@@ -200,7 +205,11 @@ def _processor(operator: Operator[Any], random: Random) -> Processor:
 def _differing(topology: Topology, offered: Mapping[str, Sequence[Event]], executions: Sequence[Execution]) -> str:
     """The first difference between any two executions; empty when there is none."""
     first, *others = executions
-    for slice_id in first:
+    for slice_id, executed in first.items():
+        if executed.leftover:
+            name = operator_of(slice_id)
+            kind = type(topology.stages[name].operator).__name__
+            return f"operator {name!r} ({kind}) does not begin blank: once it has worked, that is {executed.leftover}"
         for other in others:
             if slice_id not in other:
                 continue

@@ -24,9 +24,17 @@ def is_long(*sequences: object) -> bool:
 
 def made_of(derivations: Sequence[Derivation], events: Sequence[Event]) -> Mapping[Derivation, Event]:
     """These events by their derivations, in their order."""
-    if is_long(derivations):
+    if is_long(derivations) and all_differ(derivations):
         return Made(derivations, events)
     return dict(zip(derivations, events, strict=True))
+
+
+def all_differ(derivations: Sequence[Derivation]) -> bool:
+    """Whether each is there once, as it is unless something was taken again."""
+    from .codes import coded, differ
+
+    (codes,) = coded(derivations)
+    return differ(codes)
 
 
 def all_of(several: Sequence[Mapping[Derivation, Event]]) -> Mapping[Derivation, Event]:

@@ -45,9 +45,8 @@ def as_ordered(rerun: Reexecution, expected: Expected) -> Expected:
         if role is not Role.SOURCE:
             taken[slice_id] = all_of([channels[channel_name(up, slice_id)] for up in topology.upstream(slice_id)])
         for to in topology.downstream(slice_id):
-            otherwise = (expected.taken if to in expected.taken else {}).get(to) or expected.delivered.get(
-                channel_name(slice_id, to), {}
-            )
+            # Of what comes on other channels, where paths come together again, none is made here.
+            otherwise = expected.channels[channel_name(slice_id, to)]
             channels[channel_name(slice_id, to)] = (
                 made_by(rerun.sources[slice_id], to)
                 if role is Role.SOURCE
@@ -122,8 +121,11 @@ def find_unmerged(rerun: Reexecution, wanted: Expected) -> Iterator[Evidence]:
             if lineage == order[: len(lineage)]:
                 continue
             place = next((n for n, (d, due) in enumerate(zip(lineage, order, strict=False)) if d != due), len(order))
-            came, due = (
-                f"input {one[place][0]} #{one[place][1]:,}" if place < len(one) else "nothing"
-                for one in (lineage, order)
-            )
+            came, due = (_said(one[place]) if place < len(one) else "nothing" for one in (lineage, order))
             yield Evidence(f"took {came} as number {place + 1:,}, where its merge takes {due}", f"{slice_id}#{number}")
+
+
+def _said(derivation: Derivation) -> str:
+    """An input of a slice, and by which outputs it came, since several may come of one event."""
+    way = "".join(f".{index & 0xFFFFFFFF}" for index in derivation[2:])
+    return f"input {derivation[0]} #{derivation[1]:,}{way}"

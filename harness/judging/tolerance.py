@@ -21,6 +21,7 @@ from .verdicts import Anomaly, Evidence, Tally, tally
 class Tolerance(StrEnum):
     ANY = "for any number of failures"
     ONE_IN_STEP = "as long as each slice keeps one replica in step"
+    ONE = "for one failure"
 
 
 PATIENCE = seconds(30)
@@ -55,6 +56,8 @@ def beyond(
                 return None
             shown = _shown_in_step(history, topology, fellows_keep, patience)
             return _none_in_step(history, _changes(history, topology, shown), topology)
+        case Tolerance.ONE:
+            return _second(_changes(history, topology))
         case Tolerance.ANY:
             return None
 
@@ -146,6 +149,15 @@ def _shown_in_step(history: History, topology: Topology, fellows_keep: bool, pat
         channels = opened.get(who, {})
         if all(up in channels for up in topology.upstream(who[0])):
             yield who, max([at, *channels.values()]) + patience.micros
+
+
+def _second(changes: Sequence[_Change]) -> Beyond | None:
+    """What is lost at the same time is lost in one failure."""
+    lost = [change for change in changes if change.lost]
+    second = next((change for change in lost if change.at > lost[0].at), None)
+    if second is None:
+        return None
+    return Beyond(f"{second.slice_id} lost #{second.incarnation} after another failure", second.at)
 
 
 def _none_in_step(history: History, changes: Sequence[_Change], topology: Topology) -> Beyond | None:

@@ -150,6 +150,23 @@ def test_an_operator_that_does_not_give_the_same_is_named(kind: type[Operator[An
     assert found.unchecked == ""
 
 
+class SharesWithin(Counting):
+    """A new state at every call, around one that is not."""
+
+    def __init__(self) -> None:
+        self._inner: dict[str, int] = {}
+
+    def initial_state(self) -> dict[str, Any]:
+        return {"counts": self._inner}
+
+    def process(self, event: Event, state: dict[str, Any]) -> Iterable[Output]:
+        return super().process(event, state["counts"])
+
+
+def test_an_operator_that_does_not_begin_blank_is_named() -> None:
+    assert "operator 'op0' (SharesWithin) does not begin blank" in examine(chain(SharesWithin()), OFFERED).differs
+
+
 def test_the_first_differing_output_is_told() -> None:
     differs = examine(chain(Pass(), KeepsInItself(), IteratesASet()), OFFERED).differs
     assert differs.startswith("operator 'op1' (KeepsInItself)"), "the first upstream"

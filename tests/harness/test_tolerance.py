@@ -237,3 +237,16 @@ def test_a_checkpoint_that_all_fellows_hold_shows_that_they_are_in_step(fellows_
     made.lose("op0", 1)
     found = beyond(made.history(), Tolerance.ONE_IN_STEP, made.topology, fellows_keep=fellows_keep)
     assert (found is not None) == passed
+
+
+def test_one_failure_may_hit_several_at_once_and_no_second_one_follows() -> None:
+    made = Made(chain(Log(), Pass()))
+    for name in ("op0", "op1"):
+        made.start(name, 1)
+    made.lose("op0", 1)
+    made.at -= 1
+    made.lose("op1", 1)
+    assert why(made, Tolerance.ONE) == ""
+    made.start("op0", 2)
+    made.lose("op0", 2)
+    assert why(made, Tolerance.ONE) == "op0-0 lost #2 after another failure"
