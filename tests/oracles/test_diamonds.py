@@ -1,4 +1,4 @@
-"""Paths from one source that come together again in an operator: what is made on one of them is not due on the other."""
+"""Paths from one source that meet again in an operator: what is made on one of them is not due on the other."""
 
 from __future__ import annotations
 
