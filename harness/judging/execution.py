@@ -42,11 +42,15 @@ def offer(spec: SliceSpec, events: Sequence[Event]) -> Rerun:
     rerun = Rerun(spec.slice_id, 1, 0, [Stretch(None, 0, 1, emissions_of(spec))], 1, None, 0)
     channels = [rerun.emitted[to] for to in spec.downstream]
     for part in parts_of(events):
-        for event in part:
-            for place in spec.receivers[event.key]:
-                channel = channels[place]
-                channel.events.tail.append(event)
-                channel.derivations.tail.append((event.source, event.seq))
+        if len(channels) == 1:
+            # Who alone is fed is fed everything, whatever the keys are.
+            channels[0].events.tail.extend(part)
+            channels[0].derivations.tail.extend([(event.source, event.seq) for event in part])
+        else:
+            for event in part:
+                for place in spec.receivers[event.key]:
+                    channels[place].events.tail.append(event)
+                    channels[place].derivations.tail.append((event.source, event.seq))
         for channel in channels:
             channel.settle()
     return rerun
