@@ -5,7 +5,8 @@ Hwang et al. 2005).
   blank, and everything that upstream still has is replayed to it.
 - Acknowledgement has two levels: a slice acknowledges an input once all that it made of it has been acknowledged
   downstream. So what is lost with a log can be made again, from further upstream, in the end from the source.
-- An operator with a window needs its inputs until they have left it, and acknowledges them no sooner; one that keeps
+- An operator with a window needs its inputs until they have left it, and until all outputs that are made of them have
+  been acknowledged, and acknowledges them no sooner; one that keeps
   state for ever would need all of them, and is refused.
 - An output's number follows from its input's, since no counter survives. So receivers know what they have taken.
 """

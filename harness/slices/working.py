@@ -275,15 +275,25 @@ class WorkingSlice(ReceivingSlice):
         upto: dict[str, int] = {}
         now = 0 if self._last is None else self._last.time
         while self._made:
-            up, event, last = self._made[0]
+            up, event, _ = self._made[0]
             if window and event.time + window > now:
                 break
-            if any(seq > self._outputs_acknowledged[to] for to, seq in last.items()):
+            if self._is_wanted(event.time + window):
                 break
             upto[up] = event.seq
             self._made.popleft()
         for up, seq in upto.items():
             self._acknowledge(up, seq, effects)
+
+    def _is_wanted(self, until: int) -> bool:
+        """Whether the oldest input may be needed again: for its own output, or for one of an event that came before
+        this time, which is made of it as well."""
+        for number, (_, event, last) in enumerate(self._made):
+            if number and event.time >= until:
+                return False
+            if any(seq > self._outputs_acknowledged[to] for to, seq in last.items()):
+                return True
+        return False
 
     # Checkpoints
 

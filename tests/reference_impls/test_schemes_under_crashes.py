@@ -134,6 +134,12 @@ def test_no_drawn_schedule_of_up_to_three_crashes_raises_a_false_alarm(chunk: in
     assert statuses.count(Status.HOLDS) > len(statuses) / 4, "many schedules should strike as planned"
 
 
+@pytest.mark.parametrize("seed", [1_040_997, 1_052_451, 1_053_833])
+def test_a_window_is_logged_until_all_that_is_made_of_it_was_delivered(seed: int) -> None:
+    """Outputs are lost on their way when what they were made of has left the window."""
+    assert assert_no_false_alarm(seed) is Status.HOLDS
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("chunk", range(LONG_CHUNKS))
 def test_none_of_a_hundred_thousand_schedules_raises_a_false_alarm(chunk: int) -> None:
