@@ -26,14 +26,10 @@ from .ordering import as_ordered, find_unmerged
 from .packed import CHUNK
 from .reexecution import Expected, Reexecution
 from .reruns import Deliveries, Delivery, Derivation, Output, Rerun
-from .verdicts import Anomaly, Evidence, Tally, tally
+from .verdicts import Anomaly, Evidence, Tally, none_of, tally
 
 if TYPE_CHECKING:
     from .long_channels import LongChannelCount
-
-
-def _none(anomaly: Anomaly) -> Tally:
-    return Tally(anomaly, 0, ())
 
 
 @dataclass(frozen=True)
@@ -72,19 +68,19 @@ class Collation:
     """Where the subject could be executed again."""
     wanted: Expected | None = None
     """What should have been taken and delivered then."""
-    lacking: Tally = _none(Anomaly.LOST_INPUT)
+    lacking: Tally = none_of(Anomaly.LOST_INPUT)
     """Inputs that are missing from outputs that they belong to, by their window or for ever."""
-    forgotten: Tally = _none(Anomaly.LOST_INPUT)
+    forgotten: Tally = none_of(Anomaly.LOST_INPUT)
     """Of those, the ones that nobody took again though they were in the window still."""
-    altered: Tally = _none(Anomaly.PHANTOM_OUTPUT)
+    altered: Tally = none_of(Anomaly.PHANTOM_OUTPUT)
     """Outputs and rows of state that are others than without failures, where order does not matter."""
-    passed_over: Tally = _none(Anomaly.LOST_INPUT)
+    passed_over: Tally = none_of(Anomaly.LOST_INPUT)
     """Pieces of channels that a receiver passed over without a crash."""
-    disordered: Tally = _none(Anomaly.REORDERED_OUTPUT)
+    disordered: Tally = none_of(Anomaly.REORDERED_OUTPUT)
     """Channels that an incarnation did not take in their order."""
-    unmerged: Tally = _none(Anomaly.REORDERED_OUTPUT)
+    unmerged: Tally = none_of(Anomaly.REORDERED_OUTPUT)
     """Incarnations that did not take their channels in the order of their merge."""
-    unfaithful: Tally = _none(Anomaly.UNFAITHFUL_SNAPSHOT)
+    unfaithful: Tally = none_of(Anomaly.UNFAITHFUL_SNAPSHOT)
     """Checkpoints that do not give back the state that they were taken of."""
     stalled: str = ""
     """What the subject waits for in vain: it came to rest before its input was through, as the world has proven. Empty

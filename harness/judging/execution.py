@@ -132,16 +132,17 @@ class Execution:
         rerun.cuts[record.number] = cut
         if rerun.state is None:
             return
+        begun_from = (rerun.number, record.number) in self._begun_from
         try:
             copy = plain_copy(rerun.state)
         except NotPlain:
             if self._keeps_state:
                 self._examine(record, *self._twins(rerun, record))
             return
-        if (rerun.number, record.number) in self._begun_from:
-            cut.state = copy
         if self._keeps_state:
-            self._examine(record, plain_copy(copy), plain_copy(copy))
+            self._examine(record, plain_copy(copy), plain_copy(copy) if begun_from else copy)
+        if begun_from:
+            cut.state = copy
 
     def _examine(self, record: CheckpointTaken, state: Any, twin: Any) -> None:
         """The state itself goes on untouched: what snapshot() does to it is part of what is examined."""

@@ -69,6 +69,11 @@ class Tally:
         return f"{self.anomaly} x {self.count:,}"
 
 
+def none_of(anomaly: Anomaly) -> Tally:
+    """It was looked for, and not found."""
+    return Tally(anomaly, 0, ())
+
+
 def tally(anomaly: Anomaly, count: int, evidence: Iterable[Evidence]) -> Tally:
     """Takes no more of `evidence` than it keeps."""
     sample = []
