@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Final
 
 import msgspec
 
@@ -86,6 +87,20 @@ class Point(StrEnum):
     """A task of a batch is over. Key: `3/2/0`, batch, stage and partition."""
     USER = "user"
     """A place that the user's code names. Key: `3/after-upload`."""
+    LINE = "line"
+    """A line of the user's code is executed, or calls something outside of it. Key: `3/sinks.write_marker:17#2`, the
+    batch, module, function and line, and which time in its batch; with ` calls sqlite3.Connection.commit` of a call."""
+    FILE = "file"
+    """An operation changes what the run's folders hold. Key: `3/rename checkpoint/offsets/3#1`: the batch, the
+    operation, the path with what is random in it left out, and which time in its batch."""
+    MESSAGE = "message"
+    """A request goes to a store outside. Key: `3/postgres COMMIT#1`: the batch, the store, the kind of request, and
+    which time in its batch. After it: the store has done it, and its answer is held."""
+
+
+FINE_POINTS: Final = frozenset({Point.USER, Point.LINE, Point.FILE, Point.MESSAGE})
+"""What lies between the steps that Spark takes. A batch passes many of each, which their names tell apart: that is what
+follows the batch in their keys. Driver and tasks pass them."""
 
 
 class Side(StrEnum):
@@ -215,4 +230,7 @@ _WORDS = {
     Point.STATE_COMMIT: "{actor} commits its state {key}",
     Point.TASK_END: "{actor} {key} ends",
     Point.USER: "{actor} comes to {key}",
+    Point.LINE: "{actor} executes {key}",
+    Point.FILE: "{actor} does {key}",
+    Point.MESSAGE: "{actor} sends {key}",
 }

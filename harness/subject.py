@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import combinations, product
 from typing import Any, Protocol
 
-from .addresses import Point
+from .addresses import FINE_POINTS, Point
 from .judging.collation import Collation, collate_reexecution
 from .judging.exercised import Exercised, Mechanism, Shape, exercised
 from .judging.guarantees import Guarantee, implied
@@ -119,7 +119,7 @@ _INTERVAL = 100
 """Of a scheme that has none of its own."""
 TASK_POINTS = frozenset({Point.SOURCE_READ, Point.WRITER_COMMIT, Point.TASK_COMMIT, Point.STATE_COMMIT, Point.TASK_END})
 """Those of a query that its tasks pass."""
-QUERY_POINTS = TASK_POINTS | {
+QUERY_POINTS = TASK_POINTS | FINE_POINTS | {
     Point.SOURCE_LATEST,
     Point.SOURCE_COMMIT,
     Point.SOURCE_PARTITIONS,
@@ -133,7 +133,6 @@ QUERY_POINTS = TASK_POINTS | {
     Point.JOB_COMMIT,
     Point.CLEANUP,
     Point.RENAME,
-    Point.USER,
 }
 CHECKPOINT_POINTS = frozenset({Point.CHECKPOINT_ISSUED, Point.CHECKPOINT_DURABLE, Point.CHECKPOINT_TOLD})
 SLICE_POINTS = frozenset(Point) - QUERY_POINTS

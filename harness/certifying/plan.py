@@ -10,7 +10,7 @@ from enum import StrEnum
 
 import msgspec
 
-from ..addresses import Moment, Point, Side
+from ..addresses import FINE_POINTS, Moment, Point, Side
 from ..judging.verdicts import Status
 
 
@@ -54,8 +54,8 @@ class Crash(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def name(self) -> str:
-        """Of a point of the user's own, what it is called; empty of any other, which the batch's number tells apart."""
-        return self.key.partition("/")[2] if self.point is Point.USER else ""
+        """Of one of the finer points, what it is called; empty of any other, which the batch's number tells apart."""
+        return self.key.partition("/")[2] if self.point in FINE_POINTS else ""
 
     def __str__(self) -> str:
         actor = "the driver" if self.actor == "driver" else f"a {self.actor}"

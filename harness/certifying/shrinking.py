@@ -11,7 +11,7 @@ from .plan import Crash
 
 Place = tuple[Point, Side, str, str, int]
 """Where a crash strikes, but for what tells the points of a batch apart that are alike: point, side, the name of one of
-the user's own, actor, batch."""
+the finer ones, actor, batch."""
 
 
 @dataclass(frozen=True)

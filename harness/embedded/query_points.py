@@ -12,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-from ..addresses import TASK, Moment, Point
+from ..addresses import FINE_POINTS, TASK, Moment, Point
 from ..errors import InvalidScenario, StorageFailed
 from ..inside_spark.agent import find_agent
 from ..inside_spark.listener import HeldPoint, PointListener
@@ -31,7 +31,7 @@ from .private_files import write_private
 OF_THE_SOURCE: Final = frozenset({Point.SOURCE_LATEST, Point.SOURCE_COMMIT, Point.SOURCE_PARTITIONS})
 OWN: Final = OF_THE_SOURCE | {Point.STARTED, Point.SINK_WRITE}
 """Those of the harness's own ends, which say themselves when they come to them."""
-INSIDE_SPARK: Final = QUERY_POINTS - OWN - {Point.USER, Point.SOURCE_READ}
+INSIDE_SPARK: Final = QUERY_POINTS - OWN - FINE_POINTS - {Point.SOURCE_READ}
 
 _OPTIONS: Final = {
     "spark.driver.extraJavaOptions": INSIDE_SPARK - TASK_POINTS,
@@ -76,7 +76,7 @@ def _check_task(fault: Fault) -> None:
 
 
 def _check_actor(fault: Fault, moment: Moment) -> None:
-    either = {Point.RENAME, Point.USER}
+    either = {Point.RENAME, *FINE_POINTS}
     passes = either | (TASK_POINTS if moment.actor == TASK else frozenset(Point) - TASK_POINTS)
     if moment.point not in passes:
         raise InvalidScenario(f"{fault}: {moment.actor} never passes {moment.point}")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from streamproof.harness.addresses import Point, Side
+from streamproof.harness.addresses import FINE_POINTS, Point, Side
 from streamproof.harness.embedded.machine import Spark
 from streamproof.harness.errors import InvalidScenario, MissingTool, OwnFailure, Unsupported
 from streamproof.harness.inside_spark import agent, listener, user_points
@@ -225,7 +225,7 @@ class TestScript:
 
     def test_knows_the_points_that_addresses_name(self) -> None:
         everywhere = {point for point in Point if list(Point).index(point) >= list(Point).index(Point.OFFSET_LOG)}
-        assert {hook.point for hook in VERSION.hooks} == everywhere - {Point.USER}
+        assert {hook.point for hook in VERSION.hooks} == everywhere - FINE_POINTS
 
     def test_is_only_of_the_points_asked_for(self) -> None:
         text = script(VERSION, ANYWHERE, "secret", "driver", 3, points=[Point.CLEANUP])
