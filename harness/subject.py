@@ -119,21 +119,25 @@ _INTERVAL = 100
 """Of a scheme that has none of its own."""
 TASK_POINTS = frozenset({Point.SOURCE_READ, Point.WRITER_COMMIT, Point.TASK_COMMIT, Point.STATE_COMMIT, Point.TASK_END})
 """Those of a query that its tasks pass."""
-QUERY_POINTS = TASK_POINTS | FINE_POINTS | {
-    Point.SOURCE_LATEST,
-    Point.SOURCE_COMMIT,
-    Point.SOURCE_PARTITIONS,
-    Point.SINK_WRITE,
-    Point.OFFSET_LOG,
-    Point.COMMIT_LOG,
-    Point.ADD_BATCH,
-    Point.STREAM_COMMIT,
-    Point.SINK_LOG,
-    Point.SOURCE_LOG,
-    Point.JOB_COMMIT,
-    Point.CLEANUP,
-    Point.RENAME,
-}
+QUERY_POINTS = (
+    TASK_POINTS
+    | FINE_POINTS
+    | {
+        Point.SOURCE_LATEST,
+        Point.SOURCE_COMMIT,
+        Point.SOURCE_PARTITIONS,
+        Point.SINK_WRITE,
+        Point.OFFSET_LOG,
+        Point.COMMIT_LOG,
+        Point.ADD_BATCH,
+        Point.STREAM_COMMIT,
+        Point.SINK_LOG,
+        Point.SOURCE_LOG,
+        Point.JOB_COMMIT,
+        Point.CLEANUP,
+        Point.RENAME,
+    }
+)
 CHECKPOINT_POINTS = frozenset({Point.CHECKPOINT_ISSUED, Point.CHECKPOINT_DURABLE, Point.CHECKPOINT_TOLD})
 SLICE_POINTS = frozenset(Point) - QUERY_POINTS
 
