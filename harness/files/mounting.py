@@ -58,7 +58,8 @@ class MountedFolder:
             for folder in (self.mount, self.below, self._nameless):
                 folder.mkdir(parents=True, exist_ok=True)
             places = (self.mount, self.below, self._nameless, self.journal)
-            plan = ServingPlan(*(str(place.resolve()) for place in places), name=self._name)
+            mount, below, nameless, journal = (str(place.resolve()) for place in places)
+            plan = ServingPlan(mount, below, nameless, journal, self._name)
             self._plan.write_bytes(msgspec.json.encode(plan))
             self.journal.touch()
             with self._log.open("ab") as log:

@@ -16,6 +16,7 @@ import errno
 import os
 import platform
 import socket
+import stat
 import subprocess
 import sys
 import threading
@@ -305,7 +306,8 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         with self._lock:
             self._refuse_after_death()
             about = self._meant(path, fh)
-            os.utime(about, ns=times)
+            now = time.time_ns()
+            os.utime(about, ns=times or (now, now))
             self._change(Kind.TIMES, self._named(path, fh), offset=os.stat(about).st_mtime_ns)
             return 0
 
@@ -369,10 +371,14 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
             self._folders[number] = path
             return number
 
-    def readdir(self, path: str | None, fh: int) -> Iterator[str]:
+    def readdir(self, path: str | None, fh: int) -> Iterator[tuple[str, dict[str, int], int]]:
         folder = path or self._folders[fh]
         self._look(Kind.LISTED, folder)
-        return iter([".", "..", *os.listdir(self._at(folder))])
+        with os.scandir(self._at(folder)) as entries:
+            found = [(entry.name, {"st_ino": entry.inode(), "st_mode": _mode(entry)}, 0) for entry in entries]
+        # A name without an inode is passed over by who reads a folder.
+        own = {"st_ino": os.stat(self._at(folder)).st_ino, "st_mode": stat.S_IFDIR}
+        return iter([(".", own, 0), ("..", own, 0), *found])
 
     def releasedir(self, path: str | None, fh: int) -> int:
         self._folders.pop(fh, None)
@@ -424,6 +430,13 @@ class _Mount(mfusepy.FUSE):  # type: ignore[misc]
 
     def _path(self, path: bytes | None) -> str | None:
         return None if path is None else path.decode(self.encoding, self.errors)
+
+
+def _mode(entry: os.DirEntry[str]) -> int:
+    """What kind of thing a name leads to, as far as a folder says."""
+    if entry.is_symlink():
+        return stat.S_IFLNK
+    return stat.S_IFDIR if entry.is_dir(follow_symlinks=False) else stat.S_IFREG
 
 
 def _handle(fip: Any) -> int | None:
