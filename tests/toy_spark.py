@@ -10,6 +10,7 @@ import pickle
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from streamproof.harness.certifying import campaign, lane
 from streamproof.harness.certifying.warm_session import PURPOSE, Warm, WarmPlan
 from streamproof.harness.cluster import Cluster, Run
 from streamproof.harness.embedded.nodes import OTHER_NODES
+from streamproof.harness.embedded.processes import Killed, KillProof
 from streamproof.harness.embedded.protocol import Arrived, Begun, Failed
 from streamproof.harness.embedded.query_driver import QueryPlan
 from streamproof.harness.embedded.query_lives import planned
@@ -138,6 +140,8 @@ class ToyLife:
     pass_point: PassPoint
     killed: threading.Event
     in_lane: bool
+    warm: bool = False
+    """Whether it is in a session that has lived the query before, and in which nothing was killed."""
 
     @property
     def does(self) -> Does:
@@ -194,8 +198,8 @@ class ToyLife:
             (self.checkpoint / f"step-{number}-{step}").touch()
             self.pass_point(Point.USER, Side.AFTER, f"{number}/step", TASK)
         self._write_in_two_steps(number)
-        appends = self.does is Does.APPENDS or (self.does is Does.APPENDS_IN_LANES and self.in_lane)
-        name = f"{number}-{self.incarnation}" if appends else str(number)
+        forgets = self.does is Does.APPENDS or (self.does is Does.APPENDS_IN_LANES and self.warm)
+        name = f"{number}-{self.incarnation if forgets else 1}"
         when = time.monotonic_ns() if self.does is Does.ASKS_THE_CLOCK else 0
         (self.sink / name).write_text(f"{number} {when}")
 
@@ -207,7 +211,7 @@ class ToyLife:
         if half.exists():
             if self.does is Does.LOOPS_AT_ITS_HALF_WRITTEN_FILE:
                 raise InvalidOperator(f"query {self.query.name!r} failed: FileExistsError: half-{number}")
-            if self.in_lane or self.does is Does.HANGS_AT_ITS_HALF_WRITTEN_FILE:
+            if self.warm or self.does is Does.HANGS_AT_ITS_HALF_WRITTEN_FILE:
                 self._hang()
         half.touch()
         self.pass_point(Point.USER, Side.AFTER, f"{number}/half", TASK)
@@ -267,6 +271,7 @@ class ToySpark:
         self.scratch.mkdir(parents=True)
         self.watched = False
         self._started: dict[str, ToyProcess] = {}
+        self._sessions: Counter[str] = Counter()
 
     def __enter__(self) -> ToySpark:
         return self
@@ -287,12 +292,15 @@ class ToySpark:
         given = dict(env or {})
         if module.endswith("warm_session"):
             self.watched = "javaagent" in (settings or {}).get("spark.driver.extraJavaOptions", "")
+            self._sessions[name] += 1
             work = _session
         else:
             assert module.endswith("query_driver")
 
+            warm = self._sessions[name.partition(".")[0]] == 1
+
             def work(process: ToyProcess, path: str) -> None:
-                _life(process, path, given, self.watched)
+                _life(process, path, given, self.watched, warm)
 
         process = ToyProcess(name, self.scratch / f"{name}.log", lambda process: work(process, args[0]))
         process.stderr.touch()
@@ -303,8 +311,10 @@ class ToySpark:
         """Its lives are threads of this process, which must not wait for a file system that waits for it."""
         raise MissingTool("nothing is mounted here")
 
-    def kill_node(self, name: str) -> None:
-        self._started[name].killed.set()
+    def kill_node(self, name: str) -> KillProof:
+        process = self._started[name]
+        process.killed.set()
+        return KillProof(name, (Killed(process.pid, "driver", name),), 0, 0, True)
 
 
 def _session(process: ToyProcess, path: str) -> None:
@@ -315,7 +325,7 @@ def _session(process: ToyProcess, path: str) -> None:
     harness.close()
 
 
-def _life(process: ToyProcess, path: str, env: Mapping[str, str], watched: bool) -> None:
+def _life(process: ToyProcess, path: str, env: Mapping[str, str], watched: bool, warm: bool) -> None:
     plan: QueryPlan = pickle.loads(Path(path).read_bytes())
     (run,) = plan.runs
     harness = BlockingConnection(
@@ -330,6 +340,8 @@ def _life(process: ToyProcess, path: str, env: Mapping[str, str], watched: bool)
         elif run.armed is None:
             harness.send(Arrived(Address(run.actor, plan.incarnation, point, key, side), 0, exact=True))
             harness.receive()
+        if process.killed.is_set():
+            raise SystemExit(-9)
 
     life = ToyLife(
         plan.query,
@@ -342,6 +354,7 @@ def _life(process: ToyProcess, path: str, env: Mapping[str, str], watched: bool)
         pass_point,
         process.killed,
         in_lane=True,
+        warm=warm,
     )
     try:
         life.live()

@@ -17,6 +17,8 @@ class Budget:
     minutes: float = 10.0
     kills: int = 10
     """The size of the random sample of real kills."""
+    goes_on: bool = False
+    """Whether it is spent to its end although every claim is known to be violated."""
 
     def __post_init__(self) -> None:
         if self.runs is not None and (not isinstance(self.runs, int) or isinstance(self.runs, bool) or self.runs < 1):

@@ -1,12 +1,13 @@
 """A campaign: certifies a query within a budget.
 
-1. Two runs without failures, in warm sessions, are the reference. In them every crash point is held once, and what was
-   durable there is copied.
+1. Two runs without failures, in warm sessions, are the reference. In them every crash point is noted once, with what was
+   durable there.
 2. A plan is made of what they passed.
-3. Every crash state is recovered from (`covering`), as far as its share of the time goes. What one shows is tried again
-   as a real kill, and is reported only then.
-4. Real kills (`proving`): of executors, Python workers and nodes at the points of tasks, and split brains. A violation
-   is repeated, and made smaller.
+3. Crash states are recovered from (`covering`), the most telling first, as far as their share of the time goes. As soon
+   as one shows a violation, it is tried again as a real kill in a lane, repeated and made smaller, and is reported only
+   then. Once each claim that somebody has made is violated, the campaign is over, unless it is asked to go on.
+4. Real kills on the cluster (`proving`): of executors, Python workers and nodes at the points of tasks, and split
+   brains.
 5. The crash states that are left, in what time there is; then a sample of the driver's crashes that was drawn before,
    each as a real kill.
 6. The certificate is written.
@@ -44,8 +45,10 @@ from ..inside_spark.checking import check_rules
 from ..inside_spark.versions import supported
 from ..judging.guarantees import Guarantee
 from ..judging.references import BATCH_JOB, REFERENCES, collate_references
+from ..judging.verdicts import Status
 from ..query import Query
 from ..recording.history import History
+from ..recording.records import Stamped
 from ..registry import Registry
 from ..running import check_scenario, new_run_id
 from ..scenario import Scenario
@@ -57,8 +60,9 @@ from .coming_back import stated_in, with_recovers, with_stated_time
 from .conclusion import NotReached, Planned
 from .covering import NEVER_RECOVERING, Covering
 from .folders import check_unused
-from .killing import spread
+from .killing import on_cluster, spread
 from .lane import Lane, Life
+from .lane_kills import LaneKiller
 from .ledger import Ledger
 from .plan import Crash, Trial, Victim
 from .planning import CrashPlan, crash_at, every_crash_point, of_nodes, of_split_brains, of_the_driver
@@ -85,6 +89,7 @@ NO_FILES = (
     "What lies between two points at which Spark or the user's code says where it is: file operations are no crash "
     "points here, since {why}."
 )
+ALL_VIOLATED = "each claim that was made is violated, which ended the campaign; --go-on tries the rest"
 IN_THE_JVM = (
     "What a library keeps in the memory of its JVM and a crash forgets: crash states are recovered from in a JVM that "
     "has run the query before. Real kills forget it too."
@@ -134,6 +139,7 @@ def certify(
         raise InvalidScenario(f"{query!r} is no Query: wrap a function of a DataFrame, as in Query(function)")
     claims = tuple(claims) or tuple(claim.guarantee for claim in query.claims)
     _check(query, claims, workload, cluster, registry)
+    named = frozenset(claim.name for claim in claims)
     claims = with_recovers(claims)
     name = new_run_id(query.name)
     path = folder or Path("certificates") / name
@@ -143,7 +149,7 @@ def certify(
         ledger = Ledger(path, claims, registry.oracles, budget or Budget(), show, not_covered=[UNSYNCED, FIRST_ENTRY])
         query = replace(query, settings={**_SETTINGS, **query.settings})
         brief = Brief(query, workload, claims, registry, seed, origin, fed_from)
-        return Certified(path, _Campaign(name, brief, faults or every_crash_point(), cluster, ledger).run())
+        return Certified(path, _Campaign(name, brief, faults or every_crash_point(), cluster, ledger, named).run())
     except BaseException:
         shutil.rmtree(path, ignore_errors=True)
         if there:
@@ -167,6 +173,8 @@ class _Campaign:
     faults: CrashPlan
     cluster: Cluster
     ledger: Ledger
+    named: frozenset[str]
+    """The guarantees that somebody has claimed; more is judged."""
 
     def run(self) -> Certificate:
         began = datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -196,26 +204,62 @@ class _Campaign:
                 covering = Covering(ledger, self.brief, lanes, lives[: len(lanes)], references)
                 if of_driver:
                     self._plan_crash_states(covering, profile, of_driver)
-                suspicious = self._cover(covering, SHARES)
-                for lane in lanes:
-                    lane.rest()
-                with ledger.timed("kills"):
-                    cluster = stack.enter_context(self.cluster.kept_warm(work))
-                    proving = Proving(ledger, self.brief, cluster, references, kills)
-                    unjudgeable = proving.compare()
-                    if not unjudgeable:
-                        proving.prove(suspicious)
-                if not unjudgeable and ledger.counterexample is None:
-                    # In the time that kills have left. The sample comes last: without it, all that is planned can be
-                    # covered.
-                    suspicious = self._cover(covering, LAST_SHARES)
-                    with ledger.timed("kills"):
-                        proving.sample(suspicious)
-                if ledger.counterexample is None:
+                in_lanes = self._in_lanes(lanes[0], references, kills)
+                kills = replace(kills, drawn=[one for one in kills.drawn if not self._dies_in_lane(one)])
+                self._cover(covering, in_lanes, SHARES)
+                if not self._is_over():
+                    unjudgeable = self._kill(stack, covering, in_lanes, lanes, references, kills, work)
+                if self._is_over():
+                    ledger.exhausted = ALL_VIOLATED
+                else:
                     covering.leave()
         finally:
             shutil.rmtree(work, ignore_errors=True)
         return self._write(began, unjudgeable, profile)
+
+    def _kill(
+        self,
+        stack: ExitStack,
+        covering: Covering,
+        in_lanes: Proving,
+        lanes: Sequence[Lane],
+        references: Sequence[Stamped],
+        kills: Kills,
+        work: Path,
+    ) -> str:
+        """What only a cluster can show, and then what is left. Returns why its kills cannot be judged; empty where they
+        can."""
+        ledger = self.ledger
+        for lane in lanes:
+            lane.rest()
+        with ledger.timed("kills"):
+            cluster = stack.enter_context(self.cluster.kept_warm(work))
+            proving = Proving(ledger, self.brief, on_cluster(cluster), cluster.name, references, kills)
+            unjudgeable = proving.compare()
+            if not unjudgeable:
+                proving.prove()
+        if not unjudgeable and not self._is_over():
+            # In the time that kills have left. The sample comes last: without it, all that is planned can be covered.
+            self._cover(covering, in_lanes, LAST_SHARES)
+            with ledger.timed("kills"):
+                for prover in (in_lanes, proving):
+                    if not self._is_over():
+                        prover.sample()
+        return unjudgeable
+
+    def _in_lanes(self, lane: Lane, references: Sequence[Stamped], kills: Kills) -> Proving:
+        """Who kills in a lane: what crash states have shown, and what was drawn that no two runs on a cluster pass."""
+        drawn = [one for one in kills.drawn if self._dies_in_lane(one)]
+        own = replace(kills, of_nodes=(), splits=(), drawn=drawn)
+        return Proving(self.ledger, self.brief, LaneKiller(lane), self.cluster.name, references, own)
+
+    def _dies_in_lane(self, planned: Planned) -> bool:
+        return self.brief.query.copyable and planned.crash.point in (Point.FILE, Point.LINE)
+
+    def _is_over(self) -> bool:
+        """Whether every claim that somebody has made is known to be violated, and nobody has asked for more."""
+        confirmed = [self.ledger.is_confirmed(str(claim)) for claim in self.ledger.claims if claim.name in self.named]
+        return bool(confirmed) and all(confirmed) and not self.ledger.budget.goes_on
 
     def _fetch_agent(self) -> bool:
         spark = supported(version("pyspark"))
@@ -312,11 +356,16 @@ class _Campaign:
         elif self.faults.recovering:
             self.ledger.not_covered.append(NEVER_RECOVERING)
 
-    def _cover(self, covering: Covering, shares: tuple[float, float]) -> list[Trial]:
-        if not covering.remains:
-            return []
-        with self.ledger.timed("crash states"):
-            return covering.cover(*shares)
+    def _cover(self, covering: Covering, in_lanes: Proving, shares: tuple[float, float]) -> None:
+        """Recover from crash states; whatever they show is tried for real at once."""
+        while covering.remains and not self._is_over():
+            with self.ledger.timed("crash states"):
+                suspicious = covering.cover(*shares)
+            if not suspicious:
+                return
+            with self.ledger.timed("kills"):
+                in_lanes.confirm(suspicious)
+            covering.doubt(_shown(suspicious))
 
     def _write(self, began: str, unjudgeable: str, profile: Profile) -> Certificate:
         ledger = self.ledger
@@ -360,6 +409,11 @@ class _Campaign:
         # What the lanes have is no part of it.
         shutil.rmtree(ledger.folder / "work", ignore_errors=True)
         return write_certificate(ledger.folder, with_conclusion(certificate))
+
+
+def _shown(trials: Sequence[Trial]) -> set[str]:
+    """The claims that one of these violates."""
+    return {claim for trial in trials for claim, status in trial.verdicts.items() if status is Status.VIOLATED}
 
 
 def _lanes() -> int:

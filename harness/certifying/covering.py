@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from random import Random
 
 import msgspec
 
-from ..addresses import Address
+from ..judging.verdicts import Status
 from ..recording.records import Stamped
 from .brief import Brief
 from .conclusion import NotReached, Planned
+from .crash_states import Looks
 from .lane import Lane, Life, Passed
-from .ledger import Ledger, violates
+from .ledger import Ledger
 from .plan import How, Trial, Victim
 from .planning import crash_at, worst_to_recover_from
 from .profile import AFTER_RESTART, Profile, batch_of, profile_of
-from .recovering import Crashed, crashed_again, crashed_in_profile, offered, recover, write_run
+from .recovering import Crashed, crashed_again, crashed_in_profile, mate_of, offered, recover, write_run
+from .waiting import Group, LifeStates, Waiting, by_worth
 
 NOT_EACH_TIME = "its batch passes it more than once, and no time was left to recover from each"
 NO_TIME = "no time was left for crashes while it recovers from a crash"
 NO_RECOVERY = "the recovery in which crashes were to strike did not come to its end"
 NEVER_RECOVERING = "Crashes while it recovers from a crash."
-Groups = dict[tuple[str, int, int], list[Crashed]]
-"""Crashes between whose points nothing happens that outlives them: one recovery is that of all."""
+_SINK = "sink/"
+"""How the paths of a sink's file operations begin."""
 
 
 class Covering:
@@ -44,12 +46,21 @@ class Covering:
         self._ledger = ledger
         self._brief = brief
         self._lanes = lanes
-        self._lives = lives
+        self._states = [LifeStates(life) for life in lives]
         self._before = [*offered(brief.query.batches(brief.workload)), *references]
-        self._waiting: list[list[Crashed]] = []
+        self._lock = threading.Lock()
+        """Of what waits."""
+        self._waiting: list[Group] = []
+        """The most worth trying is the last."""
+        self._first_lanes: list[Group] = []
+        """States of the first lane's only, which has its folders."""
         self._recovery: Crashed | None = None
         """The crash from which it is to recover once more, watched: crashes while it does are planned then."""
-        self._waiting_again: list[list[Crashed]] = []
+        self._second: tuple[Crashed, LifeStates] | None = None
+        """That recovery, once it was watched."""
+        self._waiting_again: list[Group] = []
+        self._doubted: set[str] = set()
+        """Claims of which crash states show a violation that nothing else shows."""
         self._share = 0.0
         """Of the campaign's time, by when it has to come to an end."""
         self._recoveries = 0
@@ -58,40 +69,43 @@ class Covering:
     def plan(self, profile: Profile, planned: Sequence[Planned], recovering: bool) -> None:
         """To be recovered from: every crash of the driver that was planned, one for each point of the profile, and
         crashes during one of the recoveries."""
-        groups: Groups = {}
+        waiting = []
         for passed, line in zip(profile.passed, planned, strict=True):
             if passed.state is None:
                 self._ledger.not_reached.append(NotReached(line, passed.why_not))
             else:
-                crashed = crashed_in_profile(self._lives[0], passed, line.crash)
-                groups.setdefault(crashed.same, []).append(crashed)
-        self._waiting = list(groups.values())
-        # Whatever time is left for, is then spread over all points and batches.
-        Random(self._brief.seed).shuffle(self._waiting)
+                waiting.append(Waiting(line.crash, passed))
+        self._waiting = by_worth(self._states[0].groups(waiting), _SINK, self._brief.seed)[::-1]
         worst = worst_to_recover_from(profile)
         if recovering and worst is None:
             self._ledger.not_covered.append(NEVER_RECOVERING)
         # Where its state is not known, why it is not leaves the claim open already.
         elif recovering and worst is not None and worst.state is not None:
-            self._recovery = crashed_in_profile(self._lives[0], worst, crash_at(profile, worst, Victim.DRIVER))
+            crash = crash_at(profile, worst, Victim.DRIVER)
+            self._recovery = crashed_in_profile(self._states[0].life, worst, crash)
 
     @property
     def remains(self) -> bool:
         """Whether something waits to be recovered from."""
-        return bool(self._waiting or self._waiting_again or self._recovery)
+        return bool(self._waiting or self._first_lanes or self._waiting_again or self._recovery)
+
+    def doubt(self, claims: Iterable[str]) -> None:
+        """Do not come to a halt over these any more."""
+        self._doubted.update(claims)
 
     def cover(self, share: float, share_while_recovering: float) -> list[Trial]:
         """Recover from what waits, until that share of the campaign's time is spent: of single crashes, and then of
-        crashes while it recovers. Returns the trials that show a violation."""
+        crashes while it recovers. It comes to a halt where a state shows a violation that is new, and returns the
+        trials that do."""
         before, known = time.monotonic(), len(self._ledger.trials)
         self._share = share_while_recovering
-        self._cover_each(share)
-        self._cover_recovery(share_while_recovering)
-        trials = self._ledger.trials[known:]
-        self._recoveries += len({trial.folder for trial in trials})
+        self._cover_each(share, known)
+        if not self._new(known):
+            self._cover_recovery(share_while_recovering, known)
+        self._recoveries += len({trial.folder for trial in self._ledger.trials[known:]})
         self._seconds += time.monotonic() - before
         self._ledger.figures["crash states a minute"] = round(60 * self._recoveries / self._seconds, 1)
-        return [trial for trial in trials if violates(trial)]
+        return self._new(known)
 
     def leave(self) -> None:
         """Note what was left for want of time, where nothing else would tell."""
@@ -103,63 +117,116 @@ class Covering:
             ledger.not_reached.append(NotReached(Planned(crash), NO_TIME))
         # Of a point that a batch passes more than once, a recovery from one time says nothing of the others.
         tried = {trial.crashes for trial in ledger.trials if trial.how is How.CRASH_STATE}
-        untried = [one for group in (*self._waiting, *self._waiting_again) for one in group]
-        left = dict.fromkeys(one.crashes for one in untried if one.crashes in tried)
+        single = [(one.crash,) for group in (*self._waiting, *self._first_lanes) for one in group]
+        first = () if self._second is None else self._second[0].crashes
+        again = [(*first, one.crash) for group in self._waiting_again for one in group]
+        left = dict.fromkeys(crashes for crashes in (*single, *again) if crashes in tried)
         ledger.not_reached += [NotReached(Planned(crashes[-1]), NOT_EACH_TIME) for crashes in left]
 
-    def _cover_each(self, share: float) -> None:
-        waiting = self._waiting
-        if not waiting:
+    def _new(self, known: int) -> list[Trial]:
+        """Of the trials since then, those that violate a claim of which nobody knows that yet."""
+        open_claims = {
+            name for name in map(str, self._ledger.claims) if not self._ledger.is_confirmed(name)
+        } - self._doubted
+        return [
+            trial
+            for trial in self._ledger.trials[known:]
+            if any(trial.verdicts.get(claim) is Status.VIOLATED for claim in open_claims)
+        ]
+
+    def _cover_each(self, share: float, known: int) -> None:
+        if not self._waiting and not self._first_lanes:
             return
-        self._ledger.begin("crash states", len(waiting))
+        self._ledger.begin("crash states", sum(map(len, self._waiting)))
 
         def work(place: int) -> None:
-            life = self._lives[place]
-            passed = {(one.address, one.again): one for one in life.passed if one.state is not None}
-            while waiting and self._ledger.within_budget(share):
-                try:
-                    group = waiting.pop()
-                except IndexError:
-                    # Another lane may have taken the last since anybody looked.
-                    return
-                here = _in_lane(group[0], passed, life)
-                if here is None:
-                    # A state of the first lane's only, which has its folders.
-                    waiting.insert(0, group)
-                    return
-                # What is the same in the first lane need not be in another one: its files have names of their own.
-                there = [(one, _in_lane(one, passed, life)) for one in group]
-                mates = [mate for _, mate in there if mate is not None and mate.same == here.same]
-                others = [one for one, mate in there if mate is None or mate.same != here.same]
-                if others:
-                    waiting.append(others)
-                try:
-                    self._recover(self._lanes[place], here, mates)
-                except BaseException:
-                    waiting.clear()
-                    raise
+            try:
+                while self._ledger.within_budget(share) and not self._new(known):
+                    taken = self._take(place)
+                    if taken is None:
+                        return
+                    self._recover_in(place, *taken)
+            except BaseException:
+                self._waiting.clear()
+                raise
 
         with ThreadPoolExecutor(len(self._lanes)) as pool:
             try:
                 list(pool.map(work, range(len(self._lanes))))
             except BaseException:
                 # Whoever interrupts this waits for the lives that are lived, and for no other.
-                waiting.clear()
+                self._waiting.clear()
                 raise
         # What another lane has left when the first one had no more to do.
         work(0)
 
-    def _cover_recovery(self, share: float) -> None:
+    def _take(self, place: int) -> tuple[Waiting, Group] | None:
+        """The next that can be recovered from in that lane, with those that are the same there."""
+        states = self._states[place]
+        with self._lock:
+            while self._waiting or (place == 0 and self._first_lanes):
+                group = (self._waiting or self._first_lanes).pop()
+                here = states.passed(group[0])
+                if here is None:
+                    self._first_lanes.insert(0, group)
+                    continue
+                # What is the same in the first lane need not be in another one: its files have names of their own.
+                mates, others = _split(group, lambda one, here=here: states.same(here, one), states)  # type: ignore[misc]
+                if others:
+                    self._waiting.append(others)
+                return group[0], mates
+            return None
+
+    def _recover_in(self, place: int, first: Waiting, mates: Group) -> None:
+        states, lane = self._states[place], self._lanes[place]
+        here = states.passed(first)
+        assert here is not None
+        crashed = crashed_in_profile(states.life, here, first.crash)
+        life = recover(lane, crashed)
+        mates = [*mates, *self._alike(states, here, life, (self._waiting, self._first_lanes))]
+        self._enter(lane, crashed, mates, states, life)
+
+    def _alike(self, states: LifeStates, here: Passed, life: Life, waiting: Sequence[list[Group]]) -> Group:
+        """Take what waits and what this recovery could not have told from what it began with."""
+        looks = _all_looks(life)
+        if looks is None:
+            return []
+        found: Group = []
+        with self._lock:
+            for groups in waiting:
+                left: list[Group] = []
+                for group in groups:
+                    alike, others = _split(group, lambda one: states.alike(here, one, looks), states)
+                    found += alike
+                    left += [others] if others else []
+                groups[:] = left
+        return found
+
+    def _enter(self, lane: Lane, crashed: Crashed, mates: Group, states: LifeStates, life: Life) -> None:
+        run = self._ledger.new_run("state")
+        brief = self._brief
+        there = [(one.crash, states.passed(one)) for one in mates]
+        group = [mate_of(crashed, crash, passed) for crash, passed in there if passed is not None]
+        write_run(self._ledger.folder / run, brief.named, lane, crashed, group, life, self._before, brief.seed)
+        tried = list(dict.fromkeys(one.crashes for one in group))
+        self._ledger.enter(run, tried, How.CRASH_STATE, steps=len(group))
+
+    def _cover_recovery(self, share: float, known: int) -> None:
         if self._recovery is not None and self._ledger.within_budget(share):
             self._plan_recovery(self._recovery)
             self._recovery = None
         waiting = self._waiting_again
-        if not waiting:
+        if not waiting or self._second is None:
             return
-        self._ledger.begin("crashes while recovering", len(waiting))
-        while waiting and self._ledger.within_budget(share):
-            group = waiting.pop(0)
-            self._recover(self._lanes[0], group[0], group)
+        self._ledger.begin("crashes while recovering", sum(map(len, waiting)))
+        first, states = self._second
+        while waiting and self._ledger.within_budget(share) and not self._new(known):
+            group = waiting.pop()
+            here = states.passed(group[0])
+            assert here is not None
+            crashed = crashed_again(first, states.life, here, group[0].crash)
+            life = recover(self._lanes[0], crashed)
+            self._enter(self._lanes[0], crashed, [*group, *self._alike(states, here, life, (waiting,))], states, life)
 
     def _plan_recovery(self, first: Crashed) -> None:
         """Recover from a crash, and see what that passes."""
@@ -171,7 +238,7 @@ class Covering:
             return
         batch = first.crashes[-1].batch
         again = replace(profile_of(second), kinds={batch: (AFTER_RESTART,)})
-        groups: Groups = {}
+        waiting = []
         for passed in again.passed:
             if batch_of(passed.address) != batch:
                 continue
@@ -180,20 +247,30 @@ class Covering:
             if passed.state is None:
                 self._ledger.not_reached.append(NotReached(Planned(crash), passed.why_not))
             else:
-                crashed = crashed_again(first, second, passed, crash)
-                groups.setdefault(crashed.same, []).append(crashed)
-        self._waiting_again = list(groups.values())
-
-    def _recover(self, lane: Lane, crashed: Crashed, group: Sequence[Crashed]) -> None:
-        life = recover(lane, crashed)
-        run = self._ledger.new_run("state")
-        brief = self._brief
-        write_run(self._ledger.folder / run, brief.named, lane, crashed, group, life, self._before, brief.seed)
-        self._ledger.enter(run, list(dict.fromkeys(one.crashes for one in group)), How.CRASH_STATE)
+                waiting.append(Waiting(crash, passed))
+        states = LifeStates(second)
+        self._second = first, states
+        self._waiting_again = by_worth(states.groups(waiting), _SINK, self._brief.seed)[::-1]
 
 
-def _in_lane(crashed: Crashed, passed: Mapping[tuple[Address, int], Passed], life: Life) -> Crashed | None:
-    """The same crash, in the reference run of a lane; None where that has no such state."""
-    ((where,), (crash,)) = crashed.passed, crashed.crashes
-    here = passed.get((where.address, where.again))
-    return None if here is None else crashed_in_profile(life, here, crash)
+def _split(group: Group, fits: Callable[[Passed], bool], states: LifeStates) -> tuple[Group, Group]:
+    """Those of a group that fit, and the others; what a life has no state of is of the others."""
+    chosen: Group = []
+    others: Group = []
+    for one in group:
+        passed = states.passed(one)
+        (chosen if passed is not None and fits(passed) else others).append(one)
+    return chosen, others
+
+
+def _all_looks(life: Life) -> Looks | None:
+    """Of a recovery, with the lives that failed before; None where it is not known of each."""
+    lives = [*life.before, life]
+    found = [one.looks for one in lives if one.looks is not None]
+    if len(found) < len(lives):
+        return None
+    return Looks(
+        frozenset().union(*(one.opened for one in found)),
+        frozenset().union(*(one.asked for one in found)),
+        frozenset().union(*(one.listed for one in found)),
+    )

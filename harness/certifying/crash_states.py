@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -64,26 +64,35 @@ class Looks:
     listed: frozenset[str]
     """Which names they hold."""
 
-    def tell_apart(self, one: CrashState, other: CrashState) -> bool:
+    def tell_apart(self, one: LookedUp, other: LookedUp) -> bool:
         """Whether who looks at just that can know one state from the other.
 
         A hidden name (`.x`) that is listed, and then not looked at, tells nothing: so are temporary files called, and
         Spark's logs and file sources pass over them.
         """
-        here, there = ({entry.path: entry for entry in state.files} for state in (one, other))
+        here, there = one.entries, other.entries
         if any(_content(here.get(path)) != _content(there.get(path)) for path in self.opened):
             return True
         if any(_kind(here.get(path)) != _kind(there.get(path)) for path in self.asked):
             return True
-        return any(self._names(here, path) != self._names(there, path) for path in self.listed)
+        return any(self._names(one, path) != self._names(other, path) for path in self.listed)
 
-    def _names(self, state: Mapping[str, Entry], folder: str) -> set[str]:
+    def _names(self, state: LookedUp, folder: str) -> set[str]:
         return {
             path
-            for path in state
-            if os.path.dirname(path) == folder
-            and (not os.path.basename(path).startswith(".") or path in self.asked or path in self.opened)
+            for path in state.names.get(folder, ())
+            if not os.path.basename(path).startswith(".") or path in self.asked or path in self.opened
         }
+
+
+class LookedUp:
+    """A crash state, to be asked what lies where."""
+
+    def __init__(self, state: CrashState) -> None:
+        self.entries = {entry.path: entry for entry in state.files}
+        self.names: dict[str, list[str]] = {}
+        for path in self.entries:
+            self.names.setdefault(os.path.dirname(path), []).append(path)
 
 
 def _content(entry: Entry | None) -> object:
@@ -106,6 +115,9 @@ class LaneStore(Protocol):
 
     def mark(self) -> object:
         """While a point is held: what it takes to know its state. Raises NotQuiet."""
+
+    def count(self, mark: object) -> int:
+        """How many file operations are crash points, up to a mark."""
 
     def states(self, marks: Sequence[object]) -> Sequence[CrashState]:
         """When the watched life is over: what was durable at its marks."""
@@ -136,6 +148,9 @@ class CopiedFolders:
 
     def mark(self) -> CrashState:
         return self.capture()
+
+    def count(self, mark: object) -> int:
+        return 0
 
     def states(self, marks: Sequence[object]) -> list[CrashState]:
         return [mark for mark in marks if isinstance(mark, CrashState)]

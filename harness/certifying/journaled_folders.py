@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ..errors import OwnFailure, StorageFailed
 from ..files.mounting import MountedFolder
-from ..files.operations import Kind, read_operations
+from ..files.operations import POINTS, Kind, read_operations
 from ..files.trees import File, Link, Tree
 from ..wire import Place
 from .crash_states import CrashState, Entry, Looks
@@ -52,6 +52,12 @@ class JournaledFolders:
     def mark(self) -> int:
         """Now, while whoever acts is held: a position."""
         return self._mounted.position
+
+    def count(self, mark: object) -> int:
+        """How many operations of the newest watched life, up to a position, are crash points."""
+        assert isinstance(mark, int)
+        found = read_operations(self._mounted.journal, self._lives[-1].begin, mark)
+        return sum(one.kind in POINTS for _, one in found)
 
     def states(self, marks: Sequence[object]) -> list[CrashState]:
         """What was durable at these positions of the newest watched life, which must be in order."""

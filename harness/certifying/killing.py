@@ -3,7 +3,7 @@ one stream."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from ..recording.records import Stamped
 from ..registry import Named, Registry
 from ..running import run_named
 from ..schedule import Fault
+from .brief import Brief
 from .coming_back import stated_in
 from .conclusion import Planned
 from .plan import Crash, Victim
@@ -64,6 +65,17 @@ def spread(plan: Sequence[Planned], batches: Sequence[int], keys: Mapping[Place,
         for place, planned in enumerate(plan)
     ]
     return list(dict.fromkeys(spread_out))
+
+
+Kill = Callable[[Path, Brief, Sequence[Planned], Sequence[Stamped]], None]
+"""Runs the query under crashes that are planned, into a run folder. Without reference runs, it makes its own."""
+
+
+def on_cluster(cluster: Cluster) -> Kill:
+    def carry_out(folder: Path, brief: Brief, planned: Sequence[Planned], references: Sequence[Stamped]) -> None:
+        kill(folder, brief.named, planned, cluster, brief.registry, references, brief.seed)
+
+    return carry_out
 
 
 def kill(

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -92,6 +92,18 @@ class Passed:
     """How often the life had passed the same point before: a point of the user's may lie in a loop."""
 
 
+@dataclass(frozen=True)
+class Death:
+    """A real one: every process of a life was killed while a point was held."""
+
+    address: Address
+    at: int
+    """Microseconds since the lane began."""
+    pids: tuple[int, ...]
+    gone: bool
+    """Whether each of them was seen to be gone."""
+
+
 @dataclass
 class Life:
     """One life of a query, from a checkpoint to the end of its input, or to its failure."""
@@ -113,6 +125,8 @@ class Life:
     """Lives that failed since the same crash, of which this one is the successor."""
     looks: Looks | None = None
     """What it has looked at; None: nobody knows."""
+    death: Death | None = None
+    """How it was killed, where it was."""
 
     @property
     def ended(self) -> bool:
@@ -176,6 +190,7 @@ class Lane:
         self._marks: list[object] = []
         """Of each point that the current life has passed, what it takes to know its state; None: it is not known."""
         self._times: Counter[Address] = Counter()
+        self._fatal: Callable[[Address], bool] | None = None
         self._gateway: Mapping[str, str] | None = None
         self._over = asyncio.Event()
         self._server = RunServer(
@@ -235,15 +250,29 @@ class Lane:
         """End its session until the next life: meanwhile others need the memory."""
         self._processes.kill_node(self.name)
 
-    def live(self, actor: str, sink: str, incarnation: int, watched: bool, as_batch: bool = False) -> Life:
+    def feed(self, query: Query, batches: Sequence[Sequence[Event]]) -> None:
+        """From now on, live this query of the same code, on this input."""
+        self._query, self._batches = query, batches
+        write_events(self._input, batches)
+
+    def live(
+        self,
+        actor: str,
+        sink: str,
+        incarnation: int,
+        watched: bool,
+        as_batch: bool = False,
+        fatal: Callable[[Address], bool] | None = None,
+    ) -> Life:
         """Live from what is in the folders to the end of the input, or do all of it as one batch job.
 
-        What the query does wrong is in the life that comes back. Raises OwnFailure, or what else went wrong with the
+        One that is watched is killed where it passes the first point that is `fatal`: SIGKILL to all of its processes,
+        while the point is held. What the query does wrong is in the life that comes back. Raises OwnFailure, or what else went wrong with the
         lane itself.
         """
         if self._session.poll() is not None:
             self._start_anew()
-        life = self._begin(actor, incarnation, watched)
+        life = self._begin(actor, incarnation, watched, fatal)
         self.store.begin(self._points_place if watched else None, incarnation)
         process = self._start_life(actor, sink, incarnation, as_batch)
 
@@ -272,7 +301,9 @@ class Lane:
             self._server.call(self._forget_life())
             _end_python_workers(self._session.pid)
         self._settle(life, watched)
-        if life.failure is None and not life.ended:
+        if life.death is not None:
+            life.failure = None
+        elif life.failure is None and not life.ended:
             life.failure = self._why_it_ended(process, life)
         if life.failure is not None:
             life.failed_at = self._server.clock.stamp().at
@@ -287,6 +318,10 @@ class Lane:
             life.looks = self.store.looks()
             return
         marked = [place for place, mark in enumerate(self._marks) if mark is not None]
+        told = sum(one.address.point is Point.FILE for one in life.passed)
+        done = self.store.count(self._marks[marked[-1]]) if marked else 0
+        if told != done:
+            raise OwnFailure(f"{self.name}: {done:,} file operations were journalled, and {told:,} were told of")
         states = self.store.states([self._marks[place] for place in marked])
         for place, state in zip(marked, states, strict=True):
             life.passed[place] = replace(life.passed[place], state=state)
@@ -308,12 +343,15 @@ class Lane:
         self._session = self._start_session()
         self.await_ready()
 
-    def _begin(self, actor: str, incarnation: int, watched: bool) -> Life:
+    def _begin(
+        self, actor: str, incarnation: int, watched: bool, fatal: Callable[[Address], bool] | None = None
+    ) -> Life:
         life = Life(actor, incarnation)
 
         async def begin() -> None:
             self._lives += 1
             self._watching = watched
+            self._fatal = fatal
             self._batch = "0"
             self._marks.clear()
             self._times.clear()
@@ -422,7 +460,7 @@ class Lane:
                     of_process = life
                 case Arrived(address=address):
                     # Whatever the life is called, it is a driver's.
-                    self._pass(life, msgspec.structs.replace(address, actor=DRIVER))
+                    await self._pass(life, msgspec.structs.replace(address, actor=DRIVER))
                     writer.write(frame(Go()))
                 case Failed():
                     life.failure = from_afar(message)
@@ -443,9 +481,11 @@ class Lane:
         if held.point is Point.FILE:
             rest = self._files.name(batch, rest)
         actor = TASK if _in_task(held) else DRIVER
-        self._pass(life, Address(actor, life.incarnation, held.point, f"{batch}{slash}{rest}", held.side))
+        await self._pass(life, Address(actor, life.incarnation, held.point, f"{batch}{slash}{rest}", held.side))
 
-    def _pass(self, life: Life, address: Address) -> None:
+    async def _pass(self, life: Life, address: Address) -> None:
+        if life.death is not None:
+            return
         at = self._server.clock.stamp().at
         mark, why_not = None, ""
         if self._watching:
@@ -456,6 +496,17 @@ class Lane:
         self._marks.append(mark)
         life.passed.append(Passed(address, at, len(life.records), None, why_not, self._times[address]))
         self._times[address] += 1
+        if self._fatal is not None and self._fatal(address):
+            self._fatal = None
+            at = self._server.clock.stamp().at
+            # Whoever answers points has to go on: what dies is waited for elsewhere.
+            life.death = await asyncio.to_thread(self._kill, address, at)
+
+    def _kill(self, address: Address, at: int) -> Death:
+        """The session first: without it, what the user's code does in its own process comes to nothing."""
+        proofs = [self._processes.kill_node(name) for name in (self.name, f"{self.name}.life-{self._lives}")]
+        pids = tuple(process.pid for proof in proofs for process in proof.processes)
+        return Death(address, at, pids, all(proof.gone for proof in proofs))
 
     def _no_faults(self, striking: Striking) -> ClusterMachines:
         raise OwnFailure("a fault struck in a lane, where none does")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from ..judging.oracle import Oracle
 from ..judging.verdicts import Status
 from .budget import Budget, Progress
 from .certificate import Counterexample
-from .conclusion import NotReached, Planned
+from .conclusion import NotReached, Planned, real
 from .plan import Crash, How, Trial
 from .rejudging import JudgedRun, judge_read, judge_run, read_run
 from .statistics import Draw
@@ -56,8 +57,10 @@ class Ledger:
     def judge(self, run: str, crashes: Sequence[Crash]) -> JudgedRun:
         return judge_run(self.folder / run, crashes, self.claims, self.oracles)
 
-    def enter(self, run: str, tried: Sequence[tuple[Crash, ...]], how: How, sampled: bool = False) -> list[Trial]:
-        """Judge a run, and note it as a trial of each of these."""
+    def enter(
+        self, run: str, tried: Sequence[tuple[Crash, ...]], how: How, sampled: bool = False, steps: int = 1
+    ) -> list[Trial]:
+        """Judge a run, and note it as a trial of each of these; it is so many steps of the part that it is of."""
         trials = []
         record = read_run(self.folder / run)
         for crashes in tried:
@@ -66,8 +69,17 @@ class Ledger:
                 Trial(crashes, how, run, judged.statuses, judged.reason, sampled, judged.digest, judged.missed)
             )
         self.trials += trials
-        self.advance()
+        self.advance(steps)
         return trials
+
+    def is_confirmed(self, claim: str) -> bool:
+        """Whether a real trial has shown that a claim is violated, and was repeated."""
+        shown = Counter(
+            (trial.how, trial.crashes)
+            for trial in self.trials
+            if real(trial) and trial.verdicts.get(claim) is Status.VIOLATED
+        )
+        return any(times > 1 for times in shown.values())
 
     def within_budget(self, share: float = 1.0) -> bool:
         """Whether less than that share of the time is spent, and not all runs are; notes which of them is spent."""

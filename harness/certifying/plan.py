@@ -7,11 +7,16 @@ to. The same crash can be tried in several ways, and several times.
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 import msgspec
 
 from ..addresses import FINE_POINTS, Moment, Point, Side
 from ..judging.verdicts import Status
+
+CRASH_STATES: Final = "crash states in a warm session"
+KILLS_IN_A_LANE: Final = "real kills of a session with one task slot"
+"""How a run came about that was no run of a cluster, as its record says."""
 
 
 class Victim(StrEnum):

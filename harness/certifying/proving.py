@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..cluster import Cluster
 from ..errors import StreamproofError
 from ..judging.verdicts import Status
 from ..recording.records import Stamped
 from .brief import Brief
 from .certificate import Claimed, Counterexample
-from .conclusion import NotReached, Planned, real
-from .killing import kill, streams
+from .conclusion import NotReached, Planned
+from .killing import Kill, streams
 from .ledger import Ledger, violates
 from .plan import Crash, How, Trial
 from .rejudging import first_wrong
@@ -49,12 +47,15 @@ class Proving:
         self,
         ledger: Ledger,
         brief: Brief,
-        cluster: Cluster,
+        kill: Kill,
+        cluster: str,
         references: Sequence[Stamped],
         kills: Kills,
     ) -> None:
+        """`cluster` is the name of that on which a counterexample is to be replayed."""
         self._ledger = ledger
         self._brief = brief
+        self._carry_out = kill
         self._cluster = cluster
         self._references = references
         self._kills = kills
@@ -78,44 +79,34 @@ class Proving:
                 return f"{ELSEWHERE}{shown}"
         return f"{NO_END}: {judged.collation.incomplete}" if judged.collation.incomplete else ""
 
-    def prove(self, suspicious: Sequence[Trial]) -> None:
+    def confirm(self, suspicious: Sequence[Trial]) -> None:
+        """What crash states have shown, of each claim, until the budget is spent."""
+        self._timed(lambda: self._confirm_any(suspicious))
+
+    def prove(self) -> None:
         """Until a violation is confirmed, what is planned is done, or the budget is spent."""
-        self._prove(suspicious, {"kills": self._kills.of_nodes, "split brains": self._kills.splits})
+        self._timed(lambda: self._try_all({"kills": self._kills.of_nodes, "split brains": self._kills.splits}, False))
 
-    def sample(self, suspicious: Sequence[Trial]) -> None:
+    def sample(self) -> None:
         """Until a violation is confirmed, the sample is done, or the budget is spent."""
-        self._prove(suspicious, {"the sample": self._kills.drawn}, sampled=True)
+        self._timed(lambda: self._try_all({"the sample": self._kills.drawn}, True))
 
-    def _prove(
-        self, suspicious: Sequence[Trial], phases: Mapping[str, Sequence[Planned]], sampled: bool = False
-    ) -> None:
+    def _timed(self, work: Callable[[], object]) -> None:
         before, known = time.monotonic(), len(self._ledger.trials)
-        if not self._confirm_any(suspicious):
-            self._try_all(phases, sampled)
+        work()
         self._seconds += time.monotonic() - before
         self._killed += sum({trial.folder: len(trial.crashes) for trial in self._ledger.trials[known:]}.values())
         if self._killed:
             self._ledger.figures["real kills a minute"] = round(60 * self._killed / self._seconds, 1)
 
-    def _confirm_any(self, suspicious: Sequence[Trial]) -> bool:
-        """Whether one of what crash states showed is confirmed: of each claim, since one says nothing of another."""
-        found = False
+    def _confirm_any(self, suspicious: Sequence[Trial]) -> None:
+        """One of what crash states showed, of each claim, since one says nothing of another."""
         for claim in map(str, self._ledger.claims):
             showing = [trial for trial in suspicious if trial.verdicts.get(claim) is Status.VIOLATED]
             for planned in _one_a_point(showing):
-                if not self._ledger.within_budget() or self._is_confirmed(claim):
+                if not self._ledger.within_budget() or self._ledger.is_confirmed(claim):
                     break
-                found = self._confirm(planned) or found
-        return found
-
-    def _is_confirmed(self, claim: str) -> bool:
-        """Whether a real trial has shown it, and was repeated."""
-        shown = Counter(
-            trial.crashes
-            for trial in self._ledger.trials
-            if real(trial) and trial.verdicts.get(claim) is Status.VIOLATED
-        )
-        return any(times > 1 for times in shown.values())
+                self._confirm(planned)
 
     def _try_all(self, phases: Mapping[str, Sequence[Planned]], sampled: bool) -> None:
         for phase, plan in phases.items():
@@ -152,8 +143,8 @@ class Proving:
         return self._ledger.enter(run, [(crash,) for crash in crashes] if sampled else [crashes], how, sampled)
 
     def _kill(self, run: str, brief: Brief, planned: Sequence[Planned], references: Sequence[Stamped]) -> None:
-        """Raises what `kill` raises."""
-        kill(self._ledger.folder / run, brief.named, planned, self._cluster, brief.registry, references, brief.seed)
+        """Raises what whoever carries it out raises."""
+        self._carry_out(self._ledger.folder / run, brief, planned, references)
 
     def _isolate(self, planned: Sequence[Planned]) -> bool:
         """Which of the kills of a run it takes."""
@@ -251,7 +242,7 @@ class Proving:
         file = self._ledger.folder / COUNTEREXAMPLE
         if not self._brief.origin:
             return f'# in a test: streamproof.survives("{file}", query)'
-        return f"streamproof replay {shlex.quote(str(file))} --cluster {self._cluster.name}"
+        return f"streamproof replay {shlex.quote(str(file))} --cluster {self._cluster}"
 
     def _saved(self, found: Reproduction) -> SavedSchedule:
         brief = self._brief

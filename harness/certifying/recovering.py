@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from ..addresses import DRIVER, Moment
+from ..addresses import DRIVER, Address, Moment
 from ..errors import InvalidOperator, StreamproofError
 from ..judging.references import SINK
 from ..judging.stalls import ATTEMPTS
@@ -48,7 +48,7 @@ from ..scenario import Scenario
 from ..schedule import Fault
 from .crash_states import CrashState
 from .lane import Lane, Life, Passed
-from .plan import Crash
+from .plan import CRASH_STATES, KILLS_IN_A_LANE, Crash
 
 PROOF = "files and folders put back as they were at the point"
 
@@ -66,12 +66,6 @@ class Crashed:
     life: int
     """The number of the life that would recover from it."""
 
-    @property
-    def same(self) -> tuple[str, int, int]:
-        """Equal for two moments between which nothing happened that outlives a crash."""
-        delivered = sum(isinstance(stamped.record, Delivered | EmptyBatch) for stamped in self.records)
-        return self.state.digest, delivered, self.life
-
 
 def crashed_in_profile(life: Life, passed: Passed, crash: Crash) -> Crashed:
     """In the first life, which was watched as a run without faults."""
@@ -87,17 +81,25 @@ def crashed_again(before: Crashed, life: Life, passed: Passed, crash: Crash) -> 
     return Crashed((*before.crashes, crash), (*before.passed, passed), records, passed.state, before.life + 1)
 
 
-def recover(lane: Lane, crashed: Crashed, watched: bool = False) -> Life:
-    """The next life; and where it fails by an error of its own, the next after that, as whoever runs the query would
-    start it again, until it fails at one batch too often. One that is watched is the only one.
+def mate_of(crashed: Crashed, crash: Crash, passed: Passed) -> Crashed:
+    """Another crash that the recovery from one stands for, with what the record of that says of it."""
+    return Crashed((*crashed.crashes[:-1], crash), (*crashed.passed[:-1], passed), (), crashed.state, crashed.life)
 
-    Raises what went wrong with the lane.
-    """
+
+def recover(lane: Lane, crashed: Crashed, watched: bool = False) -> Life:
+    """The next life, from a crash state; one that is watched is the only one. Raises what went wrong with the lane."""
     lane.store.restore(crashed.state)
-    life = lane.live(DRIVER, SINK, crashed.life, watched)
-    while not watched and isinstance(life.failure, InvalidOperator) and not _loops(life):
+    return lane.live(DRIVER, SINK, crashed.life, watched) if watched else live_on(lane, crashed.life)
+
+
+def live_on(lane: Lane, number: int) -> Life:
+    """The next life, from what is there; and where it fails by an error of its own, the next after that, as whoever
+    runs the query would start it again, until it fails at one batch too often. Raises what went wrong with the lane.
+    """
+    life = lane.live(DRIVER, SINK, number, watched=False)
+    while isinstance(life.failure, InvalidOperator) and not _loops(life):
         before = (*life.before, life)
-        life = lane.live(DRIVER, SINK, crashed.life + len(before), watched)
+        life = lane.live(DRIVER, SINK, number + len(before), watched=False)
         life.before = before
     return life
 
@@ -105,6 +107,18 @@ def recover(lane: Lane, crashed: Crashed, watched: bool = False) -> Life:
 def _loops(life: Life) -> bool:
     last = [one.failed_in for one in (*life.before, life)][-ATTEMPTS:]
     return len(last) == ATTEMPTS and len(set(last)) == 1
+
+
+@dataclass(frozen=True)
+class Strike:
+    """A crash that struck in a lane."""
+
+    number: int
+    """Which of the run's faults it is."""
+    at: int
+    """Microseconds since the lane began."""
+    address: Address
+    bite: Bite
 
 
 def write_run(
@@ -121,30 +135,53 @@ def write_run(
     outlives a crash: the record has each of them. `before` is what was offered, and the reference runs."""
     struck = [*crashed.passed[:-1], *(one.passed[-1] for one in group)]
     faults = [Fault("crash", (DRIVER,), Moment.exactly(passed.address)) for passed in struck]
+    strikes = [_put_back(lane, number, passed) for number, passed in enumerate(struck)]
+    lives = tuple(enumerate((*life.before, life), start=crashed.life))
+    write_lane_run(folder, named, lane, faults, strikes, (*before, *crashed.records), lives, seed, CRASH_STATES)
+
+
+def _put_back(lane: Lane, number: int, passed: Passed) -> Strike:
+    proof = Proof(0 if passed.state is None else len(passed.state.files), PROOF)
+    bite = Bite(DRIVER, lane.name, (DRIVER,), True, proof=proof)
+    return Strike(number, passed.at, passed.address, bite)
+
+
+def write_lane_run(
+    folder: Path,
+    named: Named,
+    lane: Lane,
+    faults: Sequence[Fault],
+    strikes: Sequence[Strike],
+    before: Sequence[Stamped],
+    lives: Sequence[tuple[int, Life]],
+    seed: int,
+    how: str = KILLS_IN_A_LANE,
+) -> None:
+    """Write down a run whose lives were lived in a lane. `before` is all that is known from before `lives`, each of
+    which has its number."""
     scenario = replace(named.scenario, faults=faults)
-    description = describe(replace(named, scenario=scenario), _Lanes(lane), seed, folder.name)
+    description = describe(replace(named, scenario=scenario), _Lanes(lane, how), seed, folder.name)
     with RunFolder(folder, description) as recorder:
-        lives = (*life.before, life)
-        for stamped in (*before, *crashed.records, *(stamped for one in lives for stamped in one.records)):
+        for stamped in (*before, *(stamped for _, one in lives for stamped in one.records)):
             recorder.note(stamped.at, stamped.record)
-        for number, (fault, passed) in enumerate(zip(faults, struck, strict=True)):
-            stamp = Stamp(passed.at)
-            proof = Proof(0 if passed.state is None else len(passed.state.files), PROOF)
-            bite = Bite(DRIVER, lane.name, (DRIVER,), True, proof=proof)
-            recorder.log(FaultStruck(stamp, number, str(fault), str(passed.address), bite))
+        for strike in strikes:
+            stamp = Stamp(strike.at)
+            fault = str(faults[strike.number])
+            recorder.log(FaultStruck(stamp, strike.number, fault, str(strike.address), strike.bite))
             recorder.log(NodeGone(stamp, DRIVER))
-        for number, one in enumerate(lives, start=crashed.life):
+        for number, one in lives:
             began = Stamp(one.records[0].at if one.records else recorder.latest.at)
             recorder.log(NodeUp(began, DRIVER))
             recorder.log(Placed(began, DRIVER, number, DRIVER))
             if isinstance(one.failure, InvalidOperator):
                 recorder.log(LifeFailed(Stamp(one.failed_at), DRIVER, number, one.failed_in, str(one.failure)))
                 recorder.log(NodeGone(Stamp(one.failed_at), DRIVER))
-        if life.failure is None:
+        last = lives[-1][1]
+        if last.failure is None:
             recorder.log(Drained(recorder.latest))
         else:
-            at = Stamp(max(life.failed_at, recorder.latest.at))
-            recorder.log(Aborted(at, f"stall: {_why(life.failure)}", life.silent))
+            at = Stamp(max(last.failed_at, recorder.latest.at))
+            recorder.log(Aborted(at, f"stall: {_why(last.failure)}", last.silent))
         recorder.seal()
 
 
@@ -172,8 +209,9 @@ def _judged(stamped: Stamped) -> Stamped:
 class _Lanes:
     """What the record of a run says of the lane that it was run in."""
 
-    def __init__(self, lane: Lane) -> None:
+    def __init__(self, lane: Lane, how: str) -> None:
         self._lane = lane
+        self._how = how
 
     def describe(self, scenario: Scenario) -> Mapping[str, object]:
-        return {"cluster": "embedded", "how": "crash states in a warm session", "settings": self._lane.settings}
+        return {"cluster": "embedded", "how": self._how, "settings": self._lane.settings}

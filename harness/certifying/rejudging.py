@@ -22,7 +22,7 @@ from ..recording.folder import Description, read_description, read_history
 from ..recording.history import History
 from .certificate import Certificate, check_files, concluded, read_certificate
 from .conclusion import ClaimVerdict, Conclusion, real
-from .plan import Crash, How, Trial
+from .plan import CRASH_STATES, Crash, How, Trial
 from .statistics import Bound
 
 RESIZED: Final = frozenset({"batch_events"})
@@ -160,7 +160,7 @@ def judge_certificate(folder: Path, oracles: Mapping[str, Oracle]) -> Rejudged:
 
 def _how(description: Description) -> How:
     """In which way a run has tried its crashes."""
-    if "how" in description.cluster:
+    if description.cluster.get("how") == CRASH_STATES:
         return How.CRASH_STATE
     return How.SPLIT_BRAIN if any(fault.startswith("split-brain") for fault in description.schedule) else How.KILL
 

@@ -78,10 +78,16 @@ class _Asking:
     """The connection over which points are announced."""
 
     def __init__(self, order: Order) -> None:
-        assert order.asks is not None
         self._order = order
-        self._connection = socket.create_connection(order.asks, ASK_SECONDS)
-        self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._connection: socket.socket | None = None
+
+    def _connect(self) -> socket.socket:
+        """Who listens hangs up on those that say nothing for a while: so, only when there is something to say."""
+        assert self._order.asks is not None
+        if self._connection is None:
+            self._connection = socket.create_connection(self._order.asks, ASK_SECONDS)
+            self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return self._connection
 
     def ask(self, one: Operation) -> bool:
         """Returns once the harness says go, or nobody is left to say so. False: the caller is being killed."""
@@ -91,21 +97,24 @@ class _Asking:
         key = f"?/{what}".encode(errors="surrogateescape").decode(errors="replace").replace("\n", "?")
         line = f"{order.token} {order.node} {order.incarnation} {one.thread} {Side.AFTER} {Point.FILE} {key}\n"
         try:
-            self._connection.sendall(line.encode())
-            self._connection.settimeout(_LOOK_SECONDS)
+            connection = self._connect()
+            connection.settimeout(ASK_SECONDS)
+            connection.sendall(line.encode())
+            connection.settimeout(_LOOK_SECONDS)
             while True:
                 try:
-                    self._connection.recv(1)
+                    connection.recv(1)
                     return True
                 except TimeoutError:
                     if _dying(one.thread):
                         return False
         except OSError:
-            # A harness that is gone holds nobody.
+            # A harness that is gone holds nobody. One that is there finds more in the journal than it was told.
             return True
 
     def close(self) -> None:
-        self._connection.close()
+        if self._connection is not None:
+            self._connection.close()
 
 
 def _dying(thread: int) -> bool:

@@ -1,0 +1,74 @@
+"""Tries crashes for real in a lane: kills the session and the process of the user's code while a point is held.
+
+The query runs there as it did when its points were found, one task at a time, and so it comes to the same ones: file
+operations and lines of code too, which no two runs on a cluster pass in one order. And a session is back in seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ..addresses import DRIVER, Address
+from ..errors import InvalidOperator
+from ..judging.references import REFERENCES, SINK
+from ..recording.history import Bite
+from ..recording.records import Stamped
+from .brief import Brief
+from .conclusion import Planned
+from .killing import fault_of
+from .lane import Death, Lane, Life
+from .plan import Crash
+from .recovering import Strike, live_on, offered, write_lane_run
+
+
+class LaneKiller:
+    """Carries out schedules of a campaign in one of its lanes."""
+
+    def __init__(self, lane: Lane) -> None:
+        self._lane = lane
+
+    def __call__(self, folder: Path, brief: Brief, planned: Sequence[Planned], references: Sequence[Stamped]) -> None:
+        """Run the query under these crashes of the driver, and write the run down. Without reference runs, it has its
+        own. What it does not come to does not strike. Raises what went wrong with the lane."""
+        lane, batches = self._lane, brief.query.batches(brief.workload)
+        lane.feed(brief.query, batches)
+        before = [*offered(batches), *(references or self._run_references())]
+        lane.store.clear()
+        lives: list[Life] = []
+        strikes: list[Strike] = []
+        for number, one in enumerate(planned):
+            life = lane.live(DRIVER, SINK, number + 1, watched=True, fatal=_at(one.crash))
+            lives.append(life)
+            if life.death is None:
+                # It has come to its end, or has failed, without having passed the point.
+                break
+            strikes.append(_strike(lane, number, life.death))
+        else:
+            last = live_on(lane, len(lives) + 1)
+            lives += [*last.before, last]
+        faults = [fault_of(one) for one in planned]
+        write_lane_run(folder, brief.named, lane, faults, strikes, before, list(enumerate(lives, start=1)), brief.seed)
+
+    def _run_references(self) -> list[Stamped]:
+        found: list[Stamped] = []
+        for actor in REFERENCES:
+            self._lane.store.clear()
+            life = self._lane.live(actor, actor, 1, watched=False)
+            if life.failure is not None:
+                raise InvalidOperator(f"without any fault: {life.failure}")
+            found += life.records
+        return found
+
+
+def _at(crash: Crash) -> Callable[[Address], bool]:
+    def is_it(address: Address) -> bool:
+        here = (address.point, address.side, address.key, address.actor)
+        return here == (crash.point, crash.side, crash.key, crash.actor)
+
+    return is_it
+
+
+def _strike(lane: Lane, number: int, death: Death) -> Strike:
+    bite = Bite(DRIVER, lane.name, (DRIVER,), True, gone=death.gone, pids=death.pids)
+    return Strike(number, death.at, death.address, bite)

@@ -1,0 +1,114 @@
+"""What waits to be recovered from: crashes by the states that they leave, in the order in which they are worth trying.
+
+Crashes between which nothing happened that outlives them wait as one. So do, once a recovery has shown what it looks
+at, all that it could not have told apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from random import Random
+
+from ..addresses import FINE_POINTS, Address, Point
+from ..recording.records import Delivered, EmptyBatch
+from .crash_states import LookedUp, Looks
+from .lane import Life, Passed
+from .plan import Crash
+from .profile import FIRST, STEADY
+
+Group = list["Waiting"]
+
+
+class Waiting:
+    """One crash that waits: where it is to strike, and what the profile's life passed there."""
+
+    def __init__(self, crash: Crash, passed: Passed) -> None:
+        self.crash = crash
+        self.passed = passed
+
+    @property
+    def place(self) -> tuple[Address, int]:
+        return self.passed.address, self.passed.again
+
+
+class LifeStates:
+    """The states that a watched life has left, to be asked which of them are the same."""
+
+    def __init__(self, life: Life) -> None:
+        self.life = life
+        self._passed = {(one.address, one.again): one for one in life.passed if one.state is not None}
+        given = (isinstance(stamped.record, Delivered | EmptyBatch) for stamped in life.records)
+        self._delivered = [0, *accumulate(map(int, given))]
+        self._looked_up: dict[int, LookedUp] = {}
+
+    def passed(self, waiting: Waiting) -> Passed | None:
+        """The same point in this life; None where that has no such state."""
+        return self._passed.get(waiting.place)
+
+    def same(self, one: Passed, other: Passed) -> bool:
+        """Whether nothing happened between two points that outlives a crash."""
+        assert one.state is not None
+        assert other.state is not None
+        if self._delivered[one.records] != self._delivered[other.records]:
+            return False
+        return one.state is other.state or one.state.digest == other.state.digest
+
+    def alike(self, one: Passed, other: Passed, looks: Looks) -> bool:
+        """Whether who recovers, and looks at just that, comes to the same from both."""
+        if self._delivered[one.records] != self._delivered[other.records]:
+            return False
+        return not looks.tell_apart(self._look_up(one), self._look_up(other))
+
+    def groups(self, waiting: Iterable[Waiting]) -> list[Group]:
+        found: dict[tuple[int, str], Group] = {}
+        digests: dict[int, str] = {}
+        for one in waiting:
+            here = self.passed(one)
+            assert here is not None
+            assert here.state is not None
+            if id(here.state) not in digests:
+                digests[id(here.state)] = here.state.digest
+            found.setdefault((self._delivered[here.records], digests[id(here.state)]), []).append(one)
+        return list(found.values())
+
+    def _look_up(self, passed: Passed) -> LookedUp:
+        assert passed.state is not None
+        if id(passed.state) not in self._looked_up:
+            self._looked_up[id(passed.state)] = LookedUp(passed.state)
+        return self._looked_up[id(passed.state)]
+
+
+def by_worth(groups: Sequence[Group], sink: str, seed: int) -> list[Group]:
+    """What is most likely to show a violation first: what lies between two durable effects of the sink's, and lines of
+    the user's, of a batch like most; then the first batch; then all others. What is equal is in a random order, so that
+    whatever time is left for is spread over all of it."""
+    shuffled = list(groups)
+    Random(seed).shuffle(shuffled)
+    first: dict[str, int] = {}
+    for one in sorted((one.crash for group in groups for one in group), key=lambda crash: crash.batch):
+        for kind in one.kinds:
+            first.setdefault(kind, one.batch)
+    order = [first[kind] for kind in (STEADY, FIRST) if kind in first]
+
+    def worth(group: Group) -> int:
+        return min(_rank(one.crash, sink) + 3 * _place(one.crash.batch, order) for one in group)
+
+    return sorted(shuffled, key=worth)
+
+
+def _place(batch: int, order: Sequence[int]) -> int:
+    return order.index(batch) if batch in order else len(order)
+
+
+def _rank(crash: Crash, sink: str) -> int:
+    if crash.point is Point.FILE:
+        kind, _, path = crash.name.partition(" ")
+        if not path.startswith(sink):
+            return 3
+        return 0 if kind in _SEALING else 2
+    return 0 if crash.point in FINE_POINTS else 1
+
+
+_SEALING = frozenset({"rename", "link", "unlink", "fsync", "symlink"})
+"""Operations by which most that write something make it count."""
