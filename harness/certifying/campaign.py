@@ -1,7 +1,7 @@
 """A campaign: certifies a query within a budget.
 
-1. Two runs without failures, in warm sessions, are the reference. In them every crash point is noted once, with what was
-   durable there.
+1. Two runs without failures, in warm sessions, are the reference. In them every crash point is noted once,
+   with what was durable there.
 2. A plan is made of what they passed.
 3. Crash states are recovered from (`covering`), the most telling first, as far as their share of the time goes. As soon
    as one shows a violation, it is tried again as a real kill in a lane, repeated and made smaller, and is reported only

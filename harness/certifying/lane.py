@@ -267,8 +267,8 @@ class Lane:
         """Live from what is in the folders to the end of the input, or do all of it as one batch job.
 
         One that is watched is killed where it passes the first point that is `fatal`: SIGKILL to all of its processes,
-        while the point is held. What the query does wrong is in the life that comes back. Raises OwnFailure, or what else went wrong with the
-        lane itself.
+        while the point is held. What the query does wrong is in the life that comes back. Raises OwnFailure, or what
+        else went wrong with the lane itself.
         """
         if self._session.poll() is not None:
             self._start_anew()
