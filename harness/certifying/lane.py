@@ -21,13 +21,12 @@ import msgspec
 import psutil
 
 from ..addresses import DRIVER, TASK, Address, Point
-from ..embedded.deployments import write_plan
 from ..embedded.log_tails import log_tail
 from ..embedded.machines import ClusterMachines, Striking
 from ..embedded.private_files import write_private
 from ..embedded.processes import DriverProcess, SparkProcesses
 from ..embedded.protocol import Arrived, Begun, Failed, Go
-from ..embedded.query_driver import QueryPlan, QueryRun
+from ..embedded.query_driver import QueryPlan, QueryRun, write_query_plan
 from ..embedded.query_lives import planned
 from ..embedded.query_source import SourcePlan, spans, write_events
 from ..embedded.run_server import RunServer, from_afar
@@ -157,7 +156,7 @@ class Lane:
         self._watches_inside = watches_inside
         home = folder / self.name
         self.folders = RunFolders(f"{processes.run_id}-{self.name}", home / "sink", home / "checkpoint")
-        self.store = CopiedFolders((self.folders.checkpoint, self.folders.sink), home / "states")
+        self.store = CopiedFolders(self.folders.stored, home / "states")
         self._input = processes.scratch / f"{self.name}.arrow"
         self._current = _CurrentLife()
         self._lives = 0
@@ -295,7 +294,7 @@ class Lane:
 
     def _start_session(self) -> DriverProcess:
         server = self._server
-        plan = WarmPlan(server.token, server.place, self.name)
+        plan = WarmPlan(server.token, server.place, self.name, str(Path.cwd()))
         path = write_private(self._processes.scratch / f"{self.name}.json", msgspec.json.encode(plan))
         settings = {**_SETTINGS, **self._query.configuration}
         settings = {**settings, **self._watching_settings(settings)}
@@ -333,7 +332,7 @@ class Lane:
             server.token, server.place, name, incarnation, self._query, spans(self._batches), (run,), attaches=True
         )
         path = scratch / f"{name}.pickle"
-        write_plan(path, plan, f"the query {self._query.name!r}")
+        write_query_plan(path, plan)
         assert self._gateway is not None
         return self._processes.start_driver(
             name,

@@ -23,10 +23,10 @@ from ..model import Event
 from ..query import Query, RunFolders
 from ..scenario import Scenario
 from ..schedule import Fault
-from .deployments import write_plan
+from .attaching import WAREHOUSE
 from .nodes import Driver, Nodes
 from .private_files import write_private
-from .query_driver import QueryPlan, QueryRun
+from .query_driver import QueryPlan, QueryRun, write_query_plan
 from .query_points import PointWatch
 from .query_source import SourcePlan, spans, write_events
 from .run_server import RunServer
@@ -183,9 +183,11 @@ class Launcher:
 
     def _start(self, plan: QueryPlan, watched: bool) -> Driver:
         path = self._nodes.scratch / f"{plan.node}.{plan.incarnation}.pickle"
-        write_plan(path, plan, f"the query {self._query.name!r}")
+        write_query_plan(path, plan)
         executors = _executors(self._run.scenario, self._nodes.workers)
-        settings = {**_SETTINGS, **executors, **self._query.configuration}
+        # What is warmed up leaves nothing where the run itself begins.
+        folders = (plan.warm_up or plan.runs[0]).folders
+        settings = {**_SETTINGS, **executors, WAREHOUSE: str(folders.warehouse), **self._query.configuration}
         environment = {}
         if watched:
             settings |= self._watch.settings(plan.node, plan.incarnation, settings)
