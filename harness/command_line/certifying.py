@@ -70,11 +70,6 @@ class CertifyingLine(LiveLine):
             self._draw(f"{said} · {time_left}")
 
 
-def in_short(certificate: Certificate) -> str:
-    """The verdicts in one line."""
-    return ", ".join(f"{verdict.claim} {verdict.status}" for verdict in certificate.verdicts) or "nothing was claimed"
-
-
 def certificate_document(certificate: Certificate, folder: Path) -> dict[str, Any]:
     """What `certify --json` prints; `certificate.json` has all of it."""
     passed = Counter(claim for line in certificate.coverage for claim in line.passed)
