@@ -31,6 +31,7 @@ from ..embedded.query_lives import planned
 from ..embedded.query_source import SourcePlan, spans, write_events
 from ..embedded.run_server import RunServer, from_afar
 from ..embedded.settings import DAEMON_MODULE
+from ..embedded.stacks import still_running
 from ..errors import DeadlinePassed, InvalidOperator, OwnFailure, ProcessDied, StreamproofError
 from ..inside_spark.agent import find_agent
 from ..inside_spark.listener import HeldPoint, PointListener
@@ -234,8 +235,10 @@ class Lane:
             with suppress(DeadlinePassed):
                 wait_until(lambda: life.ended or life.heard_out, HEARD_SECONDS, "its last words")
         except DeadlinePassed as error:
-            life.failure = DeadlinePassed(error.waited_for, error.seconds, self._seen(life))
-            life.silent = round(signs.silent() * 1e6)
+            silent = signs.silent()
+            where = still_running(self._processes.scratch / f"{process.name}.pickle", process.pid, silent)
+            life.failure = DeadlinePassed(error.waited_for, error.seconds, f"{self._seen(life)}{where}")
+            life.silent = round(silent * 1e6)
             self._processes.kill_node(process.name)
         finally:
             self._server.call(self._forget_life())

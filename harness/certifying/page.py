@@ -170,7 +170,7 @@ def story(shown: Counterexample) -> Iterator[str]:
         yield f"What is wrong then, {_ANOMALIES.get(shown.anomaly, shown.anomaly)}: {_cut(shown.wrong)}"
 
 
-_ANOMALIES: Final = {
+_ANOMALIES: Final[Mapping[str, str]] = {
     Anomaly.LOST_INPUT: "an input that is missing (lost-input)",
     Anomaly.DUPLICATE_EFFECT: "an input that counts twice (duplicate-effect)",
     Anomaly.DUPLICATE_OUTPUT: "an output that came again (duplicate-output)",

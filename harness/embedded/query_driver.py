@@ -36,6 +36,7 @@ from .protocol import Arrived, Begun, Failed, Finishing
 from .query_plan import python_steps
 from .query_rows import canonical_rows, canonical_table, check_schema
 from .query_source import FORMAT, EventSource
+from .stacks import answer_with_stacks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -510,6 +511,7 @@ def _start_python_workers(spark: SparkSession) -> None:
 def main(path: str) -> int:
     # Arguments of ours are nothing that the user's modules should find.
     del sys.argv[1:]
+    answer_with_stacks(Path(path))
     with Path(path).open("rb") as file:
         head: PlanHead = pickle.load(file)
         enter_working_folder(head.working_folder)

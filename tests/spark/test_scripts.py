@@ -8,13 +8,14 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from streamproof.harness.certifying.lane import Lane
 from streamproof.harness.embedded.cluster import EmbeddedCluster
@@ -22,6 +23,7 @@ from streamproof.harness.embedded.processes import EmbeddedOptions, SparkProcess
 from streamproof.harness.inside_spark.versions import supported
 from streamproof.harness.judging.guarantees import exactly_once
 from streamproof.harness.query import Query
+from streamproof.harness.query_parts import foreach_batch
 from streamproof.harness.recording.records import Kept
 from streamproof.harness.registry import Named, Registry, load
 from streamproof.harness.running import run_named
@@ -101,3 +103,23 @@ def test_in_the_driver_of_a_cluster(query: Query, tmp_path: Path) -> None:
         assert set(lines.values()) == {"yes"}, lines
     (verdict,) = finished.judgement.verdicts
     assert verdict.status == "HOLDS"
+
+
+def never_returns(frame: DataFrame, batch: int) -> None:
+    frame.count()
+    time.sleep(600)
+
+
+def test_a_function_that_never_returns_is_said_to_be_running_and_where(tmp_path: Path) -> None:
+    query = foreach_batch(never_returns, read=lambda spark, folders: spark.range(0), batch_events=20)
+    spark = supported(version("pyspark"))
+    with (
+        SparkProcesses("stuck", tmp_path / "lanes", EmbeddedOptions(workers=0)) as processes,
+        Lane(0, processes, query, query.batches(words(events=20)), tmp_path, spark, 90.0, watches_inside=False) as lane,
+    ):
+        lane.await_ready()
+        lane.patience = 8.0
+        life = lane.live("driver", "sink", 1, watched=False)
+    assert life.silent is not None
+    assert "still running: never_returns (" in str(life.failure)
+    assert f"{Path(__file__).name}, line {never_returns.__code__.co_firstlineno + 2})" in str(life.failure)
