@@ -233,8 +233,8 @@ class QueryDeployment:
         if self._given_up:
             return f"{text}; the query failed again when no fault disturbed it any more: {self._given_up}"
         silent = self._signs.silent()
-        plan = self._processes.scratch / f"{self._life.node}.{self._incarnation}.pickle"
-        where = still_running(plan, getattr(self._life.driver, "pid", None), silent)
+        life = self._lives.get(self._incarnation)
+        where = "" if life is None else still_running(self._launcher.plan_of(life), life.pid, silent)
         text += where or f"; it gave no sign of work for {silent:.0f} s"
         if self._failures:
             return f"{text}; under faults the query failed {len(self._failures)} times, last: {self._failures[-1]}"

@@ -398,7 +398,7 @@ def _blame(query: Query, error: Exception) -> StreamproofError:
     return InvalidOperator(f"query {query.name!r} failed: {_shortened(text)}")
 
 
-def _said(error: Exception) -> str:
+def _said(error: BaseException) -> str:
     """Of an error of the user's own in this process, its kind as well: Spark's say theirs themselves."""
     if type(error).__module__.startswith(("pyspark", "py4j")):
         return str(error)

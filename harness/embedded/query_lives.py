@@ -98,6 +98,11 @@ class Life:
         return self.driver.poll() is None
 
     @property
+    def pid(self) -> int | None:
+        """Of its Python process; None where that is in a container."""
+        return getattr(self.driver, "pid", None)
+
+    @property
     def over(self) -> bool:
         """Its driver has ended, and all that it said was heard."""
         return not self.runs and not self.conversations
@@ -151,6 +156,9 @@ class Launcher:
         folder = (self._nodes.scratch / label).resolve()
         run = self._run_of(node, label, "", incarnation, batches=1)
         return replace(run, folders=RunFolders(label, folder / "sink", folder / "checkpoint"))
+
+    def plan_of(self, life: Life) -> Path:
+        return self._nodes.scratch / f"{life.node}.{life.incarnation}.pickle"
 
     def folders(self, actor: str) -> RunFolders:
         return RunFolders(f"{self._run.id}-{actor}", self._stored / f"{actor}.sink", self._stored / actor)
