@@ -259,8 +259,7 @@ class Streamproof:
 
     def _record(self, certified: Certified) -> None:
         """For the summary, which in a distributed session another process writes, and for JUnit's file."""
-        from .harness.certifying.page import covered_said, subject_name
-        from .harness.command_line.certifying import in_short
+        from .harness.certifying.page import covered_said, in_short, subject_name
 
         certificate = certified.certificate
         self._request.node.user_properties += [
@@ -276,8 +275,7 @@ class Streamproof:
 
 def _failure(certified: Certified, allow_unknown: bool) -> str:
     """Empty when the test passes."""
-    from .harness.certifying.page import subject_name
-    from .harness.command_line.certifying import in_short
+    from .harness.certifying.page import in_short, subject_name
     from .harness.errors import ExitStatus
 
     certificate = certified.certificate

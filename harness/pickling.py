@@ -39,6 +39,15 @@ def with_code(content: object, by_value: Sequence[ModuleType]) -> bytes:
     return body
 
 
+def send_by_value(holds: tuple[type, ...]) -> None:
+    """From now on, what is sent from this process to Spark's workers takes the code along of those modules of the
+    user's that hold something of these types: what they make at their import, no worker can make."""
+    for module in modules_of_the_user():
+        if any(isinstance(value, holds) for value in list(vars(module).values())):
+            with _one_at_a_time:
+                cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+
+
 def modules_of_the_user() -> list[ModuleType]:
     """The modules of this process that no package has installed: other machines do not have them."""
     return [module for _, module in _not_installed()]

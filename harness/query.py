@@ -50,6 +50,16 @@ class RunFolders:
     checkpoint: Path
     """Spark's checkpoint location."""
 
+    @property
+    def warehouse(self) -> Path:
+        """Where Spark puts tables that are saved by name alone."""
+        return self.sink.with_name(f"{self.sink.name}.warehouse")
+
+    @property
+    def stored(self) -> tuple[Path, ...]:
+        """All that holds what outlives a crash."""
+        return self.checkpoint, self.sink, self.warehouse
+
 
 @dataclass(frozen=True)
 class Store:
@@ -213,9 +223,7 @@ class Query:
 
     def without_secrets(self, text: str) -> str:
         """What is said of it, for records: Spark's messages and logs can quote its configuration."""
-        for value in filter(None, self.secrets.values()):
-            text = text.replace(value, "***")
-        return text
+        return without_values(text, self.secrets)
 
     def batches(self, workload: Workload) -> list[list[Event]]:
         """Its input, batch by batch, the closing ones included."""
@@ -246,6 +254,12 @@ class Query:
 
     def collate(self, history: History) -> Collation:
         return collate_references(history, self.shape)
+
+
+def without_values(text: str, secrets: Mapping[str, str]) -> str:
+    for value in filter(None, secrets.values()):
+        text = text.replace(value, "***")
+    return text
 
 
 def _name_of(function: Callable[..., Any]) -> str:

@@ -8,11 +8,17 @@ effects.
 from __future__ import annotations
 
 import importlib
+import importlib.util
+import inspect
+import os
+import sys
+import sysconfig
 import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import entry_points
+from types import ModuleType
 from typing import Any, Protocol
 
 from .errors import InvalidScenario, NotImportable, StreamproofError, UnknownName
@@ -184,20 +190,63 @@ def load(origin: str) -> Any:
     module_name, _, attribute = origin.partition(":")
     if not module_name or not attribute:
         raise NotImportable(f"{origin!r} does not name anything; write module:attribute")
+    module = _imported(module_name)
     try:
-        module = importlib.import_module(module_name)
+        return getattr(module, attribute)
+    except AttributeError as error:
+        offered = [name for name, value in vars(module).items() if _offered(value, module_name)]
+        raise UnknownName(f"attribute of {module_name}", attribute, _shown(offered)) from error
+
+
+def certifiable_in(module_name: str) -> list[str] | None:
+    """What a module offers to be certified, as `module:attribute`; None where there is no such module. Raises
+    NotImportable."""
+    try:
+        if importlib.util.find_spec(module_name) is None:
+            return None
+    except (ImportError, ValueError):
+        return None
+    found = vars(_imported(module_name))
+    names = [name for name, value in found.items() if _certifiable(value, module_name)]
+    return [f"{module_name}:{name}" for name in _shown(names)]
+
+
+def _imported(module_name: str) -> ModuleType:
+    arguments = sys.argv
+    # A script reads its arguments when it is imported: those of this command are none of its.
+    sys.argv = arguments[:1]
+    try:
+        return importlib.import_module(module_name)
     except ImportError as error:
         raise NotImportable(
             f"cannot import {module_name!r} ({error}); "
             "is its folder on PYTHONPATH, and everything that it needs installed?"
         ) from error
     except (Exception, SystemExit) as error:
-        raise NotImportable(f"cannot import {module_name!r}: {described_error(error)}") from error
-    try:
-        return getattr(module, attribute)
-    except AttributeError as error:
-        offered = [name for name, value in vars(module).items() if _offered(value, module_name)]
-        raise UnknownName(f"attribute of {module_name}", attribute, _shown(offered)) from error
+        raise NotImportable(f"cannot import {module_name!r}: {described_error(error)}{_hint(error)}") from error
+    finally:
+        sys.argv = arguments
+
+
+def _hint(error: BaseException) -> str:
+    """Of a module that needs a session when it is imported."""
+    innermost = traceback.extract_tb(error.__traceback__)[-1:]
+    if not any(f"{os.sep}pyspark{os.sep}" in frame.filename for frame in innermost):
+        return ""
+    return (
+        "; what that line makes (a Column, say) needs a Spark session: make it within the function, or begin the "
+        "module with SparkSession.builder.getOrCreate()"
+    )
+
+
+def _certifiable(value: Any, module_name: str) -> bool:
+    """A query, an object with one, or a function of the module's own that may make one, or be its transform."""
+    if isinstance(value, Query) or (not isinstance(value, type) and isinstance(getattr(value, "query", None), Query)):
+        return True
+    if not inspect.isfunction(value) or value.__module__ != module_name:
+        return False
+    required = (one for one in inspect.signature(value).parameters.values() if one.default is one.empty)
+    return sum(one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD) for one in required) <= 1
 
 
 def _offered(value: Any, module_name: str) -> bool:
@@ -208,10 +257,20 @@ def _offered(value: Any, module_name: str) -> bool:
 
 
 def described_error(error: BaseException) -> str:
-    """An error of somebody's code in one line, with the place."""
+    """An error of somebody's code in one line, with the innermost place that no package has installed; what raised it
+    within one may have said nothing at all."""
     frames = traceback.extract_tb(error.__traceback__)
-    text = f"{type(error).__name__}: {error}"
-    return f"{text} ({frames[-1].filename}, line {frames[-1].lineno})" if frames else text
+    installed = tuple({f"{os.path.realpath(path)}{os.sep}" for path in sysconfig.get_paths().values()})
+    own = [
+        frame
+        for frame in frames
+        if f"{os.sep}site-packages{os.sep}" not in frame.filename
+        and not frame.filename.startswith(("<frozen", *installed))
+        and not os.path.realpath(frame.filename).startswith(os.path.dirname(__file__) + os.sep)
+    ]
+    text = f"{type(error).__name__}: {error}" if str(error) else f"{type(error).__name__} without a word"
+    place = (own or frames)[-1:]
+    return f"{text} ({place[0].filename}, line {place[0].lineno})" if place else text
 
 
 def _shown(names: Iterable[str]) -> list[str]:

@@ -17,7 +17,7 @@ from .model import operator_of, replica_of, slice_of
 from .places import Places
 from .quantities import Duration, seconds
 from .schedule import AtTime, Fault
-from .subject import Subject
+from .subject import SchemeSubject, Subject
 from .workload import Workload
 
 
@@ -89,11 +89,24 @@ def check(
         if oracle.bound and not isinstance(guarantee.within, oracle.bound):
             kinds_of_bound = " or ".join(f"a {kind.__name__.lower()}" for kind in oracle.bound)
             raise InvalidScenario(f"the claim {guarantee.name} needs {kinds_of_bound} as its bound")
+    for guarantee in scenario.claimed:
+        _check_applies(subject, guarantee, oracles)
     both = set(scenario.claimed) & set(scenario.breaks)
     if both:
         raise InvalidScenario(f"{', '.join(map(str, both))} is claimed, and expected to break")
     if not scenario.claimed and not scenario.breaks:
         raise InvalidScenario("the scenario claims nothing, so there is nothing to judge")
+
+
+def _check_applies(subject: Subject, guarantee: Guarantee, oracles: Mapping[str, Oracle]) -> None:
+    """Raises InvalidScenario for a claim that could never hold."""
+    executable = isinstance(subject, SchemeSubject)
+    why = {name: oracle.cannot_hold(executable, subject.observables) for name, oracle in oracles.items()}
+    if why[guarantee.name]:
+        apply = ", ".join(sorted(name for name, reason in why.items() if not reason))
+        raise InvalidScenario(
+            f"{guarantee} cannot be claimed of {subject.name}: {why[guarantee.name]}; what can be: {apply}"
+        )
 
 
 def check_carriers(scenario: Scenario, cluster: str, places: Places, kinds: Mapping[str, FaultKind]) -> tuple[str, ...]:

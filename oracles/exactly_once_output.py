@@ -18,4 +18,4 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     return decide(case, guarantee, found, holds, unclear=unseen_outputs(case))
 
 
-ORACLE = Oracle(EXACTLY_ONCE_OUTPUT, judge)
+ORACLE = Oracle(EXACTLY_ONCE_OUTPUT, judge, sees_outputs=True)

@@ -133,4 +133,4 @@ def _lost_though_durable(reexecution: Reexecution, rerun: Rerun, lost: Sequence[
         )
 
 
-ORACLES = (Oracle(GAP, judge_gap), Oracle(AMNESIA, judge_amnesia))
+ORACLES = (Oracle(GAP, judge_gap, executes=True), Oracle(AMNESIA, judge_amnesia, executes=True))

@@ -77,4 +77,4 @@ def _late(groups: list[_Group], limit: Duration) -> tuple[Tally, ...]:
     return (tally(Anomaly.BOUND_EXCEEDED, len(late), late),) if late else ()
 
 
-ORACLE = Oracle(K_SAFETY, judge, on_clock=True)
+ORACLE = Oracle(K_SAFETY, judge, on_clock=True, executes=True)

@@ -191,7 +191,7 @@ def _evidence(differing: _Differing) -> Evidence:
 
 
 ORACLES = (
-    Oracle(ROLLBACK_REPEATING, judge_repeating),
-    Oracle(ROLLBACK_CONVERGENT, judge_convergent, (Duration, Events)),
-    Oracle(ROLLBACK_DIVERGENT, judge_divergent),
+    Oracle(ROLLBACK_REPEATING, judge_repeating, sees_outputs=True),
+    Oracle(ROLLBACK_CONVERGENT, judge_convergent, (Duration, Events), sees_outputs=True),
+    Oracle(ROLLBACK_DIVERGENT, judge_divergent, sees_outputs=True),
 )

@@ -101,7 +101,7 @@ def test_a_violation_shows_the_schedule_and_how_to_replay_it_and_no_traceback(py
             "*exactly-once   VIOLATED   the driver dies after*",
             "  how exactly-once is violated: 3 of 3 repeats showed it, with 1 crash and 30 events, shrunk from 2 *",
             "    2  The driver dies after the driver gives batch 2 to the sink",
-            '*The first wrong output of batch 2 (duplicate-effect): row {"word": "the"} is there twice',
+            '*What is wrong then, an input that counts twice (duplicate-effect): row {"word": "the"} is there twice',
             "*replay it: streamproof replay certificates/counterexample.json",
             "*judge it again: streamproof judge */certificates/*",
             "*= streamproof =*",

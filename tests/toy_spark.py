@@ -326,7 +326,9 @@ def _session(process: ToyProcess, path: str) -> None:
 
 
 def _life(process: ToyProcess, path: str, env: Mapping[str, str], watched: bool, warm: bool) -> None:
-    plan: QueryPlan = pickle.loads(Path(path).read_bytes())
+    with Path(path).open("rb") as file:
+        pickle.load(file)
+        plan: QueryPlan = pickle.load(file)
     (run,) = plan.runs
     harness = BlockingConnection(
         plan.harness, Greeting(VERSION, plan.token, "driver", plan.node, incarnation=plan.incarnation)

@@ -375,5 +375,6 @@ def _why_no_bound(draw: Draw, plan: Sequence[Planned], sampled: Sequence[Trial])
     if not done <= wanted:
         return "the sample has kills that were not drawn"
     if done != wanted:
-        return f"{len(sampled):,} of {draw.size:,} drawn kills were finished, and an unfinished sample bounds nothing"
+        done_of = f"{len(sampled):,} of {draw.size:,} drawn kills were finished"
+        return f"only {done_of}; the verdict rests on the plan, not on them"
     return ""

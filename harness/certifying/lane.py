@@ -24,17 +24,17 @@ import msgspec
 import psutil
 
 from ..addresses import DRIVER, TASK, Address, Point
-from ..embedded.deployments import write_plan
 from ..embedded.log_tails import log_tail
 from ..embedded.machines import ClusterMachines, Striking
 from ..embedded.private_files import write_private
 from ..embedded.processes import DriverProcess, SparkProcesses
 from ..embedded.protocol import Arrived, Begun, Failed, Go
-from ..embedded.query_driver import QueryPlan, QueryRun
+from ..embedded.query_driver import QueryPlan, QueryRun, write_query_plan
 from ..embedded.query_lives import planned
 from ..embedded.query_source import SourcePlan, spans, write_events
 from ..embedded.run_server import RunServer, from_afar
 from ..embedded.settings import DAEMON_MODULE
+from ..embedded.stacks import still_running
 from ..errors import DeadlinePassed, InvalidOperator, MissingTool, OwnFailure, ProcessDied, StreamproofError
 from ..files.mounting import MountedFolder
 from ..inside_spark.agent import find_agent
@@ -212,8 +212,7 @@ class Lane:
     def __enter__(self) -> Lane:
         write_events(self._input, self._batches)
         with ExitStack() as stack:
-            place = self._mount(stack)
-            self.folders = RunFolders(f"{self._processes.run_id}-{self.name}", place / "sink", place / "checkpoint")
+            self._mount(stack)
             stack.enter_context(self._server)
             self._server.call(self._listen())
             stack.callback(lambda: self._server.call(self._hang_up()))
@@ -226,21 +225,24 @@ class Lane:
     def __exit__(self, *_: object) -> None:
         self._owned.close()
 
-    def _mount(self, stack: ExitStack) -> Path:
-        """Where its folders are to be; sets its store."""
+    def _mount(self, stack: ExitStack) -> None:
+        """Sets its folders, and their store."""
         processes = self._processes
+        label = f"{processes.run_id}-{self.name}"
         if self._journals:
             log = processes.logs_folder / f"{self.name}.files.log"
             try:
                 environment = processes.environment_of(f"{self.name}-files", "files")
                 mounted = stack.enter_context(MountedFolder(self._home, processes.run_id, environment, log))
-                self.store: LaneStore = JournaledFolders(mounted, self._server.token, self.name)
-                return mounted.mount.resolve()
             except MissingTool as error:
                 self.no_journal = str(error)
-        folders = (self._home / "checkpoint", self._home / "sink")
-        self.store = CopiedFolders(folders, self._home / "states")
-        return self._home
+            else:
+                place = mounted.mount.resolve()
+                self.folders = RunFolders(label, place / "sink", place / "checkpoint")
+                self.store: LaneStore = JournaledFolders(mounted, self._server.token, self.name)
+                return
+        self.folders = RunFolders(label, self._home / "sink", self._home / "checkpoint")
+        self.store = CopiedFolders(self.folders.stored, self._home / "states")
 
     def await_ready(self) -> None:
         """Raises DeadlinePassed or ProcessDied."""
@@ -294,8 +296,10 @@ class Lane:
             with suppress(DeadlinePassed):
                 wait_until(lambda: life.ended or life.heard_out, HEARD_SECONDS, "its last words")
         except DeadlinePassed as error:
-            life.failure = DeadlinePassed(error.waited_for, error.seconds, self._seen(life))
-            life.silent = round(signs.silent() * 1e6)
+            silent = signs.silent()
+            where = still_running(self._processes.scratch / f"{process.name}.pickle", process.pid, silent)
+            life.failure = DeadlinePassed(error.waited_for, error.seconds, f"{self._seen(life)}{where}")
+            life.silent = round(silent * 1e6)
             self._processes.kill_node(process.name)
         finally:
             self._server.call(self._forget_life())
@@ -377,7 +381,7 @@ class Lane:
 
     def _start_session(self) -> DriverProcess:
         server = self._server
-        plan = WarmPlan(server.token, server.place, self.name)
+        plan = WarmPlan(server.token, server.place, self.name, str(Path.cwd()))
         path = write_private(self._processes.scratch / f"{self.name}.json", msgspec.json.encode(plan))
         settings = {**_SETTINGS, **self._query.configuration}
         settings = {**settings, **self._watching_settings(settings)}
@@ -415,7 +419,7 @@ class Lane:
             server.token, server.place, name, incarnation, self._query, spans(self._batches), (run,), attaches=True
         )
         path = scratch / f"{name}.pickle"
-        write_plan(path, plan, f"the query {self._query.name!r}")
+        write_query_plan(path, plan)
         assert self._gateway is not None
         return self._processes.start_driver(
             name,

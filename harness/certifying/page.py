@@ -1,6 +1,7 @@
 """The page for people, `certificate.md`, and the sentences that the screen shares with it.
 
-It begins with what was covered and what was not, since a verdict is worth no more than that. However large the plan, it
+It begins with the verdicts, a line, and then says what was covered and what was not, since they are worth no more than
+that. However large the plan, it
 stays a page: crashes are counted, not listed; `certificate.json` has them all.
 """
 
@@ -43,7 +44,13 @@ def page(certificate: Certificate) -> str:
         _circumstances(certificate),
     )
     lines = [line for section in sections for line in section]
-    return re.sub(r"\n{3,}", "\n\n", "\n".join([f"# Certificate of {_text(subject_name(certificate))}", "", *lines]))
+    title = [f"# Certificate of {_text(subject_name(certificate))}", "", f"**{_text(in_short(certificate))}**", ""]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join([*title, *lines]))
+
+
+def in_short(certificate: Certificate) -> str:
+    """The verdicts in one line."""
+    return ", ".join(f"{verdict.claim} {verdict.status}" for verdict in certificate.verdicts) or "nothing was claimed"
 
 
 def subject_name(certificate: Certificate) -> str:
@@ -151,18 +158,27 @@ def _verdicts(certificate: Certificate) -> Iterator[str]:
 
 def story(shown: Counterexample) -> Iterator[str]:
     """What happened, from the input to the first wrong output, or to how it stays away, a sentence each."""
-    batch = "" if shown.batch is None else f" of batch {shown.batch}"
-    if shown.input:
-        yield f"The input{batch} holds {_cut(shown.input)}"
+    if shown.input and shown.batch is not None:
+        # What is wrong can be of an earlier batch, or a later one.
+        yield f"The crash strikes at batch {shown.batch}, which takes {_cut(shown.input)}"
     for crash in shown.crashes:
         yield _capital(str(Planned(crash, shown.how is How.SPLIT_BRAIN)))
         yield _SPLIT_BRAIN if shown.how is How.SPLIT_BRAIN else _AFTERWARDS[crash.victim]
     if shown.anomaly in _AWAY:
         yield f"It does not come back ({shown.anomaly}): {_cut(shown.wrong)}"
     else:
-        yield f"The first wrong output{batch} ({shown.anomaly}): {_cut(shown.wrong)}"
+        yield f"What is wrong then, {_ANOMALIES.get(shown.anomaly, shown.anomaly)}: {_cut(shown.wrong)}"
 
 
+_ANOMALIES: Final[Mapping[str, str]] = {
+    Anomaly.LOST_INPUT: "an input that is missing (lost-input)",
+    Anomaly.DUPLICATE_EFFECT: "an input that counts twice (duplicate-effect)",
+    Anomaly.DUPLICATE_OUTPUT: "an output that came again (duplicate-output)",
+    Anomaly.WRONG_VALUE: "a row with another value than without failures, by an input lost or counted twice "
+    "(wrong-value)",
+    Anomaly.PHANTOM_OUTPUT: "a row that no run without failures gives (phantom-output)",
+    Anomaly.REORDERED_OUTPUT: "an output out of its order (reordered-output)",
+}
 _AWAY = frozenset({Anomaly.STALL, Anomaly.CRASH_LOOP, Anomaly.BOUND_EXCEEDED})
 _SPLIT_BRAIN = "A second driver starts on the same checkpoint, and the first one wakes up"
 _AFTERWARDS = {
@@ -211,15 +227,18 @@ def _table(certificate: Certificate) -> Iterator[str]:
     kinds = _kinds({kind for line in certificate.coverage for kind in line.planned.crash.kinds})
     yield "## Crash points, kinds of batch and victims"
     yield ""
-    yield "Crashes that passed, of those that were planned. ✗: a trial violates a claim. A batch can be of several"
-    yield "kinds, and is counted under each."
+    marks = _marks(certificate)
+    yield "Crashes that passed, of those that were planned. A batch can be of several kinds, and is counted under each."
+    for claim, mark in marks.items():
+        yield f"{mark}: a trial violates {_text(claim)}."
     yield ""
     yield "| crash point | dies | " + " | ".join((*kinds, "all")) + " |"
     yield "| --- | --- |" + " ---: |" * (len(kinds) + 1)
     for (_, where, victim), lines in sorted(rows.items(), key=lambda entry: entry[0]):
-        cells = [_cell([line for line in lines if kind in line.planned.crash.kinds]) for kind in kinds]
-        yield f"| {where} | {victim} | " + " | ".join((*cells, _cell(lines))) + " |"
+        cells = [_cell([line for line in lines if kind in line.planned.crash.kinds], marks) for kind in kinds]
+        yield f"| {where} | {victim} | " + " | ".join((*cells, _cell(lines, marks))) + " |"
     yield ""
+    yield from _legend(certificate)
 
 
 _Row = tuple[tuple[int, ...], str, str]
@@ -256,12 +275,59 @@ _VICTIMS = {
 }
 
 
-def _cell(lines: Sequence[Covered]) -> str:
+def _marks(certificate: Certificate) -> dict[str, str]:
+    """A cross for each claim that some trial violates; where there are several, numbered."""
+    violated = [
+        claim
+        for claim in map(str, certificate.claims)
+        if any(Status.VIOLATED in line.verdicts.get(claim, {}) for line in certificate.coverage)
+    ]
+    return {claim: "✗" if len(violated) == 1 else f"✗{number}" for number, claim in enumerate(violated, start=1)}
+
+
+def _legend(certificate: Certificate) -> Iterator[str]:
+    """What the names of the points mean, and their keys, of those that occur."""
+    occurring = {line.planned.crash.point for line in certificate.coverage}
+    for point in Point:
+        if point in occurring and point in MEANINGS:
+            yield f"- `{point}`: {MEANINGS[point]}"
+    yield ""
+
+
+MEANINGS: Final[Mapping[Point, str]] = {
+    Point.SOURCE_LATEST: "Spark asks the source how far the next batch goes",
+    Point.OFFSET_LOG: "Spark writes down how far a batch goes (checkpoint `offsets/N`)",
+    Point.SOURCE_COMMIT: "Spark tells the source that a batch's offsets are in the log",
+    Point.SOURCE_PARTITIONS: "Spark plans what the source gives in a batch",
+    Point.SOURCE_READ: "a task reads from the source",
+    Point.SOURCE_LOG: "a file source writes down which files a batch has",
+    Point.ADD_BATCH: "Spark hands a batch to the sink; a foreachBatch function runs between before and after",
+    Point.SINK_WRITE: "the recording sink of streamproof is given a batch",
+    Point.TASK_END: "a task of a batch is over (`3/2/0`: batch 3, stage 2, partition 0)",
+    Point.STATE_COMMIT: "a task makes its part of the state durable (`3/0/1/default`: batch, partition, step, store)",
+    Point.WRITER_COMMIT: "a task's writer ends (`3/0`: batch 3, partition 0)",
+    Point.TASK_COMMIT: "a file sink ends a task (`3/0`: batch 3, partition 0)",
+    Point.JOB_COMMIT: "a file sink ends the job of a batch",
+    Point.STREAM_COMMIT: "Spark tells a data source's writer that all of a batch is written: its commit",
+    Point.SINK_LOG: "a file sink writes down which files a batch has",
+    Point.RENAME: "a file of the checkpoint gets its name, and is there from then on",
+    Point.COMMIT_LOG: "Spark writes down that a batch is done (checkpoint `commits/N`)",
+    Point.CLEANUP: "Spark lets source and logs forget what is done",
+    Point.USER: "a crash_point() or hook that the query's author has named",
+    Point.LINE: "a line of the query's own code, or a call from it",
+    Point.FILE: "an operation on a file in the run's folders",
+    Point.MESSAGE: "a request to a store outside",
+}
+
+
+def _cell(lines: Sequence[Covered], marks: Mapping[str, str]) -> str:
     if not lines:
         return ""
     passed = sum(bool(line.verdicts) and len(line.passed) == len(line.verdicts) for line in lines)
-    violated = any(Status.VIOLATED in found for line in lines for found in line.verdicts.values())
-    return f"{passed:,}/{len(lines):,}" + (" ✗" if violated else "")
+    crosses = [
+        mark for claim, mark in marks.items() if any(Status.VIOLATED in line.verdicts.get(claim, {}) for line in lines)
+    ]
+    return " ".join((f"{passed:,}/{len(lines):,}", *crosses))
 
 
 def _kinds(present: Iterable[str]) -> list[str]:
@@ -283,7 +349,7 @@ def sample_said(draw: Draw | None, bounds: Sequence[Bound]) -> Iterator[str]:
 
 def _bounded(bound: Bound) -> str:
     if bound.upper is None or bound.lower is None:
-        return f"no bound, since {bound.why_none}"
+        return f"no bound on how many of such kills violate, since {bound.why_none}"
     unclear = ""
     if bound.unknown:
         trials = "trial" if bound.unknown == 1 else "trials"

@@ -12,7 +12,7 @@ from ..judging.guarantees import Guarantee
 from ..judging.oracle import Oracle
 from ..judging.shapes import OutputMode
 from ..query import Query
-from ..registry import Certifiable, Registry, described_error, load
+from ..registry import Certifiable, Registry, certifiable_in, described_error, load
 from ..subject import Claim
 from ..workload import Workload
 
@@ -48,6 +48,12 @@ def load_subject(name: str, registry: Registry, shape: Shape = Shape(), lenient:
     if ":" in name:
         return as_subject(load(name), shape, name, lenient)
     if name not in registry.subjects:
+        offered = certifiable_in(name)
+        if offered is not None:
+            raise InvalidScenario(
+                f"{name} is a module: say what in it is to be certified, as module:attribute; there are: "
+                f"{', '.join(offered) or 'none'}"
+            )
         raise UnknownName("subject", name, [*sorted(registry.subjects), "module:attribute"])
     return as_subject(registry.subjects[name], shape, name, lenient)
 

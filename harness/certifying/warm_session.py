@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from ..embedded.attaching import gateway_of
+from ..embedded.attaching import enter_working_folder, gateway_of
 from ..wire import VERSION, BlockingConnection, Greeting, Place
 
 PURPOSE = "warm"
@@ -21,6 +21,8 @@ class WarmPlan(msgspec.Struct, frozen=True):
     token: str
     harness: Place
     node: str
+    working_folder: str = ""
+    """Of the harness; its Python workers are where it is."""
 
 
 class Warm(msgspec.Struct, frozen=True, tag="warm", array_like=True):
@@ -34,6 +36,7 @@ def main(path: str) -> int:
     from pyspark.sql import SparkSession
 
     plan = msgspec.json.decode(Path(path).read_bytes(), type=WarmPlan)
+    enter_working_folder(Path(plan.working_folder))
     harness = BlockingConnection(plan.harness, Greeting(VERSION, plan.token, PURPOSE, plan.node))
     spark = SparkSession.builder.appName(f"streamproof {plan.node}").getOrCreate()
     # The first job loads what every other one needs.

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from ..certifying.certificate import PAGE, Certificate
 from ..certifying.conclusion import count
-from ..certifying.page import covered_said, not_covered_said, sample_said, shrunk_said, story, subject_name
+from ..certifying.page import covered_said, in_short, not_covered_said, sample_said, shrunk_said, story, subject_name
 from ..certifying.rejudging import Rejudged
 from .screen import STYLES, place
 
@@ -72,6 +72,7 @@ def _summary(certificate: Certificate) -> Iterator[Text]:
         f"     {place(certificate.cluster)} · {workload.get('events', 0):,} events of {workload.get('name')} · "
         f"seed {certificate.seed}",
     )
+    yield Text(f"  {in_short(certificate)}", "bold")
     yield Text()
     yield _row("covered", covered_said(certificate))
     yield from (_row("not covered", sentence) for sentence in _most(list(not_covered_said(certificate))))

@@ -3,7 +3,9 @@ no JVM has to come up."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -11,6 +13,15 @@ if TYPE_CHECKING:
 
 PORT, SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 """What pyspark reads: with them in its environment a process starts no JVM of its own."""
+WAREHOUSE = "spark.sql.warehouse.dir"
+"""The setting that says where Spark puts tables that have no place of their own."""
+
+
+def enter_working_folder(folder: Path) -> None:
+    """Where the user has started the harness, files are found by the paths that the user's code knows. In a container
+    there may be no such folder."""
+    if folder.is_dir():
+        os.chdir(folder)
 
 
 def gateway_of(spark: SparkSession) -> Mapping[str, str]:
@@ -20,9 +31,10 @@ def gateway_of(spark: SparkSession) -> Mapping[str, str]:
     return {PORT: str(parameters.port), SECRET: parameters.auth_token}
 
 
-def attached_session() -> SparkSession:
+def attached_session(warehouse: Path) -> SparkSession:
     """A session of its own on the JVM that the environment names: with no table, function, setting or state store of
-    another's. Python workers are shared with whoever attached before, unless somebody has ended them."""
+    another's. As the first session of a process is anywhere, it is the default, and the active one, for Python and for
+    the JVM. Python workers are shared with whoever attached before, unless somebody has ended them."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
@@ -34,4 +46,7 @@ def attached_session() -> SparkSession:
     shared = SparkContext(gateway=gateway, jsc=jvm.org.apache.spark.api.java.JavaSparkContext(context), conf=conf)
     # Loaded, a state store knows later versions than the checkpoint that was put back; it must be loaded anew.
     jvm.org.apache.spark.sql.execution.streaming.state.StateStore.stop()
-    return SparkSession(shared, jvm.org.apache.spark.sql.classic.SparkSession.builder().getOrCreate()).newSession()
+    options = jvm.java.util.HashMap()
+    options.put(WAREHOUSE, str(warehouse))
+    # No `newSession`: that has the catalog, the cached tables and the global views of the one that it is made from.
+    return SparkSession(shared, jvm.org.apache.spark.sql.classic.SparkSession(context, options))

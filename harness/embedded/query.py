@@ -50,6 +50,7 @@ from .protocol import Arrived, Begun, Failed, Finishing, Go
 from .query_lives import REFERENCE_DRIVER, Launcher, Life, committed, planned, standbys, successions
 from .query_points import PointWatch
 from .run_server import RunServer, from_afar
+from .stacks import still_running
 
 READY_SECONDS = 90.0
 ZOMBIE_SECONDS = 30.0
@@ -231,7 +232,10 @@ class QueryDeployment:
         text += f"{done} committed"
         if self._given_up:
             return f"{text}; the query failed again when no fault disturbed it any more: {self._given_up}"
-        text += f"; it gave no sign of work for {self._signs.silent():.0f} s"
+        silent = self._signs.silent()
+        life = self._lives.get(self._incarnation)
+        where = "" if life is None else still_running(self._launcher.plan_of(life), life.pid, silent)
+        text += where or f"; it gave no sign of work for {silent:.0f} s"
         if self._failures:
             return f"{text}; under faults the query failed {len(self._failures)} times, last: {self._failures[-1]}"
         return text

@@ -2,6 +2,9 @@
 
 Run as `python -m streamproof.harness.embedded.query_driver PLAN`; PLAN is a file that the harness wrote. All that the
 driver says goes over one connection, in order, and is in the kernel's hands before Spark hears that a batch was taken.
+
+The user's modules are imported when the plan itself is read, after its head: by then there is a session, which is what
+`SparkSession.builder.getOrCreate()` gives them, as it would in a script that spark-submit has started.
 """
 
 from __future__ import annotations
@@ -17,20 +20,23 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ..addresses import Address, Moment, Point, Side
 from ..errors import InvalidOperator, OwnFailure, StorageFailed, StreamproofError
 from ..judging.references import row_number
 from ..model import Event
-from ..query import SOURCE, Query, RunFolders
+from ..pickling import modules_only_here, pickled, send_by_value
+from ..query import SOURCE, Query, RunFolders, without_values
 from ..recording.records import BatchDone, Delivered, EmptyBatch, Ended, Kept, Started, Taken
 from ..wire import VERSION, BlockingConnection, Greeting, Place
-from .attaching import PORT, attached_session, gateway_of
+from .attaching import PORT, WAREHOUSE, attached_session, enter_working_folder, gateway_of
+from .private_files import write_private
 from .protocol import Arrived, Begun, Failed, Finishing
 from .query_plan import python_steps
 from .query_rows import canonical_rows, canonical_table, check_schema
 from .query_source import FORMAT, EventSource
+from .stacks import answer_with_stacks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -79,12 +85,55 @@ class QueryPlan:
     """What that process runs meanwhile, of which nothing is recorded."""
 
 
+@dataclass(frozen=True)
+class PlanHead:
+    """As much of a plan as can be read without any code of the user's."""
+
+    token: str
+    harness: Place
+    node: str
+    incarnation: int
+    query: str
+    """Its name."""
+    actors: tuple[str, ...]
+    """Of its runs."""
+    attaches: bool
+    stands_by: bool
+    settings: Mapping[str, str]
+    secrets: Mapping[str, str]
+    warehouse: Path
+    """Of the first run."""
+    working_folder: Path
+    """Of the process that wrote the plan."""
+
+
+def write_query_plan(path: Path, plan: QueryPlan) -> Path:
+    """Leave a driver its plan, with the head before it. Raises InvalidOperator when the user's code in it cannot be
+    pickled."""
+    head = PlanHead(
+        plan.token,
+        plan.harness,
+        plan.node,
+        plan.incarnation,
+        plan.query.name,
+        tuple(run.actor for run in plan.runs),
+        plan.attaches,
+        plan.stands_by,
+        dict(plan.query.settings),
+        dict(plan.query.secrets),
+        plan.runs[0].folders.warehouse,
+        Path.cwd(),
+    )
+    what = f"the query {plan.query.name!r}"
+    return write_private(path, pickle.dumps(head) + pickled(plan, what, modules_only_here()))
+
+
 class HarnessLink:
     """The driver's connection to the harness."""
 
-    def __init__(self, plan: QueryPlan) -> None:
-        greeting = Greeting(VERSION, plan.token, "driver", plan.node, incarnation=plan.incarnation)
-        self._connection = BlockingConnection(plan.harness, greeting)
+    def __init__(self, head: PlanHead) -> None:
+        greeting = Greeting(VERSION, head.token, "driver", head.node, incarnation=head.incarnation)
+        self._connection = BlockingConnection(head.harness, greeting)
         self._lock = threading.Lock()
 
     def send(self, *messages: object) -> None:
@@ -349,7 +398,7 @@ def _blame(query: Query, error: Exception) -> StreamproofError:
     return InvalidOperator(f"query {query.name!r} failed: {_shortened(text)}")
 
 
-def _said(error: Exception) -> str:
+def _said(error: BaseException) -> str:
     """Of an error of the user's own in this process, its kind as well: Spark's say theirs themselves."""
     if type(error).__module__.startswith(("pyspark", "py4j")):
         return str(error)
@@ -378,28 +427,49 @@ def _shortened(text: str, lines: int = 12) -> str:
     return raised + _where((frame[1], frame[2]) for frame in frames if frame is not None)
 
 
-def _session(plan: QueryPlan) -> SparkSession:
+def _session(head: PlanHead) -> SparkSession:
     from pyspark.sql import SparkSession
 
-    if plan.attaches or (plan.stands_by and PORT in os.environ):
-        spark = attached_session()
-        for name, value in {**plan.query.settings, **plan.query.secrets}.items():
+    if head.attaches or (head.stands_by and PORT in os.environ):
+        spark = attached_session(Path(head.settings.get(WAREHOUSE, head.warehouse)))
+        for name, value in {**head.settings, **head.secrets}.items():
             if spark.conf.isModifiable(name):
                 spark.conf.set(name, value)
         return spark
-    return SparkSession.builder.appName(f"streamproof {plan.query.name}").getOrCreate()
+    return SparkSession.builder.appName(f"streamproof {head.query}").getOrCreate()
 
 
-def stand_by(plan: QueryPlan, path: str) -> int:
+def _read_plan(head: PlanHead, file: BinaryIO) -> QueryPlan:
+    """The rest, with the user's code, which can be of any kind."""
+    try:
+        plan: QueryPlan = pickle.load(file)
+    except (Exception, SystemExit) as error:
+        raise InvalidOperator(
+            f"query {head.query!r}: its code cannot be imported in Spark's driver: {_shortened(_said(error))}"
+        ) from error
+    _send_scripts_by_value()
+    return plan
+
+
+def _send_scripts_by_value() -> None:
+    """A module that has a session is a script: started by spark-submit, no worker would import it."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    send_by_value((SparkSession, SparkContext))
+
+
+def stand_by(head: PlanHead, file: BinaryIO, path: str) -> int:
     """Bring up a session, and leave it to a process that runs the query: what the user's code has kept in memory
     meanwhile is no part of that process, nor of its Python workers. Returns when that has ended."""
-    spark = _session(plan)
+    spark = _session(head)
+    plan = _read_plan(head, file)
     if plan.warm_up is not None:
         # Python workers are kept for those who have the same environment: nobody else has this one.
         environment: dict[str, str] = spark.sparkContext.environment
         environment["STREAMPROOF_WARM_UP"] = plan.node
         try:
-            _warm_up(spark.newSession(), plan.query, plan.warm_up)
+            _warm_up(spark, plan.query, plan.warm_up)
         except Exception as error:
             # It takes longer then, and that is all.
             print(f"the query could not be warmed up: {_shortened(_said(error))}", file=sys.stderr)
@@ -420,6 +490,18 @@ def _warm_up(spark: SparkSession, query: Query, run: QueryRun) -> None:
     _await_end(query, _started(query, query.transform(_input(spark, query, run)), run, take))
 
 
+def _forget_tables(spark: SparkSession) -> None:
+    """Those that a run has saved by name alone, where no other process knows them: the next begins without."""
+    session: Any = spark._jsparkSession
+    catalog = session.sharedState().externalCatalog().unwrapped()
+    if catalog.getClass().getSimpleName() != "InMemoryCatalog":
+        return
+    tables = catalog.listTables("default")
+    for name in [tables.apply(place) for place in range(tables.size())]:
+        if catalog.getTable("default", name).tableType().name() == "MANAGED":
+            spark.sql(f"DROP TABLE `{name}`")
+
+
 def _start_python_workers(spark: SparkSession) -> None:
     """One for each core, which knows nothing of the user's code yet."""
     count = int(spark.conf.get("spark.cores.max", "1") or 1)
@@ -427,21 +509,33 @@ def _start_python_workers(spark: SparkSession) -> None:
 
 
 def main(path: str) -> int:
-    plan: QueryPlan = pickle.loads(Path(path).read_bytes())
-    if plan.stands_by and PORT not in os.environ:
-        return stand_by(plan, path)
-    link = HarnessLink(plan)
-    for run in plan.runs:
-        link.send(Begun(run.actor, 0, plan.incarnation, time.monotonic_ns()))
+    # Arguments of ours are nothing that the user's modules should find.
+    del sys.argv[1:]
+    answer_with_stacks(Path(path))
+    with Path(path).open("rb") as file:
+        head: PlanHead = pickle.load(file)
+        enter_working_folder(head.working_folder)
+        if head.stands_by and PORT not in os.environ:
+            return stand_by(head, file, path)
+        return _run(head, file)
+
+
+def _run(head: PlanHead, file: BinaryIO) -> int:
+    link = HarnessLink(head)
+    for actor in head.actors:
+        link.send(Begun(actor, 0, head.incarnation, time.monotonic_ns()))
     try:
-        spark = _session(plan)
+        spark = _session(head)
+        plan = _read_plan(head, file)
         spark.dataSource.register(EventSource)
         if plan.stands_by:
             _start_python_workers(spark)
-        for run in plan.runs:
+        for number, run in enumerate(plan.runs):
+            if number:
+                _forget_tables(spark)
             (run_as_batch if run.as_batch else run_query)(spark, plan, run, link)
     except StreamproofError as error:
-        link.ask(Failed(type(error).__name__, plan.query.without_secrets(str(error))))
+        link.ask(Failed(type(error).__name__, without_values(str(error), head.secrets)))
         raise
     if not plan.attaches and not plan.stands_by:
         spark.stop()

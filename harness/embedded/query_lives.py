@@ -23,10 +23,10 @@ from ..model import Event
 from ..query import Query, RunFolders
 from ..scenario import Scenario
 from ..schedule import Fault
-from .deployments import write_plan
+from .attaching import WAREHOUSE
 from .nodes import Driver, Nodes
 from .private_files import write_private
-from .query_driver import QueryPlan, QueryRun
+from .query_driver import QueryPlan, QueryRun, write_query_plan
 from .query_points import PointWatch
 from .query_source import SourcePlan, spans, write_events
 from .run_server import RunServer
@@ -98,6 +98,11 @@ class Life:
         return self.driver.poll() is None
 
     @property
+    def pid(self) -> int | None:
+        """Of its Python process; None where that is in a container."""
+        return getattr(self.driver, "pid", None)
+
+    @property
     def over(self) -> bool:
         """Its driver has ended, and all that it said was heard."""
         return not self.runs and not self.conversations
@@ -152,6 +157,9 @@ class Launcher:
         run = self._run_of(node, label, "", incarnation, batches=1)
         return replace(run, folders=RunFolders(label, folder / "sink", folder / "checkpoint"))
 
+    def plan_of(self, life: Life) -> Path:
+        return self._nodes.scratch / f"{life.node}.{life.incarnation}.pickle"
+
     def folders(self, actor: str) -> RunFolders:
         return RunFolders(f"{self._run.id}-{actor}", self._stored / f"{actor}.sink", self._stored / actor)
 
@@ -183,9 +191,11 @@ class Launcher:
 
     def _start(self, plan: QueryPlan, watched: bool) -> Driver:
         path = self._nodes.scratch / f"{plan.node}.{plan.incarnation}.pickle"
-        write_plan(path, plan, f"the query {self._query.name!r}")
+        write_query_plan(path, plan)
         executors = _executors(self._run.scenario, self._nodes.workers)
-        settings = {**_SETTINGS, **executors, **self._query.configuration}
+        # What is warmed up leaves nothing where the run itself begins.
+        folders = (plan.warm_up or plan.runs[0]).folders
+        settings = {**_SETTINGS, **executors, WAREHOUSE: str(folders.warehouse), **self._query.configuration}
         environment = {}
         if watched:
             settings |= self._watch.settings(plan.node, plan.incarnation, settings)

@@ -47,8 +47,11 @@ def canonical_table(query: Query, rows: Sequence[Row], schema: StructType | None
 
 
 def text_of(query: Query, row: Row, schema: StructType | None = None) -> str:
-    """A row as JSON."""
-    return shapes.text_of(_plain(query, row, schema))
+    """A row as JSON. A name of a column, or a field, can be no text that UTF-8 has."""
+    try:
+        return shapes.text_of(_plain(query, row, schema))
+    except UnicodeEncodeError as error:
+        raise InvalidOperator(f"query {query.name!r} gives {row!r}, which cannot be recorded: {error}") from error
 
 
 def _keyed(query: Query, rows: Sequence[Row], batch: int, schema: StructType | None) -> dict[str, Value]:

@@ -9,6 +9,7 @@ another kind, is taken for it:
 - `{"$date": ...}`, `{"$time": ...}`, `{"$timestamp": ...}` (an instant, in UTC), `{"$timestamp_ntz": ...}`,
   `{"$interval": ...}` (from days to seconds)
 - `{"$binary": ...}` in base64
+- `{"$text": ...}` of a text with half a surrogate pair, which no UTF-8 has: its escape as Python's literals have it
 - `{"$map": [[key, value], ...]}` in the order of the keys' texts
 - `{"$variant": ...}`, within which an object is one
 - `{"$udt": ...}` of what a value of the user's own type is stored as
@@ -116,6 +117,14 @@ def _itself(value: Any, kind: DataType | None) -> Value:
     return value
 
 
+def _text(value: str, kind: DataType | None) -> Value:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return {"$text": value.encode("unicode_escape").decode("ascii")}
+    return value
+
+
 def _float(value: float, kind: DataType | None) -> Value:
     if isfinite(value):
         return value
@@ -203,7 +212,7 @@ _CANONICAL: Mapping[type, _Canonical] = {
     type(None): _itself,
     bool: _itself,
     int: _itself,
-    str: _itself,
+    str: _text,
     float: _float,
     Decimal: _decimal,
     datetime: _datetime,

@@ -25,9 +25,9 @@ class Inputs:
         records = () if history is None else (stamped.record for stamped in history.of(Offered))
         self._batches = [record.events for record in records if isinstance(record, Offered)]
 
-    def likely(self, row: Value, batch: int | None = None) -> tuple[int, Event] | None:
-        """The input of a row, and its batch: the event of which it says most. None where several batches have such, and
-        the row's own is not known."""
+    def likely(self, row: Value, batch: int | None = None) -> tuple[int, Event | None] | None:
+        """The batch of a row's input, and the input: the event of which it says most, where it says as much of no
+        other. None where several batches have such, and the row's own is not known."""
         seq = row.get("seq") if isinstance(row, Mapping) else None
         if type(seq) is int and seq in self._by_seq:
             return self._told(self._by_seq[seq])
@@ -38,9 +38,11 @@ class Inputs:
             return None
         most = max(said.values())
         best = [place for place, count in said.items() if count == most]
-        return self._told(min(best)) if len({place[0] for place in best}) == 1 else None
+        if len(best) == 1:
+            return self._told(best[0])
+        return (best[0][0], None) if len({place[0] for place in best}) == 1 else None
 
-    def _told(self, place: Place) -> tuple[int, Event]:
+    def _told(self, place: Place) -> tuple[int, Event | None]:
         return place[0], self._batches[place[0]][place[1]]
 
     @cached_property

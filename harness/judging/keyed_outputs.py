@@ -89,6 +89,7 @@ def find_in_keyed(
         known = wanted if compared else {}
         stale, wrong = _compare(keyed_table(reference, shape.mode), keyed_table(given, shape.mode), known)
 
+    other_values = all(row.id in wanted for row in unexplained) and all(right is not None for right, _ in wrong)
     words = _Words(story, wanted, set(come))
     return Findings(
         lost_state=tally(Anomaly.LOST_INPUT, len(stale), (words.stale(*one) for one in stale)),
@@ -97,7 +98,11 @@ def find_in_keyed(
         conflicting_outputs=tally(
             Anomaly.PHANTOM_OUTPUT, len(conflicting), (words.conflicting(*one) for one in conflicting)
         ),
-        phantoms=tally(Anomaly.PHANTOM_OUTPUT, len(unexplained) + len(wrong), words.phantoms(unexplained, wrong)),
+        phantoms=tally(
+            Anomaly.WRONG_VALUE if (unexplained or wrong) and other_values else Anomaly.PHANTOM_OUTPUT,
+            len(unexplained) + len(wrong),
+            words.phantoms(unexplained, wrong),
+        ),
         reordered=tally(Anomaly.REORDERED_OUTPUT, len(reordered), (words.reordered(one) for one in reordered)),
     )
 

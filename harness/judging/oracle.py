@@ -42,6 +42,18 @@ class Oracle:
     """The kinds of bound of which a claim has to state one."""
     on_clock: bool = False
     """Whether a bound is on a duration, which means nothing in the simulator."""
+    executes: bool = False
+    """Whether it can hold only of a subject that can be executed again; a query cannot."""
+    sees_outputs: bool = False
+    """Whether it can hold only where outputs are observed, and not just the table at the end."""
+
+    def cannot_hold(self, executable: bool, observables: Sequence[str]) -> str:
+        """Why it can never hold of such a subject, whatever that does; empty where it can."""
+        if self.executes and not executable:
+            return "it speaks of slices and their orders, and a query shows neither"
+        if self.sees_outputs and "outputs" not in observables:
+            return "it speaks of each output, and of a sink of your own only the table at the end is seen"
+        return ""
 
     def timed(self, guarantee: Guarantee) -> bool:
         """Whether a claim cannot be judged on virtual time."""

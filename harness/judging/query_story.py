@@ -45,6 +45,8 @@ class Story:
         if found is None:
             return "", batch
         of, event = found
+        if event is None:
+            return "", of
         return f"; its input is likely {event.source} #{event.seq:,} of batch {of}", of
 
 

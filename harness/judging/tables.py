@@ -45,6 +45,12 @@ class Comparison:
     """Rows that are there too often."""
     strange: list[Deviation] = field(default_factory=list)
     """Rows that should not be there at all."""
+
+    @property
+    def other_values(self) -> bool:
+        """Whether each strange row stands in the place of a right one of its key."""
+        return all(deviation.instead_of is not None for deviation in self.strange)
+
     doubt: str = ""
     """Why a row that is missing or too many does not say whether an input was lost or counted twice."""
 

@@ -41,7 +41,10 @@ def find_in_table(wanted: Table, found: Table, key: Sequence[str], story: Story,
     return Findings(
         lost_state=words.tally(Anomaly.LOST_INPUT, comparison.lost),
         duplicate_effects=words.tally(Anomaly.DUPLICATE_EFFECT, comparison.doubled),
-        phantoms=words.tally(Anomaly.PHANTOM_OUTPUT, comparison.strange),
+        phantoms=words.tally(
+            Anomaly.WRONG_VALUE if comparison.strange and comparison.other_values else Anomaly.PHANTOM_OUTPUT,
+            comparison.strange,
+        ),
         doubt=comparison.doubt,
     )
 

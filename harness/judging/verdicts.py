@@ -23,6 +23,9 @@ class Anomaly(StrEnum):
     """An output was delivered again."""
     PHANTOM_OUTPUT = "phantom-output"
     """An output, or a row of state, that no legal execution of what was taken gives."""
+    WRONG_VALUE = "wrong-value"
+    """A row of the right key with another value than without failures: of a black box it does not show whether an input
+    is missing in it or counted twice."""
     REORDERED_OUTPUT = "reordered-output"
     """Outputs of one channel, or effects after a recovery, in another order than before."""
     STATE_ROLLBACK = "state-rollback"

@@ -102,7 +102,7 @@ SUBJECTS: tuple[Subject, ...] = (
         some_words(),
         _ONCE,
         Status.VIOLATED,
-        Anomaly.PHANTOM_OUTPUT,
+        Anomaly.WRONG_VALUE,
         (
             *shows(Victim.PYTHON, Side.BEFORE, Point.TASK_END),
             *shows(Victim.EXECUTOR, Side.BEFORE, Point.TASK_END),

@@ -407,7 +407,7 @@ def test_a_trial_without_a_verdict_may_have_been_a_violation() -> None:
 @pytest.mark.parametrize(
     ("draw", "sampled", "why"),
     [
-        (DRAW, kills(4), "4 of 5 drawn kills were finished, and an unfinished sample bounds nothing"),
+        (DRAW, kills(4), "only 4 of 5 drawn kills were finished; the verdict rests on the plan, not on them"),
         (DRAW, [*kills(), kills()[0]], "the sample has kills that were not drawn"),
         (DRAW, [*kills(4), trial(crash_at(7), sampled=True)], "the sample has kills that were not drawn"),
         (

@@ -11,7 +11,7 @@ from certified import SUBJECT, crash_at, trial, unsealed
 from streamproof.harness.addresses import Point, Side
 from streamproof.harness.certifying.certificate import Certificate, Counterexample
 from streamproof.harness.certifying.conclusion import NotReached, Planned
-from streamproof.harness.certifying.page import KINDS, page
+from streamproof.harness.certifying.page import KINDS, MEANINGS, page
 from streamproof.harness.certifying.plan import How, Victim
 from streamproof.harness.certifying.statistics import Draw
 from streamproof.harness.command_line.certificates import end_of_campaign
@@ -37,6 +37,9 @@ SHOWN = Counterexample(
 )
 
 
+KINDS_TITLE = "Crash points, kinds of batch and victims"
+
+
 def large() -> Certificate:
     """Some 2,000 planned crashes, all survived but those of one point."""
     plan = []
@@ -55,7 +58,7 @@ def section(text: str, title: str) -> str:
     return text.partition(f"## {title}\n")[2].partition("\n## ")[0]
 
 
-def test_it_begins_with_what_was_covered_then_what_was_not_then_the_verdicts() -> None:
+def test_it_begins_with_the_verdicts_in_a_line_then_what_was_covered_and_what_was_not() -> None:
     text = page(unsealed())
     titles = [line.removeprefix("## ") for line in text.splitlines() if line.startswith("## ")]
     assert titles == [
@@ -65,7 +68,10 @@ def test_it_begins_with_what_was_covered_then_what_was_not_then_the_verdicts() -
         "Crash points, kinds of batch and victims",
         "How it was run",
     ]
-    assert text.startswith("# Certificate of word-count\n\n## Covered\n\n- 1 of 1 planned crashes came to a verdict")
+    assert text.startswith(
+        "# Certificate of word-count\n\n**exactly-once HOLDS, exactly-once-output HOLDS**\n\n"
+        "## Covered\n\n- 1 of 1 planned crashes came to a verdict"
+    )
     assert "The loss of files that were not synced." in section(text, "Not covered")
 
 
@@ -98,10 +104,11 @@ def test_a_violation_is_a_short_story() -> None:
     violated = trial(crash_at(2), exactly_once=Status.VIOLATED)
     text = section(page(unsealed(trials=(violated,), counterexample=SHOWN)), "How exactly-once is violated")
     assert [line for line in text.splitlines() if line[:1].isdigit()] == [
-        "1. The input of batch 2 holds event 5 of the source, 'a b'",
+        "1. The crash strikes at batch 2, which takes event 5 of the source, 'a b'",
         "2. The driver dies before the driver adds batch 2 to the commit log",
         "3. A new driver goes on from the checkpoint",
-        "4. The first wrong output of batch 2 (duplicate-effect): batch 2 ('b', 3): without failures it is 2",
+        "4. What is wrong then, an input that counts twice (duplicate-effect): "
+        "batch 2 ('b', 3): without failures it is 2",
         "3 of 3 repeats showed it, with 1 crash and 4 events, shrunk from 3 crashes and 700 events. This replays it:",
     ]
     assert "```sh\nstreamproof replay runs/counterexample.json\n```" in text
@@ -123,12 +130,38 @@ def test_the_table_counts_by_point_kind_of_batch_and_victim() -> None:
     ]
 
 
+def test_a_cross_says_which_claim_a_trial_violates() -> None:
+    crashes = [crash_at(0), crash_at(1), crash_at(2)]
+    trials = [
+        trial(crashes[0], name="0", exactly_once=Status.VIOLATED),
+        trial(crashes[1], name="1", exactly_once_output=Status.VIOLATED),
+        trial(crashes[2], name="2"),
+    ]
+    text = section(page(unsealed(plan=tuple(map(Planned, crashes)), trials=tuple(trials))), KINDS_TITLE)
+    assert "✗1: a trial violates exactly-once.\n✗2: a trial violates exactly-once-output.\n" in text
+    assert "| before `commit-log` | driver | 0/1 ✗1 | 1/2 ✗2 | 1/1 | 1/3 ✗1 ✗2 |" in text
+
+
+def test_the_points_that_occur_are_explained_and_no_others() -> None:
+    crashes = [crash_at(1, point=Point.ADD_BATCH), crash_at(1, point=Point.TASK_END, key="1/1/0", actor="task")]
+    text = section(page(unsealed(plan=tuple(map(Planned, crashes)), trials=())), KINDS_TITLE)
+    assert [line.partition(":")[0] for line in text.splitlines() if line.startswith("- ")] == [
+        "- `add-batch`",
+        "- `task-end`",
+    ]
+    assert "a foreachBatch function runs between before and after" in text
+
+
+def test_every_point_of_a_query_has_a_meaning() -> None:
+    assert set(MEANINGS) >= QUERY_POINTS
+
+
 def test_a_large_plan_is_summarized() -> None:
     certificate = large()
     assert len(certificate.plan) > 1_000
     text = page(certificate)
-    assert len(text.splitlines()) < 150
-    assert len(text) < 12_000
+    assert len(text.splitlines()) < 175
+    assert len(text) < 14_000
     assert f"of {len(certificate.plan):,} planned crashes came to a verdict" in text
     assert "more were not reached, for" in text
     # No side is told from the other any more, and every point still has its row.
@@ -144,7 +177,9 @@ def test_the_sample_says_what_it_was_drawn_from_and_what_it_bounds() -> None:
     assert f"{drawn}: no violation, so {said}, with 95 % confidence" in section(text, "Covered")
     assert "| exactly-once | 300 of 300 | 0 | 0 | 0.0 % | 1.0 % |" in section(text, "The random sample")
     unfinished = page(unsealed(plan=plan, trials=kills[:200], draw=draw))
-    assert "no bound, since 200 of 300 drawn kills were finished" in section(unfinished, "Covered")
+    assert "no bound on how many of such kills violate, since only 200 of 300 drawn kills were finished" in section(
+        unfinished, "Covered"
+    )
     violated = [
         trial(plan[draw.drawn[n]].crash, name=f"v{n}", sampled=True, exactly_once=Status.VIOLATED) for n in range(6)
     ]
@@ -181,7 +216,8 @@ def test_the_screen_says_the_same(tmp_path: Any) -> None:
     certificate = unsealed(trials=(violated,), counterexample=SHOWN)
     text = "\n".join(line.plain for line in end_of_campaign(certificate, tmp_path))
     assert "exactly-once          VIOLATED" in text
-    assert "4  The first wrong output of batch 2 (duplicate-effect)" in text
+    assert "4  What is wrong then, an input that counts twice (duplicate-effect)" in text
+    assert text.splitlines()[1] == "  exactly-once VIOLATED, exactly-once-output HOLDS"
     assert "replay it: streamproof replay runs/counterexample.json" in text
     assert f"streamproof judge {tmp_path}" in text
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
+from pyspark import SparkContext
 
 import campaigns
 from asking import Ask
@@ -365,6 +366,46 @@ def test_the_time_left_goes_on_while_nothing_is_said(monkeypatch: pytest.MonkeyP
     with CertifyingLine(terminal, "starting Spark") as line:
         line.show(Progress("kills", 1, 9, 1.0))
         wait_until(lambda: "kills: 1 of 9 · the time is up, finishing" in terminal.getvalue(), 30, "the time to be up")
+
+
+def test_in_a_pipe_a_line_says_now_and_then_that_it_is_alive() -> None:
+    stream = io.StringIO()
+    with CertifyingLine(stream, "starting Spark", alive=0.05) as line:
+        wait_until(lambda: stream.getvalue(), 30, "a line")
+        line.show(Progress("kills", 1, 9, 100.0))
+        wait_until(lambda: "kills" in stream.getvalue(), 30, "another")
+    said = stream.getvalue().splitlines()
+    assert said[0] == "streamproof: starting Spark"
+    assert re.fullmatch(r"streamproof: kills: 1 of 9 · at most 1:[34][0-9] min left", said[-1])
+
+
+def test_a_module_without_an_attribute_names_what_can_be_certified_in_it(ask: Ask, module: str) -> None:
+    answer = ask("certify", module, "--claim", "exactly-once")
+    assert answer.status == 3
+    names = ("QUERY", "ROW", "breaks", "holds", "made")
+    assert f"{module} is a module: say what in it is to be certified" in answer.err
+    assert all(f"{module}:{name}" in answer.err for name in names)
+    assert "Row," not in answer.err
+
+
+def test_a_column_that_is_made_at_import_names_the_line_that_makes_it(
+    ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a process without a session has it."""
+    (tmp_path / "columns.py").write_text("from pyspark.sql import functions as f\n\nLONG = f.col('value') > 3\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(SparkContext, "_active_spark_context", None)
+    answer = ask("certify", "columns:LONG", "--claim", "exactly-once")
+    assert answer.status == 3
+    assert f"({tmp_path}/columns.py, line 3)" in answer.err
+    assert "needs a Spark session: make it within the function" in answer.err
+
+
+def test_a_script_finds_no_arguments_of_this_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "parses.py").write_text("import sys\nFOUND = sys.argv[1:]\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr("sys.argv", ["streamproof", "certify", "parses:FOUND"])
+    assert load("parses:FOUND") == []
 
 
 def test_where_nobody_watches_nothing_is_drawn() -> None:

@@ -14,11 +14,12 @@ from pyspark import cloudpickle
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 import streamproof
+from readme import example
 from streamproof import foreach, foreach_batch, pandas_with_state, processor, processor_in_pandas
 from streamproof.harness.errors import InvalidScenario
 from streamproof.harness.judging.shapes import OutputMode
 from streamproof.harness.query import RunFolders
-from streamproof.harness.query_parts import ROCKSDB, STATE_STORE
+from streamproof.harness.query_parts import ROCKSDB, STATE_STORE, as_it_comes
 
 FOLDERS = RunFolders("run-1", Path("sink"), Path("checkpoint"))
 
@@ -196,3 +197,13 @@ def test_modes_and_keys_that_are_none_are_refused() -> None:
         processor(CountVisits, "key STRING", "upsert")
     with pytest.raises(InvalidScenario, match="must name the columns to group by"):
         processor(CountVisits, "key STRING", key=())
+
+
+def test_the_queries_of_the_readme_are_as_it_says() -> None:
+    made: dict[str, Any] = {"my_transform": as_it_comes}
+    exec(example("def upsert"), made)
+    assert made["upserted"].batch_events == 50
+    assert made["small"]().events == 100
+    configuration = made["delta"].configuration
+    assert configuration["spark.jars.packages"].startswith("io.delta:")
+    assert "spark.sql.extensions" in configuration

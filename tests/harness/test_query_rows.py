@@ -338,3 +338,18 @@ def test_rows_carry_their_batch() -> None:
     # As hand-made histories have them.
     history = query_history(OutputShape(OutputMode.APPEND), [Given(0, [{"v": 1}])], [Given(0, [{"v": 1}])])
     assert collate_references(history, OutputShape(OutputMode.APPEND)).unjudgeable == ""
+
+
+def test_a_text_with_half_a_surrogate_pair_is_recorded_and_is_no_other_text() -> None:
+    query = Query(str, "q")
+    texts = ["\ud800", "\udfff", "\\ud800", '{"$text":"\\\\ud800"}', "\U0001f600"]
+    recorded = canonical_table(query, [Row(word=text, more=[{text: text}]) for text in texts])
+    assert len(recorded) == len(texts)
+    assert all(msgspec.json.decode(row) for row in recorded)
+    (event,) = canonical_rows(Query(str, "q", mode=OutputMode.UPDATE, key=("word",)), [Row(word="\ud800", n=1)], 0)
+    assert msgspec.msgpack.encode(event)
+
+
+def test_a_column_with_half_a_surrogate_pair_in_its_name_is_the_users_mistake() -> None:
+    with pytest.raises(InvalidOperator, match="surrogates not allowed"):
+        canonical_table(Query(str, "q"), [Row(**{"\ud800": 1})])

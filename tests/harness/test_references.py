@@ -22,7 +22,7 @@ from streamproof.harness.judging.guarantees import (
 from streamproof.harness.judging.oracle import Case, judge
 from streamproof.harness.judging.references import DRIVER, REFERENCES, SINK, batch_of, collate_references, row_number
 from streamproof.harness.judging.shapes import OutputMode, OutputShape
-from streamproof.harness.judging.verdicts import Tally
+from streamproof.harness.judging.verdicts import Anomaly, Tally
 from streamproof.harness.model import Event
 from streamproof.harness.recording.history import Aborted, Bite, Drained, FaultStruck, History, Stamp
 from streamproof.harness.recording.records import Delivered, Ended, Offered, Record, Stamped
@@ -156,6 +156,7 @@ def test_an_altered_row(value: int) -> None:
     """Too low or too high: whether something was lost or counted twice a black box does not tell."""
     history = history_of([BATCHES[0], (1, {"a": value, "c": 1}), BATCHES[2]])
     collation = collate_references(history, SHAPE)
+    assert collation.phantoms.anomaly is Anomaly.WRONG_VALUE
     assert counts(collation) == {"phantoms": 2}
     assert collation.phantoms.sample[0].what == f"batch 1 ('a', {value}): without failures it is 2"
     found = statuses(history)

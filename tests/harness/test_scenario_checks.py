@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,6 +37,7 @@ from streamproof.harness.judging.guarantees import (
 )
 from streamproof.harness.places import numbered_workers
 from streamproof.harness.quantities import events, ms, seconds
+from streamproof.harness.query import Query
 from streamproof.harness.registry import Registry
 from streamproof.harness.running import check_scenario
 from streamproof.harness.scenario import Scenario, check, check_carriers
@@ -63,6 +65,10 @@ def with_faults(*faults: Fault, base: Scenario = CASE) -> Scenario:
 
 def claiming(*claims: Guarantee, breaks: tuple[Guarantee, ...] = ()) -> Scenario:
     return Scenario(CASE.subject, CASE.workload, (), claims, breaks)
+
+
+def of_query(*claims: Guarantee, **parts: Any) -> Scenario:
+    return Scenario(Query(str, "q", **parts), words(events=20), claims=claims)
 
 
 GOOD = {
@@ -215,6 +221,17 @@ WRONG: dict[str, tuple[Scenario, str]] = {
         "needs a duration as its bound",
     ),
     "a claim that should break": (claiming(amnesia(), breaks=(amnesia(),)), "is claimed, and expected to break"),
+    "replicas of a query": (
+        of_query(Guarantee("replicas-agree")),
+        r"replicas-agree cannot be claimed of .*; what can be: "
+        r"at-least-once, at-most-once, exactly-once, exactly-once-output, recovers, recovers-within, rollback-.*",
+    ),
+    "gaps of a query": (of_query(amnesia()), "amnesia cannot be claimed of"),
+    "a precise recovery of a query": (of_query(precise_recovery()), "speaks of slices and their orders"),
+    "single outputs of a sink of the user's": (
+        of_query(Guarantee("exactly-once-output"), read=print, write=print),
+        "only the table at the end is seen; what can be: at-least-once, at-most-once, exactly-once, recovers",
+    ),
     "no claim": (claiming(), "claims nothing"),
     "a spacing of what is no source": (
         Scenario(amnesia_scheme(equi_join()), numbered(spacing={"right": 5})),

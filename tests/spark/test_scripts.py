@@ -1,0 +1,125 @@
+"""What a script for plain PySpark relies on, a line each, it finds in every process that runs it: by itself, in a life
+that is attached to a warm session, and in the driver of a cluster."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from streamproof.harness.certifying.lane import Lane
+from streamproof.harness.embedded.cluster import EmbeddedCluster
+from streamproof.harness.embedded.processes import EmbeddedOptions, SparkProcesses
+from streamproof.harness.inside_spark.versions import supported
+from streamproof.harness.judging.guarantees import exactly_once
+from streamproof.harness.query import Query
+from streamproof.harness.query_parts import foreach_batch
+from streamproof.harness.recording.records import Kept
+from streamproof.harness.registry import Named, Registry, load
+from streamproof.harness.running import run_named
+from streamproof.harness.scenario import Scenario
+from streamproof.scenarios.workloads import words
+
+pytestmark = pytest.mark.spark
+
+SCRIPT = Path(__file__).parent / "programs" / "plain_script.py"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("script")
+    shutil.copy(SCRIPT, made)
+    (made / "settings.json").write_text('{"greeting": "hello"}')
+    return made
+
+
+@pytest.fixture(scope="module")
+def query(folder: Path) -> Iterator[Query]:
+    """As `streamproof certify plain_script:counted` finds it, in the script's folder: there it has a session too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.syspath_prepend(str(folder))
+        yield load("plain_script:counted")()
+        session = SparkSession.getActiveSession()
+        assert session is not None
+        session.stop()
+        sys.modules.pop("plain_script")
+
+
+def found(rows: list[dict[str, Any]]) -> dict[str, str]:
+    lines = {row["line"]: row["found"] for row in rows}
+    assert len(lines) == len(rows) > 20
+    return lines
+
+
+def test_by_itself(folder: Path, tmp_path: Path) -> None:
+    foreign = ("SPARK_", "PYSPARK_", "STREAMPROOF_")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+    script = [sys.executable, "plain_script.py", str(tmp_path / "home")]
+    subprocess.run(script, cwd=folder, env={**environment, "PYSPARK_PYTHON": sys.executable}, check=True, timeout=120)
+    files = sorted((tmp_path / "home" / "lines").iterdir())
+    lines = found([json.loads(line) for file in files for line in file.read_text().splitlines()])
+    assert set(lines.values()) == {"yes"}, lines
+
+
+def test_in_a_life_that_is_attached_to_a_warm_session(query: Query, folder: Path, tmp_path: Path) -> None:
+    before = sorted(folder.iterdir())
+    batches = query.batches(words(events=40))
+    spark = supported(version("pyspark"))
+    with (
+        SparkProcesses("scripts", tmp_path / "lanes", EmbeddedOptions(workers=0)) as processes,
+        Lane(0, processes, query, batches, tmp_path / "lanes", spark, 90.0, watches_inside=False) as lane,
+    ):
+        lane.await_ready()
+        for incarnation in (1, 2):
+            # What the first has left in the JVM is not there for the second.
+            lane.store.clear()
+            life = lane.live("driver", "sink", incarnation, watched=False)
+            assert life.failure is None, life.failure
+            (kept,) = (stamped.record for stamped in life.records if isinstance(stamped.record, Kept))
+            lines = found([json.loads(key) for key in kept.rows])
+            assert set(lines.values()) == {"yes"}, lines
+    assert sorted(folder.iterdir()) == before, "nothing of Spark's is left where the script is"
+
+
+def test_in_the_driver_of_a_cluster(query: Query, tmp_path: Path) -> None:
+    scenario = Scenario(query, words(events=40), claims=[exactly_once()])
+    named = Named("test", "test", "", scenario)
+    finished = run_named(named, EmbeddedCluster(), Registry(), seed=1, folder=tmp_path / "run")
+    kept = [stamped.record for stamped in finished.history.records if isinstance(stamped.record, Kept)]
+    assert len(kept) == 3
+    for record in kept:
+        lines = found([json.loads(key) for key in record.rows])
+        assert set(lines.values()) == {"yes"}, lines
+    (verdict,) = finished.judgement.verdicts
+    assert verdict.status == "HOLDS"
+
+
+def never_returns(frame: DataFrame, batch: int) -> None:
+    frame.count()
+    time.sleep(600)
+
+
+def test_a_function_that_never_returns_is_said_to_be_running_and_where(tmp_path: Path) -> None:
+    query = foreach_batch(never_returns, read=lambda spark, folders: spark.range(0), batch_events=20)
+    spark = supported(version("pyspark"))
+    with (
+        SparkProcesses("stuck", tmp_path / "lanes", EmbeddedOptions(workers=0)) as processes,
+        Lane(0, processes, query, query.batches(words(events=20)), tmp_path, spark, 90.0, watches_inside=False) as lane,
+    ):
+        lane.await_ready()
+        lane.patience = 8.0
+        life = lane.live("driver", "sink", 1, watched=False)
+    assert life.silent is not None
+    assert "still running: never_returns (" in str(life.failure)
+    assert f"{Path(__file__).name}, line {never_returns.__code__.co_firstlineno + 2})" in str(life.failure)
