@@ -33,8 +33,11 @@ from ..embedded.query_source import SourcePlan, spans, write_events
 from ..embedded.run_server import RunServer, from_afar
 from ..embedded.settings import DAEMON_MODULE
 from ..errors import DeadlinePassed, InvalidOperator, OwnFailure, ProcessDied, StreamproofError
+from ..inside_python.following import Noted, read_noted
+from ..inside_python.watching import Watching, lines_environment, write_watching
+from ..inside_python.whose import whose_code
 from ..inside_spark.agent import find_agent
-from ..inside_spark.listener import HeldPoint, PointListener
+from ..inside_spark.listener import HeldPoint, PointListener, SaidInPassing
 from ..inside_spark.rules import script
 from ..inside_spark.settings import agent_settings, with_options
 from ..inside_spark.user_points import points_environment
@@ -84,6 +87,8 @@ class Passed:
     why_not: str = ""
     again: int = 0
     """How often the life had passed the same point before: a point of the user's may lie in a loop."""
+    text: str = ""
+    """Of the line of code that is meant, where it is one."""
 
 
 @dataclass
@@ -105,6 +110,8 @@ class Life:
     """Its process has hung up, and all that it said was heard."""
     before: tuple[Life, ...] = ()
     """Lives that failed since the same crash, of which this one is the successor."""
+    noted: list[Noted] = field(default_factory=list)
+    """What its processes said of the user's code in passing."""
 
     @property
     def ended(self) -> bool:
@@ -159,6 +166,9 @@ class Lane:
         self.folders = RunFolders(f"{processes.run_id}-{self.name}", home / "sink", home / "checkpoint")
         self.store = CopiedFolders((self.folders.checkpoint, self.folders.sink), home / "states")
         self._input = processes.scratch / f"{self.name}.arrow"
+        self._lines = processes.scratch / f"{self.name}.lines.json"
+        places = (self.folders.sink, self.folders.checkpoint, processes.scratch)
+        self._whole = Watching(whose_code(query), whole=True, folders=tuple(str(place.resolve()) for place in places))
         self._current = _CurrentLife()
         self._lives = 0
         self._watching = False
@@ -273,7 +283,8 @@ class Lane:
         async def begin() -> None:
             self._lives += 1
             self._watching = watched
-            self._batch = "0"
+            # Until it says otherwise: the batch that it goes on with, or begins with.
+            self._batch = str(max(0, planned(self.folders.checkpoint)))
             self._current.life = life
 
         self._server.call(begin())
@@ -318,12 +329,14 @@ class Lane:
 
     @property
     def _user_points(self) -> dict[str, str]:
-        return points_environment(self._points_place, self._server.token, self.name, 1)
+        points = points_environment(self._points_place, self._server.token, self.name, 1)
+        return {**points, **lines_environment(self._lines.resolve())}
 
     def _start_life(self, actor: str, sink: str, incarnation: int, as_batch: bool) -> DriverProcess:
         server, scratch = self._server, self._processes.scratch
         name = f"{self.name}.life-{self._lives}"
         armed = None if self._watching else ()
+        write_watching(self._lines, self._whole if self._watching else Watching())
         source = SourcePlan(
             str(self._input.resolve()), len(self._batches), name, actor, incarnation, server.token, server.place, armed
         )
@@ -347,7 +360,7 @@ class Lane:
 
     async def _listen(self) -> None:
         host, _ = self._server.place
-        self._points = PointListener((host, 0), self._server.token, self._held)
+        self._points = PointListener((host, 0), self._server.token, self._held, self._noted)
         self._points_place = await self._points.start()
 
     async def _hang_up(self) -> None:
@@ -396,10 +409,14 @@ class Lane:
         if batch == "?":
             batch = self._batch
         self._batch = batch
-        actor = TASK if _in_task(held) else DRIVER
-        self._pass(life, Address(actor, life.incarnation, held.point, f"{batch}{slash}{rest}", held.side))
+        actor = held.actor or (TASK if _in_task(held) else DRIVER)
+        self._pass(life, Address(actor, life.incarnation, held.point, f"{batch}{slash}{rest}", held.side), held.text)
 
-    def _pass(self, life: Life, address: Address) -> None:
+    def _noted(self, said: SaidInPassing) -> None:
+        if self._current.life is not None:
+            self._current.life.noted.append(read_noted(said.content))
+
+    def _pass(self, life: Life, address: Address, text: str = "") -> None:
         at = self._server.clock.stamp().at
         state, why_not = None, ""
         if self._watching:
@@ -408,17 +425,15 @@ class Lane:
             except NotQuiet as error:
                 why_not = str(error)
         again = sum(one.address == address for one in life.passed)
-        life.passed.append(Passed(address, at, len(life.records), state, why_not, again))
+        life.passed.append(Passed(address, at, len(life.records), state, why_not, again, text))
 
     def _no_faults(self, striking: Striking) -> ClusterMachines:
         raise OwnFailure("a fault struck in a lane, where none does")
 
 
 def _in_task(held: HeldPoint) -> bool:
-    """Whether it is a task that would be held there on a cluster, where tasks are not in the driver's process."""
-    if held.point is Point.USER:
-        # The user's code knows its batch in tasks alone.
-        return not held.key.startswith("?")
+    """Whether it is a task that would be held there on a cluster, where tasks are not in the driver's process. Points
+    in the user's code say it themselves."""
     return held.point in TASK_POINTS or (held.point is Point.RENAME and STATE_OF_TASKS.search(held.key) is not None)
 
 
