@@ -52,8 +52,10 @@ class Tracer:
         self._rests = {(side, key.partition("/")[2]) for side, key in watching.armed}
         self._with_calls = {_function_in(key) for _, key in watching.armed if CALLS in key}
         self._functions = self._with_calls | {_function_in(key) for _, key in watching.armed}
+        self._places = {key.partition("/")[2].rpartition("#")[0] for _, key in watching.armed}
         self._known: dict[int, _Function | CodeType] = {}
-        self._times: Counter[str] = Counter()
+        self._times: Counter[tuple[str, int, str]] = Counter()
+        """How often this batch has come to a place: a function, a line, and what is called."""
         self._actor, self._batch = "", UNKNOWN
         self._calling: dict[int, str] = {}
         """By frame, the function in C that it has called and that was announced."""
@@ -103,7 +105,7 @@ class Tracer:
 
     def _follow(self, function: _Function, frame: FrameType, event: str, argument: Any) -> Any:
         if event == "line":
-            self._arrive(Side.BEFORE, f"{function.name}:{frame.f_lineno}", frame)
+            self._arrive(function, frame)
         elif event == "return":
             self._leave(frame)
         return frame.f_trace
@@ -113,8 +115,7 @@ class Tracer:
         called = call_of(frame) if function.calls else None
         if called is None:
             return None
-        place = f"{function.name}:{caller.f_lineno}{CALLS}{called}"
-        said = self._arrive(Side.BEFORE, place, caller)
+        said = self._arrive(function, caller, called)
         sys.setprofile(self._before)
         frame.f_trace_lines = False
         return partial(self._return, said)
@@ -135,8 +136,7 @@ class Tracer:
                 return
             called = builtin_call_of(argument)
             if called is not None:
-                place = f"{function.name}:{frame.f_lineno}{CALLS}{called}"
-                said = self._arrive(Side.BEFORE, place, frame)
+                said = self._arrive(function, frame, called)
                 if said:
                     self._calling[id(frame)] = said
         elif event in ("c_return", "c_exception") and self._calling and not is_quick(argument):
@@ -175,15 +175,19 @@ class Tracer:
         if not frame.f_code.co_flags & _GENERATORS:
             self._left()
 
-    def _arrive(self, side: Side, place: str, frame: FrameType) -> str:
-        """Returns what was announced; empty where it was not."""
-        self._times[place] += 1
-        times = self._times[place]
-        said = f"{place}#{times}"
+    def _arrive(self, function: _Function, frame: FrameType, called: str = "") -> str:
+        """Before a line, or a call that it makes. Returns what there is to say of it; empty for nothing."""
+        key = function.name, frame.f_lineno, called
+        times = self._times[key] + 1
+        self._times[key] = times
         if self._whole and times > TIMES:
             self.unannounced += 1
             return ""
-        self._say(side, said, frame)
+        place = f"{function.name}:{frame.f_lineno}" + (f"{CALLS}{called}" if called else "")
+        if not self._whole and place not in self._places:
+            return ""
+        said = f"{place}#{times}"
+        self._say(Side.BEFORE, said, frame)
         return said
 
     def _say(self, side: Side, said: str, frame: FrameType) -> None:

@@ -99,8 +99,10 @@ def _is_package(top: str) -> bool:
     return hasattr(sys.modules.get(top), "__path__")
 
 
-def _home(function: FunctionType | type) -> tuple[str, str]:
+def _home(function: FunctionType | type | ModuleType) -> tuple[str, str]:
     """The module and the file of a function or class."""
+    if isinstance(function, ModuleType):
+        return function.__name__, getattr(function, "__file__", None) or ""
     if isinstance(function, FunctionType):
         return function.__module__ or "__main__", function.__code__.co_filename
     own = (one.__code__.co_filename for one in vars(function).values() if isinstance(one, FunctionType))
@@ -108,16 +110,19 @@ def _home(function: FunctionType | type) -> tuple[str, str]:
     return module, next(own, getattr(sys.modules.get(module), "__file__", None) or "")
 
 
-def _handed_over(query: Query) -> Iterator[tuple[FunctionType | type, bool]]:
-    """Functions and classes; and whether they were handed over, or are what such a one refers to."""
-    seen: set[int] = set()
+def _handed_over(query: Query) -> Iterator[tuple[FunctionType | type | ModuleType, bool]]:
+    """Functions, classes and modules; and whether they were handed over, or are what such a one refers to."""
+    seen: dict[int, object] = {}
+    """Kept, so that nothing else has their identity."""
     waiting: list[tuple[Any, bool]] = [(one, True) for one in (query.transform, query.write, query.source)]
     while waiting:
         given, direct = waiting.pop()
-        if given is None or id(given) in seen or isinstance(given, ModuleType | CodeType):
+        if given is None or id(given) in seen or isinstance(given, CodeType):
             continue
-        seen.add(id(given))
-        if isinstance(given, partial):
+        seen[id(given)] = given
+        if isinstance(given, ModuleType):
+            yield given, False
+        elif isinstance(given, partial):
             waiting += [(one, direct) for one in (given.func, *given.args, *given.keywords.values())]
         elif isinstance(given, MethodType):
             waiting += [(given.__func__, direct), (given.__self__, direct)]
@@ -132,10 +137,12 @@ def _handed_over(query: Query) -> Iterator[tuple[FunctionType | type, bool]]:
             if not _is_ours(given.__module__) and not is_installed(_home(given)[1]):
                 waiting += [(one, False) for one in vars(given).values() if isinstance(one, FunctionType)]
         elif callable(given) or not _is_plain(given):
-            waiting.append((type(given), direct))
-            # What stands for the user's code carries it: a part of a query, an object with a callback.
-            carried = vars(given).values() if hasattr(given, "__dict__") else ()
-            waiting += [(one, direct) for one in carried if callable(one)]
+            kind = type(given)
+            waiting.append((kind, direct))
+            # What stands for the user's code carries it: a part of a query. Else, it is what the code refers to.
+            ours = _is_ours(kind.__module__)
+            if hasattr(given, "__dict__") and (ours or not is_installed(_home(kind)[1])):
+                waiting += [(one, direct and ours) for one in vars(given).values()]
 
 
 def _is_plain(given: object) -> bool:
@@ -156,4 +163,4 @@ def _referred_to(function: FunctionType) -> Iterator[object]:
 
 def _if_code(found: object) -> object:
     """Not what is only kept: a query that refers to a frame, a lock or a client of a library."""
-    return found if isinstance(found, FunctionType | MethodType | partial | type) else None
+    return found if isinstance(found, FunctionType | MethodType | partial | type | ModuleType) else None

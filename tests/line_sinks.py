@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import tempfile
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,13 +45,13 @@ def write_both(frame: DataFrame, batch: int, folders: RunFolders) -> None:
 
 def write_and_tell(frame: DataFrame, batch: int, folders: RunFolders) -> None:
     write_both(frame, batch, folders)
-    with open(log_of(folders), "a") as log:
+    with open(log_of(), "a") as log:
         print(batch, file=log)
 
 
-def log_of(folders: RunFolders) -> Path:
-    """Where no folder of the run is."""
-    return Path("/tmp") / "streamproof-lines-told.log"
+def log_of() -> Path:
+    """Where no folder of the run is, and something stays when it is over."""
+    return Path(tempfile.gettempdir()) / "streamproof-told.log"
 
 
 def lines(spark: SparkSession, folders: RunFolders) -> DataFrame:
