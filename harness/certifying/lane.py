@@ -167,7 +167,8 @@ class Lane:
         self.store = CopiedFolders((self.folders.checkpoint, self.folders.sink), home / "states")
         self._input = processes.scratch / f"{self.name}.arrow"
         self._lines = processes.scratch / f"{self.name}.lines.json"
-        places = (self.folders.sink, self.folders.checkpoint, processes.scratch)
+        # What lies elsewhere is in no crash state, be it thrown away with the run.
+        places = (self.folders.sink, self.folders.checkpoint)
         self._whole = Watching(whose_code(query), whole=True, folders=tuple(str(place.resolve()) for place in places))
         self._current = _CurrentLife()
         self._lives = 0

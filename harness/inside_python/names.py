@@ -97,8 +97,12 @@ def place_of(frame: FrameType) -> str:
 
 
 def shortened(path: str) -> str:
-    """Without what is drawn at random in the name of a temporary file."""
-    return _RANDOM.sub("tmp…", os.fspath(path))
+    """Without what is drawn at random in the name of a temporary file, and where each run has a folder for those."""
+    given = os.environ.get("TMPDIR")
+    folder = os.path.realpath(given) if given else ""
+    if folder and path.startswith(folder + os.sep):
+        path = f"$TMPDIR{path.removeprefix(folder)}"
+    return _RANDOM.sub("tmp…", path)
 
 
 _RANDOM: Final = re.compile(r"(?<![A-Za-z0-9])tmp[a-z0-9_]{8}(?![A-Za-z0-9])")

@@ -31,7 +31,7 @@ class Watching(msgspec.Struct, frozen=True):
     armed: tuple[tuple[Side, str], ...] = ()
     """Else these lines alone: a side and a key."""
     folders: tuple[str, ...] = ()
-    """Where effects can be held, or copied: those of the run, and what is thrown away with it."""
+    """Where effects can be held, or copied."""
 
     def __bool__(self) -> bool:
         return bool(self.whose) and (self.whole or bool(self.armed))

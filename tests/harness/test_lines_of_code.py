@@ -428,6 +428,14 @@ def test_an_effect_outside_is_noted(
     assert noted(body) == found
 
 
+def test_a_temporary_file_that_stays_is_an_effect_which_every_run_calls_the_same(
+    noted: Callable[[str], set[tuple[str, str, int]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "code"))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    assert noted("for _ in range(2): tempfile.mkstemp('.csv')") == {("file", "$TMPDIR/tmp….csv", 2)}
+
+
 @pytest.mark.parametrize(
     "body",
     [
