@@ -46,6 +46,8 @@ def call_of(frame: FrameType) -> str | None:
     called = frame.f_code.co_name
     if called == "__del__" or _plain(module_of(frame)):
         return None
+    if frame.f_code.co_qualname.startswith("PurePath."):
+        return None
     if module_of(frame) == "contextlib" and called in ("__init__", "__enter__", "helper"):
         return None
     return function_of(frame)

@@ -27,6 +27,9 @@ Hold = Callable[[str, Side, str, str], None]
 _GENERATORS: Final = 0x20 | 0x80 | 0x200
 """The flags of code that is left and entered again: generators and coroutines."""
 
+_FUNCTIONS: Final = 0x1
+"""The flag of the code of functions."""
+
 
 @dataclass(frozen=True)
 class _Function:
@@ -147,11 +150,14 @@ class Tracer:
     # What is made of it
 
     def _look(self, frame: FrameType) -> _Function | CodeType:
-        """Whose code it is. What is executed while a module is imported is no part of any batch."""
+        """Whose code it is."""
         code = frame.f_code
         found = self._known.get(id(code))
         if found is None:
-            theirs = code.co_name != "<module>" and self._watching.whose.owns(module_of(frame), code.co_filename)
+            # Bodies of modules and of classes are none; and one that is imported is no part of any batch.
+            theirs = bool(code.co_flags & _FUNCTIONS) and self._watching.whose.owns(module_of(frame), code.co_filename)
+            if theirs and _imports(frame):
+                return code
             name = function_of(frame) if theirs else ""
             found = _Function(code, name, self._whole or name in self._with_calls) if theirs else code
             self._known[id(code)] = found
@@ -196,6 +202,15 @@ class Tracer:
         if wanted:
             text = linecache.getline(frame.f_code.co_filename, frame.f_lineno, frame.f_globals)
             self._hold(self._actor, side, key, text)
+
+
+def _imports(frame: FrameType | None) -> bool:
+    """Whether a frame is executed because a module is imported."""
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "importlib._bootstrap":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _function_in(key: str) -> str:

@@ -323,6 +323,17 @@ class TestLines:
             sys.setprofile(before[2])
         assert len(said.held) == 2
 
+    def test_are_not_those_of_a_module_that_is_imported(
+        self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        late = "import their_sink\n\n\nclass Late:\n    at_once = their_sink.add(1)\n\n\ndef later():\n    return 1\n"
+        (Path(str(sink.__file__)).parent / "late.py").write_text(late)
+        with listening(monkeypatch, tmp_path, Watching(whose(sink), whole=True)) as said, followed():
+            module = importlib.import_module("late")
+            assert module.later() == sink.add(0) == 1
+        sys.modules.pop("late")
+        assert [key.partition("/")[2].partition(":")[0] for key in said.keys] == ["late.later"] + ["their_sink.add"] * 2
+
     def test_hold_nobody_when_the_harness_is_gone(
         self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
