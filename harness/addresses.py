@@ -89,7 +89,8 @@ class Point(StrEnum):
     """A place that the user's code names. Key: `3/after-upload`."""
     LINE = "line"
     """A line of the user's code is executed, or calls something outside of it. Key: `3/sinks.write_marker:17#2`, the
-    batch, module, function and line, and which time in its batch; with ` calls sqlite3.Connection.commit` of a call."""
+    batch, module, function and line, and which time in its batch; `3/sinks.write:17 calls sqlite3.Connection.commit#1`
+    of a call."""
     FILE = "file"
     """An operation changes what the run's folders hold. Key: `3/rename checkpoint/offsets/3#1`: the batch, the
     operation, the path with what is random in it left out, and which time in its batch."""
@@ -106,6 +107,48 @@ follows the batch in their keys. Driver and tasks pass them."""
 class Side(StrEnum):
     BEFORE = "before"
     AFTER = "after"
+
+
+_LINE = re.compile(r"(?P<batch>[^/]+)/(?P<function>\S+):(?P<line>\d+)(?: calls (?P<called>\S+))?#(?P<time>\d+)")
+
+
+@dataclass(frozen=True)
+class CodeLine:
+    """What the key of a line says."""
+
+    batch: str
+    function: str
+    """With its module."""
+    line: int
+    called: str
+    """What it calls; empty where the line itself is meant."""
+    time: int
+    """Which time in its batch, from 1."""
+
+    @classmethod
+    def of(cls, key: str) -> CodeLine | None:
+        """None where it is not the whole key of a line."""
+        match = _LINE.fullmatch(key)
+        if match is None:
+            return None
+        return cls(match["batch"], match["function"], int(match["line"]), match["called"] or "", int(match["time"]))
+
+    @property
+    def place(self) -> str:
+        """The same whenever it is passed."""
+        return f"{self.function}:{self.line}" + (f" calls {self.called}" if self.called else "")
+
+    def said(self, side: Side, text: str = "") -> str:
+        """In words; `text` is that of the line."""
+        line = f"line {self.line}" + (f" (`{text}`)" if text else "")
+        calls = "calls" if side is Side.BEFORE else "has called"
+        line += f" {calls} {self.called}" if self.called else ""
+        again = f", the {_nth(self.time)} time" if self.time > 1 else ""
+        return f"in batch {self.batch}, in {self.function}, {side} {line}{again}"
+
+
+def _nth(number: int) -> str:
+    return {2: "second", 3: "third"}.get(number, f"{number}th")
 
 
 _TEXT = re.compile(
@@ -191,6 +234,8 @@ class Moment:
         actor = self.actor or "a target"
         if self.taken:
             text = f"once {actor} has taken {self.taken:,} events"
+        elif self.point is Point.LINE and (line := CodeLine.of(self.key or "")) is not None:
+            text = line.said(self.side)
         else:
             text = f"{self.side} {_WORDS[self.point].format(actor=actor, key=self.key or 'anything')}"
         if self.incarnation is not None:

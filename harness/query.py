@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 KIND = "structured-streaming-query"
 SOURCE = "source"
+EFFECTS = ("file", "connection", "process")
+"""The kinds of effect that the user's code has outside of what a run can hold or copy."""
 CLOSING_MS = 365 * 24 * 3_600_000
 """How far ahead of the last event the closing ones are, in event time."""
 
@@ -110,6 +112,9 @@ class Query:
     """Crash points of the user's in Java or Scala code: a name, and the method (`com.acme.Upload.finish`)."""
     claims: tuple[Claim, ...] = ()
     batch_events: int = 100
+    accepts: tuple[str, ...] = ()
+    """Effects of its code outside of the run's folders that do not count, as a certificate names them, with `*` for
+    what may vary: `file /var/log/app/*`, `connection 10.0.0.7:8125`, `process gzip`."""
 
     kind = KIND
 
@@ -134,11 +139,16 @@ class Query:
         if (self.write is None) != (self.read is None):
             there, missing = ("write", "read") if self.read is None else ("read", "write")
             raise self._wrong(f"{there} is given without {missing}: a sink is written, and read by a consumer")
-        for name in ("stores", "packages", "jars", "claims"):
+        for name in ("stores", "packages", "jars", "claims", "accepts"):
             object.__setattr__(self, name, self._listed(name))
         strange = [store for store in self.stores if not isinstance(store, Store)]
         if strange:
             raise self._wrong(f"stores holds {strange[0]!r}, which is no Store")
+        for effect in self.accepts:
+            if not isinstance(effect, str) or effect.partition(" ")[0] not in EFFECTS or " " not in effect:
+                raise self._wrong(
+                    f"accepts holds {effect!r}; an effect is named as in 'file /var/log/app.log': {', '.join(EFFECTS)}"
+                )
         # What somebody claims of a query is mostly a guarantee, and no more.
         claims = tuple(Claim(claim) if isinstance(claim, Guarantee) else claim for claim in self.claims)
         object.__setattr__(self, "claims", claims)
@@ -250,6 +260,7 @@ class Query:
             "jars": list(self.jars),
             "hooks": dict(self.hooks),
             "batch_events": self.batch_events,
+            "accepts": list(self.accepts),
         }
 
     def collate(self, history: History) -> Collation:

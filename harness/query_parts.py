@@ -43,6 +43,7 @@ class Surroundings(TypedDict, total=False):
     jars: tuple[str, ...]
     claims: tuple[Claim, ...]
     batch_events: int
+    accepts: tuple[str, ...]
 
 
 def foreach_batch(

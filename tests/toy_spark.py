@@ -338,7 +338,7 @@ def _life(process: ToyProcess, path: str, env: Mapping[str, str], watched: bool,
     def pass_point(point: Point, side: Side, key: str, actor: str) -> None:
         if point is not Point.SOURCE_COMMIT:
             if watched:
-                announce(env[POINTS], point, side, key)
+                announce(env[POINTS], point, side, f"{actor}:{key}" if point is Point.USER else key)
         elif run.armed is None:
             harness.send(Arrived(Address(run.actor, plan.incarnation, point, key, side), 0, exact=True))
             harness.receive()

@@ -40,6 +40,7 @@ from ..errors import (
     StorageFailed,
     StreamproofError,
 )
+from ..inside_python.watching import TIMES
 from ..inside_spark.agent import fetch_agent
 from ..inside_spark.checking import check_rules
 from ..inside_spark.versions import supported
@@ -68,6 +69,7 @@ from .plan import Crash, Trial, Victim
 from .planning import CrashPlan, crash_at, every_crash_point, of_nodes, of_split_brains, of_the_driver
 from .profile import NO_DATA, POINTS, Profile, profile_of, write_points
 from .proving import KILLS_A_RUN, Kills, Proving
+from .seen_outside import unannounced_of, uncut_of
 from .shrinking import place_of
 from .statistics import Draw
 
@@ -83,6 +85,14 @@ UNSYNCED = "The loss of files that were written and not synced to disk, as when 
 ONE_BATCH = (
     "Executors, Python workers and nodes that die in batches of every kind: they die at each kind of point that tasks "
     "pass, in one batch."
+)
+LINES_OF_TASKS = (
+    "Executors, Python workers and nodes that die at every line of a task's code: of lines between which nothing "
+    "durable was left, a Python worker dies at the first."
+)
+AGAIN = (
+    "Lines of the user's code that a batch executes more than {most} times: they were passed {times:,} times more, and "
+    "a crash was tried at none of these."
 )
 NO_AGENT = "Crash points inside Spark, since the agent is missing: {why}"
 NO_FILES = (
@@ -200,6 +210,7 @@ class _Campaign:
                 if unjudgeable:
                     return self._write(began, unjudgeable, profile)
                 self._note_unpassed_hooks(lives[0])
+                self._note_seen_outside(lives)
                 of_driver, kills = self._make_plan(profile)
                 covering = Covering(ledger, self.brief, lanes, lives[: len(lanes)], references)
                 if of_driver:
@@ -324,6 +335,11 @@ class _Campaign:
                 crash = Crash(Point.USER, Side.BEFORE, f"0/{name}", DRIVER, Victim.DRIVER, 0, ())
                 self.ledger.not_reached.append(NotReached(Planned(crash), NEVER_PASSED.format(method=method)))
 
+    def _note_seen_outside(self, lives: Sequence[Life]) -> None:
+        self.ledger.uncut = uncut_of(self.brief.query, lives)
+        if times := unannounced_of(lives):
+            self.ledger.not_covered.append(AGAIN.format(times=times, most=TIMES))
+
     def _make_plan(self, profile: Profile) -> tuple[list[Planned], Kills]:
         """The crashes of the driver, and what else is to be killed."""
         ledger = self.ledger
@@ -331,9 +347,11 @@ class _Campaign:
         with_data = [batch for batch, kinds in sorted(profile.kinds.items()) if NO_DATA not in kinds]
         crashes = [crash_at(profile, passed, Victim.DRIVER) for passed in reversed(profile.passed)]
         keys = {place_of(crash, crash.batch): crash for crash in crashes}
-        nodes = spread(of_nodes(profile, self.faults.victims), with_data, keys)
+        nodes = spread(of_nodes(profile, self.faults.victims, self.brief.query.copyable), with_data, keys)
         if nodes:
             ledger.not_covered.append(ONE_BATCH)
+        if any(one.crash.line is not None for one in nodes):
+            ledger.not_covered.append(LINES_OF_TASKS)
         splits = of_split_brains(profile) if self.faults.split_brain and of_driver else []
         # So far apart that one driver of two has mostly gone before the next two meet.
         splits = spread(splits, with_data[1::2], keys)
@@ -405,6 +423,7 @@ class _Campaign:
             durations={part: round(spent, 2) for part, spent in ledger.durations.items()},
             figures=ledger.figures,
             files={},
+            uncut=ledger.uncut,
         )
         # What the lanes have is no part of it.
         shutil.rmtree(ledger.folder / "work", ignore_errors=True)

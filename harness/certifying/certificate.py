@@ -26,7 +26,7 @@ import msgspec
 from ..errors import AlteredCertificate, ExitStatus, InvalidCertificate, StorageFailed, UnknownCertificateVersion
 from ..judging.guarantees import Guarantee
 from ..quantities import Duration, Events
-from .conclusion import ClaimVerdict, Conclusion, Covered, NotReached, Planned, conclude, exit_status
+from .conclusion import ClaimVerdict, Conclusion, Covered, NotReached, Planned, Uncut, conclude, exit_status
 from .page import page
 from .plan import Crash, How, Trial
 from .statistics import Bound, Draw
@@ -159,6 +159,8 @@ class Certificate(msgspec.Struct, frozen=True):
     """What else was measured, by a name that says the unit: `crash states a minute`."""
     files: dict[str, str]
     """Every other file of the folder -> its SHA-256; filled in when it is written."""
+    uncut: tuple[Uncut, ...] = ()
+    """What the user's code does where nothing can be held or copied."""
 
     @property
     def exit_status(self) -> ExitStatus:
@@ -179,6 +181,7 @@ def concluded(certificate: Certificate) -> Conclusion:
         unjudgeable=certificate.unjudgeable,
         exhausted=certificate.exhausted,
         draw=certificate.draw,
+        uncut=certificate.uncut,
     )
 
 

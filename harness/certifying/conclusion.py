@@ -24,6 +24,7 @@ from .plan import Crash, How, Trial, Victim
 from .statistics import Bound, Draw, lower_bound, upper_bound
 
 TOO_SMALL: Final = "the budget is too small to say anything: no crash was tried"
+UNCUT: Final = "it has effects that no crash could be tried between"
 NOTHING_PLANNED: Final = "no crash was planned, so nothing was tried"
 
 
@@ -45,6 +46,27 @@ class NotReached(msgspec.Struct, frozen=True):
 
     planned: Planned
     why: str
+
+
+class Uncut(msgspec.Struct, frozen=True, order=True):
+    """An effect of the user's code that no crash could be tried between: it is where nothing can be held or copied."""
+
+    kind: str
+    """`file`, `connection` or `process`."""
+    target: str
+    place: str
+    """The line of the user's code: `sinks.write:17`."""
+    times: int
+    """How often it was seen in a run without failures."""
+    accepted: bool = False
+    """Whether the user has said, by its name, that it does not count."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind} {self.target}"
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.place}, {count(self.times, 'time')})"
 
 
 class Covered(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -109,10 +131,12 @@ def conclude(
     unjudgeable: str = "",
     exhausted: str = "",
     draw: Draw | None = None,
+    uncut: Sequence[Uncut] = (),
 ) -> Conclusion:
     """The verdict on each claim, the coverage of each line of the plan, and what the sample bounds.
 
-    `unjudgeable` says why nothing can be judged at all, `exhausted` which part of the budget ended the campaign.
+    `unjudgeable` says why nothing can be judged at all, `exhausted` which part of the budget ended the campaign. What
+    is `uncut`, and not accepted, lets no claim hold.
     """
     tried = _by_line(trials)
     why_not = {one.planned: one.why for one in not_reached}
@@ -125,7 +149,8 @@ def conclude(
     for place, line in enumerate(wanted):
         passed = tuple(claim for claim in claims if lines[claim][place].covered)
         coverage.append(_covered(line, tried.get(line, ()), claims, passed, why_not.get(line, "")))
-    verdicts = (_verdict(claim, lines[claim], trials, unjudgeable, exhausted) for claim in claims)
+    left = tuple(one for one in uncut if not one.accepted)
+    verdicts = (_verdict(claim, lines[claim], trials, unjudgeable, exhausted, left) for claim in claims)
     bounds = () if draw is None else tuple(_bound(claim, draw, plan, trials) for claim in claims)
     return Conclusion(tuple(verdicts), tuple(coverage), bounds)
 
@@ -209,7 +234,12 @@ def _why_open(trial: Trial, claim: str) -> str:
 
 
 def _verdict(
-    claim: str, lines: Sequence[_Line], trials: Sequence[Trial], unjudgeable: str, exhausted: str
+    claim: str,
+    lines: Sequence[_Line],
+    trials: Sequence[Trial],
+    unjudgeable: str,
+    exhausted: str,
+    uncut: Sequence[Uncut],
 ) -> ClaimVerdict:
     covered = sum(line.covered for line in lines)
     verdict = ClaimVerdict(claim, Status.UNKNOWN, "", covered=covered, planned=len(lines))
@@ -219,6 +249,9 @@ def _verdict(
     if any(map(real, violating)):
         return _violated(verdict, claim, violating, trials, lines)
     reasons = tuple(_reasons(claim, lines, trials, violating, exhausted))
+    if uncut:
+        more = f"; and {len(uncut) - 5:,} more" if len(uncut) > 5 else ""
+        reasons = (*reasons, f"{UNCUT}: {'; '.join(map(str, uncut[:5]))}{more}")
     if reasons:
         summary = f"{covered:,} of {_crashes(len(lines))} passed" if trials else ""
         shown_by = violating[0].folder if violating else ""

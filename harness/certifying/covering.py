@@ -18,7 +18,7 @@ from .crash_states import Looks
 from .lane import Lane, Life, Passed
 from .ledger import Ledger
 from .plan import How, Trial, Victim
-from .planning import crash_at, worst_to_recover_from
+from .planning import crash_at, points_of_the_driver, worst_to_recover_from
 from .profile import AFTER_RESTART, Profile, batch_of, profile_of
 from .recovering import Crashed, crashed_again, crashed_in_profile, mate_of, offered, recover, write_run
 from .waiting import Group, LifeStates, Waiting, by_worth
@@ -70,7 +70,7 @@ class Covering:
         """To be recovered from: every crash of the driver that was planned, one for each point of the profile, and
         crashes during one of the recoveries."""
         waiting = []
-        for passed, line in zip(profile.passed, planned, strict=True):
+        for passed, line in zip(points_of_the_driver(profile, every_batch=True), planned, strict=True):
             if passed.state is None:
                 self._ledger.not_reached.append(NotReached(line, passed.why_not))
             else:
@@ -239,7 +239,7 @@ class Covering:
         batch = first.crashes[-1].batch
         again = replace(profile_of(second), kinds={batch: (AFTER_RESTART,)})
         waiting = []
-        for passed in again.passed:
+        for passed in points_of_the_driver(again, every_batch=True):
             if batch_of(passed.address) != batch:
                 continue
             crash = crash_at(again, passed, Victim.DRIVER, recovering=True)

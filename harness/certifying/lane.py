@@ -37,8 +37,11 @@ from ..embedded.settings import DAEMON_MODULE
 from ..embedded.stacks import still_running
 from ..errors import DeadlinePassed, InvalidOperator, MissingTool, OwnFailure, ProcessDied, StreamproofError
 from ..files.mounting import MountedFolder
+from ..inside_python.following import Noted, read_noted
+from ..inside_python.watching import Watching, lines_environment, write_watching
+from ..inside_python.whose import whose_code
 from ..inside_spark.agent import find_agent
-from ..inside_spark.listener import HeldPoint, PointListener
+from ..inside_spark.listener import HeldPoint, PointListener, SaidInPassing
 from ..inside_spark.rules import script
 from ..inside_spark.settings import agent_settings, with_options
 from ..inside_spark.user_points import points_environment
@@ -90,6 +93,8 @@ class Passed:
     why_not: str = ""
     again: int = 0
     """How often the life had passed the same point before: a point of the user's may lie in a loop."""
+    text: str = ""
+    """Of the line of code that is meant, where it is one."""
 
 
 @dataclass(frozen=True)
@@ -127,6 +132,8 @@ class Life:
     """What it has looked at; None: nobody knows."""
     death: Death | None = None
     """How it was killed, where it was."""
+    noted: list[Noted] = field(default_factory=list)
+    """What its processes said of the user's code in passing."""
 
     @property
     def ended(self) -> bool:
@@ -183,6 +190,7 @@ class Lane:
         self.no_journal = ""
         """Why file operations are no crash points, where they were wanted."""
         self._input = processes.scratch / f"{self.name}.arrow"
+        self._lines = processes.scratch / f"{self.name}.lines.json"
         self._current = _CurrentLife()
         self._lives = 0
         self._watching = False
@@ -213,6 +221,9 @@ class Lane:
         write_events(self._input, self._batches)
         with ExitStack() as stack:
             self._mount(stack)
+            # What lies elsewhere is in no crash state, be it thrown away with the run.
+            places = tuple(str(place.resolve()) for place in self.folders.stored)
+            self._whole = Watching(whose_code(self._query), whole=True, folders=places)
             stack.enter_context(self._server)
             self._server.call(self._listen())
             stack.callback(lambda: self._server.call(self._hang_up()))
@@ -356,10 +367,11 @@ class Lane:
             self._lives += 1
             self._watching = watched
             self._fatal = fatal
-            self._batch = "0"
             self._marks.clear()
             self._times.clear()
             self._files = FilePoints()
+            # Until it says otherwise: the batch that it goes on with, or begins with.
+            self._batch = str(max(0, planned(self.folders.checkpoint)))
             self._current.life = life
 
         self._server.call(begin())
@@ -404,12 +416,14 @@ class Lane:
 
     @property
     def _user_points(self) -> dict[str, str]:
-        return points_environment(self._points_place, self._server.token, self.name, 1)
+        points = points_environment(self._points_place, self._server.token, self.name, 1)
+        return {**points, **lines_environment(self._lines.resolve())}
 
     def _start_life(self, actor: str, sink: str, incarnation: int, as_batch: bool) -> DriverProcess:
         server, scratch = self._server, self._processes.scratch
         name = f"{self.name}.life-{self._lives}"
         armed = None if self._watching else ()
+        write_watching(self._lines, self._whole if self._watching else Watching())
         source = SourcePlan(
             str(self._input.resolve()), len(self._batches), name, actor, incarnation, server.token, server.place, armed
         )
@@ -433,7 +447,7 @@ class Lane:
 
     async def _listen(self) -> None:
         host, _ = self._server.place
-        self._points = PointListener((host, 0), self._server.token, self._held)
+        self._points = PointListener((host, 0), self._server.token, self._held, self._noted)
         self._points_place = await self._points.start()
 
     async def _hang_up(self) -> None:
@@ -484,10 +498,15 @@ class Lane:
         self._batch = batch
         if held.point is Point.FILE:
             rest = self._files.name(batch, rest)
-        actor = TASK if _in_task(held) else DRIVER
-        await self._pass(life, Address(actor, life.incarnation, held.point, f"{batch}{slash}{rest}", held.side))
+        actor = held.actor or (TASK if _in_task(held) else DRIVER)
+        address = Address(actor, life.incarnation, held.point, f"{batch}{slash}{rest}", held.side)
+        await self._pass(life, address, held.text)
 
-    async def _pass(self, life: Life, address: Address) -> None:
+    def _noted(self, said: SaidInPassing) -> None:
+        if self._current.life is not None:
+            self._current.life.noted.append(read_noted(said.content))
+
+    async def _pass(self, life: Life, address: Address, text: str = "") -> None:
         if life.death is not None:
             return
         at = self._server.clock.stamp().at
@@ -498,7 +517,7 @@ class Lane:
             except NotQuiet as error:
                 why_not = str(error)
         self._marks.append(mark)
-        life.passed.append(Passed(address, at, len(life.records), None, why_not, self._times[address]))
+        life.passed.append(Passed(address, at, len(life.records), None, why_not, self._times[address], text))
         self._times[address] += 1
         if self._fatal is not None and self._fatal(address):
             self._fatal = None
@@ -517,12 +536,10 @@ class Lane:
 
 
 def _in_task(held: HeldPoint) -> bool:
-    """Whether it is a task that would be held there on a cluster, where tasks are not in the driver's process."""
+    """Whether it is a task that would be held there on a cluster, where tasks are not in the driver's process. Points
+    in the user's code say it themselves."""
     if held.point is Point.FILE:
         return acts_for_task(held.pid)
-    if held.point is Point.USER:
-        # The user's code knows its batch in tasks alone.
-        return not held.key.startswith("?")
     return held.point in TASK_POINTS or (held.point is Point.RENAME and STATE_OF_TASKS.search(held.key) is not None)
 
 

@@ -15,7 +15,7 @@ from ..judging.oracle import Oracle
 from ..judging.verdicts import Status
 from .budget import Budget, Progress
 from .certificate import Counterexample
-from .conclusion import NotReached, Planned, real
+from .conclusion import NotReached, Planned, Uncut, real
 from .plan import Crash, How, Trial
 from .rejudging import JudgedRun, judge_read, judge_run, read_run
 from .statistics import Draw
@@ -34,6 +34,7 @@ class Ledger:
     trials: list[Trial] = field(default_factory=list)
     not_reached: list[NotReached] = field(default_factory=list)
     not_covered: list[str] = field(default_factory=list)
+    uncut: tuple[Uncut, ...] = ()
     durations: dict[str, float] = field(default_factory=dict)
     figures: dict[str, float] = field(default_factory=dict)
     exhausted: str = ""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..addresses import Point, Side
 from ..judging.verdicts import Anomaly, Status
-from .conclusion import Covered, Planned, count, tried_said
+from .conclusion import Covered, Planned, Uncut, count, tried_said
 from .plan import How, Victim
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ def covered_said(certificate: Certificate) -> str:
 
 def not_covered_said(certificate: Certificate) -> Iterator[str]:
     """What the verdicts do not speak of, a sentence each."""
+    yield from _uncut_said(certificate.uncut)
     if certificate.unjudgeable:
         yield f"Nothing can be judged: {certificate.unjudgeable}"
     missed: dict[str, list[str]] = {}
@@ -94,6 +95,20 @@ def not_covered_said(certificate: Certificate) -> Iterator[str]:
         more = f", and {len(unclear) - 1:,} more" if len(unclear) > 1 else ""
         yield f"Tried, and without a verdict on every claim: {unclear[0].planned}{more}"
     yield from certificate.not_covered
+
+
+def _uncut_said(uncut: Sequence[Uncut]) -> Iterator[str]:
+    for one in sorted(uncut, key=lambda one: one.accepted)[:LISTED]:
+        where = f"the query's code does this in {one.place}, {count(one.times, 'time')} in a run without failures"
+        if one.accepted:
+            yield f"Accepted, and cut by no crash: {one.name}; {where}"
+        else:
+            yield (
+                f"Cut by no crash: {one.name}; {where}. Keep it in the folders of the run, or accept it: "
+                f'Query(..., accepts=("{one.name}",))'
+            )
+    if len(uncut) > LISTED:
+        yield f"{len(uncut) - LISTED:,} more effects of the query's code are cut by no crash"
 
 
 def _most(entries: Sequence[tuple[str, list[str]]]) -> Iterator[tuple[str, list[str]]]:
@@ -256,7 +271,9 @@ def _rows(coverage: Iterable[Covered], row_of: Callable[[Planned], _Row]) -> dic
 def _row(planned: Planned) -> _Row:
     crash = planned.crash
     order = (_POINTS[crash.point], crash.side is Side.AFTER, crash.recovering, planned.split_brain)
-    return order, f"{crash.side} `{crash.point}`" + ", recovering" * crash.recovering, _dies(planned)
+    within = "" if crash.line is None else f" of `{crash.line.function}`"
+    where = f"{crash.side} `{crash.point}`{within}"
+    return order, where + ", recovering" * crash.recovering, _dies(planned)
 
 
 def _coarse_row(planned: Planned) -> _Row:

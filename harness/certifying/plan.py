@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from ..addresses import FINE_POINTS, Moment, Point, Side
+from ..addresses import FINE_POINTS, TASK, CodeLine, Moment, Point, Side
 from ..judging.verdicts import Status
 
 CRASH_STATES: Final = "crash states in a warm session"
@@ -56,6 +56,18 @@ class Crash(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of its batch: first, steady, late-data, eviction, compaction, after-restart, last, no-data."""
     recovering: bool = False
     """Whether it strikes during the recovery from a crash at the same batch."""
+    text: str = ""
+    """Of the line of the user's code, where it strikes at one."""
+
+    @property
+    def line(self) -> CodeLine | None:
+        """None where it strikes at no line of the user's code."""
+        return CodeLine.of(self.key) if self.point is Point.LINE else None
+
+    @property
+    def place(self) -> str:
+        """Its name, without which time it is that a batch passes it."""
+        return self.name if self.line is None else self.line.place
 
     @property
     def name(self) -> str:
@@ -63,6 +75,10 @@ class Crash(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.key.partition("/")[2] if self.point in FINE_POINTS else ""
 
     def __str__(self) -> str:
+        if self.line is not None:
+            within = ", in a task" if self.actor == TASK else ""
+            again = ", recovering" if self.recovering else ""
+            return f"the {_VICTIMS[self.victim]} dies {self.line.said(self.side, self.text)}{within}{again}"
         actor = "the driver" if self.actor == "driver" else f"a {self.actor}"
         when = Moment(self.point, self.side, self.key, actor, recovering=self.recovering)
         return f"the {_VICTIMS[self.victim]} dies {when}"

@@ -8,7 +8,7 @@ drivers that are only thought to be dead.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..addresses import DRIVER, TASK, Point, Side
@@ -20,7 +20,11 @@ from .profile import FIRST, LAST, NO_DATA, STEADY, Profile, batch_of
 
 ALL_VICTIMS = (Victim.DRIVER, Victim.EXECUTOR, Victim.PYTHON, Victim.NODE)
 SPLIT_AT = frozenset({(Point.ADD_BATCH, Side.BEFORE), (Point.ADD_BATCH, Side.AFTER), (Point.COMMIT_LOG, Side.BEFORE)})
-_OF_NODES = frozenset({Point.STATE_COMMIT, Point.WRITER_COMMIT, Point.TASK_COMMIT, Point.TASK_END, Point.USER})
+_OF_NODES = frozenset(
+    {Point.STATE_COMMIT, Point.WRITER_COMMIT, Point.TASK_COMMIT, Point.TASK_END, Point.USER, Point.LINE}
+)
+_ANYWHERE = frozenset({Point.TASK_END, Point.USER, Point.LINE})
+"""The first of a batch's tasks to end are those that read; and what is in the user's code can be anywhere."""
 
 
 @dataclass(frozen=True)
@@ -50,26 +54,55 @@ def every_crash_point(*victims: Victim | str, recovering: bool = True, split_bra
 
 
 def of_the_driver(profile: Profile, every_batch: bool) -> list[Planned]:
-    """One for each point of each batch, or of one batch of each kind."""
-    passed = profile.passed if every_batch else tuple(_one_of_each_kind(profile))
-    return [Planned(crash_at(profile, one, Victim.DRIVER)) for one in passed]
+    """One for each of `points_of_the_driver`."""
+    return [Planned(crash_at(profile, one, Victim.DRIVER)) for one in points_of_the_driver(profile, every_batch)]
 
 
-def of_nodes(profile: Profile, victims: Iterable[Victim]) -> list[Planned]:
-    """At every kind of point that tasks pass, in one steady batch; Python workers where there are some."""
+def points_of_the_driver(profile: Profile, every_batch: bool) -> list[Passed]:
+    """Where the driver is to die: at each point of each batch, or of one batch of each kind. At lines of the user's
+    code, in one batch of each kind, and the first time that it passes them; and wherever the driver has left something
+    durable since the point before. Where it is killed for each of them, at the calls alone: nothing else gets out."""
+    found: list[Passed] = []
+    seen: set[tuple[Point, Side, str, str]] = set()
+    before = ""
+    for one in profile.passed:
+        crash = crash_at(profile, one, Victim.DRIVER)
+        state = before if one.state is None else one.state.digest
+        changed, before = state != before, state
+        if crash.line is not None and not every_batch and not crash.line.called:
+            continue
+        new = [what for kind in crash.kinds if (what := (crash.point, crash.side, crash.place, kind)) not in seen]
+        seen.update(new)
+        always = every_batch and (crash.line is None or (changed and crash.actor == DRIVER))
+        if new or always:
+            found.append(one)
+    return found
+
+
+def of_nodes(profile: Profile, victims: Iterable[Victim], copyable: bool = True) -> list[Planned]:
+    """At every kind of point that tasks pass, in one steady batch; Python workers where there are some. `copyable`:
+    whether all that outlives a task is in the crash states."""
     wanted = [victim for victim in victims if victim is not Victim.DRIVER]
     batch = _steady(profile)
     seen: set[tuple[Point, Side, str]] = set()
     plan = []
+    states = {""}
     for one in profile.passed:
         point, side = one.address.point, one.address.side
-        at = point, side, crash_at(profile, one, Victim.DRIVER).name
+        crash = crash_at(profile, one, Victim.DRIVER)
+        at = point, side, crash.place
         if batch_of(one.address) == batch and one.address.actor == TASK and point in _OF_NODES and at not in seen:
-            seen.add(at)
-            # The first of its tasks to end are those that read; and the user's own points can be anywhere.
-            anywhere = point in (Point.TASK_END, Point.USER)
-            has_python = profile.python if anywhere else profile.python_at_end
+            has_python = profile.python if point in _ANYWHERE else profile.python_at_end
             there = [victim for victim in wanted if victim is not Victim.PYTHON or has_python]
+            if crash.line is not None:
+                state = "" if one.state is None else one.state.digest
+                # Between lines that leave nothing durable, it is the same crash.
+                if not (state not in states if copyable else crash.line.called):
+                    continue
+                states.add(state)
+                # What is around the worker comes to the same: the code is in it.
+                there = [Victim.PYTHON] if Victim.PYTHON in wanted else wanted[:1]
+            seen.add(at)
             plan += [Planned(crash_at(profile, one, victim)) for victim in there]
     return plan
 
@@ -98,8 +131,17 @@ def worst_to_recover_from(profile: Profile) -> Passed | None:
 
 def crash_at(profile: Profile, passed: Passed, victim: Victim, recovering: bool = False) -> Crash:
     address = passed.address
-    kinds = profile.kinds_of(passed)
-    return Crash(address.point, address.side, address.key, address.actor, victim, batch_of(address), kinds, recovering)
+    return Crash(
+        address.point,
+        address.side,
+        address.key,
+        address.actor,
+        victim,
+        batch_of(address),
+        profile.kinds_of(passed),
+        recovering,
+        passed.text,
+    )
 
 
 def _steady(profile: Profile) -> int:
@@ -109,13 +151,3 @@ def _steady(profile: Profile) -> int:
         if found:
             return found[0]
     return next(iter(sorted(profile.kinds)), 0)
-
-
-def _one_of_each_kind(profile: Profile) -> Iterator[Passed]:
-    seen: set[tuple[Point, Side, str, str]] = set()
-    for one in profile.passed:
-        crash = crash_at(profile, one, Victim.DRIVER)
-        new = [what for kind in crash.kinds if (what := (crash.point, crash.side, crash.name, kind)) not in seen]
-        if new:
-            seen.update(new)
-            yield one

@@ -48,7 +48,11 @@ def profile_of(life: Life) -> Profile:
 
 def write_points(path: Path, life: Life) -> None:
     """Leave which points a life passed, and when: a line of JSON each, `at` in microseconds. Raises StorageFailed."""
-    lines = [msgspec.json.encode({"at": one.at, "address": str(one.address)}) for one in life.passed]
+    texts = ({"text": one.text} if one.text else {} for one in life.passed)
+    lines = [
+        msgspec.json.encode({"at": one.at, "address": str(one.address), **text})
+        for one, text in zip(life.passed, texts, strict=True)
+    ]
     try:
         path.write_bytes(b"\n".join([*lines, b""]))
     except OSError as error:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+import msgspec
+
 from ..addresses import Point, Side
 from .conclusion import Planned
 from .plan import Crash
@@ -73,5 +75,5 @@ def moved(planned: Planned, batch: int, keys: Mapping[Place, Crash]) -> Planned 
     there = keys.get(place_of(crash, batch))
     if there is None:
         return None
-    found = Crash(there.point, there.side, there.key, there.actor, crash.victim, batch, there.kinds, crash.recovering)
+    found = msgspec.structs.replace(there, victim=crash.victim, batch=batch, recovering=crash.recovering)
     return Planned(found, planned.split_brain)

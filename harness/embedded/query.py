@@ -537,7 +537,7 @@ class QueryDeployment:
         if batch == "?":
             # Whatever comes of a batch comes after it is in the offset log.
             batch = str(max(0, planned(self._checkpoint)))
-        actor = DRIVER if node == self._life.node else TASK
+        actor = held.actor or (DRIVER if node == self._life.node else TASK)
         self._held_on = node
         try:
             self._pass(Address(actor, held.incarnation, held.point, f"{batch}{slash}{rest}", held.side), 0, exact=True)

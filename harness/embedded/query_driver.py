@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ..addresses import Address, Moment, Point, Side
 from ..errors import InvalidOperator, OwnFailure, StorageFailed, StreamproofError
+from ..inside_python.following import followed
 from ..judging.references import row_number
 from ..model import Event
 from ..pickling import modules_only_here, pickled, send_by_value
@@ -277,10 +278,12 @@ def run_query(spark: SparkSession, plan: QueryPlan, run: QueryRun, link: Harness
     given = _given(spark, query, run) if plan.stands_by and query.source is None else None
     execution.begin()
     try:
-        given = _input(spark, query, run) if given is None else given
-        output = _checked(query, query.transform(given))
-        stream = _started(query, output, run, execution.take)
-        _await_end(query, stream)
+        # What it does with what it reads afterwards is a consumer's.
+        with followed():
+            given = _input(spark, query, run) if given is None else given
+            output = _checked(query, query.transform(given))
+            stream = _started(query, output, run, execution.take)
+            _await_end(query, stream)
         execution.end(spark, stream)
     except StreamproofError:
         raise

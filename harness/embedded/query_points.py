@@ -14,6 +14,8 @@ from typing import Final
 
 from ..addresses import FINE_POINTS, TASK, Moment, Point
 from ..errors import InvalidScenario, StorageFailed
+from ..inside_python.watching import Watching, lines_environment, write_watching
+from ..inside_python.whose import whose_code
 from ..inside_spark.agent import find_agent
 from ..inside_spark.listener import HeldPoint, PointListener
 from ..inside_spark.rules import script
@@ -90,11 +92,14 @@ class PointWatch:
         """`whole`: all points are announced, not those alone that faults wait for."""
         aimed = aimed_at(scenario)
         self._points = INSIDE_SPARK if whole else aimed & INSIDE_SPARK
-        self._of_the_user = whole or Point.USER in aimed
+        self._of_the_user = whole or bool(aimed & {Point.USER, Point.LINE})
         query = scenario.subject
         assert isinstance(query, Query)
         hooks = query.hooks if self._of_the_user else {}
         self._own = [own_hook(name, method) for name, method in hooks.items()]
+        moments = [fault.trigger for fault in scenario.faults if isinstance(fault.trigger, Moment)]
+        lines = tuple((one.side, one.key) for one in moments if one.point is Point.LINE and one.key is not None)
+        self._watching = Watching(whose_code(query), whole, lines if not whole else ())
         self._nodes = nodes
         self._listener: PointListener | None = None
         self._token = ""
@@ -130,10 +135,16 @@ class PointWatch:
         return found
 
     def environment(self, node: str, incarnation: int) -> dict[str, str]:
-        """Of a driver, for a life of the query."""
+        """Of a driver, for a life of the query. Raises StorageFailed."""
         if not self._of_the_user:
             return {}
-        return points_environment(self._place, self._token, node, incarnation)
+        points = points_environment(self._place, self._token, node, incarnation)
+        if not self._watching:
+            return points
+        # Every node sees it there.
+        path = (self._nodes.scratch / "lines.json").resolve()
+        write_watching(path, self._watching)
+        return {**points, **lines_environment(path)}
 
     def _known(self, spark: SparkVersion) -> frozenset[Point]:
         return self._points & {hook.point for hook in spark.hooks}

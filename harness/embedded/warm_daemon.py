@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import pyarrow  # noqa: F401
 import pyspark.sql.types  # noqa: F401
-from pyspark.daemon import manager
+from pyspark import daemon
 
+from ..inside_python.following import followed_each
 from . import query_source  # noqa: F401
 
 if __name__ == "__main__":
-    manager()
+    # What each of its children does for one task after the other.
+    daemon.worker = followed_each(daemon.worker)
+    daemon.manager()

@@ -7,7 +7,7 @@ import hmac
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from ..addresses import Point, Side
+from ..addresses import DRIVER, TASK, Point, Side
 from ..wire import Place
 
 LONGEST_LINE = 4 << 10
@@ -30,16 +30,41 @@ class HeldPoint:
     point: Point
     key: str
     """The batch comes first; "?" where the thread does not know it."""
+    actor: str = ""
+    """Whether the driver passes it, or a task; empty where only the point tells."""
+    text: str = ""
+    """Of the line of code that is meant, where it is one."""
+
+
+@dataclass(frozen=True)
+class SaidInPassing:
+    """What a process says without anybody waiting for what becomes of it."""
+
+    node: str
+    incarnation: int
+    content: bytes
+    """JSON; whoever it is for can read it."""
+
+
+NOTE = b"note"
 
 
 class PointListener:
-    """Tells `arrived` of each thread that waits at a point; the thread goes on when `arrived` has returned.
+    """Tells `arrived` of each thread that waits at a point; the thread goes on when `arrived` has returned. `noted` is
+    told what is said in passing.
 
     It lives in the event loop in which it is started. Whoever shows another token, or says what cannot be read, is
     hung up on. Where `arrived` raises, the thread goes on, and the loop's exception handler has the error.
     """
 
-    def __init__(self, address: Place, token: str, arrived: Callable[[HeldPoint], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        address: Place,
+        token: str,
+        arrived: Callable[[HeldPoint], Awaitable[None]],
+        noted: Callable[[SaidInPassing], None] = lambda said: None,
+    ) -> None:
+        self._noted = noted
         self._address = address
         self._token = token.encode()
         self._arrived = arrived
@@ -73,12 +98,19 @@ class PointListener:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    def _read(self, line: bytes, peer: Place) -> HeldPoint | None:
+    def _read(self, line: bytes, peer: Place) -> HeldPoint | SaidInPassing | None:
         """None for a line that is not as it should be."""
         try:
-            token, node, incarnation, pid, side, point, key = line.split(b" ", 6)
+            token, node, incarnation, pid, side, rest = line.split(b" ", 5)
             if not hmac.compare_digest(token, self._token):
                 return None
+            if side == NOTE:
+                return SaidInPassing(node.decode(), int(incarnation), rest)
+            point, key = rest.split(b" ", 1)
+            where, _, text = key.decode().partition("\t")
+            actor, colon, told = where.partition(":")
+            if not colon or actor not in (DRIVER, TASK):
+                actor, told = "", where
             return HeldPoint(
                 node.decode(),
                 int(incarnation),
@@ -86,7 +118,9 @@ class PointListener:
                 peer,
                 Side(side.decode()),
                 Point(point.decode()),
-                key.decode(),
+                told,
+                actor,
+                text,
             )
         except ValueError:
             return None
@@ -121,9 +155,12 @@ class _Connection(asyncio.Protocol):
             else:
                 self.task = asyncio.get_running_loop().create_task(self._hold(held))
 
-    async def _hold(self, held: HeldPoint) -> None:
+    async def _hold(self, held: HeldPoint | SaidInPassing) -> None:
         try:
-            await self._owner._arrived(held)
+            if isinstance(held, SaidInPassing):
+                self._owner._noted(held)
+            else:
+                await self._owner._arrived(held)
             self._transport.write(GO)
         except Exception as error:
             self.hang_up()

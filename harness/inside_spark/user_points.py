@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 
 from ..addresses import Point, Side
 from ..errors import InvalidScenario, OwnFailure
@@ -39,7 +40,7 @@ def _announce(told: str, name: str) -> None:
         address = (host, int(port))
     except ValueError as error:
         raise OwnFailure(f"the environment variable {POINTS} is malformed") from error
-    line = f"{token} {node} {incarnation} {os.getpid()} {Side.AFTER} {Point.USER} {_batch()}/{name}\n"
+    line = f"{token} {node} {incarnation} {os.getpid()} {Side.AFTER} {Point.USER} {_where()}/{name}\n"
     try:
         with socket.create_connection(address, CONNECT_SECONDS) as connection:
             connection.settimeout(None)
@@ -50,9 +51,9 @@ def _announce(told: str, name: str) -> None:
         return
 
 
-def _batch() -> str:
-    """The batch of the task in which this is called; "?" where it is called elsewhere."""
-    from pyspark import TaskContext
+def _where() -> str:
+    """Whether the driver calls this or a task, and the batch, as far as it is known."""
+    from ..inside_python.batches import where
 
-    task = TaskContext.get()
-    return (task and task.getLocalProperty("streaming.sql.batchId")) or "?"
+    actor, batch = where(sys._getframe(1))
+    return f"{actor}:{batch}"

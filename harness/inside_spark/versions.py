@@ -121,7 +121,7 @@ def own_hook(name: str, method: str) -> Hook:
         Point.USER,
         f"CLASS ^{cls}",
         called,
-        key=f'(batch == null ? "?" : batch) + "/{name}"',
+        key=f'(task == null ? "driver:" : "task:") + (batch == null ? "?" : batch) + "/{name}"',
         bindings=_TASK,
         overridden=True,
     )

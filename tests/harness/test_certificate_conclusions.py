@@ -17,6 +17,7 @@ from streamproof.harness.certifying.conclusion import (
     Conclusion,
     NotReached,
     Planned,
+    Uncut,
     conclude,
     lines_of,
 )
@@ -51,6 +52,20 @@ def test_every_crash_passed() -> None:
     ]
     assert found.coverage[1].verdicts[ONCE] == {HOLDS: 2}
     assert found.bounds == ()
+
+
+def test_an_effect_that_no_crash_cuts_lets_no_claim_hold_unless_it_is_accepted() -> None:
+    effect = Uncut("file", "/var/log/x", "sinks.write:17", 3)
+    found = conclude(CLAIMS, PLAN, ALL_HELD, (), uncut=[effect])
+    assert [verdict.status for verdict in found.verdicts] == [UNKNOWN, UNKNOWN]
+    assert found.verdicts[0].reasons == (
+        "it has effects that no crash could be tried between: file /var/log/x (sinks.write:17, 3 times)",
+    )
+    accepted = msgspec.structs.replace(effect, accepted=True)
+    assert conclude(CLAIMS, PLAN, ALL_HELD, (), uncut=[accepted]).exit_status is ExitStatus.HOLDS
+    kill = trial(crash_at(2), name="kill", exactly_once=VIOLATED)
+    found = conclude(CLAIMS, PLAN, (*ALL_HELD, kill), (), uncut=[effect])
+    assert [verdict.status for verdict in found.verdicts] == [VIOLATED, UNKNOWN]
 
 
 def test_a_kill_that_violates_and_its_repeats() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -10,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profiles import FIVE, both_sides, done, life, of_batch, passed
-from streamproof.harness.addresses import TASK, Point, Side
+from streamproof.harness.addresses import DRIVER, TASK, Point, Side
 from streamproof.harness.certifying.conclusion import Planned
+from streamproof.harness.certifying.crash_states import CrashState, Entry
 from streamproof.harness.certifying.killing import spread
-from streamproof.harness.certifying.lane import Life
+from streamproof.harness.certifying.lane import Life, Passed
 from streamproof.harness.certifying.plan import Victim
 from streamproof.harness.certifying.planning import (
     ALL_VICTIMS,
@@ -204,6 +206,63 @@ def test_a_crash_while_it_recovers_is_another_one_than_the_same_in_the_first_lif
     assert Planned(first) != Planned(again)
     assert again.recovering
     assert str(again) == f"{first}, recovering"
+
+
+# Lines of the user's code
+
+
+def lines_of(batch: int, *places: str, actor: str = DRIVER, states: Sequence[str] = ()) -> list[Passed]:
+    """As they are passed, one after the other; `states` is what was durable at each, by a name."""
+    found = [passed(Point.LINE, Side.BEFORE, f"{batch}/{place}", actor) for place in places]
+    named = [CrashState((Entry(state, None),)) for state in states] or [one.state for one in found]
+    return [replace(one, state=state, text="con.commit()") for one, state in zip(found, named, strict=True)]
+
+
+def planned_lines(plan: Sequence[Planned]) -> list[tuple[Victim, str]]:
+    return [(one.crash.victim, one.crash.key) for one in plan if one.crash.point is Point.LINE]
+
+
+def test_a_line_is_tried_once_a_kind_of_batch_and_again_where_something_durable_has_changed() -> None:
+    again = [line for batch in (0, 1, 2) for line in lines_of(batch, "m.f:1#1", "m.f:1#2")]
+    batches = [done(0), done(1), done(2), done(3)]
+    plan = of_the_driver(profile_of(life(batches, also=again)), every_batch=True)
+    assert [key for _, key in planned_lines(plan)] == ["0/m.f:1#1", "1/m.f:1#1"]
+    changes = lines_of(0, "m.f:1#1", "m.f:1#2", "m.f:1#3", states=("a", "a", "b"))
+    plan = of_the_driver(profile_of(life(batches, also=changes)), every_batch=True)
+    assert [key for _, key in planned_lines(plan)] == ["0/m.f:1#1", "0/m.f:1#3"]
+
+
+def test_where_each_is_a_kill_lines_are_tried_at_what_they_call() -> None:
+    also = lines_of(0, "m.f:1#1", "m.f:1 calls os.rename#1", "m.f:2#1")
+    plan = of_the_driver(profile_of(life(FIVE, also=also)), every_batch=False)
+    assert [key for _, key in planned_lines(plan)] == ["0/m.f:1 calls os.rename#1"]
+
+
+def test_of_lines_of_a_task_between_which_nothing_durable_happens_a_worker_dies_at_the_first() -> None:
+    places = "m.f:1#1", "m.f:2#1", "m.f:2 calls os.rename#1", "m.f:3#1"
+    also = lines_of(0, *places, actor=TASK, states=("a", "a", "a", "b"))
+    profile = profile_of(life([done(0, python=True)], also=also))
+    assert planned_lines(of_nodes(profile, ALL_VICTIMS)) == [
+        (Victim.PYTHON, "0/m.f:1#1"),
+        (Victim.PYTHON, "0/m.f:3#1"),
+    ]
+    assert planned_lines(of_nodes(profile, [Victim.NODE])) == [(Victim.NODE, "0/m.f:1#1"), (Victim.NODE, "0/m.f:3#1")]
+    # What is outside is in no crash state.
+    assert planned_lines(of_nodes(profile, ALL_VICTIMS, copyable=False)) == [
+        (Victim.PYTHON, "0/m.f:2 calls os.rename#1")
+    ]
+
+
+def test_a_crash_at_a_line_says_which_and_its_text() -> None:
+    (line,) = lines_of(3, "sinks.write:17 calls sqlite3.Connection.commit#2")
+    crash = crash_at(profile_of(life(FIVE)), line, Victim.DRIVER)
+    assert str(crash) == (
+        "the driver dies in batch 3, in sinks.write, before line 17 (`con.commit()`) calls sqlite3.Connection.commit, "
+        "the second time"
+    )
+    (line,) = lines_of(3, "sinks.add:4#1", actor=TASK)
+    crash = crash_at(profile_of(life(FIVE)), line, Victim.PYTHON)
+    assert str(crash) == "the Python worker dies in batch 3, in sinks.add, before line 4 (`con.commit()`), in a task"
 
 
 # What is asked for

@@ -415,7 +415,7 @@ class TestUsersPoint:
 
         assert listening(scene, arrive) == []
         (held,) = arrived
-        expected = HeldPoint("worker-1", 2, os.getpid(), held.peer, Side.AFTER, Point.USER, "?/after-upload")
+        expected = HeldPoint("worker-1", 2, os.getpid(), held.peer, Side.AFTER, Point.USER, "?/after-upload", "driver")
         assert held == replace(expected, peer=held.peer)
 
     def test_goes_on_when_nobody_listens(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,6 +79,7 @@ def check(what: Scenario) -> None:
         ({"claims": ("exactly-once",)}, "'exactly-once', which is no Claim"),
         ({"settings": [("spark.x", "1")]}, "settings must be a dict"),
         ({"secrets": {"spark.password": 1}}, "must be a text"),
+        ({"accepts": ("/var/log/x",)}, "an effect is named as in"),
         ({"batch_events": 0}, "positive whole number"),
         ({"batch_events": True}, "positive whole number"),
     ],

@@ -1,0 +1,87 @@
+"""Sinks whose only fault lies between two of their lines, certified on embedded Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import line_sinks
+from streamproof.harness.addresses import Point
+from streamproof.harness.certifying.budget import Budget
+from streamproof.harness.certifying.campaign import Certified, certify
+from streamproof.harness.certifying.certificate import PAGE
+from streamproof.harness.certifying.plan import How, Victim
+from streamproof.harness.certifying.planning import every_crash_point
+from streamproof.harness.certifying.rejudging import judge_certificate
+from streamproof.harness.embedded.cluster import EmbeddedCluster
+from streamproof.harness.judging.guarantees import exactly_once
+from streamproof.harness.judging.verdicts import Status
+from streamproof.harness.query import Query
+from streamproof.harness.registry import Registry
+from streamproof.scenarios.workloads import words
+
+pytestmark = pytest.mark.spark
+
+DRIVER_ONLY = every_crash_point(Victim.DRIVER, recovering=False, split_brain=False)
+
+
+def certified(query: Query, folder: Path) -> Certified:
+    registry = Registry()
+    found = certify(
+        query,
+        [exactly_once()],
+        DRIVER_ONLY,
+        workload=words(events=query.batch_events),
+        cluster=EmbeddedCluster(),
+        registry=registry,
+        budget=Budget(kills=0, minutes=10),
+        folder=folder / "certificate",
+    )
+    assert judge_certificate(found.folder, registry.oracles).differences == ()
+    return found
+
+
+def test_a_marker_that_is_committed_before_its_rows_is_refuted_by_the_line_in_between(tmp_path: Path) -> None:
+    found = certified(line_sinks.marker_first, tmp_path)
+    verdict = found.certificate.verdicts[0]
+    assert verdict.status is Status.VIOLATED, verdict
+    shown = found.certificate.counterexample
+    assert shown is not None
+    (crash,) = shown.crashes
+    assert (crash.point, shown.how, shown.anomaly) == (Point.LINE, How.KILL, "lost-input")
+    assert crash.line is not None
+    assert crash.line.function == "line_sinks.write_marker_first"
+    assert crash.text in ("con.commit()", 'con.executemany("insert into lines values (?, ?)", rows)')
+    assert f"(`{crash.text}`)" in str(crash)
+    # What Spark does, and what comes before and after, is no part of it.
+    wrong = [line.planned.crash for line in found.certificate.coverage if _violated(line.verdicts)]
+    assert {crash.point for crash in wrong} == {Point.LINE}
+    assert "line_sinks" in (found.folder / PAGE).read_text()
+
+
+def test_its_twin_that_commits_both_at_once_holds(tmp_path: Path) -> None:
+    found = certified(line_sinks.both_at_once, tmp_path)
+    assert {verdict.status for verdict in found.certificate.verdicts} == {Status.HOLDS}, found.certificate.verdicts
+    lines = [line for line in found.certificate.coverage if line.planned.crash.point is Point.LINE]
+    assert len(lines) > 60
+    assert found.certificate.uncut == ()
+
+
+def test_a_file_that_it_writes_outside_lets_no_claim_hold_unless_it_is_accepted(tmp_path: Path) -> None:
+    log = line_sinks.log_of()
+    try:
+        found = certified(line_sinks.tells_outside, tmp_path)
+    finally:
+        log.unlink(missing_ok=True)
+    (effect,) = found.certificate.uncut
+    assert (effect.name, effect.times) == (f"file {log}", 3)
+    for verdict in found.certificate.verdicts:
+        assert verdict.status is Status.UNKNOWN
+        assert effect.name in verdict.reasons[0]
+    first = next(line for line in (found.folder / PAGE).read_text().split("## Not covered")[1].splitlines() if line)
+    assert first.startswith("- Cut by no crash: file ")
+
+
+def _violated(verdicts: dict[str, dict[Status, int]]) -> bool:
+    return any(Status.VIOLATED in found for found in verdicts.values())
