@@ -60,8 +60,9 @@ from .folders import check_unused
 from .killing import spread
 from .lane import Lane, Life
 from .ledger import Ledger
+from .messages import NO_MESSAGE, unreached, unseen, without_repeats
 from .plan import Crash, Trial, Victim
-from .planning import CrashPlan, crash_at, every_crash_point, of_nodes, of_split_brains, of_the_driver
+from .planning import CrashPlan, crash_at, every_crash_point, of_answers, of_nodes, of_split_brains, of_the_driver
 from .profile import NO_DATA, POINTS, Profile, profile_of, write_points
 from .proving import KILLS_A_RUN, Kills, Proving
 from .shrinking import place_of
@@ -186,6 +187,7 @@ class _Campaign:
                 if unjudgeable:
                     return self._write(began, unjudgeable, profile)
                 self._note_unpassed_hooks(lives[0])
+                profile = self._note_messages(lanes, profile)
                 of_driver, kills = self._make_plan(profile)
                 covering = Covering(ledger, self.brief, lanes, lives[: len(lanes)], references)
                 if of_driver:
@@ -273,6 +275,17 @@ class _Campaign:
                 crash = Crash(Point.USER, Side.BEFORE, f"0/{name}", DRIVER, Victim.DRIVER, 0, ())
                 self.ledger.not_reached.append(NotReached(Planned(crash), NEVER_PASSED.format(method=method)))
 
+    def _note_messages(self, lanes: Sequence[Lane], profile: Profile) -> Profile:
+        """What is not seen of the stores outside, or is alike so often that it is not tried each time."""
+        ledger, query = self.ledger, self.brief.query
+        ledger.not_covered += unseen(query, [lane.relay.seen for lane in lanes])
+        for store in unreached(query, [lane.relay.seen for lane in lanes]):
+            crash = Crash(Point.MESSAGE, Side.BEFORE, f"0/{store}", DRIVER, Victim.DRIVER, 0, ())
+            ledger.not_reached.append(NotReached(Planned(crash), NO_MESSAGE.format(store=store)))
+        kept, left_out = without_repeats(profile.passed)
+        ledger.not_covered += left_out
+        return replace(profile, passed=kept)
+
     def _make_plan(self, profile: Profile) -> tuple[list[Planned], Kills]:
         """The crashes of the driver, and what else is to be killed."""
         ledger = self.ledger
@@ -283,10 +296,11 @@ class _Campaign:
         nodes = spread(of_nodes(profile, self.faults.victims), with_data, keys)
         if nodes:
             ledger.not_covered.append(ONE_BATCH)
+        answers = spread(of_answers(profile, self.faults.victims), with_data, keys)
         splits = of_split_brains(profile) if self.faults.split_brain and of_driver else []
         # So far apart that one driver of two has mostly gone before the next two meet.
         splits = spread(splits, with_data[1::2], keys)
-        ledger.plan += [*of_driver, *nodes, *splits]
+        ledger.plan += [*of_driver, *nodes, *answers, *splits]
         if of_driver and ledger.budget.kills:
             population = f"all {len(of_driver):,} planned crashes of the driver, up to {KILLS_A_RUN} along one stream"
             ledger.draw = Draw.of(population, range(len(of_driver)), ledger.budget.kills, self.brief.seed)
@@ -294,6 +308,8 @@ class _Campaign:
         if not self.brief.query.copyable:
             # No crash state stands for them: each is killed, whether it is drawn or not.
             nodes = [*of_driver, *nodes]
+        # What lies between two messages, nothing else has shown.
+        nodes = sorted([*nodes, *answers], key=lambda planned: planned.crash.point is not Point.MESSAGE)
         return of_driver, Kills(nodes, drawn, splits, keys)
 
     def _plan_crash_states(self, covering: Covering, profile: Profile, of_driver: Sequence[Planned]) -> None:

@@ -14,7 +14,7 @@ import asyncio
 import signal
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
@@ -40,6 +40,7 @@ from ..inside_spark.settings import agent_settings, with_options
 from ..inside_spark.user_points import points_environment
 from ..inside_spark.versions import STATE_OF_TASKS, SparkVersion, own_hook
 from ..model import Event
+from ..outside.relay import Fate, HeldMessage, Relay, Sender
 from ..query import Query, RunFolders
 from ..recording.history import Stamp, TimelineEntry
 from ..recording.records import Ended, Record, Stamped, Started
@@ -165,6 +166,7 @@ class Lane:
         self._batch = ""
         self._gateway: Mapping[str, str] | None = None
         self._over = asyncio.Event()
+        self.relay = Relay(query.relayed, processes.address, self)
         self._server = RunServer(
             self._current,
             (),
@@ -275,6 +277,7 @@ class Lane:
             self._watching = watched
             self._batch = "0"
             self._current.life = life
+            self.relay.begin_anew()
 
         self._server.call(begin())
         return life
@@ -349,10 +352,13 @@ class Lane:
         host, _ = self._server.place
         self._points = PointListener((host, 0), self._server.token, self._held)
         self._points_place = await self._points.start()
+        stores = await self.relay.open(1, self.folders.label)
+        self.folders = replace(self.folders, stores=stores)
 
     async def _hang_up(self) -> None:
         self._over.set()
         await self._points.close()
+        await self.relay.close()
 
     async def _forget_life(self) -> None:
         """What a life that is over still says is nobody's, and its Python workers are nobody's either."""
@@ -398,6 +404,26 @@ class Lane:
         self._batch = batch
         actor = TASK if _in_task(held) else DRIVER
         self._pass(life, Address(actor, life.incarnation, held.point, f"{batch}{slash}{rest}", held.side))
+
+    # What the relay asks, in the loop
+
+    def batch(self) -> str:
+        return self._batch
+
+    def sender(self, pid: int, address: str, incarnation: int) -> Sender | None:
+        """In a lane, the JVM of a session is that of its tasks as well, and what is sent from there counts as theirs."""
+        life, node = self._current.life, self._processes.node_of(pid, address)
+        if life is None or node not in (self.name, f"{self.name}.life-{self._lives}"):
+            return None
+        return Sender(node, TASK if node == self.name else DRIVER, life.incarnation)
+
+    def arrived(self, held: HeldMessage) -> Fate:
+        life = self._current.life
+        if life is not None:
+            address = Address(held.sender.actor, life.incarnation, Point.MESSAGE, held.key, held.side)
+            # What a store outside holds cannot be copied.
+            life.passed.append(Passed(address, self._server.clock.stamp().at, len(life.records), None))
+        return Fate.GOES_ON
 
     def _pass(self, life: Life, address: Address) -> None:
         at = self._server.clock.stamp().at

@@ -18,9 +18,12 @@ from .lane import Passed
 from .plan import Crash, Victim
 from .profile import FIRST, LAST, NO_DATA, STEADY, Profile, batch_of
 
-ALL_VICTIMS = (Victim.DRIVER, Victim.EXECUTOR, Victim.PYTHON, Victim.NODE)
+ALL_VICTIMS = (Victim.DRIVER, Victim.EXECUTOR, Victim.PYTHON, Victim.NODE, Victim.ANSWER)
 SPLIT_AT = frozenset({(Point.ADD_BATCH, Side.BEFORE), (Point.ADD_BATCH, Side.AFTER), (Point.COMMIT_LOG, Side.BEFORE)})
-_OF_NODES = frozenset({Point.STATE_COMMIT, Point.WRITER_COMMIT, Point.TASK_COMMIT, Point.TASK_END, Point.USER})
+_OF_NODES = frozenset(
+    {Point.STATE_COMMIT, Point.WRITER_COMMIT, Point.TASK_COMMIT, Point.TASK_END, Point.USER, Point.MESSAGE}
+)
+_NO_NODES = (Victim.DRIVER, Victim.ANSWER)
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ def of_the_driver(profile: Profile, every_batch: bool) -> list[Planned]:
 
 def of_nodes(profile: Profile, victims: Iterable[Victim]) -> list[Planned]:
     """At every kind of point that tasks pass, in one steady batch; Python workers where there are some."""
-    wanted = [victim for victim in victims if victim is not Victim.DRIVER]
+    wanted = [victim for victim in victims if victim not in _NO_NODES]
     batch = _steady(profile)
     seen: set[tuple[Point, Side, str]] = set()
     plan = []
@@ -67,11 +70,23 @@ def of_nodes(profile: Profile, victims: Iterable[Victim]) -> list[Planned]:
         if batch_of(one.address) == batch and one.address.actor == TASK and point in _OF_NODES and at not in seen:
             seen.add(at)
             # The first of its tasks to end are those that read; and the user's own points can be anywhere.
-            anywhere = point in (Point.TASK_END, Point.USER)
+            anywhere = point in (Point.TASK_END, Point.USER, Point.MESSAGE)
             has_python = profile.python if anywhere else profile.python_at_end
             there = [victim for victim in wanted if victim is not Victim.PYTHON or has_python]
             plan += [Planned(crash_at(profile, one, victim)) for victim in there]
     return plan
+
+
+def of_answers(profile: Profile, victims: Iterable[Victim]) -> list[Planned]:
+    """The answer to each message of a steady batch is lost, and who asked lives."""
+    if Victim.ANSWER not in victims:
+        return []
+    batch = _steady(profile)
+    return [
+        Planned(crash_at(profile, one, Victim.ANSWER))
+        for one in profile.passed
+        if batch_of(one.address) == batch and (one.address.point, one.address.side) == (Point.MESSAGE, Side.AFTER)
+    ]
 
 
 def of_split_brains(profile: Profile) -> list[Planned]:

@@ -128,7 +128,7 @@ class _Execution:
             raise StorageFailed(f"cannot make {folders.sink}: {error.strerror or error}") from error
         for store in query.stores if self._plan.incarnation == 1 else ():
             try:
-                store.reset(folders)
+                store.reset(query.outside(folders))
             except Exception as error:
                 raise InvalidOperator(
                     f"query {query.name!r}: the store {store.name!r} cannot be reset: {_shortened(_said(error))}"
@@ -167,7 +167,7 @@ class _Execution:
         query = self._plan.query
         assert query.read is not None
         try:
-            frame = query.read(spark, self._run.folders)
+            frame = query.read(spark, query.outside(self._run.folders))
             schema = frame.schema
             check_schema(query, schema)
             rows = frame.collect()

@@ -20,6 +20,7 @@ from ..cluster import Run
 from ..errors import StorageFailed
 from ..judging.references import REFERENCES, SINK
 from ..model import Event
+from ..outside.relay import Relay
 from ..query import Query, RunFolders
 from ..scenario import Scenario
 from ..schedule import Fault
@@ -107,7 +108,13 @@ class Launcher:
     """Starts the drivers of one run."""
 
     def __init__(
-        self, run: Run, nodes: Nodes, batches: Sequence[Sequence[Event]], server: RunServer, watch: PointWatch
+        self,
+        run: Run,
+        nodes: Nodes,
+        batches: Sequence[Sequence[Event]],
+        server: RunServer,
+        watch: PointWatch,
+        relay: Relay,
     ) -> None:
         assert isinstance(run.scenario.subject, Query)
         assert run.folder is not None
@@ -117,6 +124,7 @@ class Launcher:
         self._batches = batches
         self._server = server
         self._watch = watch
+        self._relay = relay
         self._stored = (run.folder / "checkpoints").resolve()
         """On the storage that outlives the nodes."""
         self._splits = any(fault.kind == SPLIT_BRAIN for fault in run.scenario.faults)
@@ -138,6 +146,9 @@ class Launcher:
         """The judged driver's next incarnation, which waits to be told to begin."""
         armed = None if self._run.passed is not None else self._server.armed
         run = self._run_of(node, DRIVER, SINK, incarnation, armed)
+        # Each life has a way to the stores of its own, by which it is known.
+        stores = self._server.call(self._relay.open(incarnation, run.folders.label))
+        run = replace(run, folders=replace(run.folders, stores=stores))
         plan = self._plan(node, incarnation, (replace(run, waits=True, asks_to_read=self._splits),))
         if stands_by:
             plan = replace(plan, stands_by=True, warm_up=self._warm_up(node, incarnation))
@@ -153,7 +164,9 @@ class Launcher:
         return replace(run, folders=RunFolders(label, folder / "sink", folder / "checkpoint"))
 
     def folders(self, actor: str) -> RunFolders:
-        return RunFolders(f"{self._run.id}-{actor}", self._stored / f"{actor}.sink", self._stored / actor)
+        """Where the stores outside are reached as if nobody looked."""
+        plain = RunFolders(f"{self._run.id}-{actor}", self._stored / f"{actor}.sink", self._stored / actor)
+        return self._query.outside(plain)
 
     def _run_of(
         self,
