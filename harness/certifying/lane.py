@@ -411,7 +411,7 @@ class Lane:
         return self._batch
 
     def sender(self, pid: int, address: str, incarnation: int) -> Sender | None:
-        """In a lane, the JVM of a session is that of its tasks as well, and what is sent from there counts as theirs."""
+        """In a lane, a session's JVM is that of its tasks as well, and what is sent from there counts as theirs."""
         life, node = self._current.life, self._processes.node_of(pid, address)
         if life is None or node not in (self.name, f"{self.name}.life-{self._lives}"):
             return None

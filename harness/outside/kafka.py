@@ -18,6 +18,8 @@ from .framing import Part, Request, Unreadable, no_more
 _HEAD: Final = struct.Struct(">ihhi")
 _ANSWER: Final = struct.Struct(">ii")
 _LONGEST: Final = 1 << 30
+_LONGEST_REQUEST: Final = 128 << 20
+"""Brokers take no more, unless told to; and what begins an encrypted connection would be one of 369 MB."""
 _NAMES: Final = {
     0: "Produce",
     1: "Fetch",
@@ -127,7 +129,7 @@ class Kafka:
             if len(self._up) < _HEAD.size:
                 return
             size, key, version, number = _HEAD.unpack_from(self._up)
-            if not _HEAD.size - 4 <= size <= _LONGEST or not 0 <= key < 1000 or not 0 <= version < 100:
+            if not _HEAD.size - 4 <= size <= _LONGEST_REQUEST or not 0 <= key < 1000 or not 0 <= version < 100:
                 raise Unreadable(f"a request that begins {self._up[: _HEAD.size]!r}")
             name = _NAMES.get(key, f"request {key}")
             self._asked.append(_Asked(number, name))

@@ -1,7 +1,7 @@
 """PostgreSQL's protocol, version 3: a request is a statement, by its first word and what it is about.
 
-An exchange ends where the server says that it is ready for the next. Statements that are alike, and sent in a row before
-that, are one request. The client is told that there is no encryption, so that the rest can be read.
+An exchange ends where the server says that it is ready for the next. Statements that are alike, and sent in a row
+before that, are one request. The client is told that there is no encryption, so that the rest can be read.
 """
 
 from __future__ import annotations
