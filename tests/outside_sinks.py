@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 import re
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pg8000.native
 
 from streamproof.harness.judging.guarantees import exactly_once
-from streamproof.harness.query import Query, RunFolders, Store
+from streamproof.harness.query import Query, Read, RunFolders, Store
 from streamproof.harness.query_parts import foreach_batch
 from streamproof.harness.subject import Claim
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-POSTGRES = "postgres"
+POSTGRES, WEB = "postgres", "web"
 CLAIMS = (Claim(exactly_once()),)
 
 
@@ -39,6 +42,7 @@ def reset(folders: RunFolders) -> None:
         database.run(f'create table "{schema}".batches (batch bigint primary key)')
         database.run(f'create table "{schema}".lines (seq bigint, value text)')
         database.run(f'create table "{schema}".counts (word text primary key, n bigint)')
+        database.run(f'create table "{schema}".parts (batch bigint, word text, n bigint, primary key (batch, word))')
 
 
 def read_lines(spark: SparkSession, folders: RunFolders) -> DataFrame:
@@ -81,6 +85,106 @@ def in_one_transaction(frame: DataFrame, batch: int, folders: RunFolders) -> Non
         database.run("commit")
 
 
-def postgres_query(sink: Callable[..., None], port: int) -> Query:
+def _counted(frame: DataFrame) -> Counter[str]:
+    return Counter(line.value for line in frame.select("value").collect())
+
+
+def adding_to_counts(frame: DataFrame, batch: int, folders: RunFolders) -> None:
+    """Wrong: what is done again is added again."""
+    with closing(_connect(folders)) as database:
+        database.run("begin")
+        for word, n in sorted(_counted(frame).items()):
+            database.run(
+                f'insert into "{_schema(folders)}".counts as old values (:word, :n) '
+                "on conflict (word) do update set n = old.n + excluded.n",
+                word=word,
+                n=n,
+            )
+        database.run("commit")
+
+
+def counting_by_batch(frame: DataFrame, batch: int, folders: RunFolders) -> None:
+    with closing(_connect(folders)) as database:
+        database.run("begin")
+        for word, n in sorted(_counted(frame).items()):
+            database.run(
+                f'insert into "{_schema(folders)}".parts values (:batch, :word, :n) '
+                "on conflict (batch, word) do update set n = excluded.n",
+                batch=batch,
+                word=word,
+                n=n,
+            )
+        database.run("commit")
+
+
+def read_counts(spark: SparkSession, folders: RunFolders) -> DataFrame:
+    schema = _schema(folders)
+    select = f'select word, n from "{schema}".counts union all select word, n from "{schema}".parts'
+    with closing(_connect(folders)) as database:
+        found = database.run(f"select word, sum(n)::bigint from ({select}) as every group by word")
+    return spark.createDataFrame([tuple(row) for row in found or []], "word STRING, n LONG")
+
+
+def from_tasks(frame: DataFrame, batch: int, folders: RunFolders) -> None:
+    """Wrong: a task that is run again adds its rows again."""
+
+    def add(lines: Iterator[Any]) -> None:
+        with closing(_connect(folders)) as database:
+            _add(database, _schema(folders), list(lines))
+
+    frame.select("seq", "value").foreachPartition(add)
+
+
+def postgres_query(sink: Callable[..., None], port: int, read: Read = read_lines, key: tuple[str, ...] = ()) -> Query:
     store = Store(POSTGRES, reset, address=f"127.0.0.1:{port}", protocol="postgres")
-    return foreach_batch(sink, read_lines, key=(), stores=(store,), batch_events=5, claims=CLAIMS)
+    return foreach_batch(sink, read, key=key, stores=(store,), batch_events=5, claims=CLAIMS)
+
+
+# Over HTTP
+
+
+def _asked(folders: RunFolders, method: str, path: str, rows: object = None, **headers: str) -> Any:
+    connection = http.client.HTTPConnection(folders.reach(WEB), timeout=30)
+    with closing(connection):
+        connection.request(method, f"/{folders.label}/{path}", json.dumps(rows), headers)
+        return json.loads(connection.getresponse().read())
+
+
+def _tried(times: int, ask: Callable[[], object]) -> None:
+    for left in reversed(range(times)):
+        try:
+            ask()
+            return
+        except (OSError, http.client.HTTPException):
+            if not left:
+                raise
+
+
+def _post(frame: DataFrame, batch: int, folders: RunFolders, **headers: str) -> None:
+    """A batch that is there is not sent again, so that nobody's death is a matter."""
+    rows = [[batch, line.seq, line.value] for line in frame.select("seq", "value").collect()]
+    if rows and batch not in {row[0] for row in _asked(folders, "GET", "orders")}:
+        _tried(3, lambda: _asked(folders, "POST", "orders", rows, **headers))
+
+
+def retrying_without_key(frame: DataFrame, batch: int, folders: RunFolders) -> None:
+    """Wrong: what was done, and its answer lost, is done again."""
+    _post(frame, batch, folders)
+
+
+def retrying_with_key(frame: DataFrame, batch: int, folders: RunFolders) -> None:
+    _post(frame, batch, folders, **{"Idempotency-Key": str(batch)})
+
+
+def reset_orders(folders: RunFolders) -> None:
+    _asked(folders, "DELETE", "orders")
+
+
+def read_orders(spark: SparkSession, folders: RunFolders) -> DataFrame:
+    rows = [tuple(row[1:]) for row in _asked(folders, "GET", "orders")]
+    return spark.createDataFrame(rows, "seq LONG, value STRING")
+
+
+def web_query(sink: Callable[..., None], port: int) -> Query:
+    store = Store(WEB, reset_orders, address=f"127.0.0.1:{port}", protocol="http")
+    return foreach_batch(sink, read_orders, stores=(store,), batch_events=5, claims=CLAIMS)

@@ -60,7 +60,7 @@ from .folders import check_unused
 from .killing import spread
 from .lane import Lane, Life
 from .ledger import Ledger
-from .messages import NO_MESSAGE, unreached, unseen, without_repeats
+from .messages import NO_MESSAGE, messages_first, unreached, unseen, without_repeats
 from .plan import Crash, Trial, Victim
 from .planning import CrashPlan, crash_at, every_crash_point, of_answers, of_nodes, of_split_brains, of_the_driver
 from .profile import NO_DATA, POINTS, Profile, profile_of, write_points
@@ -308,8 +308,7 @@ class _Campaign:
         if not self.brief.query.copyable:
             # No crash state stands for them: each is killed, whether it is drawn or not.
             nodes = [*of_driver, *nodes]
-        # What lies between two messages, nothing else has shown.
-        nodes = sorted([*nodes, *answers], key=lambda planned: planned.crash.point is not Point.MESSAGE)
+        nodes = messages_first([*nodes, *answers])
         return of_driver, Kills(nodes, drawn, splits, keys)
 
     def _plan_crash_states(self, covering: Covering, profile: Profile, of_driver: Sequence[Planned]) -> None:

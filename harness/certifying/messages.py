@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from ..addresses import Point
+from ..addresses import Point, Side
 from ..outside.relay import Seen
 from ..query import Query
+from .conclusion import Planned
 from .lane import Passed
 from .profile import batch_of
 
@@ -62,6 +63,17 @@ def without_repeats(passed: Sequence[Passed]) -> tuple[tuple[Passed, ...], list[
         for kind, times in sorted(most.items())
     ]
     return tuple(kept), said
+
+
+def messages_first(plan: Sequence[Planned]) -> list[Planned]:
+    """What lies between two messages nothing else shows; and before a message there is mostly what was after another."""
+
+    def order(planned: Planned) -> int:
+        if planned.crash.point is not Point.MESSAGE:
+            return 2
+        return int(planned.crash.side is Side.BEFORE)
+
+    return sorted(plan, key=order)
 
 
 def _numbered(passed: Passed) -> tuple[tuple[int, str], int]:

@@ -12,7 +12,8 @@ _ASIDE: Final = re.compile(
     r"""'(?:[^']|'')*'|\$(\w*)\$.*?\$\1\$|--[^\n]*|/\*.*?\*/""",
     re.DOTALL,
 )
-_WORD: Final = re.compile(r'"(?:[^"]|"")*"|[A-Za-z_][\w$]*(?:\s*\.\s*(?:"(?:[^"]|"")*"|[A-Za-z_][\w$]*))*|[^\s\w]|\d+')
+_NAME: Final = r'(?:"(?:[^"]|"")*"|[A-Za-z_][\w$]*)'
+_WORD: Final = re.compile(rf"{_NAME}(?:\s*\.\s*{_NAME})*|[^\s\w]|\d+")
 _NOISE: Final = frozenset(
     [
         "INTO",
@@ -201,5 +202,5 @@ def _may_change(upper: list[str]) -> bool:
 
 def _plain(name: str) -> str:
     """Without quotes and the schema's name, as one writes it."""
-    last = re.split(r"\s*\.\s*", name)[-1]
+    *_, last = (part[0] for part in re.finditer(_NAME, name))
     return last.strip('"') if last.startswith('"') else last.lower()

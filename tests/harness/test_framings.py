@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -23,12 +24,14 @@ Begun = tuple[int, str, bool]
 
 def pieces(data: bytes, cuts: Sequence[int]) -> Iterator[bytes]:
     places = [0, *sorted({cut % (len(data) + 1) for cut in cuts}), len(data)]
-    for begin, end in zip(places, places[1:], strict=False):
+    for begin, end in pairwise(places):
         if begin < end:
             yield data[begin:end]
 
 
-def read(how: Callable[[bytes], Iterator[Part]], chunks: Iterator[bytes]) -> tuple[bytes, list[Begun], list[int], bytes]:
+def read(
+    how: Callable[[bytes], Iterator[Part]], chunks: Iterator[bytes]
+) -> tuple[bytes, list[Begun], list[int], bytes]:
     """What was passed on, where requests begin, where answers end, and what was answered in the store's stead."""
     passed, reply, begun, ended = b"", b"", [], []
     for chunk in chunks:
@@ -46,7 +49,9 @@ def read(how: Callable[[bytes], Iterator[Part]], chunks: Iterator[bytes]) -> tup
 cuts = st.lists(st.integers(0, 10_000), max_size=40)
 
 
-def by_any_pieces(make: Callable[[], Conversation], asked: bytes, answered: bytes, up: list[int], down: list[int]) -> None:
+def by_any_pieces(
+    make: Callable[[], Conversation], asked: bytes, answered: bytes, up: list[int], down: list[int]
+) -> None:
     """All of both directions comes to the same, in whatever pieces."""
     whole, split = make(), make()
     for conversation in (whole, split):
@@ -187,6 +192,8 @@ def test_what_is_no_postgres_is_not_read_as_if_it_were() -> None:
     ("text", "name", "changes"),
     [
         ('insert into "Orders" values (1)', "INSERT Orders", True),
+        ('insert into "a.b"."Orders" values (1)', "INSERT Orders", True),
+        ('insert into "a.b" . orders values (1)', "INSERT orders", True),
         ("INSERT INTO public.orders VALUES (1)", "INSERT orders", True),
         ("/* who */ -- why\n delete from only orders", "DELETE orders", True),
         ("create unique index concurrently if not exists i on t (a)", "CREATE i", True),
@@ -225,9 +232,8 @@ def test_paths_are_named_without_what_names_one_thing_of_many() -> None:
 
 
 PUT = b"PUT /orders/17 HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello"
-CHUNKED = (
-    b"POST /orders HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nwiki\r\n6;x=y\r\npedia \r\n0\r\nTrailer: 1\r\n\r\n"
-)
+CHUNKED = b"POST /orders HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nwiki\r\n6;x=y\r\npedia \r\n"
+CHUNKED += b"0\r\nTrailer: 1\r\n\r\n"
 GET = b"GET /orders/17 HTTP/1.1\r\n\r\n"
 HEAD = b"HEAD /orders HTTP/1.1\r\n\r\n"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
