@@ -13,7 +13,7 @@ import hashlib
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,7 +73,7 @@ class Store:
 
     name: str
     reset: Callable[[RunFolders], None]
-    """Makes it as new for a run; called before each."""
+    """Makes it as new for a run; called before each. What it sends is no part of the query."""
     address: str = ""
     """`host:port`, where it takes connections. A query that reaches it by `folders.reach(name)` is seen by what it
     sends: each request that may change the store is a crash point."""
@@ -256,10 +256,6 @@ class Query:
     def relayed(self) -> tuple[RelayedStore, ...]:
         """The stores whose messages are seen."""
         return tuple(store.relayed for store in self.stores if store.address)
-
-    def outside(self, folders: RunFolders) -> RunFolders:
-        """For what is no part of the query, such as a reset: its stores are reached without the harness."""
-        return replace(folders, stores={store.name: store.address for store in self.stores if store.address})
 
     @property
     def configuration(self) -> dict[str, str]:

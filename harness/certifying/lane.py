@@ -331,7 +331,9 @@ class Lane:
             str(self._input.resolve()), len(self._batches), name, actor, incarnation, server.token, server.place, armed
         )
         source_path = write_private(scratch / f"{name}.json", msgspec.json.encode(source))
-        run = QueryRun(actor, sink, self.folders, source_path.resolve(), armed, as_batch=as_batch)
+        run = QueryRun(
+            actor, sink, self.folders, source_path.resolve(), armed, stores_aside=self._aside, as_batch=as_batch
+        )
         plan = QueryPlan(
             server.token, server.place, name, incarnation, self._query, spans(self._batches), (run,), attaches=True
         )
@@ -354,6 +356,7 @@ class Lane:
         self._points_place = await self._points.start()
         stores = await self.relay.open(1, self.folders.label)
         self.folders = replace(self.folders, stores=stores)
+        self._aside = await self.relay.open_aside()
 
     async def _hang_up(self) -> None:
         self._over.set()

@@ -66,7 +66,7 @@ def without_repeats(passed: Sequence[Passed]) -> tuple[tuple[Passed, ...], list[
 
 
 def messages_first(plan: Sequence[Planned]) -> list[Planned]:
-    """What lies between two messages nothing else shows; and before a message there is mostly what was after another."""
+    """What lies between two messages, nothing else shows; and before one there is mostly what was after another."""
 
     def order(planned: Planned) -> int:
         if planned.crash.point is not Point.MESSAGE:

@@ -130,7 +130,8 @@ class Launcher:
         self._splits = any(fault.kind == SPLIT_BRAIN for fault in run.scenario.faults)
 
     def write_input(self) -> None:
-        """Raises StorageFailed."""
+        """What the drivers find when they start. Raises StorageFailed."""
+        self._aside = self._server.call(self._relay.open_aside())
         self._input = self._nodes.scratch / "input.arrow"
         try:
             write_events(self._input, self._batches)
@@ -164,9 +165,7 @@ class Launcher:
         return replace(run, folders=RunFolders(label, folder / "sink", folder / "checkpoint"))
 
     def folders(self, actor: str) -> RunFolders:
-        """Where the stores outside are reached as if nobody looked."""
-        plain = RunFolders(f"{self._run.id}-{actor}", self._stored / f"{actor}.sink", self._stored / actor)
-        return self._query.outside(plain)
+        return RunFolders(f"{self._run.id}-{actor}", self._stored / f"{actor}.sink", self._stored / actor)
 
     def _run_of(
         self,
@@ -188,7 +187,9 @@ class Launcher:
             armed,
         )
         path = write_private(self._nodes.scratch / f"{actor}.{incarnation}.json", msgspec.json.encode(source))
-        return QueryRun(actor, sink, self.folders(actor), path.resolve(), armed)
+        # Nobody listens to the references, nor to what is no part of the query.
+        folders = replace(self.folders(actor), stores=self._aside)
+        return QueryRun(actor, sink, folders, path.resolve(), armed, stores_aside=self._aside)
 
     def _plan(self, node: str, incarnation: int, runs: tuple[QueryRun, ...]) -> QueryPlan:
         server = self._server

@@ -115,7 +115,8 @@ class _Door:
     """Where one life of a run reaches one store."""
 
     store: RelayedStore
-    incarnation: int
+    incarnation: int | None
+    """None: what passes is nobody's."""
     label: re.Pattern[str]
     seen: Seen
     place: Place = ("", 0)
@@ -176,7 +177,14 @@ class Relay:
         self.seen = {store.name: Seen() for store in stores}
 
     async def open(self, incarnation: int, label: str) -> dict[str, str]:
-        """Listen for one life of a run, whose stores hold things named after `label`: where each store is reached."""
+        """Listen to one life of a run, whose stores hold things named after `label`: where each store is reached."""
+        return await self._open(incarnation, label)
+
+    async def open_aside(self) -> dict[str, str]:
+        """The same, for what is no part of the query, and is not listened to. Nodes may reach no store but so."""
+        return await self._open(None, "")
+
+    async def _open(self, incarnation: int | None, label: str) -> dict[str, str]:
         places = {}
         for store in self._stores:
             door = _Door(store, incarnation, _pattern(label), self.seen[store.name])
@@ -288,6 +296,9 @@ class Relay:
     def _begin(self, connection: _Connection, request: Request) -> None:
         """Before it leaves. Raises _Over where it never does."""
         door, listens = connection.door, self._listens
+        if door.incarnation is None:
+            connection.asked.append(_Asked(None, ""))
+            return
         sender = listens.sender(connection.pid, connection.peer[0], door.incarnation)
         if sender is None:
             door.seen.by_strangers += 1
