@@ -56,6 +56,9 @@ def port() -> Iterator[int]:
         yield port
 
 
+HOUR = Budget(minutes=60, kills=0)
+
+
 def certified(query: Query, folder: Path, *victims: Victim, budget: Budget | None = None) -> Certified:
     return certify(
         query,
@@ -89,14 +92,27 @@ BETWEEN = {
 }
 
 
-def test_its_twin_holds(port: int, tmp_path: Path) -> None:
-    found = certified(postgres_query(in_one_transaction, port), tmp_path, Victim.DRIVER)
+def test_its_twin_holds_wherever_it_dies_between_messages(port: int, tmp_path: Path) -> None:
+    moments = [
+        message("0/postgres COMMIT#1", "driver", Side.BEFORE),
+        message("1/postgres INSERT batches#1", "driver"),
+        message("2/postgres INSERT lines#1", "driver", Side.BEFORE),
+        message("3/postgres COMMIT#1", "driver"),
+    ]
+    faults = [crash("driver").at(moment) for moment in moments]
+    _, found = under(tmp_path, postgres_query(in_one_transaction, port), *faults)
+    assert found == "HOLDS"
+
+
+@pytest.mark.long
+def test_its_twin_is_certified(port: int, tmp_path: Path) -> None:
+    found = certified(postgres_query(in_one_transaction, port), tmp_path, Victim.DRIVER, budget=HOUR)
     assert {verdict.status for verdict in found.certificate.verdicts} == {Status.HOLDS}, found.certificate.verdicts
 
 
-def under(folder: Path, query: Query, fault: Fault) -> tuple[Finished, str]:
-    finished = killed(folder / "run", EmbeddedCluster(), query, fault, batches=2)
-    assert len(addresses(finished)) == 1
+def under(folder: Path, query: Query, *faults: Fault) -> tuple[Finished, str]:
+    finished = killed(folder / "run", EmbeddedCluster(), query, *faults, batches=2)
+    assert len(addresses(finished)) == len(faults)
     assert labelled_processes(finished.description.run) == []
     return finished, verdict(finished)
 
