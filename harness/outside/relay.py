@@ -29,6 +29,9 @@ CONNECT_SECONDS: Final = 10.0
 _CHUNK: Final = 64 << 10
 _LONGEST_HELD: Final = 4 << 20
 """Bytes of an answer that wait for its end; of a longer one, its last bytes alone are held."""
+_HELD_SECONDS: Final = 1.0
+"""How long they wait: an answer may never end."""
+_LONGEST_NAME: Final = 120
 _RESET: Final = struct.pack("ii", 1, 0)
 """For SO_LINGER: closing throws away what has not been sent, and tells the other side at once."""
 _ESTABLISHED: Final = 1
@@ -135,6 +138,8 @@ class _Connection:
     asked: deque[_Asked] = field(default_factory=deque)
     held: list[bytes] = field(default_factory=list)
     """Of an answer whose end has not come."""
+    patience: asyncio.TimerHandle | None = None
+    """Until it is let go without its end."""
     unreadable: str = ""
     """Why it has just turned out to be of another protocol."""
 
@@ -154,6 +159,12 @@ class _Connection:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         self.client.transport.abort()
         self.store.close()
+
+    def forget(self) -> None:
+        """What is held of an answer goes nowhere."""
+        self.held.clear()
+        if self.patience is not None:
+            self.patience.cancel()
 
 
 class _Over(Exception):
@@ -242,6 +253,7 @@ class Relay:
             # Broken off on purpose, or by one of the ends: the other is told below.
             pass
         finally:
+            connection.forget()
             to_store.close()
 
     def _pid_of(self, peer: Place, ours: Place) -> int:
@@ -322,8 +334,13 @@ class Relay:
                 self._hold(connection, asked, Side.AFTER, sum(map(len, connection.held)))
         if part.ends or part.needed or not waits or sum(map(len, connection.held)) > _LONGEST_HELD:
             self._let_go(connection)
+        elif connection.patience is None:
+            connection.patience = asyncio.get_running_loop().call_later(_HELD_SECONDS, self._let_go, connection)
 
     def _let_go(self, connection: _Connection) -> None:
+        if connection.patience is not None:
+            connection.patience.cancel()
+            connection.patience = None
         for data in connection.held:
             connection.client.write(data)
         connection.held.clear()
@@ -338,7 +355,6 @@ class Relay:
             raise _Over
         # One that has ended its side before, and waits for its answer, lives.
         if was_there and not connection.is_open:
-            connection.held.clear()
             connection.break_off()
             raise _Over
 
@@ -359,4 +375,5 @@ def _pattern(label: str) -> re.Pattern[str]:
 
 def without_label(name: str, label: re.Pattern[str]) -> str:
     """The name of a request, the same in every run."""
-    return re.sub(r"\d{4,}", "*", label.sub("*", name))
+    plain = re.sub(r"\d{4,}", "*", label.sub("*", name))
+    return re.sub(r"\s+", " ", plain)[:_LONGEST_NAME]

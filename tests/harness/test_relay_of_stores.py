@@ -203,6 +203,22 @@ def test_an_answer_is_lost_although_the_store_has_done_it_and_its_client_hears_o
     within(run())
 
 
+def test_an_answer_that_does_not_end_arrives_all_the_same() -> None:
+    listener = Listener()
+    begun = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"
+
+    async def run() -> None:
+        async with relayed(listener) as (_, store, place):
+            store.answer = begun
+            reader, writer = await asyncio.open_connection(*place)
+            writer.write(PUT)
+            assert await reader.readexactly(len(begun)) == begun
+            writer.close()
+
+    within(run())
+    assert [side for side, _ in listener.held] == ["before"]
+
+
 def test_whoever_is_not_listened_to_passes_unheard_and_is_counted() -> None:
     listener = Listener(stranger=True)
 
@@ -213,6 +229,22 @@ def test_whoever_is_not_listened_to_passes_unheard_and_is_counted() -> None:
             assert await reader.readexactly(len(OK)) == OK
             writer.close()
             assert (relay.seen["web"].requests, relay.seen["web"].by_strangers) == (0, 1)
+
+    within(run())
+    assert listener.held == []
+
+
+def test_what_is_no_part_of_the_query_reaches_the_store_unheard() -> None:
+    listener = Listener()
+
+    async def run() -> None:
+        async with relayed(listener) as (relay, _, _):
+            host, _, port = (await relay.open_aside())["web"].rpartition(":")
+            reader, writer = await asyncio.open_connection(host, int(port))
+            writer.write(PUT)
+            assert await reader.readexactly(len(OK)) == OK
+            writer.close()
+            assert (relay.seen["web"].requests, relay.seen["web"].by_strangers) == (0, 0)
 
     within(run())
     assert listener.held == []
