@@ -15,6 +15,8 @@ from .profile import batch_of
 NO_MESSAGE: Final = (
     "no request to {store} came by way of the harness: reach it by folders.reach({store!r}), in the life of every batch"
 )
+_COMMITS: Final = ("COMMIT", "EndTxn")
+"""In the names of requests with which what was asked before becomes durable."""
 _TRIED: Final = 2
 """Of requests of one kind in a batch, how many are tried from the first on. The last is, too."""
 
@@ -66,12 +68,16 @@ def without_repeats(passed: Sequence[Passed]) -> tuple[tuple[Passed, ...], list[
 
 
 def messages_first(plan: Sequence[Planned]) -> list[Planned]:
-    """What lies between two messages, nothing else shows; and before one there is mostly what was after another."""
+    """What lies between two messages, nothing else shows; after a commit most of all, and before one there is mostly
+    what was after another."""
 
     def order(planned: Planned) -> int:
-        if planned.crash.point is not Point.MESSAGE:
+        crash = planned.crash
+        if crash.point is not Point.MESSAGE:
+            return 3
+        if crash.side is Side.BEFORE:
             return 2
-        return int(planned.crash.side is Side.BEFORE)
+        return int(not any(word in crash.name for word in _COMMITS))
 
     return sorted(plan, key=order)
 

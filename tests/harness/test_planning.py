@@ -260,14 +260,14 @@ def test_the_answer_to_each_message_of_a_steady_batch_is_lost_where_that_is_want
     assert of_answers(profile, (Victim.DRIVER, Victim.NODE)) == []
 
 
-def test_messages_are_tried_first_and_before_all_others_when_they_are_done() -> None:
-    profile = profile_of(life(FIVE[:1], also=sent(0, "COMMIT", 2)))
+def test_messages_are_tried_first_and_when_a_commit_is_done_before_all_others() -> None:
+    profile = profile_of(life(FIVE[:1], also=[*sent(0, "INSERT a", 1), *sent(0, "COMMIT", 1)]))
     first = [one.crash for one in messages_first(of_the_driver(profile, every_batch=False))]
     assert [(one.side, one.name) for one in first[:4]] == [
         (Side.AFTER, "db COMMIT#1"),
-        (Side.AFTER, "db COMMIT#2"),
+        (Side.AFTER, "db INSERT a#1"),
+        (Side.BEFORE, "db INSERT a#1"),
         (Side.BEFORE, "db COMMIT#1"),
-        (Side.BEFORE, "db COMMIT#2"),
     ]
     assert Counter(first) == Counter(one.crash for one in of_the_driver(profile, every_batch=False))
 
