@@ -19,6 +19,7 @@ from streamproof.harness.subject import Claim
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 POSTGRES, WEB = "postgres", "web"
 CLAIMS = (Claim(exactly_once()),)
@@ -188,3 +189,44 @@ def read_orders(spark: SparkSession, folders: RunFolders) -> DataFrame:
 def web_query(sink: Callable[..., None], port: int) -> Query:
     store = Store(WEB, reset_orders, address=f"127.0.0.1:{port}", protocol="http")
     return foreach_batch(sink, read_orders, stores=(store,), batch_events=5, claims=CLAIMS)
+
+
+# Through Spark's own connector
+
+KAFKA = "kafka"
+CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
+
+
+def nothing(folders: RunFolders) -> None:
+    """A topic of the run's own comes about when somebody writes to it."""
+
+
+def write_topic(frame: DataFrame, folders: RunFolders) -> DataStreamWriter:
+    rows = frame.selectExpr("cast(seq as string) as key", "value")
+    writer = rows.writeStream.format("kafka").option("kafka.bootstrap.servers", folders.reach(KAFKA))
+    return writer.option("topic", folders.label)
+
+
+def read_topic(spark: SparkSession, folders: RunFolders) -> DataFrame:
+    reader = spark.read.format("kafka").option("kafka.bootstrap.servers", folders.reach(KAFKA))
+    rows = reader.option("subscribe", folders.label).load()
+    return rows.selectExpr("cast(cast(key as string) as long) as seq", "cast(value as string) as value")
+
+
+def lines_only(lines: DataFrame) -> DataFrame:
+    return lines.select("seq", "value")
+
+
+def kafka_query(port: int) -> Query:
+    """At least once: a task that is run again writes its rows again."""
+    store = Store(KAFKA, nothing, address=f"127.0.0.1:{port}", protocol="kafka")
+    return Query(
+        lines_only,
+        name="kafka-sink",
+        write=write_topic,
+        read=read_topic,
+        stores=(store,),
+        packages=(CONNECTOR,),
+        batch_events=5,
+        claims=CLAIMS,
+    )

@@ -32,6 +32,9 @@ def unseen(query: Query, seen: Sequence[Mapping[str, Seen]]) -> Iterator[str]:
         if why:
             protocol = store.protocol or "bytes"
             yield f"Messages to {store.name} one by one: not all were of the protocol {protocol} ({why})."
+        gone = next((one.unreachable for one in here if one.unreachable), "")
+        if gone:
+            yield f"Connections to {store.name} that did not come about: {gone}."
         strangers = sum(one.by_strangers for one in here)
         if strangers:
             yield f"{strangers:,} requests to {store.name}, of which it is not known who sent them."

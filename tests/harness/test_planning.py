@@ -285,11 +285,12 @@ def test_what_is_sent_and_not_seen_is_said() -> None:
     query = Query(lambda frame: frame, stores=stores)
     seen = [
         {"db": Seen(3, by_strangers=2, unread="a message of 9 bytes"), "silent": Seen()},
-        {"db": Seen(3), "silent": Seen()},
+        {"db": Seen(3, unreachable="127.0.0.1:5432 cannot be reached: refused"), "silent": Seen()},
     ]
     assert list(unseen(query, seen)) == [
         "Messages to dark: not seen, since it has no address.",
         "Messages to db one by one: not all were of the protocol postgres (a message of 9 bytes).",
+        "Connections to db that did not come about: 127.0.0.1:5432 cannot be reached: refused.",
         "2 requests to db, of which it is not known who sent them.",
     ]
     assert unreached(query, seen) == ["silent"]

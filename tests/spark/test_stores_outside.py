@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kafka_broker import kafka_broker
 from killed_queries import addresses, killed, verdict
 from outside_sinks import (
     adding_to_counts,
@@ -14,6 +15,7 @@ from outside_sinks import (
     from_tasks,
     in_one_transaction,
     in_two_transactions,
+    kafka_query,
     postgres_query,
     read_counts,
     retrying_with_key,
@@ -31,6 +33,7 @@ from streamproof.harness.certifying.planning import every_crash_point
 from streamproof.harness.certifying.rejudging import judge_certificate
 from streamproof.harness.embedded.cluster import EmbeddedCluster
 from streamproof.harness.embedded.reaping import labelled_processes
+from streamproof.harness.errors import MissingTool
 from streamproof.harness.judging.verdicts import Status
 from streamproof.harness.query import Query
 from streamproof.harness.recording.folder import read_history
@@ -59,6 +62,15 @@ def port() -> Iterator[int]:
 
 
 HOUR = Budget(minutes=60, kills=0)
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[int]:
+    try:
+        with kafka_broker() as port:
+            yield port
+    except MissingTool as error:
+        pytest.skip(str(error))
 
 
 def certified(query: Query, folder: Path, *victims: Victim, budget: Budget | None = None) -> Certified:
@@ -166,4 +178,13 @@ def test_what_a_task_sends_is_lost_with_its_executor_before_and_is_done_after(
 ) -> None:
     fault = executor_crash("task").at(message("1/postgres INSERT lines#1", "task", side))
     _, found = under(tmp_path, postgres_query(from_tasks, port), fault)
+    assert found == comes_to
+
+
+@pytest.mark.parametrize(("side", "comes_to"), [(Side.BEFORE, "HOLDS"), (Side.AFTER, "VIOLATED")])
+def test_what_sparks_connector_sends_to_kafka_is_held_too(
+    side: Side, comes_to: str, broker: int, tmp_path: Path
+) -> None:
+    fault = executor_crash("task").at(message("1/kafka Produce#1", "task", side))
+    _, found = under(tmp_path, kafka_query(broker), fault)
     assert found == comes_to
