@@ -31,7 +31,7 @@ from streamproof.harness.embedded.protocol import Arrived, Begun, Failed
 from streamproof.harness.embedded.query_driver import QueryPlan
 from streamproof.harness.embedded.query_lives import planned
 from streamproof.harness.embedded.query_source import spans
-from streamproof.harness.errors import InvalidOperator, StreamproofError
+from streamproof.harness.errors import InvalidOperator, MissingTool, StreamproofError
 from streamproof.harness.inside_spark.user_points import POINTS
 from streamproof.harness.judging.references import REFERENCES, row_number
 from streamproof.harness.judging.stalls import ATTEMPTS
@@ -263,6 +263,7 @@ class ToySpark:
     def __init__(self, run_id: str, folder: Path, options: object = None) -> None:
         self.run_id = run_id
         self.scratch = folder / "scratch"
+        self.logs_folder = folder / "logs"
         self.scratch.mkdir(parents=True)
         self.watched = False
         self._started: dict[str, ToyProcess] = {}
@@ -297,6 +298,10 @@ class ToySpark:
         process.stderr.touch()
         self._started[name] = process
         return process
+
+    def environment_of(self, name: str, role: str) -> dict[str, str]:
+        """Its lives are threads of this process, which must not wait for a file system that waits for it."""
+        raise MissingTool("nothing is mounted here")
 
     def kill_node(self, name: str) -> None:
         self._started[name].killed.set()

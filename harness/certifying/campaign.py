@@ -82,6 +82,10 @@ ONE_BATCH = (
     "pass, in one batch."
 )
 NO_AGENT = "Crash points inside Spark, since the agent is missing: {why}"
+NO_FILES = (
+    "What lies between two points at which Spark or the user's code says where it is: file operations are no crash "
+    "points here, since {why}."
+)
 IN_THE_JVM = (
     "What a library keeps in the memory of its JVM and a crash forgets: crash states are recovered from in a JVM that "
     "has run the query before. Real kills forget it too."
@@ -177,6 +181,8 @@ class _Campaign:
         try:
             with ExitStack() as stack:
                 lanes = self._open_lanes(stack, work, watches_inside)
+                if lanes[0].no_journal:
+                    ledger.not_covered.append(NO_FILES.format(why=lanes[0].no_journal))
                 with ledger.timed("reference runs"):
                     lives = self._run_references(lanes)
                 self._state_time(lanes, lives)
@@ -229,7 +235,8 @@ class _Campaign:
         options = EmbeddedOptions(workers=0)
         processes = stack.enter_context(SparkProcesses(f"{self.name}-lanes", work, options))
         lanes = (
-            Lane(number, processes, query, batches, work, spark, LIFE_SECONDS, watches_inside)
+            # What is stored elsewhere cannot be put back, and then no state can be recovered from.
+            Lane(number, processes, query, batches, work, spark, LIFE_SECONDS, watches_inside, query.copyable)
             for number in range(_lanes())
         )
         return [stack.enter_context(lane) for lane in lanes]

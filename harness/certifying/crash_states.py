@@ -9,13 +9,16 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
 from ..errors import OwnFailure, StorageFailed
 from ..waiting import wait_until
+from ..wire import Place
 
 QUIET_SECONDS = 5.0
 """How long files may go on changing while everybody is held."""
@@ -32,12 +35,16 @@ class Entry(msgspec.Struct, frozen=True, order=True):
     """When it was, ns: a source of files goes by that."""
     link: str | None = None
     """Of a link, where it leads: who publishes by turning one has turned it or not."""
+    size: int = 0
+    """Of a file whose operations are journalled, bytes."""
 
 
 class CrashState(msgspec.Struct, frozen=True):
     """What is durable at a crash point."""
 
     files: tuple[Entry, ...]
+    journalled: tuple[int, int] | None = None
+    """Of one that is made from a journal, which life's, and where in it."""
 
     @property
     def digest(self) -> str:
@@ -46,8 +53,70 @@ class CrashState(msgspec.Struct, frozen=True):
         return hashlib.sha256(msgspec.json.encode(told)).hexdigest()
 
 
+@dataclass(frozen=True)
+class Looks:
+    """What a recovery has looked at, by absolute paths. Whoever finds all of that alike, does alike."""
+
+    opened: frozenset[str]
+    """Whose content."""
+    asked: frozenset[str]
+    """Whether they are there, what they are, and how large."""
+    listed: frozenset[str]
+    """Which names they hold."""
+
+    def tell_apart(self, one: CrashState, other: CrashState) -> bool:
+        """Whether who looks at just that can know one state from the other.
+
+        A hidden name (`.x`) that is listed, and then not looked at, tells nothing: so are temporary files called, and
+        Spark's logs and file sources pass over them.
+        """
+        here, there = ({entry.path: entry for entry in state.files} for state in (one, other))
+        if any(_content(here.get(path)) != _content(there.get(path)) for path in self.opened):
+            return True
+        if any(_kind(here.get(path)) != _kind(there.get(path)) for path in self.asked):
+            return True
+        return any(self._names(here, path) != self._names(there, path) for path in self.listed)
+
+    def _names(self, state: Mapping[str, Entry], folder: str) -> set[str]:
+        return {
+            path
+            for path in state
+            if os.path.dirname(path) == folder
+            and (not os.path.basename(path).startswith(".") or path in self.asked or path in self.opened)
+        }
+
+
+def _content(entry: Entry | None) -> object:
+    return entry and (entry.content, entry.link)
+
+
+def _kind(entry: Entry | None) -> object:
+    return entry and (entry.content is None, entry.link, entry.size)
+
+
 class NotQuiet(OwnFailure):
     """Somebody wrote to a store while its crash state was taken."""
+
+
+class LaneStore(Protocol):
+    """What is durable of a lane's lives, and can be put back."""
+
+    def begin(self, watched: Place | None, incarnation: int) -> None:
+        """A life begins, on what is there; `watched` is where its points are told, None where they are not."""
+
+    def mark(self) -> object:
+        """While a point is held: what it takes to know its state. Raises NotQuiet."""
+
+    def states(self, marks: Sequence[object]) -> Sequence[CrashState]:
+        """When the watched life is over: what was durable at its marks."""
+
+    def looks(self) -> Looks | None:
+        """What the life has looked at; None: nobody knows."""
+
+    def restore(self, state: CrashState) -> None: ...
+
+    def clear(self) -> None:
+        """As before the first run."""
 
 
 class CopiedFolders:
@@ -61,6 +130,18 @@ class CopiedFolders:
             contents.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StorageFailed(f"cannot make {contents}: {error.strerror or error}") from error
+
+    def begin(self, watched: Place | None, incarnation: int) -> None:
+        """What is durable is copied while a point is held: nothing is to be prepared."""
+
+    def mark(self) -> CrashState:
+        return self.capture()
+
+    def states(self, marks: Sequence[object]) -> list[CrashState]:
+        return [mark for mark in marks if isinstance(mark, CrashState)]
+
+    def looks(self) -> None:
+        return None
 
     def quiesce(self) -> None:
         """Return when the folders look the same twice in a row. Raises DeadlinePassed."""

@@ -1,8 +1,10 @@
 """A lane: a warm session with one task slot, and folders of its own, in which a query lives one life after the other.
 
-In a life that is watched, every thread that comes to a crash point is held while what is durable is copied. Nobody else
-writes meanwhile: with one slot at most one task runs, Spark's stream thread waits for it, what Spark does in the
-background is switched off, and a store that changes all the same gives no state (`CopiedFolders`).
+In a life that is watched, every thread that comes to a crash point is held while it is noted. Where the lane's folders
+are mounted, every operation that changes them is such a point, and what was durable is made from their journal
+(`JournaledFolders`). Else it is copied while the point is held (`CopiedFolders`): nobody else writes meanwhile, since
+with one slot at most one task runs, Spark's stream thread waits for it, what Spark does in the background is switched
+off, and a store that changes all the same gives no state.
 
 A life in a warm session forgets what a crash forgets: the user's code runs in a fresh process, with fresh Python
 workers, a session of its own, and no state store loaded. What the JVM has compiled and loaded stays.
@@ -12,8 +14,9 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -32,7 +35,8 @@ from ..embedded.query_lives import planned
 from ..embedded.query_source import SourcePlan, spans, write_events
 from ..embedded.run_server import RunServer, from_afar
 from ..embedded.settings import DAEMON_MODULE
-from ..errors import DeadlinePassed, InvalidOperator, OwnFailure, ProcessDied, StreamproofError
+from ..errors import DeadlinePassed, InvalidOperator, MissingTool, OwnFailure, ProcessDied, StreamproofError
+from ..files.mounting import MountedFolder
 from ..inside_spark.agent import find_agent
 from ..inside_spark.listener import HeldPoint, PointListener
 from ..inside_spark.rules import script
@@ -48,7 +52,9 @@ from ..signs import Signs
 from ..subject import TASK_POINTS
 from ..waiting import wait_until
 from ..wire import Greeting, decoded, frame, read_frame
-from .crash_states import CopiedFolders, CrashState, NotQuiet
+from .crash_states import CopiedFolders, CrashState, LaneStore, Looks, NotQuiet
+from .file_points import FilePoints, acts_for_task
+from .journaled_folders import JournaledFolders
 from .warm_session import PURPOSE, Warm, WarmPlan
 
 READY_SECONDS = 90.0
@@ -106,6 +112,8 @@ class Life:
     """Its process has hung up, and all that it said was heard."""
     before: tuple[Life, ...] = ()
     """Lives that failed since the same crash, of which this one is the successor."""
+    looks: Looks | None = None
+    """What it has looked at; None: nobody knows."""
 
     @property
     def ended(self) -> bool:
@@ -146,9 +154,10 @@ class Lane:
         spark: SparkVersion,
         patience: float,
         watches_inside: bool = True,
+        journals: bool = True,
     ) -> None:
         """`patience` is how long a life may give no sign of work, seconds. `watches_inside`: whether points inside
-        Spark are seen."""
+        Spark are seen. `journals`: whether its folders are to be mounted, where this machine can do that."""
         self.name = f"lane-{number}"
         self._processes = processes
         self._query = query
@@ -156,14 +165,18 @@ class Lane:
         self._spark = spark
         self.patience = patience
         self._watches_inside = watches_inside
-        home = folder / self.name
-        self.folders = RunFolders(f"{processes.run_id}-{self.name}", home / "sink", home / "checkpoint")
-        self.store = CopiedFolders((self.folders.checkpoint, self.folders.sink), home / "states")
+        self._home = folder / self.name
+        self._journals = journals
+        self.no_journal = ""
+        """Why file operations are no crash points, where they were wanted."""
         self._input = processes.scratch / f"{self.name}.arrow"
         self._current = _CurrentLife()
         self._lives = 0
         self._watching = False
         self._batch = ""
+        self._marks: list[object] = []
+        """Of each point that the current life has passed, what it takes to know its state; None: it is not known."""
+        self._times: Counter[Address] = Counter()
         self._gateway: Mapping[str, str] | None = None
         self._over = asyncio.Event()
         self.relay = Relay(query.relayed, processes.address, self)
@@ -185,20 +198,36 @@ class Lane:
 
     def __enter__(self) -> Lane:
         write_events(self._input, self._batches)
-        self._server.__enter__()
-        try:
+        with ExitStack() as stack:
+            place = self._mount(stack)
+            self.folders = RunFolders(f"{self._processes.run_id}-{self.name}", place / "sink", place / "checkpoint")
+            stack.enter_context(self._server)
             self._server.call(self._listen())
+            stack.callback(lambda: self._server.call(self._hang_up()))
             self._session = self._start_session()
-        except BaseException:
-            self._server.__exit__()
-            raise
+            # Who still uses a folder when it is taken away is left with what nobody serves.
+            stack.callback(lambda: self._processes.kill_node(self.name))
+            self._owned = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
-        try:
-            self._server.call(self._hang_up())
-        finally:
-            self._server.__exit__()
+        self._owned.close()
+
+    def _mount(self, stack: ExitStack) -> Path:
+        """Where its folders are to be; sets its store."""
+        processes = self._processes
+        if self._journals:
+            log = processes.logs_folder / f"{self.name}.files.log"
+            try:
+                environment = processes.environment_of(f"{self.name}-files", "files")
+                mounted = stack.enter_context(MountedFolder(self._home, processes.run_id, environment, log))
+                self.store: LaneStore = JournaledFolders(mounted, self._server.token, self.name)
+                return mounted.mount.resolve()
+            except MissingTool as error:
+                self.no_journal = str(error)
+        folders = (self._home / "checkpoint", self._home / "sink")
+        self.store = CopiedFolders(folders, self._home / "states")
+        return self._home
 
     def await_ready(self) -> None:
         """Raises DeadlinePassed or ProcessDied."""
@@ -217,6 +246,7 @@ class Lane:
         if self._session.poll() is not None:
             self._start_anew()
         life = self._begin(actor, incarnation, watched)
+        self.store.begin(self._points_place if watched else None, incarnation)
         process = self._start_life(actor, sink, incarnation, as_batch)
 
         signs = Signs(lambda: (len(life.passed), len(life.records), planned(self.folders.checkpoint)))
@@ -243,6 +273,7 @@ class Lane:
         finally:
             self._server.call(self._forget_life())
             _end_python_workers(self._session.pid)
+        self._settle(life, watched)
         if life.failure is None and not life.ended:
             life.failure = self._why_it_ended(process, life)
         if life.failure is not None:
@@ -251,6 +282,16 @@ class Lane:
         if process.poll() != 0 or self._session.poll() is not None:
             self._start_anew()
         return life
+
+    def _settle(self, life: Life, watched: bool) -> None:
+        """Now that it is over: what was durable at its points, and what it has looked at."""
+        if not watched:
+            life.looks = self.store.looks()
+            return
+        marked = [place for place, mark in enumerate(self._marks) if mark is not None]
+        states = self.store.states([self._marks[place] for place in marked])
+        for place, state in zip(marked, states, strict=True):
+            life.passed[place] = replace(life.passed[place], state=state)
 
     def _why_it_ended(self, process: DriverProcess, life: Life) -> StreamproofError:
         """Nobody here has ended it. Code of the user's runs once it has started, and what ends it from outside is the
@@ -276,6 +317,9 @@ class Lane:
             self._lives += 1
             self._watching = watched
             self._batch = "0"
+            self._marks.clear()
+            self._times.clear()
+            self._files = FilePoints()
             self._current.life = life
             self.relay.begin_anew()
 
@@ -405,6 +449,8 @@ class Lane:
         if batch == "?":
             batch = self._batch
         self._batch = batch
+        if held.point is Point.FILE:
+            rest = self._files.name(batch, rest)
         actor = TASK if _in_task(held) else DRIVER
         self._pass(life, Address(actor, life.incarnation, held.point, f"{batch}{slash}{rest}", held.side))
 
@@ -425,19 +471,21 @@ class Lane:
         if life is not None:
             address = Address(held.sender.actor, life.incarnation, Point.MESSAGE, held.key, held.side)
             # What a store outside holds cannot be copied.
+            self._marks.append(None)
             life.passed.append(Passed(address, self._server.clock.stamp().at, len(life.records), None))
         return Fate.GOES_ON
 
     def _pass(self, life: Life, address: Address) -> None:
         at = self._server.clock.stamp().at
-        state, why_not = None, ""
+        mark, why_not = None, ""
         if self._watching:
             try:
-                state = self.store.capture()
+                mark = self.store.mark()
             except NotQuiet as error:
                 why_not = str(error)
-        again = sum(one.address == address for one in life.passed)
-        life.passed.append(Passed(address, at, len(life.records), state, why_not, again))
+        self._marks.append(mark)
+        life.passed.append(Passed(address, at, len(life.records), None, why_not, self._times[address]))
+        self._times[address] += 1
 
     def _no_faults(self, striking: Striking) -> ClusterMachines:
         raise OwnFailure("a fault struck in a lane, where none does")
@@ -445,6 +493,8 @@ class Lane:
 
 def _in_task(held: HeldPoint) -> bool:
     """Whether it is a task that would be held there on a cluster, where tasks are not in the driver's process."""
+    if held.point is Point.FILE:
+        return acts_for_task(held.pid)
     if held.point is Point.USER:
         # The user's code knows its batch in tasks alone.
         return not held.key.startswith("?")

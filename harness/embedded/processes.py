@@ -340,6 +340,11 @@ class SparkProcesses:
             popen = self._launch(node, self._layout.driver(module, args), environment, stdout, stderr, work)
             return DriverProcess(name, popen, stdout, stderr)
 
+    def environment_of(self, name: str, role: str) -> dict[str, str]:
+        """For a process of the run's own that somebody else starts, and owns: with the labels by which it is found
+        where its owner is gone."""
+        return self._environment(_Node(name, role))
+
     def start_toxiproxy(self, seed: int) -> Place:
         """A server of the run's own, which is no node: no fault hits it."""
         node = _Node("toxiproxy", "toxiproxy")

@@ -1,0 +1,120 @@
+"""The durable store of a lane whose folders are mounted: crash states are made from the journal of file operations.
+
+So nothing is copied while the query runs, and there is a state after every operation of every process. A state is a
+position in the journal of one life, and what the folders held when that life began.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..errors import OwnFailure, StorageFailed
+from ..files.mounting import MountedFolder
+from ..files.operations import Kind, read_operations
+from ..files.trees import File, Link, Tree
+from ..wire import Place
+from .crash_states import CrashState, Entry, Looks
+
+
+@dataclass(frozen=True)
+class _Watched:
+    """A life that is journalled."""
+
+    base: Tree
+    """What there was when it began."""
+    begin: int
+    """Where in the journal it did."""
+
+
+class JournaledFolders:
+    """Of one lane, whose lives follow each other. `announce` is where its operations are told as crash points."""
+
+    def __init__(self, mounted: MountedFolder, token: str, node: str) -> None:
+        self._mounted = mounted
+        self._token = token
+        self._node = node
+        self._tree = Tree()
+        """What the folders held when the current life began; nobody knows after that."""
+        self._lives: list[_Watched] = []
+        self._begin = 0
+
+    def begin(self, watched: Place | None, incarnation: int) -> None:
+        """A life begins, on what is there. `watched` is who is told of its operations; None: nobody."""
+        self._begin = self._mounted.position
+        if watched is None:
+            self._mounted.be_quiet()
+        else:
+            self._lives.append(_Watched(self._tree, self._begin))
+            self._mounted.announce(watched, self._token, self._node, incarnation)
+
+    def mark(self) -> int:
+        """Now, while whoever acts is held: a position."""
+        return self._mounted.position
+
+    def states(self, marks: Sequence[object]) -> list[CrashState]:
+        """What was durable at these positions of the newest watched life, which must be in order."""
+        life, number = self._lives[-1], len(self._lives) - 1
+        tree = life.base.copied()
+        made: list[CrashState] = []
+        operations = read_operations(self._mounted.journal, life.begin, self._mounted.position)
+        position = life.begin
+        shown: CrashState | None = None
+        for mark in marks:
+            assert isinstance(mark, int)
+            while position < mark:
+                position, one = next(operations)
+                tree.apply(one)
+                shown = None
+            if shown is None:
+                shown = CrashState(self._entries(tree), (number, mark))
+            made.append(shown)
+        return made
+
+    def looks(self) -> Looks:
+        """What the current life has looked at."""
+        found = self._mounted.looked_at(self._begin)
+        by_kind = {kind: frozenset(self._absolute(path) for seen, path in found if seen is kind) for kind in _LOOKS}
+        return Looks(*(by_kind[kind] for kind in _LOOKS))
+
+    def restore(self, state: CrashState) -> None:
+        if state.journalled is None:
+            raise OwnFailure("a crash state that was copied cannot be made from a journal")
+        number, mark = state.journalled
+        life = self._lives[number]
+        tree = life.base.copied()
+        for _, one in read_operations(self._mounted.journal, life.begin, mark):
+            tree.apply(one)
+        self.clear()
+        tree.write_to(self._mounted.below)
+        self._tree = tree
+
+    def clear(self) -> None:
+        """As before the first run."""
+        try:
+            for path in self._mounted.below.iterdir():
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
+        except OSError as error:
+            raise StorageFailed(f"cannot clear {error.filename}: {error.strerror or error}") from error
+        self._tree = Tree()
+
+    def _absolute(self, path: str) -> str:
+        return str(self._mounted.mount / path)
+
+    def _entries(self, tree: Tree) -> tuple[Entry, ...]:
+        return tuple(self._entry(path, tree.nodes[path]) for path in sorted(tree.nodes))
+
+    def _entry(self, path: str, node: object) -> Entry:
+        match node:
+            case File():
+                return Entry(self._absolute(path), node.token.hex(), node.changed, size=len(node.content))
+            case Link():
+                return Entry(self._absolute(path), None, link=node.text)
+        return Entry(self._absolute(path), None)
+
+
+_LOOKS = (Kind.OPENED, Kind.ASKED, Kind.LISTED)
