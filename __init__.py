@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .faults.handed_over_loss import handed_over_loss
     from .faults.isolate import isolate
     from .faults.loss import loss
+    from .faults.lost_answer import lost_answer
     from .faults.memory_limit import memory_limit
     from .faults.out_of_memory import out_of_memory
     from .faults.packet_loss import packet_loss
@@ -145,6 +146,7 @@ __all__ = [
     "k_safe_grouping",
     "k_safety",
     "loss",
+    "lost_answer",
     "memory_limit",
     "ms",
     "numbered",
@@ -202,6 +204,7 @@ _NAMES = {
     "faults.handed_over_loss": "handed_over_loss",
     "faults.isolate": "isolate",
     "faults.loss": "loss",
+    "faults.lost_answer": "lost_answer",
     "faults.memory_limit": "memory_limit",
     "faults.out_of_memory": "out_of_memory",
     "faults.packet_loss": "packet_loss",

@@ -18,6 +18,7 @@ from . import (
     handed_over_loss,
     isolate,
     loss,
+    lost_answer,
     memory_limit,
     out_of_memory,
     packet_loss,
@@ -55,6 +56,7 @@ FAULTS: tuple[FaultKind, ...] = (
     delay.KIND,
     bandwidth.KIND,
     slow_close.KIND,
+    lost_answer.KIND,
     # Of machines.
     cpu_throttle.KIND,
     memory_limit.KIND,

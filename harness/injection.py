@@ -84,6 +84,10 @@ class Machines:
         """Freeze drivers, let their successors begin, and let them go on beside those."""
         raise _cannot("let two drivers of one query run at once")
 
+    def lose_answer(self, targets: Sequence[str]) -> list[Bite]:
+        """Lose the answer of a store outside that is held, and break its connection; who asked lives."""
+        raise _cannot("lose the answers of stores outside")
+
     def throttle_cpu(self, targets: Sequence[str], cores: float) -> list[Bite]:
         """Let the nodes have no more than so many cores' time, until it heals."""
         raise _cannot("throttle processors")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +25,8 @@ from .judging.guarantees import Guarantee
 from .judging.references import DRIVER, collate_references
 from .judging.shapes import OutputMode, OutputShape
 from .model import Event
+from .outside.protocols import BYTES, PROTOCOLS
+from .outside.relay import RelayedStore
 from .recording.history import History
 from .subject import QUERY_POINTS, Claim
 from .workload import Workload
@@ -51,6 +54,19 @@ class RunFolders:
     """An empty folder for whatever the sink stores."""
     checkpoint: Path
     """Spark's checkpoint location."""
+    stores: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Where each store outside is reached in this run, `host:port`, of those that have an address."""
+
+    def reach(self, store: str) -> str:
+        """Where a store outside is to be reached in this run, `host:port`: in a run that is watched, by way of the
+        harness. Raises InvalidScenario for one that has no address."""
+        if store not in self.stores:
+            known = ", ".join(sorted(self.stores)) or "none"
+            raise InvalidScenario(
+                f"no store {store!r} with an address is declared; there are: {known}. Say it in the Query: "
+                f'stores=(Store({store!r}, reset, address="127.0.0.1:5432", protocol="postgres"),)'
+            )
+        return self.stores[store]
 
     @property
     def warehouse(self) -> Path:
@@ -69,7 +85,34 @@ class Store:
 
     name: str
     reset: Callable[[RunFolders], None]
-    """Makes it as new for a run; called before each."""
+    """Makes it as new for a run; called before each. What it sends is no part of the query."""
+    address: str = ""
+    """`host:port`, where it takes connections. A query that reaches it by `folders.reach(name)` is seen by what it
+    sends: each request that may change the store is a crash point."""
+    protocol: str = ""
+    """How to read what is sent: postgres, kafka, http, or bytes for any other, which is also what nothing means."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.address, str) or not isinstance(self.protocol, str):
+            raise InvalidScenario(f"store {self.name!r}: address={self.address!r} and protocol must be texts")
+        if self.protocol and self.protocol not in PROTOCOLS:
+            raise InvalidScenario(f"store {self.name!r}: protocol={self.protocol!r}; there are: {', '.join(PROTOCOLS)}")
+        if self.protocol and not self.address:
+            raise InvalidScenario(
+                f"store {self.name!r}: protocol={self.protocol!r} without an address, as in address='127.0.0.1:5432'"
+            )
+        if self.address:
+            host, colon, port = self.address.rpartition(":")
+            if not colon or not host or ":" in host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+                raise InvalidScenario(f"store {self.name!r}: address={self.address!r} is no host:port")
+            if not re.fullmatch(r"[\w.-]+", self.name):
+                raise InvalidScenario(f"store {self.name!r}: a name has letters, digits, '-', '_' and '.'")
+
+    @property
+    def relayed(self) -> RelayedStore:
+        """As the relay knows it. It needs an address."""
+        host, _, port = self.address.rpartition(":")
+        return RelayedStore(self.name, (host, int(port)), PROTOCOLS[self.protocol or BYTES])
 
 
 Write = Callable[["DataFrame", RunFolders], "DataStreamWriter | StreamingQuery"]
@@ -149,6 +192,10 @@ class Query:
                 raise self._wrong(
                     f"accepts holds {effect!r}; an effect is named as in 'file /var/log/app.log': {', '.join(EFFECTS)}"
                 )
+        names = [store.name for store in self.stores]
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise self._wrong(f"two stores are called {twice[0]!r}")
         # What somebody claims of a query is mostly a guarantee, and no more.
         claims = tuple(Claim(claim) if isinstance(claim, Guarantee) else claim for claim in self.claims)
         object.__setattr__(self, "claims", claims)
@@ -224,6 +271,11 @@ class Query:
     def copyable(self) -> bool:
         """Whether all that it keeps lies in the run's folders."""
         return not self.stores and self.source is None
+
+    @property
+    def relayed(self) -> tuple[RelayedStore, ...]:
+        """The stores whose messages are seen."""
+        return tuple(store.relayed for store in self.stores if store.address)
 
     @property
     def configuration(self) -> dict[str, str]:

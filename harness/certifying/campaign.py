@@ -65,8 +65,9 @@ from .killing import on_cluster, spread
 from .lane import Lane, Life
 from .lane_kills import LaneKiller
 from .ledger import Ledger
+from .messages import NO_MESSAGE, messages_first, unreached, unseen, without_repeats
 from .plan import Crash, Trial, Victim
-from .planning import CrashPlan, crash_at, every_crash_point, of_nodes, of_split_brains, of_the_driver
+from .planning import CrashPlan, crash_at, every_crash_point, of_answers, of_nodes, of_split_brains, of_the_driver
 from .profile import NO_DATA, POINTS, Profile, profile_of, write_points
 from .proving import KILLS_A_RUN, Kills, Proving
 from .seen_outside import unannounced_of, uncut_of
@@ -211,6 +212,7 @@ class _Campaign:
                     return self._write(began, unjudgeable, profile)
                 self._note_unpassed_hooks(lives[0])
                 self._note_seen_outside(lives)
+                profile = self._note_messages(lanes, profile)
                 of_driver, kills = self._make_plan(profile)
                 covering = Covering(ledger, self.brief, lanes, lives[: len(lanes)], references)
                 if of_driver:
@@ -340,6 +342,17 @@ class _Campaign:
         if times := unannounced_of(lives):
             self.ledger.not_covered.append(AGAIN.format(times=times, most=TIMES))
 
+    def _note_messages(self, lanes: Sequence[Lane], profile: Profile) -> Profile:
+        """What is not seen of the stores outside, or is alike so often that it is not tried each time."""
+        ledger, query = self.ledger, self.brief.query
+        ledger.not_covered += unseen(query, [lane.relay.seen for lane in lanes])
+        for store in unreached(query, [lane.relay.seen for lane in lanes]):
+            crash = Crash(Point.MESSAGE, Side.BEFORE, f"0/{store}", DRIVER, Victim.DRIVER, 0, ())
+            ledger.not_reached.append(NotReached(Planned(crash), NO_MESSAGE.format(store=store)))
+        kept, left_out = without_repeats(profile.passed)
+        ledger.not_covered += left_out
+        return replace(profile, passed=kept)
+
     def _make_plan(self, profile: Profile) -> tuple[list[Planned], Kills]:
         """The crashes of the driver, and what else is to be killed."""
         ledger = self.ledger
@@ -352,10 +365,11 @@ class _Campaign:
             ledger.not_covered.append(ONE_BATCH)
         if any(one.crash.line is not None for one in nodes):
             ledger.not_covered.append(LINES_OF_TASKS)
+        answers = spread(of_answers(profile, self.faults.victims), with_data, keys)
         splits = of_split_brains(profile) if self.faults.split_brain and of_driver else []
         # So far apart that one driver of two has mostly gone before the next two meet.
         splits = spread(splits, with_data[1::2], keys)
-        ledger.plan += [*of_driver, *nodes, *splits]
+        ledger.plan += [*of_driver, *nodes, *answers, *splits]
         if of_driver and ledger.budget.kills:
             population = f"all {len(of_driver):,} planned crashes of the driver, up to {KILLS_A_RUN} along one stream"
             ledger.draw = Draw.of(population, range(len(of_driver)), ledger.budget.kills, self.brief.seed)
@@ -363,6 +377,7 @@ class _Campaign:
         if not self.brief.query.copyable:
             # No crash state stands for them: each is killed, whether it is drawn or not.
             nodes = [*of_driver, *nodes]
+        nodes = messages_first([*nodes, *answers])
         return of_driver, Kills(nodes, drawn, splits, keys)
 
     def _plan_crash_states(self, covering: Covering, profile: Profile, of_driver: Sequence[Planned]) -> None:

@@ -47,6 +47,7 @@ from ..inside_spark.settings import agent_settings, with_options
 from ..inside_spark.user_points import points_environment
 from ..inside_spark.versions import STATE_OF_TASKS, SparkVersion, own_hook
 from ..model import Event
+from ..outside.relay import Fate, HeldMessage, Relay, Sender
 from ..query import Query, RunFolders
 from ..recording.history import Stamp, TimelineEntry
 from ..recording.records import Ended, Record, Stamped, Started
@@ -201,6 +202,7 @@ class Lane:
         self._fatal: Callable[[Address], bool] | None = None
         self._gateway: Mapping[str, str] | None = None
         self._over = asyncio.Event()
+        self.relay = Relay(query.relayed, processes.address, self)
         self._server = RunServer(
             self._current,
             (),
@@ -373,6 +375,7 @@ class Lane:
             # Until it says otherwise: the batch that it goes on with, or begins with.
             self._batch = str(max(0, planned(self.folders.checkpoint)))
             self._current.life = life
+            self.relay.begin_anew()
 
         self._server.call(begin())
         return life
@@ -428,7 +431,9 @@ class Lane:
             str(self._input.resolve()), len(self._batches), name, actor, incarnation, server.token, server.place, armed
         )
         source_path = write_private(scratch / f"{name}.json", msgspec.json.encode(source))
-        run = QueryRun(actor, sink, self.folders, source_path.resolve(), armed, as_batch=as_batch)
+        run = QueryRun(
+            actor, sink, self.folders, source_path.resolve(), armed, stores_aside=self._aside, as_batch=as_batch
+        )
         plan = QueryPlan(
             server.token, server.place, name, incarnation, self._query, spans(self._batches), (run,), attaches=True
         )
@@ -449,10 +454,14 @@ class Lane:
         host, _ = self._server.place
         self._points = PointListener((host, 0), self._server.token, self._held, self._noted)
         self._points_place = await self._points.start()
+        stores = await self.relay.open(1, self.folders.label)
+        self.folders = replace(self.folders, stores=stores)
+        self._aside = await self.relay.open_aside()
 
     async def _hang_up(self) -> None:
         self._over.set()
         await self._points.close()
+        await self.relay.close()
 
     async def _forget_life(self) -> None:
         """What a life that is over still says is nobody's, and its Python workers are nobody's either."""
@@ -505,6 +514,27 @@ class Lane:
     def _noted(self, said: SaidInPassing) -> None:
         if self._current.life is not None:
             self._current.life.noted.append(read_noted(said.content))
+
+    # What the relay asks, in the loop
+
+    def batch(self) -> str:
+        return self._batch
+
+    def sender(self, pid: int, address: str, incarnation: int) -> Sender | None:
+        """In a lane, a session's JVM is that of its tasks as well, and what is sent from there counts as theirs."""
+        life, node = self._current.life, self._processes.node_of(pid, address)
+        if life is None or node not in (self.name, f"{self.name}.life-{self._lives}"):
+            return None
+        return Sender(node, TASK if node == self.name else DRIVER, life.incarnation)
+
+    def arrived(self, held: HeldMessage) -> Fate:
+        life = self._current.life
+        if life is not None:
+            address = Address(held.sender.actor, life.incarnation, Point.MESSAGE, held.key, held.side)
+            # What a store outside holds cannot be copied.
+            self._marks.append(None)
+            life.passed.append(Passed(address, self._server.clock.stamp().at, len(life.records), None))
+        return Fate.GOES_ON
 
     async def _pass(self, life: Life, address: Address, text: str = "") -> None:
         if life.death is not None:

@@ -201,6 +201,7 @@ _AFTERWARDS = {
     Victim.EXECUTOR: "Spark runs its tasks again",
     Victim.PYTHON: "Spark runs the task again",
     Victim.NODE: "What ran there is started again",
+    Victim.ANSWER: "Who asked is told that the connection is broken, and not whether it was done",
 }
 
 
@@ -289,6 +290,7 @@ _VICTIMS = {
     Victim.EXECUTOR: "executor",
     Victim.PYTHON: "Python worker",
     Victim.NODE: "node",
+    Victim.ANSWER: "answer of a store",
 }
 
 

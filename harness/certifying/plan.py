@@ -28,6 +28,8 @@ class Victim(StrEnum):
     """An executor's Python worker."""
     NODE = "node"
     """Everything on it."""
+    ANSWER = "answer"
+    """The answer of a store outside, with its connection. Who asked lives."""
 
 
 class How(StrEnum):
@@ -80,6 +82,8 @@ class Crash(msgspec.Struct, frozen=True, omit_defaults=True):
             again = ", recovering" if self.recovering else ""
             return f"the {_VICTIMS[self.victim]} dies {self.line.said(self.side, self.text)}{within}{again}"
         actor = "the driver" if self.actor == "driver" else f"a {self.actor}"
+        if self.victim is Victim.ANSWER:
+            return f"the answer to {self.key} of {actor} is lost and the connection breaks; {actor} lives"
         when = Moment(self.point, self.side, self.key, actor, recovering=self.recovering)
         return f"the {_VICTIMS[self.victim]} dies {when}"
 
@@ -109,4 +113,5 @@ _VICTIMS = {
     Victim.EXECUTOR: "executor",
     Victim.PYTHON: "Python worker",
     Victim.NODE: "node",
+    Victim.ANSWER: "answer",
 }

@@ -18,12 +18,21 @@ from .lane import Passed
 from .plan import Crash, Victim
 from .profile import FIRST, LAST, NO_DATA, STEADY, Profile, batch_of
 
-ALL_VICTIMS = (Victim.DRIVER, Victim.EXECUTOR, Victim.PYTHON, Victim.NODE)
+ALL_VICTIMS = (Victim.DRIVER, Victim.EXECUTOR, Victim.PYTHON, Victim.NODE, Victim.ANSWER)
 SPLIT_AT = frozenset({(Point.ADD_BATCH, Side.BEFORE), (Point.ADD_BATCH, Side.AFTER), (Point.COMMIT_LOG, Side.BEFORE)})
 _OF_NODES = frozenset(
-    {Point.STATE_COMMIT, Point.WRITER_COMMIT, Point.TASK_COMMIT, Point.TASK_END, Point.USER, Point.LINE}
+    {
+        Point.STATE_COMMIT,
+        Point.WRITER_COMMIT,
+        Point.TASK_COMMIT,
+        Point.TASK_END,
+        Point.USER,
+        Point.LINE,
+        Point.MESSAGE,
+    }
 )
-_ANYWHERE = frozenset({Point.TASK_END, Point.USER, Point.LINE})
+_NO_NODES = (Victim.DRIVER, Victim.ANSWER)
+_ANYWHERE = frozenset({Point.TASK_END, Point.USER, Point.LINE, Point.MESSAGE})
 """The first of a batch's tasks to end are those that read; and what is in the user's code can be anywhere."""
 
 
@@ -82,7 +91,7 @@ def points_of_the_driver(profile: Profile, every_batch: bool) -> list[Passed]:
 def of_nodes(profile: Profile, victims: Iterable[Victim], copyable: bool = True) -> list[Planned]:
     """At every kind of point that tasks pass, in one steady batch; Python workers where there are some. `copyable`:
     whether all that outlives a task is in the crash states."""
-    wanted = [victim for victim in victims if victim is not Victim.DRIVER]
+    wanted = [victim for victim in victims if victim not in _NO_NODES]
     batch = _steady(profile)
     seen: set[tuple[Point, Side, str]] = set()
     plan = []
@@ -105,6 +114,18 @@ def of_nodes(profile: Profile, victims: Iterable[Victim], copyable: bool = True)
             seen.add(at)
             plan += [Planned(crash_at(profile, one, victim)) for victim in there]
     return plan
+
+
+def of_answers(profile: Profile, victims: Iterable[Victim]) -> list[Planned]:
+    """The answer to each message of a steady batch is lost, and who asked lives."""
+    if Victim.ANSWER not in victims:
+        return []
+    batch = _steady(profile)
+    return [
+        Planned(crash_at(profile, one, Victim.ANSWER))
+        for one in profile.passed
+        if batch_of(one.address) == batch and (one.address.point, one.address.side) == (Point.MESSAGE, Side.AFTER)
+    ]
 
 
 def of_split_brains(profile: Profile) -> list[Planned]:

@@ -323,7 +323,8 @@ def certify(
         list[str] | None,
         typer.Option(
             "--victim",
-            help="What dies: driver, executor, python or node; can be given several times. All, unless told otherwise.",
+            help="What dies: driver, executor, python, node, or the answer of a store outside; can be given several "
+            "times. All, unless told otherwise.",
             show_default=False,
         ),
     ] = None,

@@ -29,12 +29,13 @@ from pathlib import Path
 
 import msgspec
 
-from ..addresses import DRIVER, TASK, Address, Point
+from ..addresses import DRIVER, TASK, Address, Point, Side
 from ..cluster import Live, Run
 from ..errors import DeadlinePassed, InvalidOperator, StreamproofError
 from ..inside_spark.listener import HeldPoint
 from ..judging.references import REFERENCES, SINK
 from ..judging.stalls import ATTEMPTS
+from ..outside.relay import Fate, HeldMessage, Relay, Sender
 from ..quantities import Duration
 from ..query import SOURCE, Query
 from ..recording.history import Bite, Drained, LifeFailed, Proof
@@ -147,6 +148,11 @@ class QueryDeployment:
         self._offered = 0
         self._tried = 0
         """How many batches have come to their sink in the judged driver, or have failed there."""
+        self._message: HeldMessage | None = None
+        """What is held in the relay while a fault strikes."""
+        self._fate = Fate.GOES_ON
+        """What is to become of it."""
+        self._relay = Relay(subject.relayed, processes.address, self)
         self._watch = PointWatch(run.scenario, run.passed is not None, processes)
         self.server = RunServer(
             run.recorder,
@@ -158,7 +164,7 @@ class QueryDeployment:
             others={"driver": self._hear_driver},
             address=processes.address,
         )
-        self._launcher = Launcher(run, processes, self._batches, self.server, self._watch)
+        self._launcher = Launcher(run, processes, self._batches, self.server, self._watch, self._relay)
         self._checkpoint: Path = self._launcher.folders(DRIVER).checkpoint
         self._signs = Signs(lambda: (self.server.signs, committed(self._checkpoint), planned(self._checkpoint)))
 
@@ -250,6 +256,7 @@ class QueryDeployment:
     def close(self) -> None:
         """Let everybody go on who is still held."""
         self.server.call(self._watch.close())
+        self.server.call(self._relay.close())
 
     @property
     def _life(self) -> Life:
@@ -535,14 +542,44 @@ class QueryDeployment:
             return
         batch, slash, rest = held.key.partition("/")
         if batch == "?":
-            # Whatever comes of a batch comes after it is in the offset log.
-            batch = str(max(0, planned(self._checkpoint)))
+            batch = self.batch()
         actor = held.actor or (DRIVER if node == self._life.node else TASK)
         self._held_on = node
         try:
             self._pass(Address(actor, held.incarnation, held.point, f"{batch}{slash}{rest}", held.side), 0, exact=True)
         finally:
             self._held_on = ""
+
+    # What the relay asks, in the loop
+
+    def batch(self) -> str:
+        """Whatever comes of a batch comes after it is in the offset log."""
+        return str(max(0, planned(self._checkpoint)))
+
+    def sender(self, pid: int, address: str, incarnation: int) -> Sender | None:
+        """Those of a life that is not the judged one go unheard, as it stands by or was replaced."""
+        node = self._processes.node_of(pid, address)
+        if incarnation != self._incarnation or node is None:
+            return None
+        return Sender(node, DRIVER if node == self._life.node else TASK, incarnation)
+
+    def arrived(self, held: HeldMessage) -> Fate:
+        sender = held.sender
+        if sender.incarnation != self._incarnation:
+            return Fate.GOES_ON
+        self._held_on, self._message, self._fate = sender.node, held, Fate.GOES_ON
+        try:
+            self._pass(Address(sender.actor, sender.incarnation, Point.MESSAGE, held.key, held.side), 0, exact=True)
+            return self._fate
+        finally:
+            self._held_on, self._message = "", None
+
+    def _lose_answer(self) -> int:
+        """Let the answer that is held be lost, and its connection break. Returns its size, 0 where there is none."""
+        if self._message is None or self._message.side is not Side.AFTER:
+            return 0
+        self._fate = Fate.LOST
+        return self._message.size
 
     def _pass(self, address: Address, taken: int, exact: bool) -> None:
         if self._run.passed is not None and address.actor in (DRIVER, TASK):
@@ -609,6 +646,19 @@ class _Machines(ClusterMachines):
     ) -> None:
         super().__init__(nodes, node_of, lambda: not deployment._has_ended(), striking)
         self._deployment = deployment
+
+    def lose_answer(self, targets: Sequence[str]) -> list[Bite]:
+        outstanding = self._outstanding()
+        hit, nowhere = self._nodes(targets)
+        lost = Proof(self._deployment._lose_answer(), "bytes of an answer lost, and its connection reset")
+        self.hit |= hit.keys()
+        bites = [Bite(target, None, (), outstanding) for target in nowhere]
+        held = self._striking.exact
+        on_each = [(target, node, self._on(node)) for node, target in hit.items()]
+        return [
+            *bites,
+            *(Bite(target, node, on, outstanding, None, (), held, proof=lost) for target, node, on in on_each),
+        ]
 
     def split_brain(self, targets: Sequence[str]) -> list[Bite]:
         """What it lets go on is the same as of a pause, when the deployment says so."""

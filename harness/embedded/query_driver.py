@@ -18,7 +18,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -62,8 +62,15 @@ class QueryRun:
     """Whether it begins only when the harness says go."""
     asks_to_read: bool = False
     """Whether another life of the query may still write when it has come to its end."""
+    stores_aside: Mapping[str, str] = field(default_factory=dict)
+    """Where the stores outside are reached by what is no part of the query: their reset, and its reader."""
     as_batch: bool = False
     """Whether it is no stream, but a batch job over the same input, for a second opinion."""
+
+    @property
+    def aside(self) -> RunFolders:
+        """For what is no part of the query."""
+        return replace(self.folders, stores=self.stores_aside)
 
 
 @dataclass(frozen=True)
@@ -178,7 +185,7 @@ class _Execution:
             raise StorageFailed(f"cannot make {folders.sink}: {error.strerror or error}") from error
         for store in query.stores if self._plan.incarnation == 1 else ():
             try:
-                store.reset(folders)
+                store.reset(self._run.aside)
             except Exception as error:
                 raise InvalidOperator(
                     f"query {query.name!r}: the store {store.name!r} cannot be reset: {_shortened(_said(error))}"
@@ -217,7 +224,7 @@ class _Execution:
         query = self._plan.query
         assert query.read is not None
         try:
-            frame = query.read(spark, self._run.folders)
+            frame = query.read(spark, self._run.aside)
             schema = frame.schema
             check_schema(query, schema)
             rows = frame.collect()

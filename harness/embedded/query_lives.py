@@ -20,6 +20,7 @@ from ..cluster import Run
 from ..errors import StorageFailed
 from ..judging.references import REFERENCES, SINK
 from ..model import Event
+from ..outside.relay import Relay
 from ..query import Query, RunFolders
 from ..scenario import Scenario
 from ..schedule import Fault
@@ -112,7 +113,13 @@ class Launcher:
     """Starts the drivers of one run."""
 
     def __init__(
-        self, run: Run, nodes: Nodes, batches: Sequence[Sequence[Event]], server: RunServer, watch: PointWatch
+        self,
+        run: Run,
+        nodes: Nodes,
+        batches: Sequence[Sequence[Event]],
+        server: RunServer,
+        watch: PointWatch,
+        relay: Relay,
     ) -> None:
         assert isinstance(run.scenario.subject, Query)
         assert run.folder is not None
@@ -122,12 +129,14 @@ class Launcher:
         self._batches = batches
         self._server = server
         self._watch = watch
+        self._relay = relay
         self._stored = (run.folder / "checkpoints").resolve()
         """On the storage that outlives the nodes."""
         self._splits = any(fault.kind == SPLIT_BRAIN for fault in run.scenario.faults)
 
     def write_input(self) -> None:
-        """Raises StorageFailed."""
+        """What the drivers find when they start. Raises StorageFailed."""
+        self._aside = self._server.call(self._relay.open_aside())
         self._input = self._nodes.scratch / "input.arrow"
         try:
             write_events(self._input, self._batches)
@@ -143,6 +152,9 @@ class Launcher:
         """The judged driver's next incarnation, which waits to be told to begin."""
         armed = None if self._run.passed is not None else self._server.armed
         run = self._run_of(node, DRIVER, SINK, incarnation, armed)
+        # Each life has a way to the stores of its own, by which it is known.
+        stores = self._server.call(self._relay.open(incarnation, run.folders.label))
+        run = replace(run, folders=replace(run.folders, stores=stores))
         plan = self._plan(node, incarnation, (replace(run, waits=True, asks_to_read=self._splits),))
         if stands_by:
             plan = replace(plan, stands_by=True, warm_up=self._warm_up(node, incarnation))
@@ -183,7 +195,9 @@ class Launcher:
             armed,
         )
         path = write_private(self._nodes.scratch / f"{actor}.{incarnation}.json", msgspec.json.encode(source))
-        return QueryRun(actor, sink, self.folders(actor), path.resolve(), armed)
+        # Nobody listens to the references, nor to what is no part of the query.
+        folders = replace(self.folders(actor), stores=self._aside)
+        return QueryRun(actor, sink, folders, path.resolve(), armed, stores_aside=self._aside)
 
     def _plan(self, node: str, incarnation: int, runs: tuple[QueryRun, ...]) -> QueryPlan:
         server = self._server

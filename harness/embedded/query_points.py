@@ -64,6 +64,8 @@ def check_points(scenario: Scenario) -> None:
         )
     if query.write is not None and Point.SINK_WRITE in aimed:
         raise InvalidScenario(f"{query.name} has a sink of its own, which says nothing of {Point.SINK_WRITE}")
+    if Point.MESSAGE in aimed and not query.relayed:
+        raise InvalidScenario(f"{query.name} has no store with an address, so that no message of it is seen")
     if aimed & INSIDE_SPARK:
         supported(version("pyspark"))
         find_agent()

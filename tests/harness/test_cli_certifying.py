@@ -146,7 +146,7 @@ def test_without_flags_everything_is_crashed_for_five_minutes(called: Callable[.
     assert asked["claims"] == ["exactly-once", "at-least-once"]
     assert asked["budget"] == {"runs": None, "minutes": 10.0, "kills": 10}
     assert asked["faults"] == {
-        "victims": ["driver", "executor", "python", "node"],
+        "victims": ["driver", "executor", "python", "node", "answer"],
         "recovering": True,
         "split_brain": True,
     }

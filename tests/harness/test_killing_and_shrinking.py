@@ -141,6 +141,16 @@ def test_the_end_of_a_task_is_known_by_its_batch_since_stages_are_numbered_anew_
     assert trigger.key == "3"
 
 
+def test_whoever_sends_a_message_the_driver_dies_at_it_or_its_answer_is_lost() -> None:
+    for victim, kind in ((Victim.DRIVER, "crash"), (Victim.ANSWER, "lost-answer")):
+        crash = Crash(Point.MESSAGE, Side.AFTER, "2/db COMMIT#1", TASK, victim, 2, ("steady",))
+        fault = fault_of(Planned(crash))
+        assert (fault.kind, fault.targets) == (kind, (DRIVER,))
+        assert fault.trigger == Moment(Point.MESSAGE, Side.AFTER, "2/db COMMIT#1")
+    crash = Crash(Point.MESSAGE, Side.AFTER, "2/db COMMIT#1", TASK, Victim.EXECUTOR, 2, ("steady",))
+    assert fault_of(Planned(crash)).trigger == Moment(Point.MESSAGE, Side.AFTER, "2/db COMMIT#1", TASK)
+
+
 def test_a_crash_while_it_recovers_does_not_strike_the_first_life() -> None:
     crash = Crash(Point.OFFSET_LOG, Side.AFTER, "3", DRIVER, Victim.DRIVER, 3, ("after-restart",), recovering=True)
     trigger = fault_of(Planned(crash)).trigger

@@ -16,12 +16,14 @@ from streamproof.harness.certifying.conclusion import Planned
 from streamproof.harness.certifying.crash_states import CrashState, Entry
 from streamproof.harness.certifying.killing import spread
 from streamproof.harness.certifying.lane import Life, Passed
+from streamproof.harness.certifying.messages import messages_first, unreached, unseen, without_repeats
 from streamproof.harness.certifying.plan import Victim
 from streamproof.harness.certifying.planning import (
     ALL_VICTIMS,
     CrashPlan,
     crash_at,
     every_crash_point,
+    of_answers,
     of_nodes,
     of_split_brains,
     of_the_driver,
@@ -30,6 +32,8 @@ from streamproof.harness.certifying.planning import (
 from streamproof.harness.certifying.profile import batch_of, profile_of
 from streamproof.harness.certifying.shrinking import place_of
 from streamproof.harness.errors import InvalidScenario
+from streamproof.harness.outside.relay import Seen
+from streamproof.harness.query import Query, RunFolders, Store
 
 # Kinds of batches
 
@@ -283,3 +287,69 @@ def test_a_victim_that_there_is_not_is_refused_with_those_that_there_are(name: s
 def test_a_plan_without_victims_or_with_names_for_them_is_refused(victims: tuple[Victim, ...]) -> None:
     with pytest.raises(InvalidScenario, match=r"name at least one of driver, executor, python, node"):
         CrashPlan(victims)
+
+
+# Messages to stores outside
+
+
+def sent(batch: int, kind: str, times: int) -> list[Passed]:
+    return [one for n in range(1, times + 1) for one in both_sides(Point.MESSAGE, f"{batch}/db {kind}#{n}")]
+
+
+def test_of_messages_that_are_alike_the_first_two_and_the_last_are_tried_and_the_rest_is_said() -> None:
+    others = both_sides(Point.ADD_BATCH, "0")
+    kept, said = without_repeats([*others, *sent(0, "INSERT a", 5), *sent(0, "COMMIT", 3), *sent(1, "INSERT a", 4)])
+    assert [one.address.key for one in kept if one.address.side is Side.AFTER] == [
+        "0",
+        *(f"0/db INSERT a#{n}" for n in (1, 2, 5)),
+        *(f"0/db COMMIT#{n}" for n in (1, 2, 3)),
+        *(f"1/db INSERT a#{n}" for n in (1, 2, 4)),
+    ]
+    (only,) = said
+    assert "db INSERT a, which it does up to 5 times" in only
+
+
+def test_the_answer_to_each_message_of_a_steady_batch_is_lost_where_that_is_wanted() -> None:
+    profile = profile_of(life(FIVE, also=[*sent(0, "COMMIT", 1), *sent(1, "COMMIT", 1), *sent(1, "PUT /a", 2)]))
+    plan = of_answers(profile, ALL_VICTIMS)
+    assert [str(one) for one in plan] == [
+        f"the answer to 1/db {what} of the driver is lost and the connection breaks; the driver lives"
+        for what in ("COMMIT#1", "PUT /a#1", "PUT /a#2")
+    ]
+    assert of_answers(profile, (Victim.DRIVER, Victim.NODE)) == []
+
+
+def test_messages_are_tried_first_and_when_a_commit_is_done_before_all_others() -> None:
+    profile = profile_of(life(FIVE[:1], also=[*sent(0, "INSERT a", 1), *sent(0, "COMMIT", 1)]))
+    first = [one.crash for one in messages_first(of_the_driver(profile, every_batch=False))]
+    assert [(one.side, one.name) for one in first[:4]] == [
+        (Side.AFTER, "db COMMIT#1"),
+        (Side.AFTER, "db INSERT a#1"),
+        (Side.BEFORE, "db INSERT a#1"),
+        (Side.BEFORE, "db COMMIT#1"),
+    ]
+    assert Counter(first) == Counter(one.crash for one in of_the_driver(profile, every_batch=False))
+
+
+def reset(folders: RunFolders) -> None:
+    """There is no such store."""
+
+
+def test_what_is_sent_and_not_seen_is_said() -> None:
+    stores = (
+        Store("dark", reset),
+        Store("db", reset, address="127.0.0.1:5432", protocol="postgres"),
+        Store("silent", reset, address="127.0.0.1:9092", protocol="kafka"),
+    )
+    query = Query(lambda frame: frame, stores=stores)
+    seen = [
+        {"db": Seen(3, by_strangers=2, unread="a message of 9 bytes"), "silent": Seen()},
+        {"db": Seen(3, unreachable="127.0.0.1:5432 cannot be reached: refused"), "silent": Seen()},
+    ]
+    assert list(unseen(query, seen)) == [
+        "Messages to dark: not seen, since it has no address.",
+        "Messages to db one by one: not all were of the protocol postgres (a message of 9 bytes).",
+        "Connections to db that did not come about: 127.0.0.1:5432 cannot be reached: refused.",
+        "2 requests to db, of which it is not known who sent them.",
+    ]
+    assert unreached(query, seen) == ["silent"]

@@ -16,8 +16,9 @@ from streamproof.faults.crash import crash
 from streamproof.faults.disk_bandwidth import disk_bandwidth
 from streamproof.faults.failed_write import failed_write
 from streamproof.faults.full_disk import full_disk
+from streamproof.faults.lost_answer import lost_answer
 from streamproof.faults.slow_disk import slow_disk
-from streamproof.harness.addresses import Address, Point, Side
+from streamproof.harness.addresses import Address, Moment, Point, Side
 from streamproof.harness.cluster import Run
 from streamproof.harness.embedded.cluster import EmbeddedCluster
 from streamproof.harness.embedded.nodes import Driver
@@ -32,8 +33,9 @@ from streamproof.harness.judging.guarantees import exactly_once, exactly_once_ou
 from streamproof.harness.judging.shapes import OutputMode
 from streamproof.harness.judging.stalls import ATTEMPTS
 from streamproof.harness.model import Event
+from streamproof.harness.outside.protocols import PROTOCOLS
 from streamproof.harness.quantities import events, ms, seconds
-from streamproof.harness.query import CLOSING_MS, Query
+from streamproof.harness.query import CLOSING_MS, Query, RunFolders, Store
 from streamproof.harness.recording.history import LifeFailed, Proof
 from streamproof.harness.recording.recorder import MemoryRecorder
 from streamproof.harness.recording.records import Delivered, Refused
@@ -76,6 +78,7 @@ def check(what: Scenario) -> None:
         ({"schema": 5}, "schema=5 must be a text"),
         ({"packages": "com.acme:upload:1"}, "packages='com.acme:upload:1' must be a list"),
         ({"stores": 3}, "stores=3 must be a list"),
+        ({"stores": [Store("a", len), Store("a", len)]}, "two stores are called 'a'"),
         ({"claims": ("exactly-once",)}, "'exactly-once', which is no Claim"),
         ({"settings": [("spark.x", "1")]}, "settings must be a dict"),
         ({"secrets": {"spark.password": 1}}, "must be a text"),
@@ -87,6 +90,37 @@ def check(what: Scenario) -> None:
 def test_a_query_that_cannot_be(change: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidScenario, match=message):
         replace(query_word_count(), **change)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"address": "localhost"}, "address='localhost' is no host:port"),
+        ({"address": "::1:5432"}, "is no host:port"),
+        ({"address": "localhost:99999"}, "is no host:port"),
+        ({"address": 5432}, "must be texts"),
+        ({"address": "localhost:5432", "protocol": "mysql"}, "there are: postgres, kafka, http, bytes"),
+        ({"protocol": "postgres"}, "without an address"),
+        ({"name": "my db", "address": "localhost:5432"}, "a name has letters"),
+    ],
+)
+def test_a_store_that_cannot_be(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidScenario, match=message):
+        Store(**{"name": "db", "reset": len, **given})
+
+
+def test_stores_with_an_address_are_seen_and_any_protocol_is_bytes_unless_it_is_said() -> None:
+    stores = (Store("a", len), Store("b", len, "localhost:5432", "postgres"), Store("c", len, "host.example:1"))
+    relayed = replace(query_word_count(), stores=stores).relayed
+    assert [(one.name, one.place) for one in relayed] == [("b", ("localhost", 5432)), ("c", ("host.example", 1))]
+    assert [one.converse for one in relayed] == [PROTOCOLS["postgres"], PROTOCOLS["bytes"]]
+
+
+def test_a_store_is_reached_by_its_name_and_one_that_is_not_declared_is_refused() -> None:
+    folders = RunFolders("run", Path("sink"), Path("checkpoint"), {"db": "127.0.0.1:5432"})
+    assert folders.reach("db") == "127.0.0.1:5432"
+    with pytest.raises(InvalidScenario, match=r"no store 'web' with an address is declared; there are: db"):
+        folders.reach("web")
 
 
 def test_what_it_claims() -> None:
@@ -138,6 +172,9 @@ def test_the_simulator_refuses_it() -> None:
         check_scenario(scenario(), SimulatedCluster(), Registry())
 
 
+SENT = Moment(Point.MESSAGE, Side.AFTER, "0/db COMMIT#1", "driver")
+
+
 def test_faults_that_can_be_aimed_at_it() -> None:
     check(scenario(crash("driver").at(batch(0).source_commit)))
     check(scenario(crash("driver").at(batch(1).written), crash("driver").at(recovery("driver").started)))
@@ -151,6 +188,9 @@ def test_faults_that_can_be_aimed_at_it() -> None:
         (crash("driver").at(checkpoint(1).durable), InvalidScenario, "never passes"),
         (crash("driver").after(events(5)), InvalidScenario, "never passes"),
         (crash("driver").at(recovery("driver").started), InvalidScenario, "recovers only if an earlier fault"),
+        (crash("driver").at(SENT), InvalidScenario, "has no store with an address"),
+        (lost_answer("driver").at(replace(SENT, side=Side.BEFORE)), InvalidScenario, "lost after a message"),
+        (lost_answer("driver").at(batch(0).written), InvalidScenario, "lost after a message"),
     ],
 )
 def test_faults_that_cannot(fault: Fault, error: type[Exception], message: str) -> None:

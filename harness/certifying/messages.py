@@ -1,0 +1,91 @@
+"""What a campaign says of the messages to stores outside: which it did not see, and which it does not try each time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from ..addresses import Point, Side
+from ..outside.relay import Seen
+from ..query import Query
+from .conclusion import Planned
+from .lane import Passed
+from .profile import batch_of
+
+NO_MESSAGE: Final = (
+    "no request to {store} came by way of the harness: reach it by folders.reach({store!r}), in the life of every batch"
+)
+_COMMITS: Final = ("COMMIT", "EndTxn")
+"""In the names of requests with which what was asked before becomes durable."""
+_TRIED: Final = 2
+"""Of requests of one kind in a batch, how many are tried from the first on. The last is, too."""
+
+
+def unseen(query: Query, seen: Sequence[Mapping[str, Seen]]) -> Iterator[str]:
+    """What is sent to stores outside that nobody saw, or saw as a whole, in words."""
+    for store in query.stores:
+        if not store.address:
+            yield f"Messages to {store.name}: not seen, since it has no address."
+            continue
+        here = [one[store.name] for one in seen]
+        why = next((one.unread for one in here if one.unread), "")
+        if why:
+            protocol = store.protocol or "bytes"
+            yield f"Messages to {store.name} one by one: not all were of the protocol {protocol} ({why})."
+        gone = next((one.unreachable for one in here if one.unreachable), "")
+        if gone:
+            yield f"Connections to {store.name} that did not come about: {gone}."
+        strangers = sum(one.by_strangers for one in here)
+        if strangers:
+            yield f"{strangers:,} requests to {store.name}, of which it is not known who sent them."
+
+
+def unreached(query: Query, seen: Sequence[Mapping[str, Seen]]) -> list[str]:
+    """The stores with an address to which nothing came."""
+    return [store.name for store in query.relayed if not any(one[store.name].requests for one in seen)]
+
+
+def without_repeats(passed: Sequence[Passed]) -> tuple[tuple[Passed, ...], list[str]]:
+    """Of messages of one kind in a batch, the first ones and the last; and what is left out, in words."""
+    last: dict[tuple[int, str], int] = {}
+    for one in passed:
+        if one.address.point is Point.MESSAGE:
+            name, number = _numbered(one)
+            last[name] = max(last.get(name, 0), number)
+    kept, left_out = [], set()
+    for one in passed:
+        name, number = _numbered(one) if one.address.point is Point.MESSAGE else ((0, ""), 0)
+        if name in last and _TRIED < number < last[name]:
+            left_out.add(name)
+        else:
+            kept.append(one)
+    most: dict[str, int] = {}
+    for batch, kind in left_out:
+        most[kind] = max(most.get(kind, 0), last[batch, kind])
+    said = [
+        f"Each time that a batch sends {kind}, which it does up to {times:,} times: the first {_TRIED} and the last "
+        "are tried."
+        for kind, times in sorted(most.items())
+    ]
+    return tuple(kept), said
+
+
+def messages_first(plan: Sequence[Planned]) -> list[Planned]:
+    """What lies between two messages, nothing else shows; after a commit most of all, and before one there is mostly
+    what was after another."""
+
+    def order(planned: Planned) -> int:
+        crash = planned.crash
+        if crash.point is not Point.MESSAGE:
+            return 3
+        if crash.side is Side.BEFORE:
+            return 2
+        return int(not any(word in crash.name for word in _COMMITS))
+
+    return sorted(plan, key=order)
+
+
+def _numbered(passed: Passed) -> tuple[tuple[int, str], int]:
+    """Batch and kind of a message, and which one of its kind it is."""
+    kind, _, number = passed.address.key.partition("/")[2].rpartition("#")
+    return (batch_of(passed.address), kind), int(number)
