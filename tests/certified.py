@@ -16,7 +16,7 @@ from streamproof.harness.certifying.certificate import (
     write_certificate,
 )
 from streamproof.harness.certifying.conclusion import NotReached, Planned
-from streamproof.harness.certifying.plan import Crash, How, Trial, Victim
+from streamproof.harness.certifying.plan import CRASH_STATES, Crash, How, Trial, Victim
 from streamproof.harness.certifying.rejudging import first_wrong, judge_run
 from streamproof.harness.certifying.statistics import Draw
 from streamproof.harness.judging.guarantees import Guarantee, exactly_once, exactly_once_output
@@ -97,7 +97,7 @@ def write_run(
         schedule=schedule,
         claims=[],
         breaks=[],
-        cluster={"cluster": "embedded", **({"how": "crash states"} if how is How.CRASH_STATE else {})},
+        cluster={"cluster": "embedded", **({"how": CRASH_STATES} if how is How.CRASH_STATE else {})},
         versions={},
         machine={},
         began="2026-01-01T00:00:00.000+00:00",

@@ -63,7 +63,7 @@ from .covering import NEVER_RECOVERING, Covering
 from .folders import check_unused
 from .killing import on_cluster, spread
 from .lane import Lane, Life
-from .lane_kills import LaneKiller
+from .lane_kills import IN_LANES, LaneKiller
 from .ledger import Ledger
 from .messages import NO_MESSAGE, messages_first, unreached, unseen, without_repeats
 from .plan import Crash, Trial, Victim
@@ -267,7 +267,7 @@ class _Campaign:
         return Proving(self.ledger, self.brief, LaneKiller(lane), self.cluster.name, references, own)
 
     def _dies_in_lane(self, planned: Planned) -> bool:
-        return self.brief.query.copyable and planned.crash.point in (Point.FILE, Point.LINE)
+        return self.brief.query.copyable and planned.crash.point in IN_LANES
 
     def _is_over(self) -> bool:
         """Whether every claim that somebody has made is known to be violated, and nobody has asked for more."""

@@ -6,20 +6,47 @@ operations and lines of code too, which no two runs on a cluster pass in one ord
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
+from typing import Final
 
-from ..addresses import DRIVER, Address
-from ..errors import InvalidOperator
+from ..addresses import DRIVER, Address, Point
+from ..embedded.processes import EmbeddedOptions, SparkProcesses
+from ..errors import InvalidOperator, MissingTool
+from ..inside_spark.agent import fetch_agent
+from ..inside_spark.versions import supported
 from ..judging.references import REFERENCES, SINK
+from ..query import Query
 from ..recording.history import Bite
 from ..recording.records import Stamped
+from ..workload import Workload
 from .brief import Brief
+from .coming_back import LEAST
 from .conclusion import Planned
 from .killing import fault_of
 from .lane import Death, Lane, Life
 from .plan import Crash
 from .recovering import Strike, live_on, offered, write_lane_run
+
+IN_LANES: Final = frozenset({Point.FILE, Point.LINE})
+"""Points that no two runs on a cluster pass in one order."""
+
+
+@contextmanager
+def lane_of_its_own(query: Query, workload: Workload, work: Path, name: str) -> Iterator[Lane]:
+    """For one schedule. Raises what is wrong with the machine or the query; MissingTool: nothing can be mounted."""
+    fetch_agent()
+    spark = supported(version("pyspark"))
+    with (
+        SparkProcesses(name, work, EmbeddedOptions(workers=0)) as processes,
+        Lane(0, processes, query, query.batches(workload), work, spark, LEAST, journals=query.copyable) as lane,
+    ):
+        if lane.no_journal:
+            raise MissingTool(lane.no_journal)
+        lane.await_ready()
+        yield lane
 
 
 class LaneKiller:

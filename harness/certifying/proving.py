@@ -14,6 +14,7 @@ from .brief import Brief
 from .certificate import Claimed, Counterexample
 from .conclusion import NotReached, Planned
 from .killing import Kill, streams
+from .lane_kills import IN_LANES
 from .ledger import Ledger, violates
 from .plan import Crash, How, Trial
 from .rejudging import first_wrong
@@ -232,17 +233,18 @@ class Proving:
             folder=trial.folder,
             violated=violated,
             repeats=repeats,
-            command=self._command(),
+            command=self._command(smallest),
             crashes_before=len(whole.planned),
             events_before=whole.events,
         )
 
-    def _command(self) -> str:
+    def _command(self, found: Reproduction) -> str:
         """A query that was handed over in a program can be found by nobody else."""
         file = self._ledger.folder / COUNTEREXAMPLE
         if not self._brief.origin:
             return f'# in a test: streamproof.survives("{file}", query)'
-        return f"streamproof replay {shlex.quote(str(file))} --cluster {self._cluster}"
+        cluster = "embedded" if any(one.crash.point in IN_LANES for one in found.planned) else self._cluster
+        return f"streamproof replay {shlex.quote(str(file))} --cluster {cluster}"
 
     def _saved(self, found: Reproduction) -> SavedSchedule:
         brief = self._brief

@@ -8,19 +8,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
 from ..cluster import Cluster
-from ..errors import InvalidCounterexample, ScenarioChanged, StorageFailed, UnknownCounterexampleVersion
+from ..errors import InvalidCounterexample, ScenarioChanged, StorageFailed, UnknownCounterexampleVersion, Unsupported
 from ..query import Query
 from ..registry import Named, Registry
+from ..running import new_run_id
 from ..scenario import Scenario
 from ..workload import Workload
+from .brief import Brief
 from .certificate import Claimed
 from .conclusion import Planned
 from .killing import kill
+from .lane_kills import IN_LANES, LaneKiller, lane_of_its_own
 from .rejudging import JudgedRun, judge_run
 
 COUNTEREXAMPLE: Final = "counterexample.json"
@@ -112,8 +116,25 @@ def replay_saved(
     fed = replace(workload, events=saved.events, seed=saved.workload_seed)
     claims = [claim.as_guarantee() for claim in saved.claims]
     named = Named(query.name, saved.origin or query.name, "", Scenario(resized, fed, claims=claims))
-    kill(folder, named, saved.planned, cluster, registry, (), saved.seed)
+    if any(one.crash.point in IN_LANES for one in saved.planned):
+        _kill_in_lane(folder, Brief(resized, fed, tuple(claims), registry, saved.seed, saved.origin), saved, cluster)
+    else:
+        kill(folder, named, saved.planned, cluster, registry, (), saved.seed)
     return judge_run(folder, [one.crash for one in saved.planned], claims, registry.oracles)
+
+
+def _kill_in_lane(folder: Path, brief: Brief, saved: SavedSchedule, cluster: Cluster) -> None:
+    """Raises Unsupported for a cluster that is no session of this machine's."""
+    if cluster.name != "embedded":
+        raise Unsupported(
+            f"{saved.planned[0]}: that is a point of a session with one task slot on this machine, which the cluster "
+            f"{cluster.name!r} is not; replay it with --cluster embedded"
+        )
+    with (
+        TemporaryDirectory(prefix="streamproof-replay-") as work,
+        lane_of_its_own(brief.query, brief.workload, Path(work), new_run_id(brief.query.name)) as lane,
+    ):
+        LaneKiller(lane)(folder, brief, saved.planned, ())
 
 
 def _check_same(saved: SavedSchedule, query: Query) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import sys
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -24,13 +23,14 @@ from streamproof.harness.certifying.campaign import Budget, Certified, Progress
 from streamproof.harness.certifying.certificate import altered_files, read_certificate
 from streamproof.harness.certifying.conclusion import ClaimVerdict
 from streamproof.harness.certifying.crash_states import CopiedFolders, CrashState, NotQuiet
-from streamproof.harness.certifying.lane import Lane, Life
+from streamproof.harness.certifying.lane import Lane, Life, Passed
 from streamproof.harness.certifying.plan import How, Victim
 from streamproof.harness.certifying.planning import every_crash_point
 from streamproof.harness.certifying.proving import NO_END
 from streamproof.harness.certifying.recovering import Crashed
 from streamproof.harness.certifying.rejudging import judge_certificate
 from streamproof.harness.certifying.saved import read_saved, replay_saved
+from streamproof.harness.certifying.waiting import LifeStates, Waiting
 from streamproof.harness.errors import (
     ExitStatus,
     InvalidOperator,
@@ -166,7 +166,7 @@ def test_two_lanes_come_to_what_one_does(
     assert two.verdicts == one.verdicts
 
 
-def test_what_only_the_first_lane_can_recover_from_it_does_though_it_had_ended(
+def test_what_only_the_first_lane_can_recover_from_it_does(
     certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     of_driver = every_crash_point("driver", recovering=False, split_brain=False)
@@ -180,24 +180,12 @@ def test_what_only_the_first_lane_can_recover_from_it_does_though_it_had_ended(
 
     wanted = recoveries("one")
     install(monkeypatch, tmp_path, lanes=2)
-    recover, in_lane, done = covering.recover, covering._in_lane, threading.Semaphore(0)
+    passed = LifeStates.passed
 
-    def counted(lane: Lane, crashed: Crashed, watched: bool = False) -> Life:
-        try:
-            return recover(lane, crashed, watched)
-        finally:
-            done.release()
+    def not_in_the_second(states: LifeStates, waiting: Waiting) -> Passed | None:
+        return passed(states, waiting) if states.life.actor != REFERENCES[1] else None
 
-    def not_in_the_second(crashed: Crashed, passed: Any, life: Life) -> Crashed | None:
-        if life.actor != REFERENCES[1]:
-            return in_lane(crashed, passed, life)
-        # It gives back what it has taken when the first lane has done all else.
-        for _ in range(wanted - 1):
-            assert done.acquire(timeout=30)
-        return None
-
-    monkeypatch.setattr(covering, "recover", counted)
-    monkeypatch.setattr(covering, "_in_lane", not_in_the_second)
+    monkeypatch.setattr(LifeStates, "passed", not_in_the_second)
     assert recoveries("two") == wanted
 
 
@@ -240,11 +228,11 @@ def test_a_point_that_was_not_recovered_from_each_time_is_open(
     certify: Callable[..., Certified], tmp_path: Path
 ) -> None:
     faults = every_crash_point("driver", recovering=False, split_brain=False)
-    # Which states come first is drawn: all but one of them are tried, and one of a point that comes twice is left.
-    for seed in range(20):
-        folder = tmp_path / str(seed)
-        budget = Budget(runs=19, kills=0)
-        certified = certify(toy(Does.IN_STEPS), [exactly_once()], faults, budget=budget, seed=seed, folder=folder)
+    # The user's own points come first, in an order that is drawn: sooner or later, one of two times is left.
+    for runs in range(1, 19):
+        folder = tmp_path / str(runs)
+        budget = Budget(runs=runs, kills=0)
+        certified = certify(toy(Does.IN_STEPS), [exactly_once()], faults, budget=budget, folder=folder)
         assert status(certified) is Status.UNKNOWN
         if covering.NOT_EACH_TIME in reasons(certified):
             return
@@ -450,10 +438,11 @@ def test_what_a_crash_state_and_kills_show_is_violated_with_the_smallest_schedul
     (crash,) = shown.crashes
     assert (crash.victim, crash.batch, shown.how) == (Victim.DRIVER, 0, How.KILL)
     assert (shown.events, shown.batch_events, shown.events_before) == (1, 1, 30)
-    # Three times as it was found, before it was made smaller.
-    whole = [run for run in cluster.runs if run.faults and run.workload.events == 30]
-    assert len(whole) >= 3
-    assert len({str(run.faults) for run in whole[:3]}) == 1
+    # Three times as it was found, before it was made smaller, and nothing on the cluster: each claim is violated.
+    whole = [trial for trial in certificate.trials if trial.how is How.KILL][:3]
+    assert len({trial.crashes for trial in whole}) == 1
+    assert all(trial.verdicts[str(exactly_once())] is Status.VIOLATED for trial in whole)
+    assert not cluster.runs
     assert (shown.anomaly, shown.violated, shown.repeats) == ("duplicate-effect", 1, 1)
     assert '{"seq":1,"when":0}' in shown.wrong
     assert str(certified.folder / "counterexample.json") in shown.command

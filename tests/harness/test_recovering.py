@@ -23,6 +23,7 @@ from streamproof.harness.certifying.recovering import (
     write_run,
 )
 from streamproof.harness.certifying.rejudging import JudgedRun, judge_run
+from streamproof.harness.certifying.waiting import LifeStates
 from streamproof.harness.errors import DeadlinePassed, InvalidOperator, ProcessDied, StreamproofError
 from streamproof.harness.judging.guarantees import recovers
 from streamproof.harness.judging.references import REFERENCES, SINK, row_number
@@ -327,24 +328,26 @@ def test_references_that_disagree_say_nothing_of_a_recovery(tmp_path: Path) -> N
 
 def test_one_recovery_is_judged_for_each_crash_between_which_nothing_outlives_one(tmp_path: Path) -> None:
     group = [BEFORE_SINK, died_at(Point.TASK_END, Side.AFTER, 1)]
-    assert group[0].same == group[1].same
+    one, other = (crashed.passed[0] for crashed in group)
+    assert LifeStates(REFERENCE_LIVES[0]).same(one, other)
     life = recovered({1: BATCHES[1], 2: BATCHES[2]})
     written(tmp_path / "run", group[0], life, group)
-    for one in group:
-        assert judge_run(tmp_path / "run", one.crashes, CLAIMS, JUDGES).statuses[ONCE] is Status.HOLDS
-    other = judge_run(tmp_path / "run", AFTER_SINK.crashes, CLAIMS, JUDGES)
-    assert set(other.statuses.values()) == {Status.UNKNOWN}
-    assert "does not show" in other.reason
+    for crashed in group:
+        assert judge_run(tmp_path / "run", crashed.crashes, CLAIMS, JUDGES).statuses[ONCE] is Status.HOLDS
+    untried = judge_run(tmp_path / "run", AFTER_SINK.crashes, CLAIMS, JUDGES)
+    assert set(untried.statuses.values()) == {Status.UNKNOWN}
+    assert "does not show" in untried.reason
 
 
 def test_what_the_sink_was_given_in_between_or_what_is_durable_makes_another_group() -> None:
-    assert BEFORE_SINK.same != AFTER_SINK.same
-    (passed,) = BEFORE_SINK.passed
+    states = LifeStates(REFERENCE_LIVES[0])
+    (passed,), (after,) = BEFORE_SINK.passed, AFTER_SINK.passed
+    assert not states.same(passed, after)
     later = replace(passed, state=CrashState((Entry("/sink", None), Entry("/sink/part-0", "abc"))))
-    assert crashed_in_profile(REFERENCE_LIVES[0], later, crash_of(later)).same != BEFORE_SINK.same
+    assert not states.same(passed, later)
     # Times are none of its business.
     touched = replace(passed, state=CrashState((Entry("/sink", None, 5),)))
-    assert crashed_in_profile(REFERENCE_LIVES[0], touched, crash_of(touched)).same == BEFORE_SINK.same
+    assert states.same(passed, touched)
 
 
 # A crash while it recovers
