@@ -35,18 +35,20 @@ class JournaledFolders:
         self._mounted = mounted
         self._token = token
         self._node = node
-        self._tree = Tree()
-        """What the folders held when the current life began; nobody knows after that."""
+        self._tree: Tree | None = Tree()
+        """What the folders hold; None: somebody has lived on them since."""
         self._lives: list[_Watched] = []
         self._begin = 0
 
     def begin(self, watched: Place | None, incarnation: int) -> None:
         """A life begins, on what is there. `watched` is who is told of its operations; None: nobody."""
+        base, self._tree = self._tree, None
+        # Nothing is done to the folders between two lives.
+        self._mounted.be_quiet()
         self._begin = self._mounted.position
-        if watched is None:
-            self._mounted.be_quiet()
-        else:
-            self._lives.append(_Watched(self._tree, self._begin))
+        if watched is not None:
+            base = Tree.read(self._mounted.below) if base is None else base
+            self._lives.append(_Watched(base, self._begin))
             self._mounted.announce(watched, self._token, self._node, incarnation)
 
     def mark(self) -> int:
