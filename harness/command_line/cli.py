@@ -283,7 +283,7 @@ def certify(
     minutes: Annotated[
         float | None,
         typer.Option(
-            help="Time for it, 5 unless told otherwise; what is not tried by then is said.", show_default=False
+            help="Time for it, 10 unless told otherwise; what is not tried by then is said.", show_default=False
         ),
     ] = None,
     runs: Annotated[
@@ -296,6 +296,9 @@ def certify(
             min=0, help="Real kills to draw at random, for the bound on how many violate.", show_default=False
         ),
     ] = None,
+    goes_on: Annotated[
+        bool, typer.Option("--go-on", help="Try the rest too, once each claim is known to be violated.")
+    ] = False,
     seed: Annotated[int, typer.Option(help="What the campaign draws from: its kills, above all.")] = SEED,
     mode: Annotated[
         str, typer.Option(help="Output mode of a function of a DataFrame: append (the default), update or complete.")
@@ -354,7 +357,7 @@ def certify(
     registry = _registry()
     plan = every_crash_point(*(victims or ()), recovering=recovering, split_brain=split_brain)
     limits: dict[str, Any] = {"runs": runs, "minutes": minutes, "kills": kills}
-    budget = Budget(**{name: limit for name, limit in limits.items() if limit is not None})
+    budget = Budget(**{name: limit for name, limit in limits.items() if limit is not None}, goes_on=goes_on)
     subject = load_subject(name, registry, Shape(mode, tuple(keys or ()), schema))
     claimed = claims_named(claims, registry.oracles) if claims else subject.claims
     if not claimed:

@@ -19,6 +19,7 @@ import psutil
 from ..embedded.class_archive import BUILD_ARCHIVE, archive_path
 from ..embedded.machine import OLDEST_JAVA, find_java, find_spark, find_toxiproxy, install_toxiproxy
 from ..errors import MissingTool, StreamproofError
+from ..files.mounting import FUSE_DEVICE, check_mounts
 from ..inside_spark.agent import FETCH, VERSION, find_agent
 
 GIB = 1 << 30
@@ -82,6 +83,7 @@ def diagnose() -> Diagnosis:
             _archive(),
             _toxiproxy(),
             _agent(),
+            _files(),
             *_containers(),
         )
     )
@@ -182,6 +184,16 @@ def _agent() -> Finding:
         return Finding("agent", f"Byteman {VERSION}, {find_agent()}", good=True, needed=False)
     except MissingTool as error:
         return Finding("agent", str(error), good=False, needed=False, add=FETCH)
+
+
+def _files() -> Finding:
+    """Without it, what lies between two points of Spark's or the user's is one step to a certificate."""
+    try:
+        check_mounts()
+    except MissingTool as error:
+        sudo = "" if os.geteuid() == 0 else "sudo "
+        return Finding("files", str(error), good=False, needed=False, add=f"{sudo}apt-get install -y fuse3")
+    return Finding("files", f"FUSE, {FUSE_DEVICE}", good=True, needed=False)
 
 
 def _cores() -> Finding:

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from ..files.mounts import unmount_all
 from ..injection import Part
 from .settings import DAEMON_MODULE
 
@@ -382,6 +383,7 @@ def _reap_run(run: str, owner: ProcessId | None) -> Reaped:
     """A run's id can come back under another owner (the same run started again), so both must agree."""
     me = os.getpid()
     ended = end_all(lambda: (p for p in labelled_processes(run) if p.owner == owner and p.pid != me))
+    unmount_all(run)
     for scratch in {process.scratch for process in ended.processes if process.scratch}:
         remove_scratch(Path(scratch), run, owner)
     return Reaped(run, ended.processes, ended.survivors)
@@ -391,6 +393,7 @@ def watch(run: str, owner: ProcessId, scratch: Path) -> None:
     """Wait until the owner is gone, however it went, and end the run."""
     owner.wait_gone()
     _reap_run(run, owner)
+    unmount_all(run)
     # Also when no process was left to tell of it.
     remove_scratch(scratch, run, owner)
 

@@ -14,12 +14,11 @@ import msgspec
 from ..errors import MissingTool, ProcessDied, StorageFailed
 from ..waiting import wait_until
 from ..wire import Place
+from .mounts import name_of, unmount
 from .operations import Kind, read_operations
-from .serving import Order, ServingPlan, unmount
+from .orders import Order, ServingPlan
 
 FUSE_DEVICE = Path("/dev/fuse")
-MARK = "streamproof"
-"""How the names of our file systems begin, in the machine's table of mounts; the run's id follows."""
 READY_SECONDS = 30.0
 END_SECONDS = 10.0
 
@@ -47,7 +46,7 @@ class MountedFolder:
         self.mount, self.below, self.journal = home / "mounted", home / "below", home / "journal"
         self._nameless = home / "nameless"
         self._plan = home / "plan.json"
-        self._name = f"{MARK}:{run}"
+        self._name = name_of(run)
         self._environment = dict(environment)
         self._log = log
 
@@ -132,14 +131,3 @@ class MountedFolder:
 
     def _said(self) -> str:
         return f"its log ends: {self._log.read_text(errors='replace')[-2_000:].strip() or 'nothing was said'}"
-
-
-def mounts_of(run: str | None = None) -> list[Path]:
-    """Where file systems of ours are mounted: of one run, or of all."""
-    wanted = f"{MARK}:" if run is None else f"{MARK}:{run} "
-    found = []
-    for line in Path("/proc/self/mounts").read_text().splitlines():
-        if line.startswith(wanted):
-            # Spaces and the like are written in octal.
-            found.append(Path(line.split(" ")[1].encode().decode("unicode_escape")))
-    return found

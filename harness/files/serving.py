@@ -17,7 +17,6 @@ import os
 import platform
 import socket
 import stat
-import subprocess
 import sys
 import threading
 import time
@@ -30,8 +29,9 @@ import mfusepy
 import msgspec
 
 from ..addresses import Point, Side
-from ..wire import Place
+from .mounts import unmount
 from .operations import POINTS, Kind, Operation, framed
+from .orders import Order, ServingPlan
 
 ASK_SECONDS = 10.0
 """How long it may take to reach whoever is told of points."""
@@ -41,28 +41,6 @@ _NAMELESS = ".fuse_hidden"
 """How the names begin that libfuse gives to files that were removed while somebody has them open."""
 _KILLED, _STOPPED = 1 << 8, 1 << 18
 """SIGKILL and SIGSTOP, in a mask of pending signals. Whoever kills a node stops it first."""
-
-
-class ServingPlan(msgspec.Struct, frozen=True):
-    mount: str
-    """Where the folder is seen."""
-    below: str
-    """Where it is kept."""
-    nameless: str
-    """A folder for files that were removed while somebody has them open."""
-    journal: str
-    name: str
-    """Of the file system, in the machine's table of mounts."""
-
-
-class Order(msgspec.Struct, frozen=True):
-    """From the owner. It is answered by an empty object once it is in force."""
-
-    asks: Place | None = None
-    """Who is told of points; None: nobody, and only what is looked at is journalled."""
-    token: str = ""
-    node: str = ""
-    incarnation: int = 0
 
 
 @dataclass(slots=True)
@@ -470,12 +448,6 @@ def _listen(folders: Folders, plan: ServingPlan) -> None:
         sys.stdout.buffer.flush()
     unmount(Path(plan.mount))
     os._exit(0)
-
-
-def unmount(mount: Path) -> None:
-    """Take a mount away at once, whoever still uses it, and whether its server lives or not. None there: nothing."""
-    command = ["umount", "-l"] if os.geteuid() == 0 else ["fusermount3", "-u", "-z"]
-    subprocess.run([*command, str(mount)], check=False, capture_output=True)
 
 
 def main(path: str) -> int:

@@ -1,0 +1,392 @@
+"""The file layer is a real file system: what is tested is what the kernel makes of it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from streamproof.harness.certifying.crash_states import CrashState, Entry, LookedUp, Looks
+from streamproof.harness.certifying.file_points import FilePoints
+from streamproof.harness.certifying.journaled_folders import JournaledFolders
+from streamproof.harness.errors import MissingTool
+from streamproof.harness.files.mounting import MountedFolder, check_mounts
+from streamproof.harness.files.mounts import mounts_of, unmount_all
+from streamproof.harness.files.operations import POINTS, Kind, read_operations
+from streamproof.harness.files.trees import File, Link, Tree
+from streamproof.harness.waiting import wait_until
+
+RUN = "tests-of-files"
+
+
+def why_no_mounts() -> str:
+    try:
+        check_mounts()
+    except MissingTool as error:
+        return str(error)
+    return ""
+
+
+needs_mounts = pytest.mark.skipif(bool(why_no_mounts()), reason=why_no_mounts() or "can be mounted")
+
+
+class Controller:
+    """Hears of each operation, and answers as it is told to."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+        self.answers: Callable[[int, str], bool] = lambda thread, key: True
+        """Whether whoever waits may go on."""
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.place = self._server.getsockname()
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self._server.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._hear, args=(connection,), daemon=True).start()
+
+    def _hear(self, connection: socket.socket) -> None:
+        with connection, connection.makefile("rb") as lines:
+            for line in lines:
+                _, _, _, thread, _, _, key = line.decode().rstrip("\n").split(" ", 6)
+                self.heard.append(key.removeprefix("?/"))
+                if self.answers(int(thread), key):
+                    connection.sendall(b"g")
+
+    def close(self) -> None:
+        self._server.close()
+
+
+@pytest.fixture()
+def controller() -> Iterator[Controller]:
+    made = Controller()
+    yield made
+    made.close()
+
+
+@pytest.fixture()
+def mounted(tmp_path: Path, controller: Controller) -> Iterator[MountedFolder]:
+    with MountedFolder(tmp_path, RUN, os.environ, tmp_path / "log") as folder:
+        folder.announce(controller.place, "token", "node", 1)
+        yield folder
+
+
+def told(tree: Tree) -> dict[str, object]:
+    def one(node: object) -> object:
+        match node:
+            case File():
+                return bytes(node.content)
+            case Link():
+                return node
+        return "folder"
+
+    return {path: one(node) for path, node in tree.nodes.items()}
+
+
+def journalled(folder: MountedFolder, base: Tree | None = None, begin: int = 0) -> Tree:
+    tree = Tree() if base is None else base
+    for _, operation in read_operations(folder.journal, begin, folder.position):
+        tree.apply(operation)
+    return tree
+
+
+NAMES = st.sampled_from(["a", "b", "d/a", "d/b"])
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("write"), NAMES, st.binary(max_size=9)),
+        st.tuples(st.just("append"), NAMES, st.binary(max_size=9)),
+        st.tuples(st.just("truncate"), NAMES, st.integers(0, 20)),
+        st.tuples(st.just("rename"), NAMES, NAMES),
+        st.tuples(st.just("link"), NAMES, NAMES),
+        st.tuples(st.just("unlink"), NAMES, st.none()),
+        st.tuples(st.just("folder"), st.just("d"), st.just("e")),
+        st.tuples(st.just("hold"), NAMES, st.binary(max_size=9)),
+    ),
+    max_size=25,
+)
+
+
+def act(root: Path, step: tuple[str, str, object], held: list[int]) -> None:
+    """As a program would; what cannot be done is an error of its own."""
+    kind, name, more = step
+    path = root / name
+    try:
+        match kind, more:
+            case "write", bytes():
+                path.write_bytes(more)
+            case "append", bytes():
+                with path.open("ab") as file:
+                    file.write(more)
+            case "truncate", int():
+                os.truncate(path, more)
+            case "rename", str():
+                os.rename(path, root / more)
+            case "link", str():
+                os.link(path, root / more)
+            case "unlink", _:
+                path.unlink()
+            case "folder", str():
+                os.rename(path, root / more)
+                os.rename(root / more, path)
+            case "hold", bytes():
+                # It is open while others rename and remove it.
+                held.append(os.open(path, os.O_RDWR))
+                os.pwrite(held[-1], more, 3)
+    except OSError:
+        return
+
+
+@needs_mounts
+class TestJournal:
+    @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(steps=STEPS)
+    def test_gives_what_the_folder_holds_whatever_was_done_to_it(
+        self, mounted: MountedFolder, steps: list[tuple[str, str, object]]
+    ) -> None:
+        for path in mounted.below.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        begin = mounted.position
+        held: list[int] = []
+        (mounted.mount / "d").mkdir()
+        for step in steps:
+            act(mounted.mount, step, held)
+            for descriptor in held:
+                os.pwrite(descriptor, b"x", 1)
+        for descriptor in held:
+            os.close(descriptor)
+        assert told(journalled(mounted, begin=begin)) == told(Tree.read(mounted.below))
+
+    @pytest.mark.parametrize("mode", ["delete", "wal", "truncate"])
+    def test_of_a_database_has_before_or_after_a_transaction_at_every_operation(
+        self, mounted: MountedFolder, tmp_path: Path, mode: str
+    ) -> None:
+        with sqlite3.connect(mounted.mount / "x.db") as database:
+            database.execute(f"pragma journal_mode={mode}")
+            database.execute("create table t(a, b)")
+            database.commit()
+            begin = mounted.position
+            for number in range(3):
+                database.execute("insert into t values(?, 1)", (number,))
+                database.execute("insert into t values(?, 2)", (number,))
+                database.commit()
+        database.close()
+        tree, tried, counts = journalled(mounted, begin=mounted.position), 0, set()
+        for position, operation in read_operations(mounted.journal, 0, mounted.position):
+            tree.apply(operation)
+            if operation.kind in POINTS and position > begin:
+                copy = tmp_path / f"state-{tried}"
+                tree.copied().write_to(copy)
+                with sqlite3.connect(copy / "x.db") as again:
+                    assert again.execute("pragma integrity_check").fetchone() == ("ok",)
+                    counts.add(again.execute("select count(*) from t").fetchone()[0])
+                again.close()
+                tried += 1
+        assert tried > 10
+        assert counts == {0, 2, 4, 6}
+
+    def test_has_a_rename_over_a_file_that_is_open_as_one_step(
+        self, mounted: MountedFolder, controller: Controller
+    ) -> None:
+        (mounted.mount / "a").write_text("old")
+        (mounted.mount / "b").write_text("new")
+        with (mounted.mount / "a").open() as reader:
+            os.replace(mounted.mount / "b", mounted.mount / "a")
+            assert reader.read() == "old"
+        assert controller.heard[-1] == "rename b > a"
+        assert [heard for heard in controller.heard if "unlink" in heard] == []
+
+    def test_has_a_file_that_is_removed_while_it_is_open_as_gone(
+        self, mounted: MountedFolder, controller: Controller
+    ) -> None:
+        with (mounted.mount / "a").open("w+") as file:
+            os.unlink(mounted.mount / "a")
+            assert list(mounted.mount.iterdir()) == []
+            file.write("still there")
+            file.flush()
+            assert os.fstat(file.fileno()).st_size == len("still there")
+        assert controller.heard == ["create a", "unlink a", "write "]
+        assert told(journalled(mounted)) == {}
+
+    def test_says_what_was_looked_at_since_it_was_asked(self, mounted: MountedFolder) -> None:
+        (mounted.mount / "a").write_text("1")
+        (mounted.mount / "b").write_text("1")
+        mounted.be_quiet()
+        begin = mounted.position
+        (mounted.mount / "a").read_text()
+        os.listdir(mounted.mount)
+        looked = mounted.looked_at(begin)
+        assert (Kind.OPENED, "a") in looked
+        assert (Kind.OPENED, "b") not in looked
+        assert (Kind.LISTED, "") in looked
+        mounted.be_quiet()
+        assert (Kind.OPENED, "a") not in mounted.looked_at(mounted.position)
+
+
+@needs_mounts
+class TestKill:
+    def test_at_an_operation_nobody_runs_on_and_nothing_else_is_done(
+        self, mounted: MountedFolder, controller: Controller, tmp_path: Path
+    ) -> None:
+        def kills(thread: int, key: str) -> bool:
+            if "fatal" in key:
+                os.kill(thread, signal.SIGKILL)
+                return False
+            return True
+
+        controller.answers = kills
+        program = f"""
+import os, threading
+root, outside = {str(mounted.mount)!r}, {str(tmp_path)!r}
+open(root + "/before", "w").close()
+def other():
+    while True:
+        open(root + "/other", "w").close()
+threading.Thread(target=other, daemon=True).start()
+os.mkdir(root + "/fatal")
+open(outside + "/survived", "w").close()
+"""
+        ended = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, timeout=60)
+        assert ended.returncode == -signal.SIGKILL
+        assert not (tmp_path / "survived").exists()
+        # It was done, it is the last, and whoever comes now is refused until the next life begins.
+        assert (mounted.below / "fatal").is_dir()
+        assert controller.heard[-1] == "mkdir fatal"
+        with pytest.raises(OSError, match="Input/output error"):
+            (mounted.mount / "after").touch()
+        mounted.be_quiet()
+        (mounted.mount / "after").touch()
+
+
+@needs_mounts
+class TestMount:
+    def test_is_gone_when_it_is_left_though_somebody_uses_it(self, tmp_path: Path) -> None:
+        with MountedFolder(tmp_path, RUN, os.environ, tmp_path / "log") as folder:
+            assert folder.mount in mounts_of(RUN)
+            user = os.open(folder.mount / "a", os.O_RDWR | os.O_CREAT)
+        assert mounts_of(RUN) == []
+        with pytest.raises(OSError, match="not connected"):
+            os.write(user, b"x")
+        with suppress(OSError):
+            os.close(user)
+
+    def test_is_gone_when_its_server_was_killed(self, tmp_path: Path) -> None:
+        with MountedFolder(tmp_path, RUN, os.environ, tmp_path / "log") as folder:
+            folder._process.kill()
+            folder._process.wait()
+            assert mounts_of(RUN) == [folder.mount]
+        assert mounts_of(RUN) == []
+
+    def test_of_an_owner_that_was_killed_goes_with_it(self, tmp_path: Path) -> None:
+        program = f"""
+import os, signal
+from pathlib import Path
+from streamproof.harness.files.mounting import MountedFolder
+home = Path({str(tmp_path)!r})
+MountedFolder(home, "tests-of-orphans", os.environ, home / "log").__enter__()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+        assert subprocess.run([sys.executable, "-c", program], check=False).returncode == -signal.SIGKILL
+        wait_until(lambda: not mounts_of("tests-of-orphans"), 20, "the mount to go")
+
+    def test_whose_server_hangs_is_taken_away_by_whoever_reaps(self, tmp_path: Path) -> None:
+        with MountedFolder(tmp_path, RUN, os.environ, tmp_path / "log") as folder:
+            os.kill(folder._process.pid, signal.SIGSTOP)
+            unmount_all(RUN)
+            assert mounts_of(RUN) == []
+            # Nobody who asks waits for a server that does not answer.
+            listed = subprocess.run(["ls", str(tmp_path)], check=True, capture_output=True, timeout=10)
+            assert b"mounted" in listed.stdout
+            os.kill(folder._process.pid, signal.SIGCONT)
+
+    def test_that_cannot_be_had_says_what_is_missing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("streamproof.harness.files.mounting.FUSE_DEVICE", Path("/dev/no-such-device"))
+        with pytest.raises(MissingTool, match="/dev/no-such-device is not there"):
+            check_mounts()
+
+
+@needs_mounts
+class TestStates:
+    def test_of_a_life_are_put_back_as_they_were_after_each_operation(
+        self, mounted: MountedFolder, controller: Controller
+    ) -> None:
+        store = JournaledFolders(mounted, "token", "node")
+        store.begin(controller.place, 1)
+        marks, contents = [], []
+        for text in ("one", "two", "three"):
+            (mounted.mount / "a").write_text(text)
+            marks.append(store.mark())
+            contents.append(text)
+        assert store.count(marks[-1]) == len(controller.heard)
+        states = store.states(marks)
+        for state, text in reversed(list(zip(states, contents, strict=True))):
+            store.restore(state)
+            assert (mounted.mount / "a").read_text() == text
+
+    def test_of_a_life_that_goes_on_where_another_ended_begin_with_what_that_left(
+        self, mounted: MountedFolder, controller: Controller
+    ) -> None:
+        store = JournaledFolders(mounted, "token", "node")
+        store.begin(None, 1)
+        (mounted.mount / "a").write_text("left")
+        store.begin(controller.place, 2)
+        with (mounted.mount / "a").open("a") as file:
+            file.write(" behind")
+        os.rename(mounted.mount / "a", mounted.mount / "b")
+        (state,) = store.states([store.mark()])
+        store.clear()
+        store.restore(state)
+        assert (mounted.mount / "b").read_text() == "left behind"
+
+
+class TestLooks:
+    FILES = (Entry("/s", None), Entry("/s/a", "1", size=1), Entry("/s/.a.tmp", "2", size=9))
+
+    def looked_up(self, *more: Entry, without: str = "") -> LookedUp:
+        files = {entry.path: entry for entry in (*self.FILES, *more) if entry.path != without}
+        return LookedUp(CrashState(tuple(files.values())))
+
+    def tell_apart(self, looks: Looks, other: LookedUp) -> bool:
+        return looks.tell_apart(self.looked_up(), other)
+
+    def test_tell_contents_apart_that_were_read(self) -> None:
+        other = self.looked_up(Entry("/s/a", "7", size=1))
+        assert self.tell_apart(Looks(frozenset({"/s/a"}), frozenset(), frozenset()), other)
+        assert not self.tell_apart(Looks(frozenset(), frozenset({"/s/a"}), frozenset({"/s"})), other)
+
+    def test_tell_sizes_and_absence_apart_that_were_asked_for(self) -> None:
+        asked = Looks(frozenset(), frozenset({"/s/a", "/s/b"}), frozenset())
+        assert self.tell_apart(asked, self.looked_up(Entry("/s/a", "7", size=2)))
+        assert self.tell_apart(asked, self.looked_up(Entry("/s/b", "7", size=2)))
+        assert not self.tell_apart(asked, self.looked_up(Entry("/s/c", "7", size=2)))
+
+    def test_tell_names_apart_that_were_listed_but_for_hidden_ones_that_nobody_looked_at(self) -> None:
+        listed = Looks(frozenset(), frozenset(), frozenset({"/s"}))
+        assert self.tell_apart(listed, self.looked_up(Entry("/s/b", "7")))
+        assert not self.tell_apart(listed, self.looked_up(without="/s/.a.tmp"))
+        looked = Looks(frozenset(), frozenset({"/s/.a.tmp"}), frozenset({"/s"}))
+        assert self.tell_apart(looked, self.looked_up(without="/s/.a.tmp"))
+
+
+def test_an_operation_is_called_the_same_in_every_run() -> None:
+    points = FilePoints()
+    first = "rename checkpoint/offsets/.3.1f6b7cde-24ba-44cb-9d5d-61df6bb01c6d.tmp > checkpoint/offsets/3"
+    assert points.name("3", first) == "rename checkpoint/offsets/.3.*.tmp > checkpoint/offsets/3#1"
+    assert points.name("3", first) == "rename checkpoint/offsets/.3.*.tmp > checkpoint/offsets/3#2"
+    assert points.name("4", "create sink/tmpab12cd_x")[:] == "create sink/tmp*#1"
+    assert points.name("4", "write sink/template") == "write sink/template#1"
