@@ -141,10 +141,10 @@ def test_a_function_of_a_frame_is_told_the_rest_by_flags(called: Callable[..., d
     assert (query["mode"], query["key"], query["schema"]) == ("update", ["a", "b"], "a STRING")
 
 
-def test_without_flags_everything_is_crashed_for_five_minutes(called: Callable[..., dict[str, Any]]) -> None:
+def test_without_flags_everything_is_crashed_for_ten_minutes(called: Callable[..., dict[str, Any]]) -> None:
     asked = called("holds", "--claim", "exactly-once", "--claim", "at-least-once", "--claim", "exactly-once")
     assert asked["claims"] == ["exactly-once", "at-least-once"]
-    assert asked["budget"] == {"runs": None, "minutes": 10.0, "kills": 10}
+    assert asked["budget"] == {"runs": None, "minutes": 10.0, "kills": 10, "goes_on": False}
     assert asked["faults"] == {
         "victims": ["driver", "executor", "python", "node", "answer"],
         "recovering": True,
@@ -157,11 +157,11 @@ def test_without_flags_everything_is_crashed_for_five_minutes(called: Callable[.
 def test_flags_say_what_dies_and_for_how_long(called: Callable[..., dict[str, Any]]) -> None:
     asked = called(
         *("holds", "--claim", "exactly-once", "--victim", "driver", "--no-recovering", "--no-split-brain"),
-        *("--minutes", "1.5", "--runs", "9", "--kills", "3", "--seed", "4"),
+        *("--minutes", "1.5", "--runs", "9", "--kills", "3", "--seed", "4", "--go-on"),
         *("--workload", "streamproof.scenarios.workloads:numbered"),
     )
     assert asked["faults"] == {"victims": ["driver"], "recovering": False, "split_brain": False}
-    assert asked["budget"] == {"runs": 9, "minutes": 1.5, "kills": 3}
+    assert asked["budget"] == {"runs": 9, "minutes": 1.5, "kills": 3, "goes_on": True}
     assert (asked["seed"], asked["workload"]["name"]) == (4, "numbered")
 
 

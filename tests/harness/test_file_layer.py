@@ -73,14 +73,14 @@ class Controller:
         self._server.close()
 
 
-@pytest.fixture()
+@pytest.fixture
 def controller() -> Iterator[Controller]:
     made = Controller()
     yield made
     made.close()
 
 
-@pytest.fixture()
+@pytest.fixture
 def mounted(tmp_path: Path, controller: Controller) -> Iterator[MountedFolder]:
     with MountedFolder(tmp_path, RUN, os.environ, tmp_path / "log") as folder:
         folder.announce(controller.place, "token", "node", 1)
