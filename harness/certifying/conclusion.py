@@ -290,7 +290,7 @@ def _verdict(
     if unjudgeable:
         return msgspec.structs.replace(verdict, reasons=(unjudgeable,), covered=0)
     violating = [trial for trial in trials if trial.verdicts.get(claim) is Status.VIOLATED]
-    if shown := showing(claim, violating):
+    if shown := showing(claim, trials):
         return _violated(verdict, claim, shown, violating, trials, lines)
     reasons = tuple(_reasons(claim, lines, trials, violating, exhausted))
     if uncut:

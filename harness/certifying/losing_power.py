@@ -7,6 +7,7 @@ these, or makes no difference to who has not been told of anything.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -31,6 +32,8 @@ CHOSEN: Final = (
 )
 _COUNTING = frozenset({"rename", "link", "unlink", "symlink"})
 """File operations by which most that writes something makes it count."""
+_CHECKSUM = re.compile(r"\.crc#\d+$")
+"""Hadoop's, which come after what they are of, and are looked for only where they are."""
 _DONE = frozenset({Point.ADD_BATCH, Point.COMMIT_LOG, Point.SINK_WRITE, Point.MESSAGE, Point.USER})
 _SINK = "sink/"
 
@@ -96,7 +99,8 @@ def _counts(passed: Passed) -> bool:
     if passed.state is None or address.side is not Side.AFTER:
         return False
     if address.point is Point.FILE:
-        return address.key.partition("/")[2].partition(" ")[0] in _COUNTING
+        what, _, name = address.key.partition("/")[2].partition(" ")
+        return what in _COUNTING and not _CHECKSUM.search(name)
     return address.point in _DONE
 
 

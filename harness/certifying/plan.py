@@ -57,7 +57,7 @@ class Lost(msgspec.Struct, frozen=True):
 
 def lost_said(lost: Lost) -> str:
     """As the proof of a run in which it was lost ends."""
-    return f", without {lost.what} ({lost.terms})"
+    return f"; lost: {lost.what} ({lost.terms})"
 
 
 class Crash(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -110,7 +110,7 @@ class Crash(msgspec.Struct, frozen=True, omit_defaults=True):
             return f"the answer to {self.key} of {actor} is lost and the connection breaks; {actor} lives"
         when = Moment(self.point, self.side, self.key, actor, recovering=self.recovering)
         if self.lost is not None:
-            return f"the power fails {when}, and {self.lost.what} is lost"
+            return f"the power fails {when}; lost: {self.lost.what}"
         return f"the {_VICTIMS[self.victim]} dies {when}"
 
 
