@@ -66,7 +66,7 @@ from .killing import on_cluster, spread
 from .lane import Lane, Life
 from .lane_kills import LaneKiller
 from .ledger import Ledger
-from .losing_power import CHOSEN, ByLoss, plan_losses
+from .losing_power import ByLoss, not_lost, plan_losses
 from .messages import NO_MESSAGE, messages_first, unreached, unseen, without_repeats
 from .plan import Crash, How, Trial, Victim
 from .planning import CrashPlan, crash_at, every_crash_point, of_answers, of_nodes, of_split_brains, of_the_driver
@@ -405,7 +405,7 @@ class _Campaign:
         losses = plan_losses(profile, lanes, lives, brief.claims, brief.query.copyable)
         ledger.plan += [Planned(one.crash) for one in losses.waiting]
         ledger.not_reached += losses.not_reached
-        ledger.not_covered.insert(0, CHOSEN if losses.waiting else UNSYNCED)
+        ledger.not_covered[:0] = not_lost(brief.claims) if losses.waiting else [UNSYNCED]
         losing = Covering(ledger, brief, lanes[: len(losses.lives)], losses.lives, references, How.POWER_LOSS)
         if losses.waiting:
             losing.plan_losses(losses.waiting, ByLoss(losses))

@@ -30,6 +30,11 @@ CHOSEN: Final = (
     "Losses of power in other batches than the first and one like most, and other parts of what was not synced than a "
     "telling few: all of it, the content of each file, whole or from a page on, and the newest names."
 )
+CHECKPOINT_SYNCS: Final = (
+    "Losses of power where the checkpoint lies on storage that does not keep all that is written to it: on a local "
+    "disk Spark syncs none of its files, and an empty one (metadata, offsets/N, commits/N) keeps the query from starting "
+    "again. survives_power_loss(checkpoint_syncs=False) claims that too."
+)
 _COUNTING = frozenset({"rename", "link", "unlink", "symlink"})
 """File operations by which most that writes something makes it count."""
 _CHECKSUM = re.compile(r"\.crc#\d+$")
@@ -51,6 +56,12 @@ class Losses:
 def terms_of(claims: Iterable[Guarantee]) -> list[PowerLoss]:
     """On which terms power is to be lost, each once."""
     return list({claim.power.terms: claim.power for claim in claims if claim.power is not None}.values())
+
+
+def not_lost(claims: Iterable[Guarantee]) -> list[str]:
+    """What losses of power do not cover."""
+    terms = terms_of(claims)
+    return [CHOSEN, CHECKPOINT_SYNCS] if terms and all(power.checkpoint_syncs for power in terms) else [CHOSEN]
 
 
 def plan_losses(

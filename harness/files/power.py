@@ -129,7 +129,8 @@ def _none(done: _Done) -> Iterator[_Lost]:
 
 
 def _contents(done: _Done, lost: Mapping[File, Sequence[int]], later_pages: bool) -> Iterator[_Lost]:
-    """The contents of all files that are not synced, then of each, whole and torn."""
+    """The contents of all files that are not synced and have a name, then of each, whole and torn."""
+    lost = {file: places for file, places in lost.items() if file in done.named}
     if len(lost) > 1:
         every = [place for some in lost.values() for place in some]
         named = _listed([done.called(file) for file in list(lost)[::-1]])
@@ -171,7 +172,9 @@ class _Done:
             if one.kind is Kind.CREATE:
                 self._of[place] = made = seen.file_of(one)
                 self._called[made] = one.path
-        self._called |= {node: path for path, node in seen.nodes.items() if isinstance(node, File)}
+        self.named = {node: path for path, node in seen.nodes.items() if isinstance(node, File)}
+        """Those that have a name when all is done."""
+        self._called |= self.named
         self.names = [place for place in self.free if operations[place].kind in _NAMES]
         self._seen = seen
         """The files that are known by identity must live."""

@@ -65,7 +65,7 @@ class PowerLoss:
     """What holds under them."""
     promise: Promise = Promise.EXT4_ORDERED
     """Of the file system."""
-    checkpoint_syncs: bool = False
+    checkpoint_syncs: bool = True
     """Whether the checkpoint lies on other storage, which keeps whatever is written to it."""
 
     @property
@@ -214,11 +214,12 @@ def survives_power_loss(
     of: Guarantee | None = None,
     promise: Promise | str = Promise.EXT4_ORDERED,
     *,
-    checkpoint_syncs: bool = False,
+    checkpoint_syncs: bool = True,
 ) -> Guarantee:
     """What `of` says, exactly-once where nothing is said, also holds where the power fails and what was not synced is
-    lost, as far as the file system does not promise to keep it. With `checkpoint_syncs` the checkpoint keeps all that
-    is written to it, as where it lies on a store of objects, and only what else the query writes is lost. Raises
+    lost, as far as the file system does not promise to keep it. Only what the query writes elsewhere is lost: its
+    checkpoint keeps all that is written to it, as on a store of objects, unless `checkpoint_syncs` is false. On a local
+    disk Spark syncs none of it: a file of it that is empty then keeps any query from starting again. Raises
     InvalidScenario."""
     try:
         promised = Promise(promise)
