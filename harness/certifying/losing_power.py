@@ -32,8 +32,8 @@ CHOSEN: Final = (
 )
 CHECKPOINT_SYNCS: Final = (
     "Losses of power where the checkpoint lies on storage that does not keep all that is written to it: on a local "
-    "disk Spark syncs none of its files, and an empty one (metadata, offsets/N, commits/N) keeps the query from starting "
-    "again. survives_power_loss(checkpoint_syncs=False) claims that too."
+    "disk Spark syncs none of its files, and an empty one (metadata, offsets/N, commits/N) keeps the query from "
+    "starting again. survives_power_loss(checkpoint_syncs=False) claims that too."
 )
 _COUNTING = frozenset({"rename", "link", "unlink", "symlink"})
 """File operations by which most that writes something makes it count."""

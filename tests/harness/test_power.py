@@ -244,3 +244,8 @@ def test_a_loss_says_what_was_lost() -> None:
     said = [loss.what for loss in power_losses(Tree(), renamed_in_place().done, Promise.EXT4_ORDERED)]
     assert "what out was written since its last fsync" in said
     assert "the rename of draft to out, and what was done after it" in said
+
+
+def test_with_posix_alone_who_syncs_a_folder_has_synced_the_names_by_which_it_is_reached() -> None:
+    made = Program().do(Kind.MKDIR, "d").write("d/a", b"a").do(Kind.SYNC, "d/a").do(Kind.SYNC_FOLDER, "d")
+    assert left(made.done, Promise.NONE) == [{"d": None, "d/a": b"a"}]
