@@ -57,6 +57,7 @@ if TYPE_CHECKING:
         recovers_within,
         replicas_agree,
         rollback_recovery,
+        survives_power_loss,
     )
     from .harness.judging.guarantees import amnesia as amnesia_recovery
     from .harness.model import Edge, Event, Operator, Output, Partitioning, RandomOperator, Stage, Topology
@@ -180,6 +181,7 @@ __all__ = [
     "stateless",
     "stop",
     "store_loss",
+    "survives_power_loss",
     "text",
     "trace",
     "upstream_backup",
@@ -225,7 +227,8 @@ _NAMES = {
     "harness.exploration.simulating": "Simulated simulate",
     "harness.inside_spark.user_points": "crash_point",
     "harness.judging.guarantees": "Guarantee at_least_once at_most_once exactly_once exactly_once_output gap_recovery "
-    "k_safety precise_recovery recovers recovers_within replicas_agree rollback_recovery",
+    "k_safety precise_recovery recovers recovers_within replicas_agree rollback_recovery "
+    "survives_power_loss",
     "harness.model": "Edge Event Operator Output Partitioning RandomOperator Stage Topology",
     "harness.quantities": "events ms seconds",
     "harness.query": "Query RunFolders Store",

@@ -82,14 +82,15 @@ def check(
             raise InvalidScenario(f"{fault.kind} {fault.whom}: say when, with .at(...) or .after(...)")
         if isinstance(fault.trigger, Moment):
             _check_moment(scenario, fault, fault.trigger)
-    for guarantee in (*scenario.claimed, *scenario.breaks):
+    of_losses = [one.power.of for one in (*scenario.claimed, *scenario.breaks) if one.power is not None]
+    for guarantee in (*scenario.claimed, *scenario.breaks, *of_losses):
         oracle = oracles.get(guarantee.name)
         if oracle is None:
             raise UnknownName("guarantee", guarantee.name, sorted(oracles))
         if oracle.bound and not isinstance(guarantee.within, oracle.bound):
             kinds_of_bound = " or ".join(f"a {kind.__name__.lower()}" for kind in oracle.bound)
             raise InvalidScenario(f"the claim {guarantee.name} needs {kinds_of_bound} as its bound")
-    for guarantee in scenario.claimed:
+    for guarantee in (*scenario.claimed, *of_losses):
         _check_applies(subject, guarantee, oracles)
     both = set(scenario.claimed) & set(scenario.breaks)
     if both:

@@ -15,9 +15,10 @@ from . import (
     recovers_within,
     replicas_agree,
     rollback,
+    survives_power_loss,
 )
 
-ORACLES: tuple[Oracle, ...] = (
+_ON_THEIR_OWN: tuple[Oracle, ...] = (
     precise.ORACLE,
     *rollback.ORACLES,
     exactly_once_output.ORACLE,
@@ -30,3 +31,5 @@ ORACLES: tuple[Oracle, ...] = (
     recovers.ORACLE,
     recovers_within.ORACLE,
 )
+
+ORACLES: tuple[Oracle, ...] = (*_ON_THEIR_OWN, survives_power_loss.oracle_of(_ON_THEIR_OWN))

@@ -16,7 +16,7 @@ from streamproof.harness.certifying.certificate import (
     write_certificate,
 )
 from streamproof.harness.certifying.conclusion import NotReached, Planned
-from streamproof.harness.certifying.plan import CRASH_STATES, Crash, How, Trial, Victim
+from streamproof.harness.certifying.plan import CRASH_STATES, Crash, How, Trial, Victim, lost_said
 from streamproof.harness.certifying.rejudging import first_wrong, judge_run
 from streamproof.harness.certifying.statistics import Draw
 from streamproof.harness.judging.guarantees import Guarantee, exactly_once, exactly_once_output
@@ -26,7 +26,7 @@ from streamproof.harness.model import Event
 from streamproof.harness.query import KIND
 from streamproof.harness.recording import folder as run_folder
 from streamproof.harness.recording.folder import Description, RunFolder
-from streamproof.harness.recording.history import Bite, Drained, FaultStruck, Stamp
+from streamproof.harness.recording.history import POWER_LOSS, Bite, Drained, FaultStruck, Proof, Stamp
 from streamproof.harness.recording.records import Delivered, Ended, Offered
 from streamproof.oracles import ORACLES
 
@@ -126,7 +126,12 @@ def _delivered(sink: str, batch: Batch, incarnation: int) -> Delivered:
 
 def _struck(place: int, crash: Crash) -> FaultStruck:
     address = str(Address(crash.actor, place + 1, crash.point, crash.key, crash.side))
-    return FaultStruck(Stamp(90 + place), place, "kill driver", address, Bite(DRIVER, DRIVER, (DRIVER,), True, True))
+    if crash.lost is None:
+        return FaultStruck(
+            Stamp(90 + place), place, "kill driver", address, Bite(DRIVER, DRIVER, (DRIVER,), True, True)
+        )
+    bite = Bite(DRIVER, DRIVER, (DRIVER,), True, proof=Proof(3, f"files put back{lost_said(crash.lost)}"))
+    return FaultStruck(Stamp(90 + place), place, f"{POWER_LOSS} driver", address, bite)
 
 
 def unsealed(**changes: Any) -> Certificate:

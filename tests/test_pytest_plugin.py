@@ -87,7 +87,7 @@ def test_what_holds_passes(pytester: pytest.Pytester) -> None:
     )
     asked = called(pytester)
     assert (asked["cluster"], asked["seed"]) == ("embedded", 7)
-    assert asked["budget"] == {"runs": None, "minutes": 10.0, "kills": 10}
+    assert asked["budget"] == {"runs": None, "minutes": 10.0, "kills": 10, "goes_on": False}
     assert (asked["faults"]["recovering"], asked["faults"]["split_brain"]) == (True, True)
 
 
@@ -220,7 +220,7 @@ def test_the_command_line_outranks_the_test_which_outranks_the_configuration(pyt
     )
     plain = certifying("holds")
     session(pytester, plain).assert_outcomes(passed=1)
-    assert called(pytester, "kept")["budget"] == {"runs": 9, "minutes": 10.0, "kills": 10}
+    assert called(pytester, "kept")["budget"] == {"runs": 9, "minutes": 10.0, "kills": 10, "goes_on": False}
     assert called(pytester, "kept")["seed"] == 3
 
     own = "from streamproof import Budget\n" + certifying("holds", more=", budget=Budget(8)")
@@ -230,7 +230,7 @@ def test_the_command_line_outranks_the_test_which_outranks_the_configuration(pyt
     flags = ("--streamproof-folder=third", "--streamproof-budget=90s, 7 runs, 0 kills", "--streamproof-seed=5")
     session(pytester, own, *flags, "--streamproof-cluster=embedded").assert_outcomes(passed=1)
     asked = called(pytester, "third")
-    assert (asked["budget"], asked["seed"]) == ({"runs": 7, "minutes": 1.5, "kills": 0}, 5)
+    assert (asked["budget"], asked["seed"]) == ({"runs": 7, "minutes": 1.5, "kills": 0, "goes_on": False}, 5)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@
 3. Crash states are recovered from (`covering`), the most telling first, as far as their share of the time goes. As soon
    as one shows a violation, it is tried again as a real kill in a lane, repeated and made smaller, and is reported only
    then. Once each claim that somebody has made is violated, the campaign is over, unless it is asked to go on.
+   Where it is claimed that a query survives losses of power, those are tried next (`losing_power`).
 4. Real kills on the cluster (`proving`): of executors, Python workers and nodes at the points of tasks, and split
    brains.
 5. The crash states that are left, in what time there is; then a sample of the driver's crashes that was drawn before,
@@ -65,8 +66,9 @@ from .killing import on_cluster, spread
 from .lane import Lane, Life
 from .lane_kills import IN_LANES, LaneKiller
 from .ledger import Ledger
+from .losing_power import ByLoss, not_lost, plan_losses
 from .messages import NO_MESSAGE, messages_first, unreached, unseen, without_repeats
-from .plan import Crash, Trial, Victim
+from .plan import Crash, How, Trial, Victim
 from .planning import CrashPlan, crash_at, every_crash_point, of_answers, of_nodes, of_split_brains, of_the_driver
 from .profile import NO_DATA, POINTS, Profile, profile_of, write_points
 from .proving import KILLS_A_RUN, Kills, Proving
@@ -79,6 +81,8 @@ LIFE_SECONDS = 120.0
 SHARES = (0.6, 0.7)
 """Of the time of a campaign, by when crash states of single crashes, and of crashes while recovering, let kills go
 first."""
+POWER_SHARE = 0.8
+"""The same, of losses of power."""
 LAST_SHARES = (0.9, 0.9)
 """The same, once kills are done: what is left then confirms what they show, and is the sample's."""
 EMPTY_ON_START = "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart"
@@ -157,7 +161,7 @@ def certify(
     check_unused(path)
     there = path.exists()
     try:
-        ledger = Ledger(path, claims, registry.oracles, budget or Budget(), show, not_covered=[UNSYNCED, FIRST_ENTRY])
+        ledger = Ledger(path, claims, registry.oracles, budget or Budget(), show, not_covered=[FIRST_ENTRY])
         query = replace(query, settings={**_SETTINGS, **query.settings})
         brief = Brief(query, workload, claims, registry, seed, origin, fed_from)
         return Certified(path, _Campaign(name, brief, faults or every_crash_point(), cluster, ledger, named).run())
@@ -217,15 +221,19 @@ class _Campaign:
                 covering = Covering(ledger, self.brief, lanes, lives[: len(lanes)], references)
                 if of_driver:
                     self._plan_crash_states(covering, profile, of_driver)
+                losing = self._plan_losses(profile, lanes, lives[: len(lanes)], references)
                 in_lanes = self._in_lanes(lanes[0], references, kills)
                 kills = replace(kills, drawn=[one for one in kills.drawn if not self._dies_in_lane(one)])
                 self._cover(covering, in_lanes, SHARES)
+                self._lose_power(losing, POWER_SHARE)
                 if not self._is_over():
                     unjudgeable = self._kill(stack, covering, in_lanes, lanes, references, kills, work)
+                    self._lose_power(losing, LAST_SHARES[0])
                 if self._is_over():
                     ledger.exhausted = ALL_VIOLATED
                 else:
                     covering.leave()
+                    losing.leave()
         finally:
             shutil.rmtree(work, ignore_errors=True)
         return self._write(began, unjudgeable, profile)
@@ -388,6 +396,25 @@ class _Campaign:
             covering.plan(profile, of_driver, self.faults.recovering)
         elif self.faults.recovering:
             self.ledger.not_covered.append(NEVER_RECOVERING)
+
+    def _plan_losses(
+        self, profile: Profile, lanes: Sequence[Lane], lives: Sequence[Life], references: Sequence[Stamped]
+    ) -> Covering:
+        """Of power, where somebody claims that the query survives that."""
+        ledger, brief = self.ledger, self.brief
+        losses = plan_losses(profile, lanes, lives, brief.claims, brief.query.copyable)
+        ledger.plan += [Planned(one.crash) for one in losses.waiting]
+        ledger.not_reached += losses.not_reached
+        ledger.not_covered[:0] = not_lost(brief.claims) if losses.waiting else [UNSYNCED]
+        losing = Covering(ledger, brief, lanes[: len(losses.lives)], losses.lives, references, How.POWER_LOSS)
+        if losses.waiting:
+            losing.plan_losses(losses.waiting, ByLoss(losses))
+        return losing
+
+    def _lose_power(self, losing: Covering, share: float) -> None:
+        if losing.remains and not self._is_over():
+            with self.ledger.timed("losses of power"):
+                losing.cover(share, share)
 
     def _cover(self, covering: Covering, in_lanes: Proving, shares: tuple[float, float]) -> None:
         """Recover from crash states; whatever they show is tried for real at once."""

@@ -24,7 +24,8 @@ from typing import Any, Final
 import msgspec
 
 from ..errors import AlteredCertificate, ExitStatus, InvalidCertificate, StorageFailed, UnknownCertificateVersion
-from ..judging.guarantees import Guarantee
+from ..judging.guarantees import Guarantee, PowerLoss
+from ..promises import Promise
 from ..quantities import Duration, Events
 from .conclusion import ClaimVerdict, Conclusion, Covered, NotReached, Planned, Uncut, conclude, exit_status
 from .page import page
@@ -45,10 +46,17 @@ class Claimed(msgspec.Struct, frozen=True, omit_defaults=True):
     """The bound, where it is a duration."""
     within_events: int | None = None
     """The bound, where it is a number of events."""
+    survives: Claimed | None = None
+    """What holds after a loss of power, where that is claimed; the other two are its terms."""
+    promise: Promise | None = None
+    checkpoint_syncs: bool = False
 
     @classmethod
     def of(cls, guarantee: Guarantee) -> Claimed:
-        within = guarantee.within
+        within, power = guarantee.within, guarantee.power
+        if power is not None:
+            inner = cls.of(power.of)
+            return cls(guarantee.name, survives=inner, promise=power.promise, checkpoint_syncs=power.checkpoint_syncs)
         return cls(
             guarantee.name,
             within.micros if isinstance(within, Duration) else None,
@@ -56,6 +64,9 @@ class Claimed(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
     def as_guarantee(self) -> Guarantee:
+        if self.survives is not None and self.promise is not None:
+            power = PowerLoss(self.survives.as_guarantee(), self.promise, self.checkpoint_syncs)
+            return Guarantee(self.guarantee, power=power)
         if self.within_micros is not None:
             return Guarantee(self.guarantee, Duration(self.within_micros))
         if self.within_events is not None:

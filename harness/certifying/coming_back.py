@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from ..judging.guarantees import RECOVERS, Guarantee, recovers
@@ -24,7 +25,13 @@ def with_stated_time(claims: Sequence[Guarantee], without_failures: Sequence[flo
     """The claims, with the time written down in which the query must be back, by how long it takes for all of its input
     without failures, seconds: on a slow machine it is given more."""
     stated = seconds(max(LEAST, math.ceil(TIMES * max(without_failures, default=0.0) / 10) * 10))
-    return tuple(recovers(stated) if claim == recovers() else claim for claim in claims)
+
+    def with_time(claim: Guarantee) -> Guarantee:
+        if claim.power is not None:
+            return replace(claim, power=replace(claim.power, of=with_time(claim.power.of)))
+        return recovers(stated) if claim == recovers() else claim
+
+    return tuple(map(with_time, claims))
 
 
 def stated_in(claims: Sequence[Guarantee]) -> Duration:

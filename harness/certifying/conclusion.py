@@ -2,7 +2,10 @@
 
 A pure function of the plan and the trials, so that whoever has the records comes to the same.
 
-- VIOLATED needs a kill or a split brain that shows it. What only a crash state shows is UNKNOWN, with its story.
+- VIOLATED needs a kill or a split brain that shows it. What only a crash state shows is UNKNOWN, with its story. No
+  power can be lost here for real: what a loss of power violates has to show in two recoveries from it, and in each.
+- A claim is judged by trials of losses of power where it is made of them, on the terms that it states, and by all other
+  trials where it is not.
 - HOLDS says: for each crash that was planned, at least one trial passed, and every other trial passed too. A crash that
   was not reached, not tried, or came to no verdict in one of its trials (the query stalled, its rows cannot be told
   from lost ones, ...) makes the claim UNKNOWN, whatever else passed. Only a kill that missed is no trial of a crash:
@@ -19,12 +22,16 @@ from typing import Final
 import msgspec
 
 from ..errors import ExitStatus
+from ..judging.guarantees import speaks_of
 from ..judging.verdicts import Status
 from .plan import Crash, How, Trial, Victim
 from .statistics import Bound, Draw, lower_bound, upper_bound
 
 TOO_SMALL: Final = "the budget is too small to say anything: no crash was tried"
 UNCUT: Final = "it has effects that no crash could be tried between"
+NOT_REALLY: Final = (
+    "no power was really lost: files were put back as a loss of power may leave them, by what the file system promises"
+)
 NOTHING_PLANNED: Final = "no crash was planned, so nothing was tried"
 
 
@@ -144,14 +151,34 @@ def conclude(
     unclear = (line for line, found in tried.items() if any(_came_to_nothing(trial, claims) for trial in found))
     wanted = tuple(dict.fromkeys((*plan, *why_not)))
     wanted = tuple(dict.fromkeys((*wanted, *sorted(unclear, key=repr)))) if wanted else ()
-    lines = {claim: [_Line(line, tried.get(line, ()), claim, why_not.get(line)) for line in wanted] for claim in claims}
+    lines = {
+        claim: {
+            line: _Line(line, tried.get(line, ()), claim, why_not.get(line))
+            for line in wanted
+            if speaks_of(claim, line.crash.terms)
+        }
+        for claim in claims
+    }
     coverage = []
-    for place, line in enumerate(wanted):
-        passed = tuple(claim for claim in claims if lines[claim][place].covered)
-        coverage.append(_covered(line, tried.get(line, ()), claims, passed, why_not.get(line, "")))
+    for line in wanted:
+        judged = [claim for claim in claims if line in lines[claim]]
+        passed = tuple(claim for claim in judged if lines[claim][line].covered)
+        coverage.append(_covered(line, tried.get(line, ()), judged, passed, why_not.get(line, "")))
     left = tuple(one for one in uncut if not one.accepted)
-    verdicts = (_verdict(claim, lines[claim], trials, unjudgeable, exhausted, left) for claim in claims)
-    bounds = () if draw is None else tuple(_bound(claim, draw, plan, trials) for claim in claims)
+    verdicts = (
+        _verdict(
+            claim,
+            list(lines[claim].values()),
+            [trial for trial in trials if speaks_of(claim, trial.terms)],
+            unjudgeable,
+            exhausted,
+            left,
+        )
+        for claim in claims
+    )
+    # What is drawn is killed, and no power is lost by that.
+    of_kills = () if draw is None else tuple(claim for claim in claims if speaks_of(claim, ""))
+    bounds = () if draw is None else tuple(_bound(claim, draw, plan, trials) for claim in of_kills)
     return Conclusion(tuple(verdicts), tuple(coverage), bounds)
 
 
@@ -172,12 +199,28 @@ def passes(trial: Trial, line: Planned, claim: str) -> bool:
     all that it runs, and of nothing else."""
     if trial.verdicts.get(claim) is not Status.HOLDS:
         return False
-    return trial.how is not How.CRASH_STATE or line.crash.victim is Victim.DRIVER
+    return real(trial) or line.crash.victim is Victim.DRIVER
 
 
 def real(trial: Trial) -> bool:
     """Whether something really died, or slept."""
-    return trial.how is not How.CRASH_STATE
+    return trial.how not in (How.CRASH_STATE, How.POWER_LOSS)
+
+
+def showing(claim: str, trials: Iterable[Trial]) -> list[Trial]:
+    """Those which may show that a claim is violated, and do: real ones; and of losses of power, those from which it was
+    recovered twice at least, and came to that each time."""
+    found: dict[tuple[How, tuple[Crash, ...]], list[Trial]] = {}
+    for trial in trials:
+        found.setdefault((trial.how, trial.crashes), []).append(trial)
+    return [
+        trial
+        for (how, _), same in found.items()
+        if how is not How.CRASH_STATE and (how is not How.POWER_LOSS or len(same) > 1)
+        if how is not How.POWER_LOSS or all(one.verdicts.get(claim) is Status.VIOLATED for one in same)
+        for trial in same
+        if trial.verdicts.get(claim) is Status.VIOLATED
+    ]
 
 
 def _by_line(trials: Iterable[Trial]) -> dict[Planned, list[Trial]]:
@@ -214,7 +257,8 @@ class _Line:
 
 
 def _came_to_nothing(trial: Trial, claims: Sequence[str]) -> bool:
-    return not trial.missed and any(trial.verdicts.get(claim, Status.UNKNOWN) is Status.UNKNOWN for claim in claims)
+    judged = (trial.verdicts.get(claim, Status.UNKNOWN) for claim in claims if speaks_of(claim, trial.terms))
+    return not trial.missed and any(status is Status.UNKNOWN for status in judged)
 
 
 def _unsettled(trials: Sequence[Trial], line: Planned, claim: str) -> Iterator[Trial]:
@@ -246,8 +290,8 @@ def _verdict(
     if unjudgeable:
         return msgspec.structs.replace(verdict, reasons=(unjudgeable,), covered=0)
     violating = [trial for trial in trials if trial.verdicts.get(claim) is Status.VIOLATED]
-    if any(map(real, violating)):
-        return _violated(verdict, claim, violating, trials, lines)
+    if shown := showing(claim, trials):
+        return _violated(verdict, claim, shown, violating, trials, lines)
     reasons = tuple(_reasons(claim, lines, trials, violating, exhausted))
     if uncut:
         more = f"; and {len(uncut) - 5:,} more" if len(uncut) > 5 else ""
@@ -260,11 +304,16 @@ def _verdict(
 
 
 def _violated(
-    verdict: ClaimVerdict, claim: str, violating: Sequence[Trial], trials: Sequence[Trial], lines: Sequence[_Line]
+    verdict: ClaimVerdict,
+    claim: str,
+    shown_by: Sequence[Trial],
+    violating: Sequence[Trial],
+    trials: Sequence[Trial],
+    lines: Sequence[_Line],
 ) -> ClaimVerdict:
     """By the schedule that shows it best: with the fewest crashes, then in most of its repeats."""
     repeats: dict[tuple[How, tuple[Crash, ...]], list[Trial]] = {}
-    for trial in filter(real, trials):
+    for trial in trials:
         repeats.setdefault((trial.how, trial.crashes), []).append(trial)
     struck = _struck(trials)
 
@@ -273,19 +322,21 @@ def _violated(
         shown = sum(one.verdicts.get(claim) is Status.VIOLATED for one in same)
         return struck[trial.folder], -shown / len(same), -len(same)
 
-    best = min(filter(real, violating), key=clarity)
+    best = min(shown_by, key=clarity)
     same = repeats[best.how, best.crashes]
     shown = sum(one.verdicts.get(claim) is Status.VIOLATED for one in same)
     # Where several struck in one run, it does not show which of them it took.
     shows = [trial for trial in violating if not real(trial) or struck[trial.folder] == 1]
     wrong = len({line for trial in shows for line in lines_of(trial)})
-    summary = f"{schedule(best)}: violated in {shown} of {count(len(same), _HOWS[best.how])}"
+    summary = f"{schedule(best)}: violated in {shown} of {_times(len(same), best.how)}"
     if len(same) == 1:
         summary += ", which was not repeated"
     if struck[best.folder] > len(best.crashes):
         summary += f", in one run with {count(struck[best.folder] - len(best.crashes), 'other')}"
     if wrong > 1:
         summary += f"; {wrong:,} of {_crashes(len(lines))} violate"
+    if best.how is How.POWER_LOSS:
+        summary += f"; {NOT_REALLY}"
     return msgspec.structs.replace(
         verdict,
         status=Status.VIOLATED,
@@ -297,14 +348,21 @@ def _violated(
 
 
 def _struck(trials: Iterable[Trial]) -> Counter[str]:
-    """How many crashes struck in each run of a real kill: kills that were drawn share one."""
+    """How many crashes struck in each run: kills that were drawn share one. A recovery from what several crashes leave
+    is one from each."""
     struck: Counter[str] = Counter()
-    for trial in filter(real, trials):
-        struck[trial.folder] += len(trial.crashes)
+    for trial in trials:
+        struck[trial.folder] = len(trial.crashes) + (struck[trial.folder] if real(trial) else 0)
     return struck
 
 
-_HOWS = {How.KILL: "real kill", How.SPLIT_BRAIN: "split brain", How.CRASH_STATE: "crash state"}
+_HOWS = {
+    How.KILL: "real kill",
+    How.SPLIT_BRAIN: "split brain",
+    How.CRASH_STATE: "crash state",
+    How.POWER_LOSS: "recovery from a loss of power",
+}
+_PLURALS = {How.POWER_LOSS: "recoveries from losses of power"}
 
 
 def schedule(trial: Trial) -> str:
@@ -337,6 +395,8 @@ def _reasons(
 
 
 def _only_in_states(violating: Sequence[Trial], trials: Sequence[Trial]) -> str:
+    if violating[0].how is How.POWER_LOSS:
+        return f"a loss of power shows a violation ({schedule(violating[0])}), and not each time that it was put back"
     kills = sum(real(trial) and any(trial.crashes == one.crashes for one in violating) for trial in trials)
     shown = dict.fromkeys(schedule(trial) for trial in violating)
     more = f", and in {len(shown) - 1:,} more" if len(shown) > 1 else ""
@@ -349,7 +409,8 @@ def _held(claim: str, lines: Sequence[_Line], trials: Sequence[Trial]) -> str:
     every = f"all {_crashes(len(lines))}" if len(lines) > 1 else "the one planned crash"
     text = f"{every} passed: {tried_said(held)}"
     missed = len(trials) - len(held)
-    return f"{text}; {count(missed, 'more trial')} struck nothing" if missed else text
+    text = f"{text}; {count(missed, 'more trial')} struck nothing" if missed else text
+    return text if speaks_of(claim, "") else f"{text}; {NOT_REALLY}"
 
 
 def tried_said(trials: Iterable[Trial]) -> str:
@@ -357,7 +418,11 @@ def tried_said(trials: Iterable[Trial]) -> str:
     hows: Counter[How] = Counter()
     for trial in trials:
         hows[trial.how] += len(trial.crashes) if real(trial) else 1
-    return ", ".join(count(hows[how], _HOWS[how]) for how in How if hows[how])
+    return ", ".join(_times(hows[how], how) for how in How if hows[how])
+
+
+def _times(number: int, how: How) -> str:
+    return count(number, _HOWS[how], _PLURALS.get(how, ""))
 
 
 def count(number: int, what: str, more: str = "") -> str:

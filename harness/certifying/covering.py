@@ -16,7 +16,7 @@ from .brief import Brief
 from .conclusion import NotReached, Planned
 from .crash_states import Looks
 from .lane import Lane, Life, Passed
-from .ledger import Ledger
+from .ledger import Ledger, violates
 from .plan import How, Trial, Victim
 from .planning import crash_at, points_of_the_driver, worst_to_recover_from
 from .profile import AFTER_RESTART, Profile, batch_of, profile_of
@@ -41,8 +41,11 @@ class Covering:
         lanes: Sequence[Lane],
         lives: Sequence[Life],
         references: Sequence[Stamped],
+        how: How = How.CRASH_STATE,
     ) -> None:
-        """`lives` are the watched ones of the lanes, one each."""
+        """`lives` are the watched ones of the lanes, one each; of losses of power, with what those leave as their
+        states."""
+        self._how = how
         self._ledger = ledger
         self._brief = brief
         self._lanes = lanes
@@ -84,6 +87,10 @@ class Covering:
             crash = crash_at(profile, worst, Victim.DRIVER)
             self._recovery = crashed_in_profile(self._states[0].life, worst, crash)
 
+    def plan_losses(self, waiting: Sequence[Waiting], order: Callable[[Group], object]) -> None:
+        """To be recovered from: losses of power, the most worth trying first, by `order`."""
+        self._waiting = sorted(self._states[0].groups(waiting), key=order, reverse=True)  # type: ignore[arg-type]
+
     @property
     def remains(self) -> bool:
         """Whether something waits to be recovered from."""
@@ -104,19 +111,22 @@ class Covering:
             self._cover_recovery(share_while_recovering, known)
         self._recoveries += len({trial.folder for trial in self._ledger.trials[known:]})
         self._seconds += time.monotonic() - before
-        self._ledger.figures["crash states a minute"] = round(60 * self._recoveries / self._seconds, 1)
+        name = "crash states a minute" if self._how is How.CRASH_STATE else "losses of power a minute"
+        self._ledger.figures[name] = round(60 * self._recoveries / self._seconds, 1)
         return self._new(known)
 
     def leave(self) -> None:
         """Note what was left for want of time, where nothing else would tell."""
         ledger = self._ledger
+        if self._shown():
+            return
         if self.remains and not ledger.exhausted:
             ledger.exhausted = f"minutes: {ledger.budget.minutes:g}, {self._share:.0%} of them for crash states"
         if self._recovery is not None and ledger.trials:
             crash = msgspec.structs.replace(self._recovery.crashes[-1], recovering=True)
             ledger.not_reached.append(NotReached(Planned(crash), NO_TIME))
         # Of a point that a batch passes more than once, a recovery from one time says nothing of the others.
-        tried = {trial.crashes for trial in ledger.trials if trial.how is How.CRASH_STATE}
+        tried = {trial.crashes for trial in ledger.trials if trial.how is self._how}
         single = [(one.crash,) for group in (*self._waiting, *self._first_lanes) for one in group]
         first = () if self._second is None else self._second[0].crashes
         again = [(*first, one.crash) for group in self._waiting_again for one in group]
@@ -124,7 +134,10 @@ class Covering:
         ledger.not_reached += [NotReached(Planned(crashes[-1]), NOT_EACH_TIME) for crashes in left]
 
     def _new(self, known: int) -> list[Trial]:
-        """Of the trials since then, those that violate a claim of which nobody knows that yet."""
+        """Of the trials since then, those that violate a claim of which nobody knows that yet, and that somebody else
+        can try for real."""
+        if self._how is How.POWER_LOSS:
+            return []
         open_claims = {
             name for name in map(str, self._ledger.claims) if not self._ledger.is_confirmed(name)
         } - self._doubted
@@ -137,11 +150,12 @@ class Covering:
     def _cover_each(self, share: float, known: int) -> None:
         if not self._waiting and not self._first_lanes:
             return
-        self._ledger.begin("crash states", sum(map(len, self._waiting)))
+        phase = "crash states" if self._how is How.CRASH_STATE else "losses of power"
+        self._ledger.begin(phase, sum(map(len, self._waiting)))
 
         def work(place: int) -> None:
             try:
-                while self._ledger.within_budget(share) and not self._new(known):
+                while self._ledger.within_budget(share) and not self._new(known) and not self._shown():
                     taken = self._take(place)
                     if taken is None:
                         return
@@ -184,7 +198,17 @@ class Covering:
         crashed = crashed_in_profile(states.life, here, first.crash)
         life = recover(lane, crashed)
         mates = [*mates, *self._alike(states, here, life, (self._waiting, self._first_lanes))]
-        self._enter(lane, crashed, mates, states, life)
+        trials = self._enter(lane, crashed, mates, states, life)
+        if self._how is How.POWER_LOSS and any(map(violates, trials)):
+            # It cannot be tried for real: what shows again is shown.
+            self._enter(lane, crashed, [first], states, recover(lane, crashed))
+
+    def _shown(self) -> bool:
+        """Whether losses of power violate every claim that is made of them; what else they do is of no interest."""
+        if self._how is not How.POWER_LOSS or self._ledger.budget.goes_on:
+            return False
+        claims = [str(claim) for claim in self._ledger.claims if claim.power is not None]
+        return all(map(self._ledger.is_confirmed, claims))
 
     def _alike(self, states: LifeStates, here: Passed, life: Life, waiting: Sequence[list[Group]]) -> Group:
         """Take what waits and what this recovery could not have told from what it began with."""
@@ -202,14 +226,14 @@ class Covering:
                 groups[:] = left
         return found
 
-    def _enter(self, lane: Lane, crashed: Crashed, mates: Group, states: LifeStates, life: Life) -> None:
-        run = self._ledger.new_run("state")
+    def _enter(self, lane: Lane, crashed: Crashed, mates: Group, states: LifeStates, life: Life) -> list[Trial]:
+        run = self._ledger.new_run("state" if self._how is How.CRASH_STATE else "power")
         brief = self._brief
         there = [(one.crash, states.passed(one)) for one in mates]
         group = [mate_of(crashed, crash, passed) for crash, passed in there if passed is not None]
         write_run(self._ledger.folder / run, brief.named, lane, crashed, group, life, self._before, brief.seed)
         tried = list(dict.fromkeys(one.crashes for one in group))
-        self._ledger.enter(run, tried, How.CRASH_STATE, steps=len(group))
+        return self._ledger.enter(run, tried, self._how, steps=len(group))
 
     def _cover_recovery(self, share: float, known: int) -> None:
         if self._recovery is not None and self._ledger.within_budget(share):

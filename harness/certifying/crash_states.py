@@ -17,8 +17,10 @@ from typing import Protocol
 import msgspec
 
 from ..errors import OwnFailure, StorageFailed
+from ..judging.guarantees import PowerLoss
 from ..waiting import wait_until
 from ..wire import Place
+from .plan import Lost
 
 QUIET_SECONDS = 5.0
 """How long files may go on changing while everybody is held."""
@@ -45,6 +47,12 @@ class CrashState(msgspec.Struct, frozen=True):
     files: tuple[Entry, ...]
     journalled: tuple[int, int] | None = None
     """Of one that is made from a journal, which life's, and where in it."""
+    lost: Lost | None = None
+    """Of one in which power was lost."""
+    which: int = 0
+    """Of what that can leave."""
+    power: PowerLoss | None = None
+    """On which terms."""
 
     @property
     def digest(self) -> str:
@@ -125,6 +133,9 @@ class LaneStore(Protocol):
     def looks(self) -> Looks | None:
         """What the life has looked at; None: nobody knows."""
 
+    def losses(self, state: CrashState, power: PowerLoss) -> Sequence[CrashState]:
+        """What can be left of it where the power fails, the one in which nothing is lost first; none: nobody knows."""
+
     def restore(self, state: CrashState) -> None: ...
 
     def clear(self) -> None:
@@ -157,6 +168,9 @@ class CopiedFolders:
 
     def looks(self) -> None:
         return None
+
+    def losses(self, state: CrashState, power: PowerLoss) -> list[CrashState]:
+        return []
 
     def quiesce(self) -> None:
         """Return when the folders look the same twice in a row. Raises DeadlinePassed."""

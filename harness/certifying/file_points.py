@@ -27,9 +27,13 @@ class FilePoints:
     def name(self, batch: str, said: str) -> str:
         """Of an operation as it is announced (`rename checkpoint/offsets/.3.1f6b....tmp > checkpoint/offsets/3`), what
         it is called, with which time it is in its batch."""
-        name = _RANDOM.sub("*", said)
+        name = without_randoms(said)
         self._times[batch, name] += 1
         return f"{name}#{self._times[batch, name]}"
+
+
+def without_randoms(said: str) -> str:
+    return _RANDOM.sub("*", said)
 
 
 def acts_for_task(thread: int) -> bool:

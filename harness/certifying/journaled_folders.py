@@ -7,15 +7,20 @@ position in the journal of one life, and what the folders held when that life be
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..errors import OwnFailure, StorageFailed
 from ..files.mounting import MountedFolder
-from ..files.operations import POINTS, Kind, read_operations
+from ..files.operations import POINTS, Kind, Operation, read_operations
+from ..files.power import Loss, power_losses
 from ..files.trees import File, Link, Tree
+from ..judging.guarantees import PowerLoss
 from ..wire import Place
 from .crash_states import CrashState, Entry, Looks
+from .file_points import without_randoms
+from .plan import Lost
 
 
 @dataclass(frozen=True)
@@ -87,16 +92,37 @@ class JournaledFolders:
         return Looks(*(by_kind[kind] for kind in _LOOKS))
 
     def restore(self, state: CrashState) -> None:
+        tree = self._tree_of(state)
+        self.clear()
+        tree.write_to(self._mounted.below)
+        self._tree = tree
+
+    def losses(self, state: CrashState, power: PowerLoss) -> list[CrashState]:
+        found = []
+        times: Counter[str] = Counter()
+        for number, loss in enumerate(_losses(*self._operations_until(state), power)):
+            # What two lanes call differently is the same loss.
+            what = without_randoms(loss.what)
+            times[what] += 1
+            lost = Lost(power.terms, what if times[what] == 1 else f"{what} (no. {times[what]})")
+            found.append(CrashState(self._entries(loss.tree), state.journalled, lost, number, power))
+        return found
+
+    def _tree_of(self, state: CrashState) -> Tree:
+        life, operations = self._operations_until(state)
+        if state.power is not None:
+            return _losses(life, operations, state.power)[state.which].tree
+        tree = life.base.copied()
+        for one in operations:
+            tree.apply(one)
+        return tree
+
+    def _operations_until(self, state: CrashState) -> tuple[_Watched, list[Operation]]:
         if state.journalled is None:
             raise OwnFailure("a crash state that was copied cannot be made from a journal")
         number, mark = state.journalled
         life = self._lives[number]
-        tree = life.base.copied()
-        for _, one in read_operations(self._mounted.journal, life.begin, mark):
-            tree.apply(one)
-        self.clear()
-        tree.write_to(self._mounted.below)
-        self._tree = tree
+        return life, [one for _, one in read_operations(self._mounted.journal, life.begin, mark)]
 
     def clear(self) -> None:
         """As before the first run."""
@@ -125,4 +151,10 @@ class JournaledFolders:
         return Entry(self._absolute(path), None)
 
 
+CHECKPOINT = "checkpoint"
+"""Of the folders that are mounted, the checkpoint's."""
 _LOOKS = (Kind.OPENED, Kind.ASKED, Kind.LISTED)
+
+
+def _losses(life: _Watched, operations: Sequence[Operation], power: PowerLoss) -> list[Loss]:
+    return power_losses(life.base, operations, power.promise, (CHECKPOINT,) if power.checkpoint_syncs else ())

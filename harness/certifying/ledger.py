@@ -15,7 +15,7 @@ from ..judging.oracle import Oracle
 from ..judging.verdicts import Status
 from .budget import Budget, Progress
 from .certificate import Counterexample
-from .conclusion import NotReached, Planned, Uncut, real
+from .conclusion import NotReached, Planned, Uncut, showing
 from .plan import Crash, How, Trial
 from .rejudging import JudgedRun, judge_read, judge_run, read_run
 from .statistics import Draw
@@ -75,11 +75,7 @@ class Ledger:
 
     def is_confirmed(self, claim: str) -> bool:
         """Whether a real trial has shown that a claim is violated, and was repeated."""
-        shown = Counter(
-            (trial.how, trial.crashes)
-            for trial in self.trials
-            if real(trial) and trial.verdicts.get(claim) is Status.VIOLATED
-        )
+        shown = Counter((trial.how, trial.crashes) for trial in showing(claim, list(self.trials)))
         return any(times > 1 for times in shown.values())
 
     def within_budget(self, share: float = 1.0) -> bool:

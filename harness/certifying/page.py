@@ -271,7 +271,8 @@ def _rows(coverage: Iterable[Covered], row_of: Callable[[Planned], _Row]) -> dic
 
 def _row(planned: Planned) -> _Row:
     crash = planned.crash
-    order = (_POINTS[crash.point], crash.side is Side.AFTER, crash.recovering, planned.split_brain)
+    power = crash.lost is not None
+    order = (_POINTS[crash.point], crash.side is Side.AFTER, crash.recovering, planned.split_brain, power)
     within = "" if crash.line is None else f" of `{crash.line.function}`"
     where = f"{crash.side} `{crash.point}`{within}"
     return order, where + ", recovering" * crash.recovering, _dies(planned)
@@ -282,6 +283,8 @@ def _coarse_row(planned: Planned) -> _Row:
 
 
 def _dies(planned: Planned) -> str:
+    if planned.crash.lost is not None:
+        return "everything, the power fails"
     return "driver, split brain" if planned.split_brain else _VICTIMS[planned.crash.victim]
 
 

@@ -15,6 +15,7 @@ from ..addresses import FINE_POINTS, TASK, CodeLine, Moment, Point, Side
 from ..judging.verdicts import Status
 
 CRASH_STATES: Final = "crash states in a warm session"
+POWER_LOSSES: Final = "crash states in a warm session, without what was not synced"
 KILLS_IN_A_LANE: Final = "real kills of a session with one task slot"
 """How a run came about that was no run of a cluster, as its record says."""
 
@@ -39,8 +40,24 @@ class How(StrEnum):
     """What was durable while the point held was copied, put back, and recovered from by fresh processes."""
     KILL = "kill"
     """The victim was killed while the point held."""
+    POWER_LOSS = "power-loss"
+    """As with a crash state, and what was not synced was left out, as far as the file system does not promise it."""
     SPLIT_BRAIN = "split-brain"
     """The driver was paused at the point, a second one was started on the same checkpoint, and the first went on."""
+
+
+class Lost(msgspec.Struct, frozen=True):
+    """What a loss of power takes from what was durable for a process."""
+
+    terms: str
+    """What is promised of the storage, as claims state it."""
+    what: str
+    """In words."""
+
+
+def lost_said(lost: Lost) -> str:
+    """As the proof of a run in which it was lost ends."""
+    return f"; lost: {lost.what} ({lost.terms})"
 
 
 class Crash(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -60,6 +77,13 @@ class Crash(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether it strikes during the recovery from a crash at the same batch."""
     text: str = ""
     """Of the line of the user's code, where it strikes at one."""
+    lost: Lost | None = None
+    """Where the power fails: everything dies, and this is gone."""
+
+    @property
+    def terms(self) -> str:
+        """On which power is lost; empty where it is not."""
+        return "" if self.lost is None else self.lost.terms
 
     @property
     def line(self) -> CodeLine | None:
@@ -85,6 +109,8 @@ class Crash(msgspec.Struct, frozen=True, omit_defaults=True):
         if self.victim is Victim.ANSWER:
             return f"the answer to {self.key} of {actor} is lost and the connection breaks; {actor} lives"
         when = Moment(self.point, self.side, self.key, actor, recovering=self.recovering)
+        if self.lost is not None:
+            return f"the power fails {when}; lost: {self.lost.what}"
         return f"the {_VICTIMS[self.victim]} dies {when}"
 
 
@@ -106,6 +132,11 @@ class Trial(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of the run's history."""
     missed: bool = False
     """Whether the run came to its end, and it is not proven that each crash struck there: then nothing was tried."""
+
+    @property
+    def terms(self) -> str:
+        """On which power was lost in it; empty where it was not."""
+        return next((crash.terms for crash in self.crashes if crash.terms), "")
 
 
 _VICTIMS = {

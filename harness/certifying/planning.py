@@ -92,7 +92,7 @@ def of_nodes(profile: Profile, victims: Iterable[Victim], copyable: bool = True)
     """At every kind of point that tasks pass, in one steady batch; Python workers where there are some. `copyable`:
     whether all that outlives a task is in the crash states."""
     wanted = [victim for victim in victims if victim not in _NO_NODES]
-    batch = _steady(profile)
+    batch = steady_batch(profile)
     seen: set[tuple[Point, Side, str]] = set()
     plan = []
     states = {""}
@@ -120,7 +120,7 @@ def of_answers(profile: Profile, victims: Iterable[Victim]) -> list[Planned]:
     """The answer to each message of a steady batch is lost, and who asked lives."""
     if Victim.ANSWER not in victims:
         return []
-    batch = _steady(profile)
+    batch = steady_batch(profile)
     return [
         Planned(crash_at(profile, one, Victim.ANSWER))
         for one in profile.passed
@@ -129,7 +129,7 @@ def of_answers(profile: Profile, victims: Iterable[Victim]) -> list[Planned]:
 
 
 def of_split_brains(profile: Profile) -> list[Planned]:
-    batch = _steady(profile)
+    batch = steady_batch(profile)
     return [
         Planned(crash_at(profile, one, Victim.DRIVER), split_brain=True)
         for one in profile.passed
@@ -139,7 +139,7 @@ def of_split_brains(profile: Profile) -> list[Planned]:
 
 def worst_to_recover_from(profile: Profile) -> Passed | None:
     """The last point of a steady batch at which it has not been committed: all of it is to be done again."""
-    batch = _steady(profile)
+    batch = steady_batch(profile)
     before = [
         one
         for one in profile.passed
@@ -165,7 +165,7 @@ def crash_at(profile: Profile, passed: Passed, victim: Victim, recovering: bool 
     )
 
 
-def _steady(profile: Profile) -> int:
+def steady_batch(profile: Profile) -> int:
     """A batch like most, or the next best."""
     for kind in (STEADY, LAST, FIRST, NO_DATA):
         found = [batch for batch, kinds in sorted(profile.kinds.items()) if kind in kinds]

@@ -19,6 +19,7 @@ from ..judging.stalls import ATTEMPTS
 from ..query import SOURCE
 from ..recording.folder import RunFolder
 from ..recording.history import (
+    POWER_LOSS,
     Aborted,
     Bite,
     Drained,
@@ -48,7 +49,7 @@ from ..scenario import Scenario
 from ..schedule import Fault
 from .crash_states import CrashState
 from .lane import Lane, Life, Passed
-from .plan import CRASH_STATES, KILLS_IN_A_LANE, Crash
+from .plan import CRASH_STATES, KILLS_IN_A_LANE, POWER_LOSSES, Crash, lost_said
 
 PROOF = "files and folders put back as they were at the point"
 
@@ -134,14 +135,17 @@ def write_run(
     """Write down what a recovery showed. It stands for all of a group, between whose points nothing happened that
     outlives a crash: the record has each of them. `before` is what was offered, and the reference runs."""
     struck = [*crashed.passed[:-1], *(one.passed[-1] for one in group)]
-    faults = [Fault("crash", (DRIVER,), Moment.exactly(passed.address)) for passed in struck]
+    kind, how = ("crash", CRASH_STATES) if crashed.state.lost is None else (POWER_LOSS, POWER_LOSSES)
+    faults = [Fault(kind, (DRIVER,), Moment.exactly(passed.address)) for passed in struck]
     strikes = [_put_back(lane, number, passed) for number, passed in enumerate(struck)]
     lives = tuple(enumerate((*life.before, life), start=crashed.life))
-    write_lane_run(folder, named, lane, faults, strikes, (*before, *crashed.records), lives, seed, CRASH_STATES)
+    write_lane_run(folder, named, lane, faults, strikes, (*before, *crashed.records), lives, seed, how)
 
 
 def _put_back(lane: Lane, number: int, passed: Passed) -> Strike:
-    proof = Proof(0 if passed.state is None else len(passed.state.files), PROOF)
+    state = passed.state
+    lost = "" if state is None or state.lost is None else lost_said(state.lost)
+    proof = Proof(0 if state is None else len(state.files), PROOF + lost)
     bite = Bite(DRIVER, lane.name, (DRIVER,), True, proof=proof)
     return Strike(number, passed.at, passed.address, bite)
 

@@ -14,15 +14,15 @@ import msgspec
 from ..addresses import Address, Point
 from ..errors import ExitStatus, InvalidHistory, InvalidScenario
 from ..judging.collation import Collation
-from ..judging.guarantees import Guarantee
+from ..judging.guarantees import Guarantee, speaks_of
 from ..judging.judgement import collate_query, not_come
 from ..judging.oracle import Case, Oracle, judge
 from ..judging.verdicts import Evidence, Status, Tally, Verdict
 from ..recording.folder import Description, read_description, read_history
-from ..recording.history import History
+from ..recording.history import POWER_LOSS, FaultStruck, History
 from .certificate import Certificate, check_files, concluded, read_certificate
 from .conclusion import ClaimVerdict, Conclusion, real
-from .plan import CRASH_STATES, Crash, How, Trial, Victim
+from .plan import CRASH_STATES, POWER_LOSSES, Crash, How, Lost, Trial, Victim, lost_said
 from .statistics import Bound
 
 RESIZED: Final = frozenset({"batch_events"})
@@ -75,7 +75,9 @@ def read_run(folder: Path) -> ReadRun:
 def judge_read(
     run: ReadRun, crashes: Sequence[Crash], guarantees: Sequence[Guarantee], oracles: Mapping[str, Oracle]
 ) -> JudgedRun:
-    """Judge one run of a query. To hold, its record must also show that the crashes struck, where they say.
+    """Judge one run of a query, against those guarantees that are of such crashes: what survives a loss of power is
+    judged by losses of power, and nothing else is. To hold, its record must also show that the crashes struck, where
+    they say.
 
     Raises UnknownName for a guarantee without an oracle.
     """
@@ -83,7 +85,9 @@ def judge_read(
     if not collation.unproven:
         unproven = not_come(run.description.schedule, run.history) or not_struck(crashes, run.history)
         collation = replace(collation, unproven=unproven)
-    verdicts = judge(Case(run.history, collation), guarantees, oracles)
+    terms = next((crash.terms for crash in crashes if crash.terms), "")
+    judged = [guarantee for guarantee in guarantees if speaks_of(str(guarantee), terms)]
+    verdicts = judge(Case(run.history, collation), judged, oracles)
     return JudgedRun(run.description, run.history, collation, tuple(verdicts), run.digest)
 
 
@@ -100,7 +104,14 @@ def not_struck(crashes: Sequence[Crash], history: History) -> str:
     for crash in crashes:
         if not any(_is_at(crash, address) for address in addresses):
             return f"the timeline does not show that {crash}"
+        if crash.lost is not None and not any(_lost(entry, crash.lost) for entry in history.struck()):
+            return f"the timeline does not show that {crash}, on these terms: {crash.lost.terms}"
     return ""
+
+
+def _lost(entry: FaultStruck, lost: Lost) -> bool:
+    proof = entry.bite.proof
+    return entry.fault.startswith(POWER_LOSS) and proof is not None and proof.what.endswith(lost_said(lost))
 
 
 def _is_at(crash: Crash, text: str) -> bool:
@@ -164,8 +175,9 @@ def judge_certificate(folder: Path, oracles: Mapping[str, Oracle]) -> Rejudged:
 
 def _how(description: Description) -> How:
     """In which way a run has tried its crashes."""
-    if description.cluster.get("how") == CRASH_STATES:
-        return How.CRASH_STATE
+    how = description.cluster.get("how")
+    if how in (CRASH_STATES, POWER_LOSSES):
+        return How.CRASH_STATE if how == CRASH_STATES else How.POWER_LOSS
     return How.SPLIT_BRAIN if any(fault.startswith("split-brain") for fault in description.schedule) else How.KILL
 
 
@@ -200,7 +212,8 @@ def _again(
         judged = judge_run(folder / trial.folder, trial.crashes, certificate.guarantees, oracles)
     except InvalidHistory as error:
         # Whoever wrote the certificate could not judge it either.
-        unknown = dict.fromkeys(map(str, certificate.claims), Status.UNKNOWN)
+        of_it = [str(claim) for claim in certificate.claims if speaks_of(str(claim), trial.terms)]
+        unknown = dict.fromkeys(of_it, Status.UNKNOWN)
         lost = msgspec.structs.replace(trial, verdicts=unknown, missed=False)
         return lost, list(_compare_statuses(trial, lost.verdicts, f" ({error})"))
     differences = list(_compare_statuses(trial, judged.statuses))
@@ -211,6 +224,8 @@ def _again(
         differences.append(f"{trial.folder}: its crash {said} by the certificate")
     if (how := _how(judged.description)) is not trial.how:
         differences.append(f"{trial.folder} is a {how} by its record, and a {trial.how} by the certificate")
+    if (how is How.POWER_LOSS) != bool(trial.terms):
+        differences.append(f"{trial.folder} is a {how} by its record, and its crashes say otherwise of the power")
     other = sorted(_other(certificate.subject, judged.description.subject))
     if other:
         differences.append(f"{trial.folder} is a run of another subject: {', '.join(other)} differ")

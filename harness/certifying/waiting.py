@@ -14,7 +14,7 @@ from ..addresses import FINE_POINTS, Address, Point
 from ..recording.records import Delivered, EmptyBatch
 from .crash_states import LookedUp, Looks
 from .lane import Life, Passed
-from .plan import Crash
+from .plan import Crash, Lost
 from .profile import FIRST, STEADY
 
 Group = list["Waiting"]
@@ -28,8 +28,13 @@ class Waiting:
         self.passed = passed
 
     @property
-    def place(self) -> tuple[Address, int]:
-        return self.passed.address, self.passed.again
+    def place(self) -> tuple[Address, int, Lost | None]:
+        return _place_of(self.passed)
+
+
+def _place_of(passed: Passed) -> tuple[Address, int, Lost | None]:
+    """By which two lives find the same crash."""
+    return passed.address, passed.again, None if passed.state is None else passed.state.lost
 
 
 class LifeStates:
@@ -37,7 +42,7 @@ class LifeStates:
 
     def __init__(self, life: Life) -> None:
         self.life = life
-        self._passed = {(one.address, one.again): one for one in life.passed if one.state is not None}
+        self._passed = {_place_of(one): one for one in life.passed if one.state is not None}
         given = (isinstance(stamped.record, Delivered | EmptyBatch) for stamped in life.records)
         self._delivered = [0, *accumulate(map(int, given))]
         self._looked_up: dict[int, LookedUp] = {}

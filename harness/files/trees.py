@@ -136,11 +136,11 @@ class Tree:
                 made.write(0, b"")
                 self.nodes[one.path] = self.files[one.file] = made
             case Kind.WRITE:
-                file = self._file(one)
+                file = self.file_of(one)
                 file.write(one.offset, one.data)
                 file.changed = one.at
             case Kind.TRUNCATE:
-                file = self._file(one)
+                file = self.file_of(one)
                 file.truncate(one.offset)
                 file.changed = one.at
             case Kind.RENAME:
@@ -178,7 +178,8 @@ class Tree:
             raise OwnFailure(f"the journal of file operations has {path!r}, which is not there at that moment")
         return node
 
-    def _file(self, one: Operation) -> File:
+    def file_of(self, one: Operation) -> File:
+        """The file that an operation on contents means. Raises OwnFailure where there is none."""
         file = self.files.get(one.file)
         if file is None:
             found = self._node(one.path)

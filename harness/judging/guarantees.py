@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-from ..errors import InvalidHistory
+from ..errors import InvalidHistory, InvalidScenario
+from ..promises import Promise
 from ..quantities import Duration, Events
 
 AT_LEAST_ONCE = "at-least-once"
@@ -23,6 +24,7 @@ K_SAFETY = "k-safety"
 REPLICAS_AGREE = "replicas-agree"
 RECOVERS = "recovers"
 RECOVERS_WITHIN = "recovers-within"
+SURVIVES_POWER_LOSS = "survives-power-loss"
 
 IMPLIES: dict[str, tuple[str, ...]] = {
     PRECISE: (ROLLBACK_REPEATING, EXACTLY_ONCE_OUTPUT, GAP),
@@ -56,6 +58,22 @@ with a bound is not among them, nor is `recovers`, which says nothing of what co
 
 
 @dataclass(frozen=True)
+class PowerLoss:
+    """What is claimed of losses of power."""
+
+    of: Guarantee
+    """What holds under them."""
+    promise: Promise = Promise.EXT4_ORDERED
+    """Of the file system."""
+    checkpoint_syncs: bool = True
+    """Whether the checkpoint lies on other storage, which keeps whatever is written to it."""
+
+    @property
+    def terms(self) -> str:
+        return f"{self.promise}, checkpoint synced" if self.checkpoint_syncs else str(self.promise)
+
+
+@dataclass(frozen=True)
 class Guarantee:
     """A claim on a history: which guarantee, and its bound where it has one."""
 
@@ -63,15 +81,36 @@ class Guarantee:
     within: Duration | Events | None = None
     opens_within: Duration | None = None
     """Of gap recovery: within what time of its start a slice hears again."""
+    power: PowerLoss | None = None
+    """Of survives-power-loss, which has it always."""
+
+    def __post_init__(self) -> None:
+        if self.name == SURVIVES_POWER_LOSS and self.power is None:
+            object.__setattr__(self, "power", PowerLoss(exactly_once()))
 
     def __str__(self) -> str:
+        if self.power is not None:
+            return f"{self.name} ({self.power.of}, {self.power.terms})"
         opens = None if self.opens_within is None else f"heard again within {self.opens_within}"
         bounds = [str(bound) for bound in (self.within, opens) if bound is not None]
         return f"{self.name} ({', '.join(bounds)})" if bounds else self.name
 
 
+def speaks_of(claim: str, terms: str) -> bool:
+    """Whether a claim, as it is written, is made of losses of power on these terms; of none, where those are empty."""
+    if not claim.startswith(f"{SURVIVES_POWER_LOSS} ("):
+        return not terms
+    return bool(terms) and claim.endswith(f", {terms})")
+
+
 def parse_guarantee(text: str) -> Guarantee:
     """The guarantee that is written like that in a record. Raises InvalidHistory for what is none."""
+    power = _POWER.fullmatch(text)
+    if power is not None:
+        of, promise, synced = power.groups()
+        return Guarantee(
+            SURVIVES_POWER_LOSS, power=PowerLoss(parse_guarantee(of), Promise(promise), synced is not None)
+        )
     found = re.fullmatch(r"([a-z-]+)(?: \(([0-9.,e+-]+) (s|events)\))?", text)
     if found is None:
         raise InvalidHistory(f"{text!r} is no guarantee as records name one: 'exactly-once', 'recovers-within (2 s)'")
@@ -82,6 +121,9 @@ def parse_guarantee(text: str) -> Guarantee:
         return Guarantee(name, None if unit is None else Events(int(amount.replace(",", ""))))
     except ValueError as error:
         raise InvalidHistory(f"{text!r} has a bound that is no number: {error}") from error
+
+
+_POWER = re.compile(rf"{SURVIVES_POWER_LOSS} \((.*), ({'|'.join(Promise)})(, checkpoint synced)?\)")
 
 
 @cache
@@ -166,3 +208,26 @@ def recovers(within: Duration | None = None) -> Guarantee:
 
 def recovers_within(limit: Duration) -> Guarantee:
     return Guarantee(RECOVERS_WITHIN, limit)
+
+
+def survives_power_loss(
+    of: Guarantee | None = None,
+    promise: Promise | str = Promise.EXT4_ORDERED,
+    *,
+    checkpoint_syncs: bool = True,
+) -> Guarantee:
+    """What `of` says, exactly-once where nothing is said, also holds where the power fails and what was not synced is
+    lost, as far as the file system does not promise to keep it. Only what the query writes elsewhere is lost: its
+    checkpoint keeps all that is written to it, as on a store of objects, unless `checkpoint_syncs` is false. On a local
+    disk Spark syncs none of it: a file of it that is empty then keeps any query from starting again. Raises
+    InvalidScenario."""
+    try:
+        promised = Promise(promise)
+    except ValueError:
+        raise InvalidScenario(
+            f"survives_power_loss(promise={promise!r}): file systems promise {', '.join(Promise)}"
+        ) from None
+    inner = of or exactly_once()
+    if inner.name == SURVIVES_POWER_LOSS:
+        raise InvalidScenario("survives_power_loss(of=...) needs what is to hold, as exactly_once()")
+    return Guarantee(SURVIVES_POWER_LOSS, power=PowerLoss(inner, promised, checkpoint_syncs))

@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
 import msgspec
 
@@ -21,6 +21,10 @@ class Stamp(msgspec.Struct, frozen=True):
     """Microseconds since the run began; virtual in the simulator."""
     step: int | None = None
     """The simulator's step."""
+
+
+POWER_LOSS: Final = "power-loss"
+"""How the text of a fault begins by which the power failed: everything died, and what was not synced was lost."""
 
 
 class Proof(msgspec.Struct, frozen=True):

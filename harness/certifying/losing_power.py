@@ -1,0 +1,131 @@
+"""Plans losses of power, for the claims that are made of them: where in a run without failures, and what is lost.
+
+They are tried in the first batch and in one like most, wherever something is made to count: a file gets or loses its
+name, something was delivered or sent, a batch is done. What the power can take in between is less than at the next of
+these, or makes no difference to who has not been told of anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import msgspec
+
+from ..addresses import Point, Side
+from ..files.power import NOTHING
+from ..judging.guarantees import Guarantee, PowerLoss
+from .conclusion import NotReached, Planned
+from .lane import Lane, Life, Passed
+from .plan import Crash, Lost, Victim
+from .planning import crash_at, steady_batch
+from .profile import Profile, batch_of
+from .waiting import Group, Waiting
+
+NO_JOURNAL: Final = "what was synced is not known, since no file operation is journalled here: {why}"
+NOT_COPYABLE: Final = "the query has stores that cannot be put back as they were"
+CHOSEN: Final = (
+    "Losses of power in other batches than the first and one like most, and other parts of what was not synced than a "
+    "telling few: all of it, the content of each file, whole or from a page on, and the newest names."
+)
+CHECKPOINT_SYNCS: Final = (
+    "Losses of power where the checkpoint lies on storage that does not keep all that is written to it: on a local "
+    "disk Spark syncs none of its files, and an empty one (metadata, offsets/N, commits/N) keeps the query from "
+    "starting again. survives_power_loss(checkpoint_syncs=False) claims that too."
+)
+_COUNTING = frozenset({"rename", "link", "unlink", "symlink"})
+"""File operations by which most that writes something makes it count."""
+_CHECKSUM = re.compile(r"\.crc#\d+$")
+"""Hadoop's, which come after what they are of, and are looked for only where they are."""
+_DONE = frozenset({Point.ADD_BATCH, Point.COMMIT_LOG, Point.SINK_WRITE, Point.MESSAGE, Point.USER})
+_SINK = "sink/"
+
+
+@dataclass(frozen=True)
+class Losses:
+    """What was planned."""
+
+    waiting: Sequence[Waiting]
+    lives: Sequence[Life]
+    """Of each lane, with what a loss of power leaves in the place of what was durable."""
+    not_reached: Sequence[NotReached]
+
+
+def terms_of(claims: Iterable[Guarantee]) -> list[PowerLoss]:
+    """On which terms power is to be lost, each once."""
+    return list({claim.power.terms: claim.power for claim in claims if claim.power is not None}.values())
+
+
+def not_lost(claims: Iterable[Guarantee]) -> list[str]:
+    """What losses of power do not cover."""
+    terms = terms_of(claims)
+    return [CHOSEN, CHECKPOINT_SYNCS] if terms and all(power.checkpoint_syncs for power in terms) else [CHOSEN]
+
+
+def plan_losses(
+    profile: Profile, lanes: Sequence[Lane], lives: Sequence[Life], claims: Iterable[Guarantee], copyable: bool
+) -> Losses:
+    """`lives` are the watched ones of the lanes, one each; `profile` is of the first."""
+    wanted = terms_of(claims)
+    why_not = "" if copyable else NOT_COPYABLE
+    why_not = why_not or (NO_JOURNAL.format(why=lanes[0].no_journal) if lanes[0].no_journal else "")
+    if why_not:
+        return Losses((), (), [NotReached(Planned(_anywhere(power)), why_not) for power in wanted])
+    chosen = {(one.address, one.again) for one in _chosen(profile)}
+    found = [_with_losses(lane, life, wanted, chosen) for lane, life in zip(lanes, lives, strict=True)]
+    waiting = [
+        Waiting(msgspec.structs.replace(crash_at(profile, one, Victim.DRIVER), lost=one.state.lost), one)
+        for one in found[0].passed
+        if one.state is not None
+    ]
+    return Losses(waiting, found, ())
+
+
+class ByLoss:
+    """The order in which losses of power are worth trying: contents of a sink first, then its names; of the batch
+    like most first, and the later in it the more was acknowledged by then."""
+
+    def __init__(self, losses: Losses) -> None:
+        self._places: Mapping[object, int] = {one.place[:2]: place for place, one in enumerate(losses.waiting)}
+
+    def __call__(self, group: Group) -> tuple[int, int, int]:
+        return min(self._worth(one) for one in group)
+
+    def _worth(self, one: Waiting) -> tuple[int, int, int]:
+        what = "" if one.crash.lost is None else one.crash.lost.what
+        of_sink = _SINK in what and not what.startswith("everything")
+        rank = 3 if what == NOTHING else 2 if not of_sink else 0 if what.startswith("what") else 1
+        return rank, int(one.crash.batch == 0), -self._places[one.place[:2]]
+
+
+def _chosen(profile: Profile) -> list[Passed]:
+    batches = {min(profile.kinds, default=0), steady_batch(profile)}
+    return [one for one in profile.passed if batch_of(one.address) in batches and _counts(one)]
+
+
+def _counts(passed: Passed) -> bool:
+    address = passed.address
+    if passed.state is None or address.side is not Side.AFTER:
+        return False
+    if address.point is Point.FILE:
+        what, _, name = address.key.partition("/")[2].partition(" ")
+        return what in _COUNTING and not _CHECKSUM.search(name)
+    return address.point in _DONE
+
+
+def _with_losses(lane: Lane, life: Life, wanted: Sequence[PowerLoss], chosen: Container[object]) -> Life:
+    passed = [
+        replace(one, state=state)
+        for one in life.passed
+        if one.state is not None and (one.address, one.again) in chosen
+        for power in wanted
+        for state in lane.store.losses(one.state, power)
+    ]
+    return replace(life, passed=passed)
+
+
+def _anywhere(power: PowerLoss) -> Crash:
+    lost = Lost(power.terms, "what was not synced")
+    return Crash(Point.FILE, Side.AFTER, "0/any", "driver", Victim.DRIVER, 0, (), lost=lost)

@@ -1,0 +1,35 @@
+"""Survives power loss: what is claimed holds also where the power fails, and what was not synced is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..harness.judging.guarantees import SURVIVES_POWER_LOSS, Guarantee
+from ..harness.judging.oracle import Case, Oracle
+from ..harness.judging.verdicts import Status, Verdict
+from ..harness.recording.history import POWER_LOSS
+
+NO_LOSS = "no power was lost in this run: it is judged by those of a certificate in which it is"
+
+
+def oracle_of(others: Sequence[Oracle]) -> Oracle:
+    """Which judges by the oracle of what is claimed, one of these."""
+    known = {oracle.guarantee: oracle for oracle in others}
+
+    def judge(case: Case, guarantee: Guarantee) -> Verdict:
+        """What the claim names, exactly-once where it names nothing, holds of a run in which the power failed: every
+        process ended at one moment, and of what they had written, the disk had what the file system promises to keep,
+        by the terms that the claim states (`harness.files.power` says what each promise is, and by whom). What was
+        delivered outside by then stays delivered. UNKNOWN of a run in which no power was lost.
+        """
+        assert guarantee.power is not None
+        inner = guarantee.power.of
+        if inner.name not in known:
+            reason = f"nothing here judges {inner.name} after a loss of power"
+            return Verdict(guarantee, Status.UNKNOWN, case.collation.observables, "", reason=reason)
+        if not any(entry.fault.startswith(POWER_LOSS) for entry in case.history.struck()):
+            return Verdict(guarantee, Status.UNKNOWN, case.collation.observables, "", reason=NO_LOSS)
+        return replace(known[inner.name].judge(case, inner), guarantee=guarantee)
+
+    return Oracle(SURVIVES_POWER_LOSS, judge)
