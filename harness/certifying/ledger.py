@@ -20,6 +20,9 @@ from .plan import Crash, How, Trial
 from .rejudging import JudgedRun, judge_read, judge_run, read_run
 from .statistics import Draw
 
+FIRST_CONFIRMED = "first confirmed violation, seconds"
+"""The figure that says after what time a real kill has shown a violation for the first time."""
+
 
 @dataclass
 class Ledger:
@@ -70,6 +73,8 @@ class Ledger:
                 Trial(crashes, how, run, judged.statuses, judged.reason, sampled, judged.digest, judged.missed)
             )
         self.trials += trials
+        if any(real(trial) and violates(trial) for trial in trials):
+            self.figures.setdefault(FIRST_CONFIRMED, round(self.spent, 1))
         self.advance(steps)
         return trials
 

@@ -60,6 +60,8 @@ class Crash(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether it strikes during the recovery from a crash at the same batch."""
     text: str = ""
     """Of the line of the user's code, where it strikes at one."""
+    in_code: str = ""
+    """Of an effect of the user's code, between which of its lines it came about."""
 
     @property
     def line(self) -> CodeLine | None:
@@ -82,10 +84,11 @@ class Crash(msgspec.Struct, frozen=True, omit_defaults=True):
             again = ", recovering" if self.recovering else ""
             return f"the {_VICTIMS[self.victim]} dies {self.line.said(self.side, self.text)}{within}{again}"
         actor = "the driver" if self.actor == "driver" else f"a {self.actor}"
+        where = f" ({self.in_code})" if self.in_code else ""
         if self.victim is Victim.ANSWER:
-            return f"the answer to {self.key} of {actor} is lost and the connection breaks; {actor} lives"
+            return f"the answer to {self.key} of {actor} is lost and the connection breaks; {actor} lives{where}"
         when = Moment(self.point, self.side, self.key, actor, recovering=self.recovering)
-        return f"the {_VICTIMS[self.victim]} dies {when}"
+        return f"the {_VICTIMS[self.victim]} dies {when}{where}"
 
 
 class Trial(msgspec.Struct, frozen=True, omit_defaults=True):
