@@ -136,10 +136,10 @@ class VisibleAtOnce(DataSourceStreamWriter):
             write_lines(self.folder / f"{uuid.uuid4()}.json", rows)
         return Written(())
 
-    def commit(self, messages: Sequence[Any], batchId: int) -> None:  # noqa: N803 - Spark's name
+    def commit(self, messages: Sequence[Any], batchId: int) -> None:
         pass
 
-    def abort(self, messages: Sequence[Any], batchId: int) -> None:  # noqa: N803
+    def abort(self, messages: Sequence[Any], batchId: int) -> None:
         pass
 
 
@@ -150,13 +150,13 @@ class VisibleWithItsCommit(DataSourceStreamWriter):
     def write(self, iterator: Iterator[Any]) -> Written:
         return Written([(row.seq, row.value) for row in iterator])
 
-    def commit(self, messages: Sequence[Any], batchId: int) -> None:  # noqa: N803
+    def commit(self, messages: Sequence[Any], batchId: int) -> None:
         rows = [row for message in messages if message is not None for row in message.rows]
         draft = self.folder / f".{batchId}.draft"
         write_lines(draft, rows)
         draft.rename(self.folder / f"{batchId}.json")
 
-    def abort(self, messages: Sequence[Any], batchId: int) -> None:  # noqa: N803
+    def abort(self, messages: Sequence[Any], batchId: int) -> None:
         pass
 
 
@@ -168,7 +168,7 @@ class AtOnce(DataSource):
     def schema(self) -> str:
         return SCHEMA
 
-    def streamWriter(self, schema: Any, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 - Spark's name
+    def streamWriter(self, schema: Any, overwrite: bool) -> DataSourceStreamWriter:
         return VisibleAtOnce(self.options["path"])
 
 
@@ -177,7 +177,7 @@ class WithItsCommit(AtOnce):
     def name(cls) -> str:
         return "visible_with_its_commit"
 
-    def streamWriter(self, schema: Any, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+    def streamWriter(self, schema: Any, overwrite: bool) -> DataSourceStreamWriter:
         return VisibleWithItsCommit(self.options["path"])
 
 
