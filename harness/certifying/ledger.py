@@ -58,6 +58,14 @@ class Ledger:
             self._runs += 1
             return f"runs/{kind}-{self._runs:04d}"
 
+    def begin_run(self, kind: str, share: float) -> str | None:
+        """The same, where the budget has one more; None where not. Lanes that ask at once do not share it."""
+        with self._lock:
+            if not self.within_budget(share):
+                return None
+            self._runs += 1
+            return f"runs/{kind}-{self._runs:04d}"
+
     def judge(self, run: str, crashes: Sequence[Crash]) -> JudgedRun:
         return judge_run(self.folder / run, crashes, self.claims, self.oracles)
 
