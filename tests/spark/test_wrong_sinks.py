@@ -53,7 +53,7 @@ def certified(
 
 
 WRONG = [
-    pytest.param(wrong_sinks.at_once, Anomaly.DUPLICATE_EFFECT, "VisibleAtOnce.write", id="at-once"),
+    pytest.param(wrong_sinks.at_once, Anomaly.DUPLICATE_EFFECT, "wrong_sinks.write_lines", id="at-once"),
     *(
         pytest.param(query, anomaly, function, id=query.name, marks=pytest.mark.long)
         for query, anomaly, function in (
