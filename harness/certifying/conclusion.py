@@ -314,7 +314,9 @@ def _violated(
     """By the schedule that shows it best: with the fewest crashes, then in most of its repeats."""
     repeats: dict[tuple[How, tuple[Crash, ...]], list[Trial]] = {}
     for trial in trials:
-        repeats.setdefault((trial.how, trial.crashes), []).append(trial)
+        # With a smaller input there may be no such point, and nothing struck.
+        if not trial.missed or trial.verdicts.get(claim) is Status.VIOLATED:
+            repeats.setdefault((trial.how, trial.crashes), []).append(trial)
     struck = _struck(trials)
 
     def clarity(trial: Trial) -> tuple[int, float, int]:

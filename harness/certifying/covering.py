@@ -155,11 +155,17 @@ class Covering:
 
         def work(place: int) -> None:
             try:
-                while self._ledger.within_budget(share) and not self._new(known) and not self._shown():
+                while not self._new(known) and not self._shown():
                     taken = self._take(place)
                     if taken is None:
                         return
-                    self._recover_in(place, *taken)
+                    first, mates = taken
+                    run = self._ledger.begin_run(self._kind, share)
+                    if run is None:
+                        with self._lock:
+                            self._waiting.append(mates)
+                        return
+                    self._recover_in(place, first, mates, run)
             except BaseException:
                 self._waiting.clear()
                 raise
@@ -191,17 +197,23 @@ class Covering:
                 return group[0], mates
             return None
 
-    def _recover_in(self, place: int, first: Waiting, mates: Group) -> None:
+    def _recover_in(self, place: int, first: Waiting, mates: Group, run: str) -> None:
         states, lane = self._states[place], self._lanes[place]
         here = states.passed(first)
         assert here is not None
         crashed = crashed_in_profile(states.life, here, first.crash)
         life = recover(lane, crashed)
         mates = [*mates, *self._alike(states, here, life, (self._waiting, self._first_lanes))]
-        trials = self._enter(lane, crashed, mates, states, life)
+        trials = self._enter(lane, crashed, mates, states, life, run)
         if self._how is How.POWER_LOSS and any(map(violates, trials)):
             # It cannot be tried for real: what shows again is shown.
-            self._enter(lane, crashed, [first], states, recover(lane, crashed))
+            again = self._ledger.new_run(self._kind)
+            self._enter(lane, crashed, [first], states, recover(lane, crashed), again)
+
+    @property
+    def _kind(self) -> str:
+        """How its run folders are called."""
+        return "state" if self._how is How.CRASH_STATE else "power"
 
     def _shown(self) -> bool:
         """Whether losses of power violate every claim that is made of them; what else they do is of no interest."""
@@ -226,8 +238,9 @@ class Covering:
                 groups[:] = left
         return found
 
-    def _enter(self, lane: Lane, crashed: Crashed, mates: Group, states: LifeStates, life: Life) -> list[Trial]:
-        run = self._ledger.new_run("state" if self._how is How.CRASH_STATE else "power")
+    def _enter(
+        self, lane: Lane, crashed: Crashed, mates: Group, states: LifeStates, life: Life, run: str
+    ) -> list[Trial]:
         brief = self._brief
         there = [(one.crash, states.passed(one)) for one in mates]
         group = [mate_of(crashed, crash, passed) for crash, passed in there if passed is not None]
@@ -244,13 +257,17 @@ class Covering:
             return
         self._ledger.begin("crashes while recovering", sum(map(len, waiting)))
         first, states = self._second
-        while waiting and self._ledger.within_budget(share) and not self._new(known):
+        while waiting and not self._new(known):
+            run = self._ledger.begin_run(self._kind, share)
+            if run is None:
+                return
             group = waiting.pop()
             here = states.passed(group[0])
             assert here is not None
             crashed = crashed_again(first, states.life, here, group[0].crash)
             life = recover(self._lanes[0], crashed)
-            self._enter(self._lanes[0], crashed, [*group, *self._alike(states, here, life, (waiting,))], states, life)
+            group += self._alike(states, here, life, (waiting,))
+            self._enter(self._lanes[0], crashed, group, states, life, run)
 
     def _plan_recovery(self, first: Crashed) -> None:
         """Recover from a crash, and see what that passes."""

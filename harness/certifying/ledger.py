@@ -20,6 +20,9 @@ from .plan import Crash, How, Trial
 from .rejudging import JudgedRun, judge_read, judge_run, read_run
 from .statistics import Draw
 
+FIRST_CONFIRMED = "first confirmed violation, seconds"
+"""The figure that says after what time a real kill has shown a violation for the first time."""
+
 
 @dataclass
 class Ledger:
@@ -55,6 +58,14 @@ class Ledger:
             self._runs += 1
             return f"runs/{kind}-{self._runs:04d}"
 
+    def begin_run(self, kind: str, share: float) -> str | None:
+        """The same, where the budget has one more; None where not. Lanes that ask at once do not share it."""
+        with self._lock:
+            if not self.within_budget(share):
+                return None
+            self._runs += 1
+            return f"runs/{kind}-{self._runs:04d}"
+
     def judge(self, run: str, crashes: Sequence[Crash]) -> JudgedRun:
         return judge_run(self.folder / run, crashes, self.claims, self.oracles)
 
@@ -70,6 +81,8 @@ class Ledger:
                 Trial(crashes, how, run, judged.statuses, judged.reason, sampled, judged.digest, judged.missed)
             )
         self.trials += trials
+        if any(real(trial) and violates(trial) for trial in trials):
+            self.figures.setdefault(FIRST_CONFIRMED, round(self.spent, 1))
         self.advance(steps)
         return trials
 

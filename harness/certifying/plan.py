@@ -77,6 +77,8 @@ class Crash(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether it strikes during the recovery from a crash at the same batch."""
     text: str = ""
     """Of the line of the user's code, where it strikes at one."""
+    in_code: str = ""
+    """Of an effect of the user's code, between which of its lines it came about."""
     lost: Lost | None = None
     """Where the power fails: everything dies, and this is gone."""
 
@@ -106,12 +108,13 @@ class Crash(msgspec.Struct, frozen=True, omit_defaults=True):
             again = ", recovering" if self.recovering else ""
             return f"the {_VICTIMS[self.victim]} dies {self.line.said(self.side, self.text)}{within}{again}"
         actor = "the driver" if self.actor == "driver" else f"a {self.actor}"
+        where = f" ({self.in_code})" if self.in_code else ""
         if self.victim is Victim.ANSWER:
-            return f"the answer to {self.key} of {actor} is lost and the connection breaks; {actor} lives"
+            return f"the answer to {self.key} of {actor} is lost and the connection breaks; {actor} lives{where}"
         when = Moment(self.point, self.side, self.key, actor, recovering=self.recovering)
         if self.lost is not None:
             return f"the power fails {when}; lost: {self.lost.what}"
-        return f"the {_VICTIMS[self.victim]} dies {when}"
+        return f"the {_VICTIMS[self.victim]} dies {when}{where}"
 
 
 class Trial(msgspec.Struct, frozen=True, omit_defaults=True):

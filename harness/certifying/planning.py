@@ -162,6 +162,7 @@ def crash_at(profile: Profile, passed: Passed, victim: Victim, recovering: bool 
         profile.kinds_of(passed),
         recovering,
         passed.text,
+        profile.in_code.get((address, passed.again), ""),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +13,7 @@ from ..addresses import Address, Point, Side
 from ..errors import StorageFailed
 from ..recording.records import BatchDone
 from .lane import Life, Passed
+from .user_code import Place, places_in_code
 
 FIRST, STEADY, LATE, EVICTION, COMPACTION = "first", "steady", "late-data", "eviction", "compaction"
 AFTER_RESTART, LAST, NO_DATA = "after-restart", "last", "no-data"
@@ -30,6 +31,8 @@ class Profile:
     """Whether Python workers run code of the user's."""
     python_at_end: bool
     """Whether they do in the stage that writes state and output."""
+    in_code: Mapping[Place, str] = field(default_factory=dict)
+    """Where in the user's code what it did came about."""
 
     def kinds_of(self, passed: Passed) -> tuple[str, ...]:
         return self.kinds.get(batch_of(passed.address), (STEADY,))
@@ -43,6 +46,7 @@ def profile_of(life: Life) -> Profile:
         _kinds(done, life.passed),
         any(one.python for one in done),
         any(one.python_at_end for one in done),
+        places_in_code(life.passed),
     )
 
 

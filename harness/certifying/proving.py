@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ..addresses import Point
 from ..errors import StreamproofError
 from ..judging.verdicts import Status
 from ..recording.records import Stamped
@@ -265,9 +266,15 @@ class Proving:
 
 
 def _one_a_point(trials: Sequence[Trial]) -> Iterator[tuple[Planned, ...]]:
-    """Of the schedules that violate, one for each kind of point at which the last crash strikes, the shortest first."""
+    """Of the schedules that violate, one for each kind of point at which the last crash strikes, the shortest first;
+    and of those that a recovery stands for, one at a line of the user's code, which says most."""
     seen = set()
-    for trial in sorted(trials, key=lambda trial: (len(trial.crashes), trial.crashes[-1].batch)):
+
+    def order(trial: Trial) -> tuple[int, int, bool]:
+        last = trial.crashes[-1]
+        return len(trial.crashes), last.batch, last.point is not Point.LINE
+
+    for trial in sorted(trials, key=order):
         crash = trial.crashes[-1]
         if (at := (crash.point, crash.side, crash.name)) not in seen:
             seen.add(at)

@@ -37,10 +37,14 @@ def shrink(found: Reproduction, keys: Mapping[Place, Crash], shows: Shows) -> Re
     """The smallest that was seen to show it. `keys` are the points that the batches of a run pass; `shows` runs one,
     and says no when there is no time left."""
     improved = True
+    tried: set[Reproduction] = set()
     while improved:
         improved = False
         for smaller in _smaller(found, keys):
-            if smaller.size < found.size and shows(smaller):
+            if smaller in tried or smaller.size >= found.size:
+                continue
+            tried.add(smaller)
+            if shows(smaller):
                 found, improved = smaller, True
                 break
     return found
@@ -52,6 +56,10 @@ def _smaller(found: Reproduction, keys: Mapping[Place, Crash]) -> Iterator[Repro
         yield replace(found, planned=found.planned[:place] + found.planned[place + 1 :])
     if len(found.planned) == 1:
         (only,) = found.planned
+        first = moved(only, 0, keys)
+        if first is not None:
+            # Most of what goes wrong does so in a first batch of one row.
+            yield Reproduction((first,), 1, 1)
         for batch in range(min(only.crash.batch, 2)):
             there = moved(only, batch, keys)
             if there is not None:

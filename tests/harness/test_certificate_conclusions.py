@@ -78,6 +78,8 @@ def test_a_kill_that_violates_and_its_repeats() -> None:
     )
     assert found.verdicts[1].status is HOLDS
     assert found.exit_status is ExitStatus.VIOLATED
+    missed = msgspec.structs.replace(trial(crash_at(2), name="smaller", exactly_once=UNKNOWN), missed=True)
+    assert conclude(CLAIMS, PLAN, (*ALL_HELD, *kills, missed), ()).verdicts[0] == verdict
     assert found.coverage[2].passed == (ONCE_OUTPUT,)
 
 

@@ -186,7 +186,7 @@ def test_what_is_left_shows_it_and_is_no_bigger(found: Reproduction, data: st.Da
     tried: dict[Reproduction, bool] = {}
 
     def shows(smaller: Reproduction) -> bool:
-        assert smaller not in tried or smaller.size < found.size
+        assert smaller not in tried, "a run is dear"
         tried[smaller] = needed(smaller, culprit, first_batch, rows)
         return tried[smaller]
 
@@ -210,6 +210,17 @@ def test_it_comes_to_one_crash_in_the_first_batch_that_shows_it_and_one_row_a_ba
     found = Reproduction((*others, culprit), BATCHES * ROWS, ROWS)
     least = shrink(found, KEYS, lambda smaller: needed(smaller, culprit, first_batch, 1))
     assert least == Reproduction((planned(batch, point),), batch + 1, 1)
+
+
+def test_one_run_suffices_where_a_first_batch_of_one_row_shows_it() -> None:
+    tried = []
+
+    def shows(smaller: Reproduction) -> bool:
+        tried.append(smaller)
+        return needed(smaller, planned(4), 0, 1)
+
+    least = shrink(Reproduction((planned(4),), BATCHES * ROWS, ROWS), KEYS, shows)
+    assert [least] == tried == [Reproduction((planned(0),), 1, 1)]
 
 
 def test_it_keeps_as_many_rows_a_batch_as_it_takes() -> None:

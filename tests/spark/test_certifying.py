@@ -70,11 +70,9 @@ def reasons(found: Certified) -> str:
     return "\n".join(chain.from_iterable(verdict.reasons for verdict in found.certificate.verdicts))
 
 
-@pytest.mark.parametrize(
-    ("name", "points"),
-    # A file sink has most points of all; both ways to write are also among the long tests of whole subjects.
-    [("sqlite-by-batch", 48), pytest.param("file-sink", 60, marks=pytest.mark.long)],
-)
+@pytest.mark.long
+# Of other sinks, test_wrong_sinks.py and test_lines_of_code.py recover from every crash state at each time.
+@pytest.mark.parametrize(("name", "points"), [("sqlite-by-batch", 48), ("file-sink", 60)])
 def test_a_sink_recovers_from_every_crash_state(name: str, points: int, tmp_path: Path) -> None:
     found = certified(small(name), tmp_path, faults=DRIVER_ONLY, budget=Budget(kills=0, minutes=10))
     certificate = found.certificate

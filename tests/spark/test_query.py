@@ -99,18 +99,21 @@ def test_no_token_is_in_the_logs(killed: Finished) -> None:
     assert not [log for log in logs if "token" in log.read_text(errors="replace").lower()]
 
 
+EVENTS = 50
+
+
 def run(query: Query, folder: Path) -> Finished:
-    scenario = Scenario(query, words(events=80), claims=[exactly_once(), exactly_once_output()])
+    scenario = Scenario(query, words(events=EVENTS), claims=[exactly_once(), exactly_once_output()])
     return run_named(Named("test", "test", "", scenario), EmbeddedCluster(), Registry(), seed=1, folder=folder)
 
 
 def test_without_a_fault_both_hold_however_late_the_harness_hears_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hear_late(monkeypatch, embedded_query, by=0.25)
+    hear_late(monkeypatch, embedded_query, by=0.15)
     finished = run(query_word_count(batch_events=25), tmp_path / "run")
     assert statuses(finished) == {"exactly-once": "HOLDS", "exactly-once-output": "HOLDS"}
-    assert finished.judgement.collation.inputs == 80 + 2, "two events close the input"
+    assert finished.judgement.collation.inputs == EVENTS + 2, "two events close the input"
     assert {"rollback-recovery-repeating", "exactly-once-output"} == {str(g) for g in finished.judgement.strongest}
     assert labelled_processes(finished.description.run) == []
 

@@ -25,6 +25,7 @@ from outside_sinks import (
 from postgres_server import postgres_server, why_no_postgres
 from streamproof.faults.crash import crash
 from streamproof.faults.executor_crash import executor_crash
+from streamproof.faults.lost_answer import lost_answer
 from streamproof.harness.addresses import Moment, Point, Side
 from streamproof.harness.certifying.budget import Budget
 from streamproof.harness.certifying.campaign import Certified, certify
@@ -94,6 +95,15 @@ def statuses(found: Certified) -> dict[str, Status]:
     return {verdict.claim.partition(" ")[0]: verdict.status for verdict in found.certificate.verdicts}
 
 
+def test_a_sink_that_commits_in_two_transactions_loses_a_batch_where_it_dies_between_them(
+    port: int, tmp_path: Path
+) -> None:
+    fault = crash("driver").at(message("1/postgres COMMIT#1", "driver"))
+    _, found = under(tmp_path, postgres_query(in_two_transactions, port), fault)
+    assert found == "VIOLATED"
+
+
+@pytest.mark.long
 def test_a_sink_that_commits_in_two_transactions_is_refuted_between_them(port: int, tmp_path: Path) -> None:
     found = certified(postgres_query(in_two_transactions, port), tmp_path, Victim.DRIVER)
     assert statuses(found)["exactly-once"] is Status.VIOLATED, found.certificate.verdicts
@@ -142,6 +152,16 @@ def message(key: str, actor: str, side: Side = Side.AFTER) -> Moment:
     return Moment(Point.MESSAGE, side, key, actor)
 
 
+@pytest.mark.parametrize(("sink", "comes_to"), [(retrying_without_key, "VIOLATED"), (retrying_with_key, "HOLDS")])
+def test_an_answer_is_lost_and_the_sink_asks_again(
+    sink: Callable[..., None], comes_to: str, web: int, tmp_path: Path
+) -> None:
+    fault = lost_answer("driver").at(message("1/web POST /orders#1", "driver"))
+    _, found = under(tmp_path, web_query(sink, web), fault)
+    assert found == comes_to
+
+
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("sink", "comes_to"), [(retrying_without_key, Status.VIOLATED), (retrying_with_key, Status.HOLDS)]
 )
@@ -172,7 +192,9 @@ def test_what_adds_is_refuted_by_a_death_after_its_commit(
     assert found == comes_to
 
 
-@pytest.mark.parametrize(("side", "comes_to"), [(Side.BEFORE, "HOLDS"), (Side.AFTER, "VIOLATED")])
+@pytest.mark.parametrize(
+    ("side", "comes_to"), [pytest.param(Side.BEFORE, "HOLDS", marks=pytest.mark.long), (Side.AFTER, "VIOLATED")]
+)
 def test_what_a_task_sends_is_lost_with_its_executor_before_and_is_done_after(
     side: Side, comes_to: str, port: int, tmp_path: Path
 ) -> None:
@@ -181,7 +203,9 @@ def test_what_a_task_sends_is_lost_with_its_executor_before_and_is_done_after(
     assert found == comes_to
 
 
-@pytest.mark.parametrize(("side", "comes_to"), [(Side.BEFORE, "HOLDS"), (Side.AFTER, "VIOLATED")])
+@pytest.mark.parametrize(
+    ("side", "comes_to"), [(Side.BEFORE, "HOLDS"), pytest.param(Side.AFTER, "VIOLATED", marks=pytest.mark.long)]
+)
 def test_what_sparks_connector_sends_to_kafka_is_held_too(
     side: Side, comes_to: str, broker: int, tmp_path: Path
 ) -> None:

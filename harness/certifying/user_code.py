@@ -1,0 +1,63 @@
+"""Where in the user's code an effect came about: between which of its lines a file was written, or a message sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from ..addresses import Address, CodeLine, Point, Side
+from .lane import Passed
+
+_WITHIN: Final = frozenset({Point.FILE, Point.MESSAGE})
+Place = tuple[Address, int]
+
+
+def places_in_code(passed: Sequence[Passed]) -> Mapping[Place, str]:
+    """Of each effect that a life passed between two points in the user's code, of one actor in one batch, where that
+    was, in words. What came about before the first of them, or after the last, is Spark's own."""
+    found: dict[Place, str] = {}
+    following: dict[tuple[str, str], list[Passed]] = {}
+    for one in passed:
+        if (line := _line(one)) is not None:
+            following.setdefault((one.address.actor, line.batch), []).append(one)
+    known: dict[tuple[str, str], Passed] = {}
+    for one in passed:
+        address = one.address
+        if (line := _line(one)) is not None:
+            at = address.actor, line.batch
+            known[at] = following[at].pop(0)
+        elif address.point in _WITHIN:
+            at = address.actor, address.key.partition("/")[0]
+            if at in known and following[at]:
+                found[address, one.again] = _between(known[at], following[at])
+    return found
+
+
+def _between(last: Passed, following: Sequence[Passed]) -> str:
+    line = _line(last)
+    assert line is not None
+    text = f"line {line.line}" + (f" (`{last.text}`)" if last.text else "")
+    if not line.called:
+        said = f"while {text} is executed"
+    elif last.address.side is Side.BEFORE:
+        said = f"while {text} calls {line.called}"
+    else:
+        said = f"after {text} has called {line.called}"
+    # The end of a call that is being made says nothing more.
+    then = next((one for one in following if _statement(one) not in (None, (line.function, line.line))), None)
+    if then is None:
+        return f"in {line.function}, {said}"
+    after = _line(then)
+    assert after is not None
+    elsewhere = "" if after.function == line.function else f" of {after.function}"
+    return f"in {line.function}, {said}, before line {after.line}{elsewhere}" + (f" (`{then.text}`)" * bool(then.text))
+
+
+def _line(one: Passed) -> CodeLine | None:
+    return CodeLine.of(one.address.key) if one.address.point is Point.LINE else None
+
+
+def _statement(one: Passed) -> tuple[str, int] | None:
+    """Of a point before a line, its function and number; None of any other."""
+    line = _line(one)
+    return (line.function, line.line) if line is not None and not line.called else None

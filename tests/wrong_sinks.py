@@ -1,0 +1,241 @@
+"""Sinks as users write them, each with a fault that only a crash shows, and beside it its twin without the fault."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSource, DataSourceStreamWriter, WriterCommitMessage
+
+from streamproof.harness.query import Query
+from streamproof.harness.query_parts import as_it_comes, foreach_batch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from streamproof.harness.query import RunFolders
+
+SCHEMA = "seq LONG, value STRING"
+Rows = Sequence[tuple[int, str]]
+
+
+def rows_of(frame: DataFrame) -> Rows:
+    return [(row.seq, row.value) for row in frame.select("seq", "value").collect()]
+
+
+def write_lines(file: Path, rows: Rows) -> None:
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def read_lines(files: Iterable[Path]) -> list[Any]:
+    return [json.loads(line) for file in files if file.exists() for line in file.read_text().splitlines()]
+
+
+# Rows first, and then a file that says so
+
+
+def append_and_mark(frame: DataFrame, batch: int, folders: RunFolders) -> None:
+    marker = folders.sink / f"{batch}.done"
+    if marker.exists():
+        return
+    with open(folders.sink / "rows.json", "a") as out:
+        out.writelines(json.dumps(row) + "\n" for row in rows_of(frame))
+    marker.touch()
+
+
+def write_by_batch(frame: DataFrame, batch: int, folders: RunFolders) -> None:
+    draft = folders.sink / f".{batch}.draft"
+    write_lines(draft, rows_of(frame))
+    draft.rename(folders.sink / f"{batch}.json")
+
+
+def lines(spark: SparkSession, folders: RunFolders) -> DataFrame:
+    return spark.createDataFrame(read_lines(folders.sink.glob("*.json")), SCHEMA)
+
+
+# A file of rows, and a list of those that count
+
+
+def publish_list_first(frame: DataFrame, batch: int, folders: RunFolders) -> None:
+    publish(frame, batch, folders, [f"{batch}.rows", "list"][::-1])
+
+
+def publish_list_last(frame: DataFrame, batch: int, folders: RunFolders) -> None:
+    publish(frame, batch, folders, [f"{batch}.rows", "list"])
+
+
+def publish(frame: DataFrame, batch: int, folders: RunFolders, order: Sequence[str]) -> None:
+    listed = listed_in(folders.sink)
+    if f"{batch}.rows" in listed:
+        return
+    write_lines(folders.sink / f"{batch}.rows.draft", rows_of(frame))
+    (folders.sink / "list.draft").write_text("\n".join([*listed, f"{batch}.rows"]))
+    for name in order:
+        os.rename(folders.sink / f"{name}.draft", folders.sink / name)
+
+
+def listed_in(folder: Path) -> list[str]:
+    file = folder / "list"
+    return file.read_text().splitlines() if file.exists() else []
+
+
+def listed_lines(spark: SparkSession, folders: RunFolders) -> DataFrame:
+    return spark.createDataFrame(read_lines(folders.sink / name for name in listed_in(folders.sink)), SCHEMA)
+
+
+# A folder a batch, with _SUCCESS
+
+
+def succeed_first(frame: DataFrame, batch: int, folders: RunFolders) -> None:
+    folder = folders.sink / f"batch={batch}"
+    folder.mkdir(exist_ok=True)
+    if (folder / "_SUCCESS").exists():
+        return
+    (folder / "_SUCCESS").touch()
+    write_lines(folder / "part-0.json", rows_of(frame))
+
+
+def succeed_last(frame: DataFrame, batch: int, folders: RunFolders) -> None:
+    folder = folders.sink / f"batch={batch}"
+    folder.mkdir(exist_ok=True)
+    if (folder / "_SUCCESS").exists():
+        return
+    write_lines(folder / "part-0.json", rows_of(frame))
+    (folder / "_SUCCESS").touch()
+
+
+def successful_lines(spark: SparkSession, folders: RunFolders) -> DataFrame:
+    done = [file.parent / "part-0.json" for file in folders.sink.glob("*/_SUCCESS")]
+    return spark.createDataFrame(read_lines(done), SCHEMA)
+
+
+# A data source's writer
+
+
+class Written(WriterCommitMessage):
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+
+
+class VisibleAtOnce(DataSourceStreamWriter):
+    """What a task writes can be read before the batch is committed."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = Path(folder)
+
+    def write(self, iterator: Iterator[Any]) -> Written:
+        rows = [(row.seq, row.value) for row in iterator]
+        if rows:
+            write_lines(self.folder / f"{uuid.uuid4()}.json", rows)
+        return Written(())
+
+    def commit(self, messages: Sequence[Any], batchId: int) -> None:
+        pass
+
+    def abort(self, messages: Sequence[Any], batchId: int) -> None:
+        pass
+
+
+class VisibleWithItsCommit(DataSourceStreamWriter):
+    def __init__(self, folder: str) -> None:
+        self.folder = Path(folder)
+
+    def write(self, iterator: Iterator[Any]) -> Written:
+        return Written([(row.seq, row.value) for row in iterator])
+
+    def commit(self, messages: Sequence[Any], batchId: int) -> None:
+        rows = [row for message in messages if message is not None for row in message.rows]
+        draft = self.folder / f".{batchId}.draft"
+        write_lines(draft, rows)
+        draft.rename(self.folder / f"{batchId}.json")
+
+    def abort(self, messages: Sequence[Any], batchId: int) -> None:
+        pass
+
+
+class AtOnce(DataSource):
+    @classmethod
+    def name(cls) -> str:
+        return "visible_at_once"
+
+    def schema(self) -> str:
+        return SCHEMA
+
+    def streamWriter(self, schema: Any, overwrite: bool) -> DataSourceStreamWriter:
+        return VisibleAtOnce(self.options["path"])
+
+
+class WithItsCommit(AtOnce):
+    @classmethod
+    def name(cls) -> str:
+        return "visible_with_its_commit"
+
+    def streamWriter(self, schema: Any, overwrite: bool) -> DataSourceStreamWriter:
+        return VisibleWithItsCommit(self.options["path"])
+
+
+def to_at_once(frame: DataFrame, folders: RunFolders) -> Any:
+    return to_source(AtOnce, frame, folders)
+
+
+def to_with_its_commit(frame: DataFrame, folders: RunFolders) -> Any:
+    return to_source(WithItsCommit, frame, folders)
+
+
+def to_source(source: type[DataSource], frame: DataFrame, folders: RunFolders) -> Any:
+    frame.sparkSession.dataSource.register(source)
+    return frame.select("seq", "value").writeStream.format(source.name()).option("path", str(folders.sink))
+
+
+# A table of counts
+
+
+def connected(folder: Path) -> sqlite3.Connection:
+    con = sqlite3.connect(folder / "counts.db", timeout=30)
+    con.execute("create table if not exists counts (size integer primary key, n integer)")
+    con.execute("create table if not exists batches (n integer primary key)")
+    return con
+
+
+def add(con: sqlite3.Connection, frame: DataFrame) -> None:
+    counts = Counter(len(value) % 5 for _, value in rows_of(frame))
+    con.executemany(
+        "insert into counts values (?, ?) on conflict (size) do update set n = n + excluded.n", sorted(counts.items())
+    )
+
+
+def add_each_time(frame: DataFrame, batch: int, folders: RunFolders) -> None:
+    with closing(connected(folders.sink)) as con, con:
+        add(con, frame)
+
+
+def add_once(frame: DataFrame, batch: int, folders: RunFolders) -> None:
+    with closing(connected(folders.sink)) as con, con:
+        if con.execute("insert or ignore into batches values (?)", (batch,)).rowcount:
+            add(con, frame)
+
+
+def counts(spark: SparkSession, folders: RunFolders) -> DataFrame:
+    with closing(connected(folders.sink)) as con:
+        rows: list[Any] = con.execute("select size, n from counts").fetchall()
+    return spark.createDataFrame(rows, "size LONG, n LONG")
+
+
+BATCH_EVENTS = 50
+appends = foreach_batch(append_and_mark, lines, batch_events=BATCH_EVENTS)
+by_batch = foreach_batch(write_by_batch, lines, batch_events=BATCH_EVENTS)
+list_first = foreach_batch(publish_list_first, listed_lines, batch_events=BATCH_EVENTS)
+list_last = foreach_batch(publish_list_last, listed_lines, batch_events=BATCH_EVENTS)
+success_first = foreach_batch(succeed_first, successful_lines, batch_events=BATCH_EVENTS)
+success_last = foreach_batch(succeed_last, successful_lines, batch_events=BATCH_EVENTS)
+at_once = Query(as_it_comes, "at-once", write=to_at_once, read=lines, batch_events=BATCH_EVENTS)
+with_its_commit = Query(as_it_comes, "with-its-commit", write=to_with_its_commit, read=lines, batch_events=BATCH_EVENTS)
+adds = foreach_batch(add_each_time, counts, key=("size",), batch_events=BATCH_EVENTS)
+adds_once = foreach_batch(add_once, counts, key=("size",), batch_events=BATCH_EVENTS)
