@@ -15,7 +15,7 @@ from ..judging.oracle import Oracle
 from ..judging.verdicts import Status
 from .budget import Budget, Progress
 from .certificate import Counterexample
-from .conclusion import NotReached, Planned, Uncut, showing
+from .conclusion import NotReached, Planned, Uncut, real, showing
 from .plan import Crash, How, Trial
 from .rejudging import JudgedRun, judge_read, judge_run, read_run
 from .statistics import Draw
