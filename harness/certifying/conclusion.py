@@ -416,11 +416,20 @@ def _held(claim: str, lines: Sequence[_Line], trials: Sequence[Trial]) -> str:
 
 
 def tried_said(trials: Iterable[Trial]) -> str:
-    """`60 crash states, 1 real kill`. In one run, several can strike; one crash state stands for one crash."""
+    """`60 crash states in 12 recoveries, 1 real kill`. In one run, several can strike; one crash state stands for one
+    crash, and one recovery for all whose states it could not have told apart."""
     hows: Counter[How] = Counter()
+    recoveries: dict[How, set[str]] = {}
     for trial in trials:
         hows[trial.how] += len(trial.crashes) if real(trial) else 1
-    return ", ".join(_times(hows[how], how) for how in How if hows[how])
+        if not real(trial):
+            recoveries.setdefault(trial.how, set()).add(trial.folder)
+    said = []
+    for how in (how for how in How if hows[how]):
+        fewer = len(recoveries.get(how, ()))
+        shared = f" in {count(fewer, 'recovery', 'recoveries')}" if 0 < fewer < hows[how] else ""
+        said.append(f"{_times(hows[how], how)}{shared}")
+    return ", ".join(said)
 
 
 def _times(number: int, how: How) -> str:
