@@ -102,7 +102,7 @@ def holds(found: Certified) -> None:
 
 @pytest.mark.parametrize(
     "query",
-    [pytest.param(one, id=one.name, marks=() if one is TWINS[0] else pytest.mark.long) for one in TWINS],
+    [pytest.param(one, id=one.name, marks=pytest.mark.long) for one in TWINS],
 )
 def test_its_twin_holds_wherever_the_driver_dies(query: Query, tmp_path: Path) -> None:
     holds(certified(query, tmp_path, DRIVER_ONLY, batches=1, budget=Budget(minutes=15, kills=0)))
