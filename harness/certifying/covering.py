@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -27,6 +28,8 @@ NOT_EACH_TIME = "its batch passes it more than once, and no time was left to rec
 NO_TIME = "no time was left for crashes while it recovers from a crash"
 NO_RECOVERY = "the recovery in which crashes were to strike did not come to its end"
 NEVER_RECOVERING = "Crashes while it recovers from a crash."
+DOUBTS = 3
+"""How often a violation that crash states show is tried for real, of each claim, where no kill shows it."""
 _SINK = "sink/"
 """How the paths of a sink's file operations begin."""
 
@@ -62,8 +65,8 @@ class Covering:
         self._second: tuple[Crashed, LifeStates] | None = None
         """That recovery, once it was watched."""
         self._waiting_again: list[Group] = []
-        self._doubted: set[str] = set()
-        """Claims of which crash states show a violation that nothing else shows."""
+        self._doubted: Counter[str] = Counter()
+        """Claims of which crash states show a violation that nothing else shows, and how often that was tried."""
         self._share = 0.0
         """Of the campaign's time, by when it has to come to an end."""
         self._recoveries = 0
@@ -97,7 +100,7 @@ class Covering:
         return bool(self._waiting or self._first_lanes or self._waiting_again or self._recovery)
 
     def doubt(self, claims: Iterable[str]) -> None:
-        """Do not come to a halt over these any more."""
+        """Of these, a violation was not confirmed. After some times, do not come to a halt over them any more."""
         self._doubted.update(claims)
 
     def cover(self, share: float, share_while_recovering: float) -> list[Trial]:
@@ -138,9 +141,9 @@ class Covering:
         can try for real."""
         if self._how is How.POWER_LOSS:
             return []
-        open_claims = {
-            name for name in map(str, self._ledger.claims) if not self._ledger.is_confirmed(name)
-        } - self._doubted
+        open_claims = {name for name in map(str, self._ledger.claims) if not self._ledger.is_confirmed(name)} - {
+            claim for claim, times in self._doubted.items() if times >= DOUBTS
+        }
         return [
             trial
             for trial in self._ledger.trials[known:]

@@ -14,6 +14,9 @@ _RANDOM = re.compile(
     r"|[0-9a-f]{16,}|[0-9]{14,}"
 )
 """What two runs call differently."""
+_NUMBERED = re.compile(r"_[0-9]{4}_m_([0-9]{6})(_[0-9]+)?")
+"""In the names of Hadoop's committers: the job and the attempt, which count what a session has done before; what lies
+between is the partition."""
 _TASK_THREAD = "Executor task l"
 """How Spark's threads for tasks are called, as far as the kernel keeps a name."""
 
@@ -33,7 +36,7 @@ class FilePoints:
 
 
 def without_randoms(said: str) -> str:
-    return _RANDOM.sub("*", said)
+    return _RANDOM.sub("*", _NUMBERED.sub(r"_*_m_\1", said))
 
 
 def acts_for_task(thread: int) -> bool:

@@ -190,7 +190,7 @@ STEADY = {
     task-commit 1/0
   task-end 1/a/0
   job-commit 1
-  user ?/appended""",
+  user 1/appended""",
     "files": """
   writer-commit 1/0
     task-commit 1/0
