@@ -20,7 +20,7 @@ from streamproof.harness.query import Query
 from streamproof.harness.registry import Registry
 from streamproof.scenarios.workloads import words
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 ONCE = exactly_once()
 SURVIVES = survives_power_loss()
@@ -58,7 +58,6 @@ def test_a_sink_that_renames_what_it_has_not_synced_loses_a_batch_with_the_power
     assert (verdict.violated, verdict.repeats) == (2, 2)
 
 
-@pytest.mark.long
 def test_its_twin_that_syncs_file_and_folder_keeps_every_batch(tmp_path: Path) -> None:
     found = certified(synced, tmp_path, ONCE, SURVIVES)
     assert (status(found, ONCE), status(found, SURVIVES)) == (Status.HOLDS, Status.HOLDS)

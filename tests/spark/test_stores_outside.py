@@ -123,6 +123,7 @@ BETWEEN = {
 }
 
 
+@pytest.mark.long
 def test_its_twin_holds_wherever_it_dies_between_messages(port: int, tmp_path: Path) -> None:
     moments = [
         message("0/postgres COMMIT#1", "driver", Side.BEFORE),
@@ -204,7 +205,7 @@ def test_what_a_task_sends_is_lost_with_its_executor_before_and_is_done_after(
 
 
 @pytest.mark.parametrize(
-    ("side", "comes_to"), [(Side.BEFORE, "HOLDS"), pytest.param(Side.AFTER, "VIOLATED", marks=pytest.mark.long)]
+    ("side", "comes_to"), [pytest.param(Side.BEFORE, "HOLDS", marks=pytest.mark.long), (Side.AFTER, "VIOLATED")]
 )
 def test_what_sparks_connector_sends_to_kafka_is_held_too(
     side: Side, comes_to: str, broker: int, tmp_path: Path

@@ -24,7 +24,7 @@ from streamproof.harness.query import Query
 from streamproof.harness.registry import Registry
 from streamproof.scenarios.workloads import text
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 DRIVER_ONLY = every_crash_point(Victim.DRIVER, recovering=False, split_brain=False)
 SECONDS = 90.0
