@@ -15,8 +15,8 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -265,10 +265,17 @@ class Lane:
         """End its session until the next life: meanwhile others need the memory."""
         self._processes.kill_node(self.name)
 
-    def feed(self, query: Query, batches: Sequence[Sequence[Event]]) -> None:
-        """From now on, live this query of the same code, on this input."""
+    @contextmanager
+    def fed(self, query: Query, batches: Sequence[Sequence[Event]]) -> Iterator[None]:
+        """Meanwhile, live this query of the same code, on this input."""
+        own = self._query, self._batches
         self._query, self._batches = query, batches
         write_events(self._input, batches)
+        try:
+            yield
+        finally:
+            self._query, self._batches = own
+            write_events(self._input, self._batches)
 
     def live(
         self,

@@ -58,9 +58,16 @@ class LaneKiller:
     def __call__(self, folder: Path, brief: Brief, planned: Sequence[Planned], references: Sequence[Stamped]) -> None:
         """Run the query under these crashes of the driver, and write the run down. Without reference runs, it has its
         own. What it does not come to does not strike. Raises what went wrong with the lane."""
-        lane, batches = self._lane, brief.query.batches(brief.workload)
-        lane.feed(brief.query, batches)
-        before = [*offered(batches), *(references or self._run_references())]
+        batches = brief.query.batches(brief.workload)
+        with self._lane.fed(brief.query, batches):
+            before = [*offered(batches), *(references or self._run_references())]
+            lives, strikes = self._live(planned)
+            faults = [fault_of(one) for one in planned]
+            numbered = list(enumerate(lives, start=1))
+            write_lane_run(folder, brief.named, self._lane, faults, strikes, before, numbered, brief.seed)
+
+    def _live(self, planned: Sequence[Planned]) -> tuple[list[Life], list[Strike]]:
+        lane = self._lane
         lane.store.clear()
         lives: list[Life] = []
         strikes: list[Strike] = []
@@ -69,13 +76,10 @@ class LaneKiller:
             lives.append(life)
             if life.death is None:
                 # It has come to its end, or has failed, without having passed the point.
-                break
+                return lives, strikes
             strikes.append(_strike(lane, number, life.death))
-        else:
-            last = live_on(lane, len(lives) + 1)
-            lives += [*last.before, last]
-        faults = [fault_of(one) for one in planned]
-        write_lane_run(folder, brief.named, lane, faults, strikes, before, list(enumerate(lives, start=1)), brief.seed)
+        last = live_on(lane, len(lives) + 1)
+        return [*lives, *last.before, last], strikes
 
     def _run_references(self) -> list[Stamped]:
         found: list[Stamped] = []

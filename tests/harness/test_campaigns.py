@@ -47,6 +47,7 @@ from streamproof.harness.judging.guarantees import (
     RECOVERS,
     RECOVERS_WITHIN,
     Guarantee,
+    at_least_once,
     exactly_once,
     recovers,
 )
@@ -795,3 +796,16 @@ def test_what_cannot_be_asked_is_refused_before_anything_starts(
 def test_a_budget_that_is_none_is_refused(budget: dict[str, Any]) -> None:
     with pytest.raises(InvalidScenario, match=r"a budget of|a sample of"):
         Budget(**budget)
+
+
+def test_after_a_violation_was_made_small_the_other_claims_are_tried_on_the_whole_input(
+    certify: Callable[..., Certified],
+) -> None:
+    of_driver = every_crash_point("driver", recovering=False, split_brain=False)
+    claims = [exactly_once(), at_least_once()]
+    certified = certify(toy(Does.APPENDS), claims, of_driver, budget=Budget(kills=0))
+    assert certified.certificate.counterexample is not None
+    assert certified.certificate.counterexample.events < certified.certificate.counterexample.events_before
+    verdicts = {verdict.claim: verdict.status for verdict in certified.certificate.verdicts}
+    assert verdicts[str(exactly_once())] is Status.VIOLATED
+    assert verdicts[str(at_least_once())] is Status.HOLDS, reasons(certified, str(at_least_once()))
