@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
@@ -41,8 +42,8 @@ class Entry(msgspec.Struct, frozen=True, order=True):
     """Of a file whose operations are journalled, bytes."""
 
 
-class CrashState(msgspec.Struct, frozen=True):
-    """What is durable at a crash point."""
+class CrashState(msgspec.Struct, frozen=True, dict=True):
+    """What is durable at a crash point. It is asked for what follows from its files again and again."""
 
     files: tuple[Entry, ...]
     journalled: tuple[int, int] | None = None
@@ -54,11 +55,24 @@ class CrashState(msgspec.Struct, frozen=True):
     power: PowerLoss | None = None
     """On which terms."""
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """Of paths and contents. Times are left out: what is recovered from does not differ by them."""
         told = [(kept.path, kept.content, kept.link) for kept in self.files]
         return hashlib.sha256(msgspec.json.encode(told)).hexdigest()
+
+    @cached_property
+    def entries(self) -> Mapping[str, Entry]:
+        """By their paths."""
+        return {entry.path: entry for entry in self.files}
+
+    @cached_property
+    def names(self) -> Mapping[str, Sequence[str]]:
+        """The paths that lie in a folder, by that."""
+        found: dict[str, list[str]] = {}
+        for path in self.entries:
+            found.setdefault(os.path.dirname(path), []).append(path)
+        return found
 
 
 @dataclass(frozen=True)
@@ -72,7 +86,7 @@ class Looks:
     listed: frozenset[str]
     """Which names they hold."""
 
-    def tell_apart(self, one: LookedUp, other: LookedUp) -> bool:
+    def tell_apart(self, one: CrashState, other: CrashState) -> bool:
         """Whether who looks at just that can know one state from the other.
 
         A hidden name (`.x`) that is listed, and then not looked at, tells nothing: so are temporary files called, and
@@ -85,22 +99,12 @@ class Looks:
             return True
         return any(self._names(one, path) != self._names(other, path) for path in self.listed)
 
-    def _names(self, state: LookedUp, folder: str) -> set[str]:
+    def _names(self, state: CrashState, folder: str) -> set[str]:
         return {
             path
             for path in state.names.get(folder, ())
             if not os.path.basename(path).startswith(".") or path in self.asked or path in self.opened
         }
-
-
-class LookedUp:
-    """A crash state, to be asked what lies where."""
-
-    def __init__(self, state: CrashState) -> None:
-        self.entries = {entry.path: entry for entry in state.files}
-        self.names: dict[str, list[str]] = {}
-        for path in self.entries:
-            self.names.setdefault(os.path.dirname(path), []).append(path)
 
 
 def _content(entry: Entry | None) -> object:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ..errors import OwnFailure, StorageFailed
 from ..files.mounting import MountedFolder
-from ..files.operations import POINTS, Kind, Operation, read_operations
+from ..files.operations import LOOKS, POINTS, Operation, read_operations
 from ..files.power import Loss, power_losses
 from ..files.trees import File, Link, Tree
 from ..judging.guarantees import PowerLoss
@@ -88,8 +88,8 @@ class JournaledFolders:
     def looks(self) -> Looks:
         """What the current life has looked at."""
         found = self._mounted.looked_at(self._begin)
-        by_kind = {kind: frozenset(self._absolute(path) for seen, path in found if seen is kind) for kind in _LOOKS}
-        return Looks(*(by_kind[kind] for kind in _LOOKS))
+        by_kind = {kind: frozenset(self._absolute(path) for seen, path in found if seen is kind) for kind in LOOKS}
+        return Looks(*(by_kind[kind] for kind in LOOKS))
 
     def restore(self, state: CrashState) -> None:
         tree = self._tree_of(state)
@@ -153,7 +153,6 @@ class JournaledFolders:
 
 CHECKPOINT = "checkpoint"
 """Of the folders that are mounted, the checkpoint's."""
-_LOOKS = (Kind.OPENED, Kind.ASKED, Kind.LISTED)
 
 
 def _losses(life: _Watched, operations: Sequence[Operation], power: PowerLoss) -> list[Loss]:

@@ -539,28 +539,31 @@ class Lane:
         if life is not None:
             address = Address(held.sender.actor, life.incarnation, Point.MESSAGE, held.key, held.side)
             # What a store outside holds cannot be copied.
-            self._marks.append(None)
-            life.passed.append(Passed(address, self._server.clock.stamp().at, len(life.records), None))
+            self._note_passed(life, address, None)
         return Fate.GOES_ON
 
     async def _pass(self, life: Life, address: Address, text: str = "") -> None:
         if life.death is not None:
             return
-        at = self._server.clock.stamp().at
-        mark, why_not = None, ""
+        mark: object = None
+        why_not = ""
         if self._watching:
             try:
                 mark = self.store.mark()
             except NotQuiet as error:
                 why_not = str(error)
-        self._marks.append(mark)
-        life.passed.append(Passed(address, at, len(life.records), None, why_not, self._times[address], text))
-        self._times[address] += 1
+        self._note_passed(life, address, mark, why_not, text)
         if self._fatal is not None and self._fatal(address):
             self._fatal = None
             at = self._server.clock.stamp().at
             # Whoever answers points has to go on: what dies is waited for elsewhere.
             life.death = await asyncio.to_thread(self._kill, address, at)
+
+    def _note_passed(self, life: Life, address: Address, mark: object, why_not: str = "", text: str = "") -> None:
+        at = self._server.clock.stamp().at
+        self._marks.append(mark)
+        life.passed.append(Passed(address, at, len(life.records), None, why_not, self._times[address], text))
+        self._times[address] += 1
 
     def _kill(self, address: Address, at: int) -> Death:
         """The session first: without it, what the user's code does in its own process comes to nothing."""

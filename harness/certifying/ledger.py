@@ -55,16 +55,18 @@ class Ledger:
     def new_run(self, kind: str) -> str:
         """The folder of one more run, relative to the certificate's. It is not there yet."""
         with self._lock:
-            self._runs += 1
-            return f"runs/{kind}-{self._runs:04d}"
+            return self._next_run(kind)
 
     def begin_run(self, kind: str, share: float) -> str | None:
         """The same, where the budget has one more; None where not. Lanes that ask at once do not share it."""
         with self._lock:
             if not self.within_budget(share):
                 return None
-            self._runs += 1
-            return f"runs/{kind}-{self._runs:04d}"
+            return self._next_run(kind)
+
+    def _next_run(self, kind: str) -> str:
+        self._runs += 1
+        return f"runs/{kind}-{self._runs:04d}"
 
     def judge(self, run: str, crashes: Sequence[Crash]) -> JudgedRun:
         return judge_run(self.folder / run, crashes, self.claims, self.oracles)

@@ -12,7 +12,7 @@ from random import Random
 
 from ..addresses import FINE_POINTS, Address, Point
 from ..recording.records import Delivered, EmptyBatch
-from .crash_states import LookedUp, Looks
+from .crash_states import Looks
 from .lane import Life, Passed
 from .plan import Crash, Lost
 from .profile import FIRST, STEADY
@@ -45,7 +45,6 @@ class LifeStates:
         self._passed = {_place_of(one): one for one in life.passed if one.state is not None}
         given = (isinstance(stamped.record, Delivered | EmptyBatch) for stamped in life.records)
         self._delivered = [0, *accumulate(map(int, given))]
-        self._looked_up: dict[int, LookedUp] = {}
 
     def passed(self, waiting: Waiting) -> Passed | None:
         """The same point in this life; None where that has no such state."""
@@ -57,31 +56,24 @@ class LifeStates:
         assert other.state is not None
         if self._delivered[one.records] != self._delivered[other.records]:
             return False
-        return one.state is other.state or one.state.digest == other.state.digest
+        return one.state.digest == other.state.digest
 
     def alike(self, one: Passed, other: Passed, looks: Looks) -> bool:
         """Whether who recovers, and looks at just that, comes to the same from both."""
+        assert one.state is not None
+        assert other.state is not None
         if self._delivered[one.records] != self._delivered[other.records]:
             return False
-        return not looks.tell_apart(self._look_up(one), self._look_up(other))
+        return not looks.tell_apart(one.state, other.state)
 
     def groups(self, waiting: Iterable[Waiting]) -> list[Group]:
         found: dict[tuple[int, str], Group] = {}
-        digests: dict[int, str] = {}
         for one in waiting:
             here = self.passed(one)
             assert here is not None
             assert here.state is not None
-            if id(here.state) not in digests:
-                digests[id(here.state)] = here.state.digest
-            found.setdefault((self._delivered[here.records], digests[id(here.state)]), []).append(one)
+            found.setdefault((self._delivered[here.records], here.state.digest), []).append(one)
         return list(found.values())
-
-    def _look_up(self, passed: Passed) -> LookedUp:
-        assert passed.state is not None
-        if id(passed.state) not in self._looked_up:
-            self._looked_up[id(passed.state)] = LookedUp(passed.state)
-        return self._looked_up[id(passed.state)]
 
 
 def by_worth(groups: Sequence[Group], sink: str, seed: int) -> list[Group]:

@@ -393,7 +393,6 @@ def watch(run: str, owner: ProcessId, scratch: Path) -> None:
     """Wait until the owner is gone, however it went, and end the run."""
     owner.wait_gone()
     _reap_run(run, owner)
-    unmount_all(run)
     # Also when no process was left to tell of it.
     remove_scratch(scratch, run, owner)
 

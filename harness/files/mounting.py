@@ -15,7 +15,7 @@ from ..errors import MissingTool, ProcessDied, StorageFailed
 from ..waiting import wait_until
 from ..wire import Place
 from .mounts import name_of, unmount
-from .operations import Kind, read_operations
+from .operations import LOOKS, Kind, read_operations
 from .orders import Order, ServingPlan
 
 FUSE_DEVICE = Path("/dev/fuse")
@@ -107,9 +107,8 @@ class MountedFolder:
 
     def looked_at(self, begin: int) -> frozenset[tuple[Kind, str]]:
         """What has been looked at since a position: a kind of look, and a path."""
-        looks = (Kind.OPENED, Kind.ASKED, Kind.LISTED)
         return frozenset(
-            (one.kind, one.path) for _, one in read_operations(self.journal, begin, self.position) if one.kind in looks
+            (one.kind, one.path) for _, one in read_operations(self.journal, begin, self.position) if one.kind in LOOKS
         )
 
     def _obey(self, order: Order) -> None:

@@ -41,9 +41,9 @@ class Kind(StrEnum):
     """Which names a folder has was looked at."""
 
 
-CHANGES = frozenset(Kind) - {Kind.OPENED, Kind.ASKED, Kind.LISTED}
-"""What changes what the folders hold, or how sure it is to outlive a loss of power."""
-POINTS = CHANGES - {Kind.TIMES}
+LOOKS = (Kind.OPENED, Kind.ASKED, Kind.LISTED)
+"""What only looks."""
+POINTS = frozenset(Kind) - {*LOOKS, Kind.TIMES}
 """What is a crash point."""
 
 

@@ -132,6 +132,7 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         self._nameless = plan.nameless
         self._journal = open(plan.journal, "ab", buffering=0)  # noqa: SIM115 - as long as the process lives
         self._handles: dict[int, _Handle] = {}
+        self._folders: dict[int, str] = {}
         self._next = 1
         self._lock = threading.Lock()
         """What is done and what is journalled is in one order."""
@@ -324,8 +325,6 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
 
     # What only looks
 
-    _folders: dict[int, str]
-
     def _look(self, kind: Kind, path: str) -> None:
         if (kind, path) in self._seen:
             return
@@ -386,7 +385,6 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         return {name: getattr(about, name) for name in _OF_THE_DISK}
 
     def init_with_config(self, connection: Any, config: Any) -> None:
-        self._folders = {}
         if config is None:
             return
         # Folders below are put back without the kernel's knowing: it must remember nothing of them.

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from streamproof.harness.certifying.crash_states import CrashState, Entry, LookedUp, Looks
+from streamproof.harness.certifying.crash_states import CrashState, Entry, Looks
 from streamproof.harness.certifying.file_points import FilePoints
 from streamproof.harness.certifying.journaled_folders import JournaledFolders
 from streamproof.harness.errors import MissingTool
@@ -357,30 +357,30 @@ class TestStates:
 class TestLooks:
     FILES = (Entry("/s", None), Entry("/s/a", "1", size=1), Entry("/s/.a.tmp", "2", size=9))
 
-    def looked_up(self, *more: Entry, without: str = "") -> LookedUp:
+    def state(self, *more: Entry, without: str = "") -> CrashState:
         files = {entry.path: entry for entry in (*self.FILES, *more) if entry.path != without}
-        return LookedUp(CrashState(tuple(files.values())))
+        return CrashState(tuple(files.values()))
 
-    def tell_apart(self, looks: Looks, other: LookedUp) -> bool:
-        return looks.tell_apart(self.looked_up(), other)
+    def tell_apart(self, looks: Looks, other: CrashState) -> bool:
+        return looks.tell_apart(self.state(), other)
 
     def test_tell_contents_apart_that_were_read(self) -> None:
-        other = self.looked_up(Entry("/s/a", "7", size=1))
+        other = self.state(Entry("/s/a", "7", size=1))
         assert self.tell_apart(Looks(frozenset({"/s/a"}), frozenset(), frozenset()), other)
         assert not self.tell_apart(Looks(frozenset(), frozenset({"/s/a"}), frozenset({"/s"})), other)
 
     def test_tell_sizes_and_absence_apart_that_were_asked_for(self) -> None:
         asked = Looks(frozenset(), frozenset({"/s/a", "/s/b"}), frozenset())
-        assert self.tell_apart(asked, self.looked_up(Entry("/s/a", "7", size=2)))
-        assert self.tell_apart(asked, self.looked_up(Entry("/s/b", "7", size=2)))
-        assert not self.tell_apart(asked, self.looked_up(Entry("/s/c", "7", size=2)))
+        assert self.tell_apart(asked, self.state(Entry("/s/a", "7", size=2)))
+        assert self.tell_apart(asked, self.state(Entry("/s/b", "7", size=2)))
+        assert not self.tell_apart(asked, self.state(Entry("/s/c", "7", size=2)))
 
     def test_tell_names_apart_that_were_listed_but_for_hidden_ones_that_nobody_looked_at(self) -> None:
         listed = Looks(frozenset(), frozenset(), frozenset({"/s"}))
-        assert self.tell_apart(listed, self.looked_up(Entry("/s/b", "7")))
-        assert not self.tell_apart(listed, self.looked_up(without="/s/.a.tmp"))
+        assert self.tell_apart(listed, self.state(Entry("/s/b", "7")))
+        assert not self.tell_apart(listed, self.state(without="/s/.a.tmp"))
         looked = Looks(frozenset(), frozenset({"/s/.a.tmp"}), frozenset({"/s"}))
-        assert self.tell_apart(looked, self.looked_up(without="/s/.a.tmp"))
+        assert self.tell_apart(looked, self.state(without="/s/.a.tmp"))
 
 
 def test_an_operation_is_called_the_same_in_every_run() -> None:
