@@ -46,6 +46,8 @@ MOST_FAULTS = 4
 MUTANT_SCHEDULES = 1_500
 """That a mutant may survive."""
 MUTANT_SEED = 7
+MUTANT_EFFORT = 20_000
+"""Events that shrinking may feed: enough for few faults and little input, if not for the least."""
 T = TypeVar("T")
 
 
@@ -242,7 +244,7 @@ def counterexample(name: str) -> tuple[Sized, Planned]:
     )
     first = next((one for one in found.violations if one.kind.anomaly == str(mutant.anomaly)), None)
     assert first is not None, f"{name} lives after {found.tried} schedules"
-    shrunk = shrink(bench, first.trial, first.kind)
+    shrunk = shrink(bench, first.trial, first.kind, effort=MUTANT_EFFORT)
     workload = shrunk.bench.scenario.workload
     planned = Planned("spread" if mutant.spread else USUAL, shrunk.trial.seed, encoded(shrunk.trial.schedule))
     return Sized(name, workload.events, workload.batch), planned

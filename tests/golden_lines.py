@@ -188,18 +188,20 @@ class Difference:
     what: tuple[str, ...]
     """Of `digest`, and the names of guarantees whose verdict or anomalies are others."""
 
-    @property
-    def where(self) -> str:
-        plan = self.planned
-        return f"{self.scheme} on {self.workload}, world {plan.world}, seed {plan.seed}, {plan.schedule or 'no fault'}"
-
     def told(self, judged: Sequence[str]) -> Iterator[str]:
         """`judged`: the guarantees of its block."""
-        yield self.where
+        yield said(self.scheme, self.workload, self.planned)
         if self.kept.digest != self.now.digest:
             yield f"  digest: was {self.kept.digest}, is {self.now.digest}"
-        was, now = (dict(zip(judged, verdicts_of(came.verdicts), strict=True)) for came in (self.kept, self.now))
-        yield from (f"  {name}: was {was[name]}, is {now[name]}" for name in judged if was[name] != now[name])
+        for name, was, now in _verdicts(judged, self.kept, self.now):
+            if was != now:
+                yield f"  {name}: was {was}, is {now}"
+
+
+def said(scheme: str, workload: str, planned: Planned) -> str:
+    """Which run it is."""
+    schedule = planned.schedule or "no fault"
+    return f"{scheme} on {workload}, world {planned.world}, seed {planned.seed}, {schedule}"
 
 
 def difference(
@@ -207,10 +209,17 @@ def difference(
 ) -> Difference | None:
     if kept == now:
         return None
-    pairs = zip(judged, verdicts_of(kept.verdicts), verdicts_of(now.verdicts), strict=True)
-    others = (name for name, was, then in pairs if was != then)
+    others = (name for name, was, is_now in _verdicts(judged, kept, now) if was != is_now)
     digest = ("digest",) if kept.digest != now.digest else ()
     return Difference(scheme, block.workload, planned, kept, now, (*digest, *others))
+
+
+def _verdicts(judged: Sequence[str], kept: Came, now: Came) -> list[tuple[str, str, str]]:
+    """(guarantee, as kept, as it is now); as one where other guarantees are claimed by now."""
+    was, is_now = verdicts_of(kept.verdicts), verdicts_of(now.verdicts)
+    if len(was) != len(is_now):
+        return [("the claims", kept.verdicts, now.verdicts)]
+    return list(zip(judged, was, is_now, strict=True))
 
 
 def verdicts_of(text: str) -> list[str]:

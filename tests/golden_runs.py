@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from golden_lines import Block, Came, Difference, Planned, decoded, difference
+from golden_lines import Block, Came, Difference, Planned, decoded, difference, said
 from simulation import CASES, EVERY, history_of, scenario_of
 from streamproof.harness.judging.guarantees import K_SAFETY, RECOVERS, STRENGTH, Guarantee
 from streamproof.harness.judging.judgement import judge_claims
@@ -157,7 +157,11 @@ def differences(scheme: str, block: Block) -> Iterator[Difference]:
     """The runs of a block that come out otherwise than they are kept."""
     of = scenario(scheme, block.workload)
     for planned, kept in block.runs:
-        now = outcome(of, block.others, planned)
+        try:
+            now = outcome(of, block.others, planned)
+        except Exception as error:
+            error.add_note(f"This was in {said(scheme, block.workload, planned)}")
+            raise
         found = difference(scheme, block, planned, kept, now, judged_of(block))
         if found is not None:
             yield found

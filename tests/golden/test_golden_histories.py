@@ -9,15 +9,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
+import msgspec
 import pytest
 
 from golden_lines import Block, Came, Difference, Planned, decoded, encoded, read, schemes_kept
-from golden_runs import MUTANTS_FILE, Sized, claims_of, differences, judged_of, mutants, scenario, workloads_of
-from simulation import SCHEMES
+from golden_runs import MUTANTS_FILE, Sized, claims_of, differences, digest, judged_of, mutants, scenario, workloads_of
+from simulation import SCHEMES, history_of
+from streamproof.faults.crash import crash
+from streamproof.harness.recording.history import FaultStruck, History, Stamp
+from streamproof.harness.schedule import checkpoint
 
-WRITE = f"python {Path('tests', 'golden', 'write.py')}"
+WRITE = "tox -e golden --"
 AT_ONCE = 130
 """Runs of a test, or a few more."""
 SHOWN = 3
@@ -121,6 +124,22 @@ def test_another_digest_and_another_verdict_are_told_apart() -> None:
     assert "exactly-once: was HOLDS, is VIOLATED lost-input=" in told
     assert "2 more" in told
     assert WRITE in told
+
+
+def test_how_a_history_puts_it_is_no_part_of_it_and_when_is() -> None:
+    schedule = [crash("trace-0").at(checkpoint(1).durable)]
+    history = history_of(scenario("gap", "trace-numbered"), schedule)
+    (struck,) = history.struck()
+
+    def with_(other: FaultStruck) -> History:
+        return replace(history, timeline=[other if entry is struck else entry for entry in history.timeline])
+
+    assert any(entry is struck for entry in history.timeline)
+    put_otherwise = with_(msgspec.structs.replace(struck, fault="a crash of trace-0"))
+    later = with_(msgspec.structs.replace(struck, stamp=Stamp(struck.stamp.at + 1, struck.stamp.step)))
+    not_gone = with_(msgspec.structs.replace(struck, bite=msgspec.structs.replace(struck.bite, gone=False)))
+    assert digest(put_otherwise) == digest(history)
+    assert len({digest(history), digest(later), digest(not_gone)}) == 3
 
 
 def _with(block: Block, planned: Planned, digest: str, verdicts: str) -> Block:

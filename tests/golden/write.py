@@ -1,8 +1,8 @@
 """Writes golden histories anew, and says which are others now, and in what.
 
-`python tests/golden/write.py` runs what is kept, as it was drawn, and draws for schemes, workloads and mutants of which
-nothing is kept yet; `--draw` draws all of it anew. Names of files leave the others as they are. `--check` writes
-nothing. Ends with 1 where something is another.
+`tox -e golden` runs what is kept, as it was drawn, and draws for schemes, workloads and mutants of which nothing is
+kept yet; `-- --draw` draws all of it anew. Names of files, as in `-- gap mutants`, leave the others as they are, and
+`-- --check` leaves all. Ends with 1 where something is another.
 """
 
 from __future__ import annotations
