@@ -66,7 +66,6 @@ if TYPE_CHECKING:
     from .harness.query_parts import foreach, foreach_batch, pandas_with_state, processor, processor_in_pandas
     from .harness.scenario import Scenario
     from .harness.schedule import batch, checkpoint, recovery
-    from .harness.slices.merging import ByTime, RoundRobin
     from .harness.subject import Claim
     from .harness.workload import Workload
     from .reference_impls.active_replication import active_replication
@@ -75,6 +74,7 @@ if TYPE_CHECKING:
     from .reference_impls.deployed import deployed
     from .reference_impls.gap import gap
     from .reference_impls.k_safe_grouping import k_safe_grouping
+    from .reference_impls.mechanisms.merges import ByTime, RoundRobin
     from .reference_impls.passive_replication import passive_replication
     from .reference_impls.passive_standby import passive_standby
     from .reference_impls.source_replay import source_replay
@@ -235,7 +235,7 @@ _NAMES = {
     "harness.query_parts": "foreach foreach_batch pandas_with_state processor processor_in_pandas",
     "harness.scenario": "Scenario",
     "harness.schedule": "batch checkpoint recovery",
-    "harness.slices.merging": "ByTime RoundRobin",
+    "reference_impls.mechanisms.merges": "ByTime RoundRobin",
     "harness.subject": "Claim",
     "harness.workload": "Workload",
     "reference_impls.amnesia": "amnesia",

@@ -48,6 +48,8 @@ class Point(StrEnum):
     """The slice hears that it is durable."""
     TIMER = "timer"
     """A timer fires. Key: its name."""
+    MECHANISM = "mechanism"
+    """A place in a mechanism's own protocol. Key: the mechanism and the place: `barriers aligned@3`."""
     SOURCE_LATEST = "source-latest"
     """Spark asks a query's source how far the next batch goes. The keys of a query's points begin with the batch id,
     which is all of it where nothing else is said."""
@@ -256,6 +258,7 @@ _WORDS = {
     Point.CHECKPOINT_DURABLE: "checkpoint {key} of {actor} is durable",
     Point.CHECKPOINT_TOLD: "{actor} hears that checkpoint {key} is durable",
     Point.TIMER: "timer {key} of {actor} fires",
+    Point.MECHANISM: "{actor} comes to {key}",
     Point.SOURCE_LATEST: "the source of {actor} is asked for batch {key}",
     Point.SOURCE_COMMIT: "the source of {actor} commits batch {key}",
     Point.SOURCE_PARTITIONS: "the source of {actor} plans batch {key}",

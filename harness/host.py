@@ -19,6 +19,7 @@ from .slices.effects import (
     Input,
     Inspect,
     Note,
+    Pass,
     Persist,
     Promote,
     Ready,
@@ -27,9 +28,10 @@ from .slices.effects import (
     Send,
     SetTimer,
     Start,
+    Timer,
 )
 from .slices.machine import Slice
-from .slices.messages import Checkpoint, CheckpointId, Message, identity
+from .slices.messages import Checkpoint, CheckpointId, Message
 
 
 class World(Protocol):
@@ -52,7 +54,7 @@ class World(Protocol):
     def persist(self, checkpoint: Checkpoint) -> None:
         """Begin to write a checkpoint; `Host.durable` is called when the store has it."""
 
-    def set_timer(self, slice_id: str, timer: str, delay: int) -> None:
+    def set_timer(self, slice_id: str, timer: Timer, delay: int) -> None:
         """Fire after `delay` microseconds."""
 
     def note(self, record: Record) -> None:
@@ -109,8 +111,9 @@ class Host:
                 world.set_timer(slice_id, effect.timer, effect.delay)
             elif isinstance(effect, Persist):
                 world.persist(effect.checkpoint)
-            else:
+            elif isinstance(effect, Ready):
                 world.ready(slice_id, machine.incarnation)
+            # A crash point that nobody watches is passed.
 
     def _feed_watched(self, machine: Slice, given: Input, watched: frozenset[Point]) -> None:
         """As above, with every point announced; stops where the node dies."""
@@ -133,7 +136,7 @@ class Host:
                 case Note(record=record):
                     world.note(record)
                 case Send(to=to, incarnation=incarnation, message=message):
-                    key = f"{to}#{incarnation} {identity(message)}"
+                    key = f"{to}#{incarnation} {message.identity}"
                     if not alive(Point.SEND_ISSUED, key, Side.BEFORE):
                         return
                     world.send(name, to, incarnation, message)
@@ -154,6 +157,9 @@ class Host:
                     world.set_timer(name, timer, delay)
                 case Ready():
                     world.ready(name, machine.incarnation)
+                case Pass(mechanism=mechanism, point=point):
+                    if not alive(Point.MECHANISM, f"{mechanism} {point}", Side.BEFORE):
+                        return
 
 
 def _arrival(given: Input) -> tuple[Point, str] | None:
@@ -168,10 +174,10 @@ def _arrival(given: Input) -> tuple[Point, str] | None:
         case Promote():
             return Point.PROMOTED, ""
         case Receive(peer=peer, message=message):
-            return Point.RECEIVED, f"{peer}#{message.incarnation} {identity(message)}"
+            return Point.RECEIVED, f"{peer}#{message.incarnation} {message.identity}"
         case Durable(id=checkpoint):
             return Point.CHECKPOINT_TOLD, str(checkpoint.number)
         case Fire(timer=timer):
-            return Point.TIMER, timer
+            return Point.TIMER, str(timer)
         case Inspect():
             return None

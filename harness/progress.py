@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from .recording.records import Delivered, Ended, Offered, Record
-from .slices.machine import SliceSpec
+from .slices.spec import SliceSpec
 
 
 class Progress:

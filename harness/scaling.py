@@ -6,7 +6,7 @@ protocols at work as one of twenty thousand with a checkpoint every five thousan
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -14,7 +14,7 @@ from .judging.guarantees import Guarantee
 from .model import Role
 from .quantities import Events
 from .scenario import Scenario
-from .slices.components import Components
+from .slices.spec import Setup
 from .subject import Claim, SchemeSubject
 
 EVENTS: Final = 30
@@ -70,19 +70,16 @@ class _Sizes:
     def claim(self, claim: Claim) -> Claim:
         return replace(claim, guarantee=self.guarantee(claim.guarantee))
 
-    def components(self, parts: Components) -> Components:
-        checkpointing, every = parts.checkpointing, parts.acknowledge_every
-        return replace(
-            parts,
-            checkpointing=None
-            if checkpointing is None
-            else replace(checkpointing, every=self.interval(checkpointing.every)),
-            acknowledge_every=None if every is None else self.interval(every),
-        )
+    def setup(self, setup: Setup) -> Setup:
+        return replace(setup, mechanisms=tuple(one.scaled(self.interval) for one in setup.mechanisms))
 
     def subject(self, subject: SchemeSubject) -> SchemeSubject:
-        parts: Mapping[Role, Components] = {role: self.components(one) for role, one in subject.components.items()}
-        return replace(subject, components=parts, claims=tuple(map(self.claim, subject.claims)))
+        return replace(
+            subject,
+            setups={role: self.setup(one) for role, one in subject.setups.items()},
+            operators={name: self.setup(one) for name, one in subject.operators.items()},
+            claims=tuple(map(self.claim, subject.claims)),
+        )
 
 
 def changes(before: Scenario, after: Scenario) -> Iterator[str]:
@@ -101,7 +98,9 @@ def _intervals(before: SchemeSubject, after: SchemeSubject) -> Iterator[str]:
     if now != was:
         yield f"a checkpoint every {now:,} events, not {was:,}"
     for role in Role:
-        every, other = after.components[role].acknowledge_every, before.components[role].acknowledge_every
-        if every is not None and other is not None and every != other:
-            yield f"an acknowledgement every {every.count:,} events, not {other.count:,}"
-            return
+        for one, other in zip(after.setups[role].mechanisms, before.setups[role].mechanisms, strict=True):
+            if one.checkpoint_every is None and one.safe_every != other.safe_every:
+                assert one.safe_every is not None
+                assert other.safe_every is not None
+                yield f"an acknowledgement every {one.safe_every.count:,} events, not {other.safe_every.count:,}"
+                return

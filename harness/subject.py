@@ -7,26 +7,28 @@ one life cycle of all subjects: prepare, start, drained, stop.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from itertools import combinations, product
 from typing import Any, Protocol
 
 from .addresses import FINE_POINTS, Point
+from .errors import InvalidTopology
 from .judging.collation import Collation, collate_reexecution
-from .judging.exercised import Exercised, Mechanism, Shape, exercised
+from .judging.exercised import Activity, Exercised, Shape, exercised
 from .judging.guarantees import Guarantee, implied
 from .judging.reexecution import Reexecutor
 from .judging.tolerance import Tolerance
 from .judging.verdicts import Anomaly, tally
 from .manager import Speaking
-from .model import Role, Topology, replica_name
+from .model import Role, Topology, operator_of, replica_name
 from .quantities import Duration, Events
 from .recording.history import History
-from .slices.components import Components
-from .slices.machine import Slice, SliceSpec
+from .slices.machine import Slice
+from .slices.mechanism import Mechanism
 from .slices.merging import sequencer
+from .slices.spec import Setup, SliceSpec
 from .stores import CheckpointStore
 
 
@@ -39,7 +41,7 @@ class Claim:
     """How many failures at once it holds for."""
     needs: str = ""
     """What else has to be as the scheme assumes it, in words."""
-    rests_on: tuple[Mechanism, ...] | None = None
+    rests_on: tuple[Activity, ...] | None = None
     """What has to have been at work for the claim to be tried at all; None: whatever is switched on."""
 
 
@@ -152,21 +154,35 @@ class SchemeSubject:
 
     kind: str
     topology: Topology
-    components: Mapping[Role, Components]
+    setups: Mapping[Role, Setup]
+    """What the slices of a role are made of."""
     claims: tuple[Claim, ...]
     replicas: int = 1
     """Of each operator slice."""
     keeps_state: bool = True
     """Whether the states in the end are among what it promises. Else what counts is what was delivered."""
+    operators: Mapping[str, Setup] = field(default_factory=dict)
+    """What the slices of some operators are made of instead, by the operator's name."""
     wraps: Mapping[Role, Callable[[Slice], Slice]] = field(default_factory=dict)
     """What is put around the machines of a role: a probe, or what breaks a rule of their protocol."""
     wrap_store: Callable[[CheckpointStore], CheckpointStore] = _as_it_is
     """And around the store that their checkpoints go to."""
 
     def __post_init__(self) -> None:
-        """Raises InvalidTopology for a merge that does not fit where channels meet."""
+        """Raises InvalidTopology for a merge that does not fit where channels meet, and for settings of an operator
+        that is not there."""
+        for name in self.operators:
+            if name not in self.topology.stages:
+                raise InvalidTopology(
+                    f"{self.kind} has settings for operator {name!r}; {self.topology.name!r} has "
+                    f"{', '.join(self.topology.stages)}"
+                )
         for slice_id in self.topology.operator_slices:
-            sequencer(self.components[Role.OPERATOR].merge, len(self.topology.upstream(slice_id)))
+            sequencer(self.setup_of(slice_id).merge, slice_id, len(self.topology.upstream(slice_id)))
+
+    def setup_of(self, slice_id: str) -> Setup:
+        """What a slice is made of."""
+        return self.operators.get(operator_of(slice_id)) or self.setups[self.topology.role(slice_id)]
 
     @property
     def name(self) -> str:
@@ -181,7 +197,17 @@ class SchemeSubject:
     @property
     def speaking(self) -> Speaking:
         """Which replicas of a slice speak for it."""
-        return Speaking.ALL if self.components[Role.OPERATOR].standby is None else Speaking.ONE
+        return Speaking.ALL if self.all_speak else Speaking.ONE
+
+    @property
+    def all_speak(self) -> bool:
+        """Whether all replicas of a slice send what they make."""
+        return self.setups[Role.OPERATOR].all_speak
+
+    @property
+    def replicas_take_all(self) -> bool:
+        """Whether all replicas of a slice take all of its input."""
+        return self.setups[Role.OPERATOR].replicas_take_all
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -202,22 +228,31 @@ class SchemeSubject:
 
     @property
     def points(self) -> frozenset[Point]:
-        checkpoints = self.components[Role.OPERATOR].checkpointing is not None
-        return SLICE_POINTS if checkpoints else SLICE_POINTS - CHECKPOINT_POINTS
+        mechanisms = self._mechanisms(*Role)
+        checkpoints = any(one.checkpoint_every is not None for one in mechanisms)
+        points = SLICE_POINTS if checkpoints else SLICE_POINTS - CHECKPOINT_POINTS
+        return points if any(one.points for one in mechanisms) else points - {Point.MECHANISM}
+
+    def _mechanisms(self, *roles: Role) -> tuple[Mechanism, ...]:
+        """All that slices of these roles are made of."""
+        setups = [self.setups[role] for role in roles]
+        if Role.OPERATOR in roles:
+            setups += self.operators.values()
+        return tuple(one for setup in setups for one in setup.mechanisms)
 
     @property
     def checkpoint_every(self) -> int | None:
         """Events between two checkpoints of a slice; None where none are taken."""
-        checkpointing = self.components[Role.OPERATOR].checkpointing
-        return None if checkpointing is None else checkpointing.every.count
+        intervals = (one.checkpoint_every for one in self._mechanisms(Role.OPERATOR))
+        return min((every.count for every in intervals if every is not None), default=None)
 
     @property
     def interval(self) -> Events:
         """After how many events something becomes safe: a checkpoint, or else an acknowledgement."""
-        operators, sinks = self.components[Role.OPERATOR], self.components[Role.SINK]
-        if operators.checkpointing is not None:
-            return operators.checkpointing.every
-        return operators.acknowledge_every or sinks.acknowledge_every or Events(_INTERVAL)
+        if self.checkpoint_every is not None:
+            return Events(self.checkpoint_every)
+        mechanisms = self._mechanisms(Role.OPERATOR, Role.SINK)
+        return next((one.safe_every for one in mechanisms if one.safe_every is not None), Events(_INTERVAL))
 
     @property
     def observables(self) -> tuple[str, ...]:
@@ -232,7 +267,8 @@ class SchemeSubject:
             "edges": [[edge.upstream, edge.downstream, str(edge.partitioning)] for edge in topology.edges],
             "operators": {name: type(stage.operator).__qualname__ for name, stage in topology.stages.items()},
             "replicas": self.replicas,
-            "components": {str(role): _plain(asdict(parts)) for role, parts in self.components.items()},
+            "setups": {str(role): _described(setup) for role, setup in self.setups.items()}
+            | {name: _described(setup) for name, setup in self.operators.items()},
         }
 
     def collate(self, history: History) -> Collation:
@@ -246,7 +282,7 @@ class SchemeSubject:
         """How often what it is made of was at work in a run."""
         return exercised(history, self._shape)
 
-    def rests_on(self, guarantee: Guarantee) -> frozenset[Mechanism]:
+    def rests_on(self, guarantee: Guarantee) -> frozenset[Activity]:
         """What has to have been at work for a guarantee to be tried; nothing for one that it does not claim."""
         claims = [claim for claim in self.claims if guarantee.name in implied(claim.guarantee.name)]
         named = [self._switched_on if claim.rests_on is None else frozenset(claim.rests_on) for claim in claims]
@@ -254,27 +290,26 @@ class SchemeSubject:
         return frozenset.intersection(*named) if named else frozenset()
 
     @property
-    def mechanisms(self) -> frozenset[Mechanism]:
+    def mechanisms(self) -> frozenset[Activity]:
         """Whatever its claims rest on."""
         return frozenset().union(*(self.rests_on(claim.guarantee) for claim in self.claims))
 
     @cached_property
-    def _switched_on(self) -> frozenset[Mechanism]:
-        operators, sources = self.components[Role.OPERATOR], self.components[Role.SOURCE]
-        found = {Mechanism.RESTART}
-        if operators.checkpointing is not None:
-            found |= {Mechanism.CHECKPOINT, Mechanism.RESTORE}
-        if sources.output_log or sources.tracking is not None:
-            found.add(Mechanism.REPLAY)
+    def _switched_on(self) -> frozenset[Activity]:
+        found = {Activity.RESTART}
+        if self.checkpoint_every is not None:
+            found |= {Activity.CHECKPOINT, Activity.RESTORE}
+        if any(one.replays for one in self._mechanisms(Role.SOURCE)):
+            found.add(Activity.REPLAY)
         if self.replicas > 1:
-            found.add(Mechanism.TAKE_OVER)
+            found.add(Activity.TAKE_OVER)
         return frozenset(found)
 
     @cached_property
     def _shape(self) -> Shape:
         topology = self.topology
         ends = frozenset(s for s in topology.slices if topology.role(s) is not Role.OPERATOR)
-        tracked = self.components[Role.SOURCE].tracking is not None
+        tracked = any(one.sends_again for one in self._mechanisms(Role.SOURCE))
         tracking = frozenset(self.sources) if tracked else frozenset()
         return Shape(self.replicas, self.speaking is Speaking.ALL, tracking, ends)
 
@@ -282,9 +317,8 @@ class SchemeSubject:
     def specs(self) -> tuple[SliceSpec, ...]:
         """Its slices, upstream before downstream."""
         return tuple(
-            SliceSpec(slice_id, self.topology, self.components[role], self.wraps.get(role))
+            SliceSpec(slice_id, self.topology, self.setup_of(slice_id), self.wraps.get(self.topology.role(slice_id)))
             for slice_id in self.topology.slices
-            for role in (self.topology.role(slice_id),)
         )
 
     @cached_property
@@ -292,10 +326,23 @@ class SchemeSubject:
         return Reexecutor(self.specs)
 
 
+def _described(setup: Setup) -> dict[str, Any]:
+    parts = {"numbering": setup.numbering, "merge": None if setup.merge is None else _settings(setup.merge)}
+    described: dict[str, Any] = _plain(parts | {"mechanisms": [_settings(one) for one in setup.mechanisms]})
+    return described
+
+
+def _settings(one: Any) -> dict[str, Any]:
+    """A mechanism or a merge, which are dataclasses, by its name and its settings."""
+    return {"name": type(one).__qualname__} | (asdict(one) if is_dataclass(one) and not isinstance(one, type) else {})
+
+
 def _plain(fields: Any) -> Any:
     """What JSON gives back the same."""
     if isinstance(fields, dict):
         return {str(key): _plain(value) for key, value in fields.items()}
+    if isinstance(fields, list | tuple):
+        return [_plain(value) for value in fields]
     if isinstance(fields, frozenset):
         return sorted(str(value) for value in fields)
     return str(fields) if isinstance(fields, StrEnum) else fields

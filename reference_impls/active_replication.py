@@ -11,14 +11,19 @@
 
 from __future__ import annotations
 
-from ..harness.judging.exercised import Mechanism
+from ..harness.judging.exercised import Activity
 from ..harness.judging.guarantees import precise_recovery
 from ..harness.judging.tolerance import Tolerance
 from ..harness.model import Role, Topology
 from ..harness.quantities import Duration, Events, events, seconds
-from ..harness.slices.components import Components, Numbering
-from ..harness.slices.merging import ByTime, Merge
+from ..harness.slices.merging import Merge
+from ..harness.slices.spec import Numbering, Setup
 from ..harness.subject import Claim, SchemeSubject
+from .mechanisms.acknowledging import AcknowledgeEvery
+from .mechanisms.duplicate_filter import DuplicateFilter
+from .mechanisms.merges import ByTime
+from .mechanisms.output_log import OutputLog
+from .mechanisms.replicas import Replicas
 from .requirements import at_least, deterministic, merging, promised
 
 
@@ -40,20 +45,16 @@ def active_replication(
     deterministic(topology, "active replication")
     at_least(2, "replicas", replicas)
     quiet = promised(topology, merge, silence)
+    acknowledging = AcknowledgeEvery(acknowledge_every)
     return SchemeSubject(
         kind="active-replication",
         topology=topology,
-        components={
-            Role.SOURCE: Components(output_log=True, numbering=Numbering.CONTINUED, silence=quiet),
-            Role.OPERATOR: Components(
-                output_log=True,
-                duplicate_filter=True,
-                numbering=Numbering.CONTINUED,
-                acknowledge_every=acknowledge_every,
-                merge=merge,
-                silence=quiet,
+        setups={
+            Role.SOURCE: Setup((OutputLog(), *quiet), Numbering.CONTINUED),
+            Role.OPERATOR: Setup(
+                (OutputLog(), Replicas(), DuplicateFilter(), acknowledging, *quiet), Numbering.CONTINUED, merge
             ),
-            Role.SINK: Components(duplicate_filter=True, acknowledge_every=acknowledge_every),
+            Role.SINK: Setup((DuplicateFilter(), acknowledging)),
         },
         claims=(
             Claim(
@@ -61,7 +62,7 @@ def active_replication(
                 Tolerance.ONE_IN_STEP,
                 "deterministic operators and merges, replicas apart",
                 rests_on=(
-                    *(Mechanism.RESTORE, Mechanism.TAKE_OVER, Mechanism.FILTER, Mechanism.TRIM),
+                    *(Activity.RESTORE, Activity.TAKE_OVER, Activity.FILTER, Activity.TRIM),
                     *merging(topology, merge),
                 ),
             ),

@@ -9,18 +9,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from ..harness.judging.exercised import Mechanism
+from ..harness.judging.exercised import Activity
 from ..harness.judging.guarantees import precise_recovery, rollback_recovery
 from ..harness.judging.tolerance import Tolerance
 from ..harness.model import Role, Topology
 from ..harness.quantities import Duration, Events, events, seconds
-from ..harness.slices.components import Standby
-from ..harness.slices.merging import ByTime, Merge
+from ..harness.slices.merging import Merge
+from ..harness.slices.spec import Numbering, Setup
 from ..harness.subject import Claim, SchemeSubject
-from .active_replication import active_replication
-from .requirements import deterministic, filtering, merging
+from .mechanisms.acknowledging import AcknowledgeEvery
+from .mechanisms.duplicate_filter import DuplicateFilter
+from .mechanisms.merges import ByTime
+from .mechanisms.output_log import OutputLog
+from .mechanisms.replicas import Replicas, Standby
+from .requirements import deterministic, filtering, merging, promised
 
 
 def active_standby(
@@ -40,23 +42,31 @@ def active_standby(
     Raises InvalidTopology for operators that are not deterministic.
     """
     deterministic(topology, "active standby")
-    active = active_replication(topology, acknowledge_every=acknowledge_every, merge=merge, silence=silence)
-    operators = replace(active.components[Role.OPERATOR], standby=Standby.SILENT)
-    sinks = replace(active.components[Role.SINK], duplicate_filter=sink_filter)
-    return replace(
-        active,
+    quiet = promised(topology, merge, silence)
+    acknowledging = AcknowledgeEvery(acknowledge_every)
+    masked = (DuplicateFilter(),) if sink_filter else ()
+    replicas = Replicas(Standby.SILENT)
+    return SchemeSubject(
         kind="active-standby",
-        components={**active.components, Role.OPERATOR: operators, Role.SINK: sinks},
+        topology=topology,
+        setups={
+            Role.SOURCE: Setup((OutputLog(), *quiet), Numbering.CONTINUED),
+            Role.OPERATOR: Setup(
+                (OutputLog(), replicas, DuplicateFilter(), acknowledging, *quiet), Numbering.CONTINUED, merge
+            ),
+            Role.SINK: Setup((*masked, acknowledging)),
+        },
         claims=(
             Claim(
                 precise_recovery() if sink_filter else rollback_recovery(),
                 Tolerance.ONE_IN_STEP,
                 "deterministic operators and merges, replicas apart",
                 rests_on=(
-                    *(Mechanism.RESTORE, Mechanism.TAKE_OVER, Mechanism.TRIM),
+                    *(Activity.RESTORE, Activity.TAKE_OVER, Activity.TRIM),
                     *filtering(topology, sink_filter),
                     *merging(topology, merge),
                 ),
             ),
         ),
+        replicas=2,
     )

@@ -7,10 +7,10 @@ ones.
 
 from __future__ import annotations
 
-from ..harness.judging.exercised import Mechanism
+from ..harness.judging.exercised import Activity
 from ..harness.judging.guarantees import amnesia as amnesia_guarantee
 from ..harness.model import Role, Topology
-from ..harness.slices.components import Components
+from ..harness.slices.spec import Setup
 from ..harness.subject import Claim, SchemeSubject
 
 
@@ -19,6 +19,6 @@ def amnesia(topology: Topology) -> SchemeSubject:
     return SchemeSubject(
         kind="amnesia",
         topology=topology,
-        components=dict.fromkeys(Role, Components()),
-        claims=(Claim(amnesia_guarantee(), rests_on=(Mechanism.RESTART,)),),
+        setups=dict.fromkeys(Role, Setup()),
+        claims=(Claim(amnesia_guarantee(), rests_on=(Activity.RESTART,)),),
     )

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..harness.judging.exercised import Mechanism
+from ..harness.judging.exercised import Activity
 from ..harness.model import Role, Topology
 from ..harness.quantities import Duration, Events, events, seconds
-from ..harness.slices.components import Standby
-from ..harness.slices.merging import ByTime, Merge
+from ..harness.slices.merging import Merge
 from ..harness.subject import SchemeSubject
+from .mechanisms.merges import ByTime
+from .mechanisms.replicas import Replicas, Standby
 from .passive_replication import passive_replication
 
 
@@ -31,12 +32,14 @@ def deployed(
     passive = passive_replication(
         topology, checkpoint_every=checkpoint_every, sink_filter=sink_filter, merge=merge, silence=silence
     )
-    operators = replace(passive.components[Role.OPERATOR], standby=Standby.LOADED)
+    operators = passive.setups[Role.OPERATOR]
+    log, *others = operators.mechanisms
+    operators = replace(operators, mechanisms=(log, Replicas(Standby.LOADED), *others))
     (claim,) = passive.claims
     return replace(
         passive,
         kind="deployed",
-        components={**passive.components, Role.OPERATOR: operators},
-        claims=(replace(claim, rests_on=(*(claim.rests_on or ()), Mechanism.TAKE_OVER)),),
+        setups={**passive.setups, Role.OPERATOR: operators},
+        claims=(replace(claim, rests_on=(*(claim.rests_on or ()), Activity.TAKE_OVER)),),
         replicas=2,
     )

@@ -7,28 +7,29 @@ because continuing at the checkpoint's number would make receivers drop new outp
 
 from __future__ import annotations
 
-from ..harness.judging.exercised import Mechanism
+from ..harness.judging.exercised import Activity
 from ..harness.judging.guarantees import gap_recovery
 from ..harness.model import Role, Topology
 from ..harness.quantities import Events, events
-from ..harness.slices.components import AcknowledgeAt, Checkpointing, Components, Part
+from ..harness.slices.operator import LISTENERS, NUMBER, VECTOR
+from ..harness.slices.spec import Setup
 from ..harness.subject import Claim, SchemeSubject
+from .mechanisms.checkpointing import AcknowledgeAt, Checkpointing
 
 
 def gap(topology: Topology, *, checkpoint_every: Events = events(500)) -> SchemeSubject:
     """Claims gap recovery within the checkpoint interval, for any number of failures. Costs checkpoints of state."""
-    operators = Components(
-        checkpointing=Checkpointing(checkpoint_every, frozenset({Part.STATE}), AcknowledgeAt.NEVER),
-    )
+    state_alone = frozenset({VECTOR, NUMBER, LISTENERS})
+    operators = Setup((Checkpointing(checkpoint_every, state_alone, AcknowledgeAt.NEVER),))
     return SchemeSubject(
         kind="gap",
         topology=topology,
-        components={Role.SOURCE: Components(), Role.OPERATOR: operators, Role.SINK: Components()},
+        setups={Role.SOURCE: Setup(), Role.OPERATOR: operators, Role.SINK: Setup()},
         claims=(
             Claim(
                 gap_recovery(checkpoint_every),
                 needs="checkpoints survive",
-                rests_on=(Mechanism.CHECKPOINT, Mechanism.RESTORE),
+                rests_on=(Activity.CHECKPOINT, Activity.RESTORE),
             ),
         ),
     )

@@ -13,13 +13,17 @@
 
 from __future__ import annotations
 
-from ..harness.judging.exercised import Mechanism
+from ..harness.judging.exercised import Activity
 from ..harness.judging.guarantees import exactly_once_output, k_safety
 from ..harness.judging.tolerance import Tolerance
 from ..harness.model import Role, Topology
 from ..harness.quantities import Events, events
-from ..harness.slices.components import Components, Numbering
+from ..harness.slices.spec import Numbering, Setup
 from ..harness.subject import Claim, SchemeSubject
+from .mechanisms.acknowledging import AcknowledgeEvery
+from .mechanisms.duplicate_filter import DuplicateFilter
+from .mechanisms.output_log import OutputLog
+from .mechanisms.replicas import Replicas
 from .requirements import at_least, bounded_fan_out, deterministic, single_channels, single_source
 
 
@@ -42,27 +46,21 @@ def k_safe_grouping(topology: Topology, *, k: int = 1, acknowledge_every: Events
 def unchecked(topology: Topology, *, k: int = 1, acknowledge_every: Events = events(100)) -> SchemeSubject:
     """The scheme on any topology, also where it does not keep what it claims."""
     at_least(1, "k", k)
+    acknowledging = AcknowledgeEvery(acknowledge_every)
     return SchemeSubject(
         kind="k-safe-grouping",
         topology=topology,
-        components={
-            Role.SOURCE: Components(output_log=True, numbering=Numbering.CONTINUED),
-            Role.OPERATOR: Components(
-                output_log=True,
-                duplicate_filter=True,
-                numbering=Numbering.INHERITED,
-                acknowledge_every=acknowledge_every,
-            ),
-            Role.SINK: Components(
-                duplicate_filter=True, numbering=Numbering.INHERITED, acknowledge_every=acknowledge_every
-            ),
+        setups={
+            Role.SOURCE: Setup((OutputLog(),), Numbering.CONTINUED),
+            Role.OPERATOR: Setup((OutputLog(), Replicas(), DuplicateFilter(), acknowledging), Numbering.INHERITED),
+            Role.SINK: Setup((DuplicateFilter(), acknowledging), Numbering.INHERITED),
         },
         claims=tuple(
             Claim(
                 guarantee,
                 Tolerance.ONE_IN_STEP,
                 "deterministic operators, replicas apart, links that lose nothing",
-                rests_on=(Mechanism.RESTORE, Mechanism.TAKE_OVER, Mechanism.FILTER, Mechanism.TRIM),
+                rests_on=(Activity.RESTORE, Activity.TAKE_OVER, Activity.FILTER, Activity.TRIM),
             )
             for guarantee in (k_safety(), exactly_once_output())
         ),

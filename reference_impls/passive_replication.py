@@ -19,13 +19,18 @@ come again, identical.
 
 from __future__ import annotations
 
-from ..harness.judging.exercised import Mechanism
+from ..harness.judging.exercised import Activity
 from ..harness.judging.guarantees import precise_recovery, rollback_recovery
 from ..harness.model import Role, Topology
 from ..harness.quantities import Duration, Events, events, seconds
-from ..harness.slices.components import Checkpointing, Components, Numbering
-from ..harness.slices.merging import ByTime, Merge
+from ..harness.slices.merging import Merge
+from ..harness.slices.spec import Numbering, Setup
 from ..harness.subject import Claim, SchemeSubject
+from .mechanisms.acknowledging import AcknowledgeEvery
+from .mechanisms.checkpointing import Checkpointing
+from .mechanisms.duplicate_filter import DuplicateFilter
+from .mechanisms.merges import ByTime
+from .mechanisms.output_log import OutputLog
 from .requirements import deterministic, filtering, merging, promised
 
 
@@ -46,29 +51,23 @@ def passive_replication(
     Raises InvalidTopology for operators that are not deterministic.
     """
     deterministic(topology, "passive replication")
-    operators = Components(
-        output_log=True,
-        duplicate_filter=True,
-        checkpointing=Checkpointing(checkpoint_every),
-        numbering=Numbering.CONTINUED,
-        merge=merge,
-        silence=promised(topology, merge, silence),
-    )
+    quiet = promised(topology, merge, silence)
+    masked = (DuplicateFilter(),) if sink_filter else ()
     needs = "deterministic operators, a source that replays, checkpoints that survive"
     rests_on = (
-        *(Mechanism.CHECKPOINT, Mechanism.RESTORE, Mechanism.REPLAY, Mechanism.TRIM),
+        *(Activity.CHECKPOINT, Activity.RESTORE, Activity.REPLAY, Activity.TRIM),
         *filtering(topology, sink_filter),
         *merging(topology, merge),
     )
     return SchemeSubject(
         kind="passive-replication",
         topology=topology,
-        components={
-            Role.SOURCE: Components(
-                output_log=True, numbering=Numbering.CONTINUED, silence=promised(topology, merge, silence)
+        setups={
+            Role.SOURCE: Setup((OutputLog(), *quiet), Numbering.CONTINUED),
+            Role.OPERATOR: Setup(
+                (OutputLog(), DuplicateFilter(), Checkpointing(checkpoint_every), *quiet), Numbering.CONTINUED, merge
             ),
-            Role.OPERATOR: operators,
-            Role.SINK: Components(duplicate_filter=sink_filter, acknowledge_every=checkpoint_every),
+            Role.SINK: Setup((*masked, AcknowledgeEvery(checkpoint_every))),
         },
         claims=(Claim(precise_recovery() if sink_filter else rollback_recovery(), needs=needs, rests_on=rests_on),),
     )

@@ -10,14 +10,20 @@
 
 from __future__ import annotations
 
-from ..harness.judging.exercised import Mechanism
+from ..harness.judging.exercised import Activity
 from ..harness.judging.guarantees import precise_recovery, rollback_recovery
 from ..harness.judging.tolerance import Tolerance
 from ..harness.model import Role, Topology
 from ..harness.quantities import Duration, Events, events, seconds
-from ..harness.slices.components import Checkpointing, Components, Keeper, Numbering, Standby
-from ..harness.slices.merging import ByTime, Merge
+from ..harness.slices.merging import Merge
+from ..harness.slices.spec import Numbering, Setup
 from ..harness.subject import Claim, SchemeSubject
+from .mechanisms.acknowledging import AcknowledgeEvery
+from .mechanisms.checkpointing import Checkpointing
+from .mechanisms.duplicate_filter import DuplicateFilter
+from .mechanisms.merges import ByTime
+from .mechanisms.output_log import OutputLog
+from .mechanisms.replicas import Replicas, Standby
 from .requirements import deterministic, filtering, merging, promised
 
 
@@ -40,21 +46,19 @@ def passive_standby(
     """
     deterministic(topology, "passive standby")
     quiet = promised(topology, merge, silence)
+    masked = (DuplicateFilter(),) if sink_filter else ()
+    replicas = Replicas(Standby.QUEUING if hot else Standby.HOLDING, keep_checkpoints=True)
     return SchemeSubject(
         kind=f"passive-standby-{'hot' if hot else 'cold'}",
         topology=topology,
-        components={
-            Role.SOURCE: Components(output_log=True, numbering=Numbering.CONTINUED, silence=quiet),
-            Role.OPERATOR: Components(
-                output_log=True,
-                duplicate_filter=True,
-                checkpointing=Checkpointing(synchronize_every, keeper=Keeper.FELLOWS),
-                numbering=Numbering.CONTINUED,
-                merge=merge,
-                silence=quiet,
-                standby=Standby.QUEUING if hot else Standby.HOLDING,
+        setups={
+            Role.SOURCE: Setup((OutputLog(), *quiet), Numbering.CONTINUED),
+            Role.OPERATOR: Setup(
+                (OutputLog(), replicas, DuplicateFilter(), Checkpointing(synchronize_every), *quiet),
+                Numbering.CONTINUED,
+                merge,
             ),
-            Role.SINK: Components(duplicate_filter=sink_filter, acknowledge_every=synchronize_every),
+            Role.SINK: Setup((*masked, AcknowledgeEvery(synchronize_every))),
         },
         claims=(
             Claim(
@@ -62,8 +66,8 @@ def passive_standby(
                 Tolerance.ONE_IN_STEP,
                 "deterministic operators and merges, replicas apart, a source that replays",
                 rests_on=(
-                    *(Mechanism.CHECKPOINT, Mechanism.RESTORE, Mechanism.TAKE_OVER, Mechanism.TRIM),
-                    *(() if hot else (Mechanism.REPLAY,)),
+                    *(Activity.CHECKPOINT, Activity.RESTORE, Activity.TAKE_OVER, Activity.TRIM),
+                    *(() if hot else (Activity.REPLAY,)),
                     *filtering(topology, sink_filter),
                     *merging(topology, merge),
                 ),

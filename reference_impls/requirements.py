@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from ..harness.errors import InvalidScenario, InvalidTopology
-from ..harness.judging.exercised import Mechanism
+from ..harness.judging.exercised import Activity
 from ..harness.model import Topology
 from ..harness.quantities import Duration
-from ..harness.slices.merging import ByTime, Merge
+from ..harness.slices.merging import Merge
+from .mechanisms.settings import needs
+from .mechanisms.silence import TellSilence
 
 
 def deterministic(topology: Topology, scheme: str) -> None:
@@ -58,23 +60,23 @@ def single_source(topology: Topology, scheme: str) -> None:
         raise InvalidTopology(f"{scheme} needs a single source; {topology.name!r} has {', '.join(topology.sources)}")
 
 
-def promised(topology: Topology, merge: Merge, silence: Duration) -> Duration | None:
-    """After how long an idle channel has to say how far time has come: needed where a merge goes by time, and nowhere
-    else."""
+def promised(topology: Topology, merge: Merge | None, silence: Duration) -> tuple[TellSilence, ...]:
+    """An idle channel has to say how far time has come where a merge goes by time, and nowhere else."""
+    needs(merge, Merge | None, "a merge", "ByTime() or RoundRobin()")
     meets = any(len(topology.upstream(slice_id)) > 1 for slice_id in topology.operator_slices)
-    return silence if meets and isinstance(merge, ByTime) else None
+    return (TellSilence(silence),) if meets and merge is not None and merge.by_time else ()
 
 
-def merging(topology: Topology, merge: Merge | None) -> tuple[Mechanism, ...]:
+def merging(topology: Topology, merge: Merge | None) -> tuple[Activity, ...]:
     """What rests on a merge, where channels meet."""
     meets = any(len(topology.upstream(slice_id)) > 1 for slice_id in topology.operator_slices)
-    return (Mechanism.MERGE,) if meets and merge is not None else ()
+    return (Activity.MERGE,) if meets and merge is not None else ()
 
 
-def filtering(topology: Topology, sink_filter: bool) -> tuple[Mechanism, ...]:
+def filtering(topology: Topology, sink_filter: bool) -> tuple[Activity, ...]:
     """What rests on duplicate filters, where something that fails feeds somebody who filters: sources do not fail."""
     inner = any(edge.upstream in topology.stages and edge.downstream in topology.stages for edge in topology.edges)
-    return (Mechanism.FILTER,) if inner or sink_filter else ()
+    return (Activity.FILTER,) if inner or sink_filter else ()
 
 
 def _refuse(topology: Topology, scheme: str, wrong: list[str], why: str) -> None:

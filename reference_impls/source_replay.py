@@ -16,13 +16,15 @@ acker).
 from __future__ import annotations
 
 from ..harness.errors import InvalidTopology
-from ..harness.judging.exercised import Mechanism
+from ..harness.judging.exercised import Activity
 from ..harness.judging.guarantees import at_least_once
 from ..harness.judging.tolerance import Tolerance
 from ..harness.model import Role, Topology
 from ..harness.quantities import Duration, seconds
-from ..harness.slices.components import Components, Tracking
+from ..harness.slices.spec import Setup
 from ..harness.subject import Claim, SchemeSubject
+from .mechanisms.silence import TellSilence
+from .mechanisms.tracking import Tell, Track
 from .requirements import forgetful
 
 
@@ -38,7 +40,7 @@ def source_replay(
     time-out.
     """
     forgetful(topology, "source replay")
-    tracking = Tracking(timeout)
+    track, quiet = Track(timeout), TellSilence(silence)
     for name, stage in topology.stages.items():
         if stage.operator.window is not None and stage.operator.window * 1_000 >= timeout.micros:
             raise InvalidTopology(
@@ -48,12 +50,12 @@ def source_replay(
     return SchemeSubject(
         kind="source-replay",
         topology=topology,
-        components={
-            Role.SOURCE: Components(tracking=tracking, silence=silence),
-            Role.OPERATOR: Components(anchored=True, silence=silence),
-            Role.SINK: Components(anchored=True),
+        setups={
+            Role.SOURCE: Setup((track, quiet)),
+            Role.OPERATOR: Setup((Tell(), quiet)),
+            Role.SINK: Setup((Tell(),)),
         },
-        claims=(Claim(at_least_once(), _tolerated(topology), "a source that survives", (Mechanism.REPLAY,)),),
+        claims=(Claim(at_least_once(), _tolerated(topology), "a source that survives", (Activity.REPLAY,)),),
         keeps_state=False,
     )
 

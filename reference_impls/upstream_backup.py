@@ -13,12 +13,15 @@ Hwang et al. 2005).
 
 from __future__ import annotations
 
-from ..harness.judging.exercised import Mechanism
+from ..harness.judging.exercised import Activity
 from ..harness.judging.guarantees import Guarantee, exactly_once, precise_recovery, rollback_recovery
 from ..harness.model import Role, Topology, operator_of
 from ..harness.quantities import Duration, Events, events
-from ..harness.slices.components import Components, Numbering
+from ..harness.slices.spec import Numbering, Setup
 from ..harness.subject import Claim, SchemeSubject
+from .mechanisms.acknowledging import AcknowledgeEvery, AcknowledgeOutputs
+from .mechanisms.duplicate_filter import DuplicateFilter
+from .mechanisms.output_log import OutputLog
 from .requirements import bounded_fan_out, deterministic, filtering, forgetful, single_channels
 
 
@@ -40,24 +43,20 @@ def upstream_backup(
     forgetful(topology, scheme)
     bounded_fan_out(topology, scheme)
     single_channels(topology, scheme, "the numbers of its outputs would not rise")
+    masked = (DuplicateFilter(),) if sink_filter else ()
     return SchemeSubject(
         kind="upstream-backup",
         topology=topology,
-        components={
-            Role.SOURCE: Components(output_log=True, numbering=Numbering.CONTINUED),
-            Role.OPERATOR: Components(
-                output_log=True,
-                duplicate_filter=True,
-                numbering=Numbering.INHERITED,
-                acknowledge_outputs=True,
-            ),
-            Role.SINK: Components(duplicate_filter=sink_filter, acknowledge_every=acknowledge_every),
+        setups={
+            Role.SOURCE: Setup((OutputLog(),), Numbering.CONTINUED),
+            Role.OPERATOR: Setup((OutputLog(), DuplicateFilter(), AcknowledgeOutputs()), Numbering.INHERITED),
+            Role.SINK: Setup((*masked, AcknowledgeEvery(acknowledge_every))),
         },
         claims=tuple(
             Claim(
                 guarantee,
                 needs="deterministic operators, a source that replays",
-                rests_on=(Mechanism.REPLAY, Mechanism.TRIM, *filtering(topology, sink_filter)),
+                rests_on=(Activity.REPLAY, Activity.TRIM, *filtering(topology, sink_filter)),
             )
             for guarantee in _claimed(horizon(topology), sink_filter)
         ),

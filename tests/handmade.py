@@ -49,8 +49,8 @@ from streamproof.harness.recording.records import (
     Started,
     Taken,
 )
-from streamproof.harness.slices.components import Components, Numbering
 from streamproof.harness.slices.merging import Merge
+from streamproof.harness.slices.spec import Numbering, Setup
 from streamproof.harness.subject import SchemeSubject
 from streamproof.oracles import ORACLES
 
@@ -153,12 +153,12 @@ class Made:
 
     @property
     def subject(self) -> SchemeSubject:
-        parts = {
-            Role.SOURCE: Components(numbering=Numbering.CONTINUED),
-            Role.OPERATOR: Components(numbering=self.numbering, merge=self.merge),
-            Role.SINK: Components(),
+        setups = {
+            Role.SOURCE: Setup(numbering=Numbering.CONTINUED),
+            Role.OPERATOR: Setup(numbering=self.numbering, merge=self.merge),
+            Role.SINK: Setup(),
         }
-        return SchemeSubject("made-by-hand", self.topology, parts, (), self.replicas)
+        return SchemeSubject("made-by-hand", self.topology, setups, (), self.replicas)
 
     def note(self, record: Record) -> None:
         self.at += 1

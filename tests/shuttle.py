@@ -25,7 +25,6 @@ from streamproof.harness.manager import (
 )
 from streamproof.harness.model import Event, Role
 from streamproof.harness.recording.records import Delivered, Kept, Record
-from streamproof.harness.slices.components import Standby
 from streamproof.harness.slices.effects import (
     Durable,
     Fire,
@@ -40,6 +39,7 @@ from streamproof.harness.slices.effects import (
     Send,
     SetTimer,
     Start,
+    Timer,
 )
 from streamproof.harness.slices.machine import Slice
 from streamproof.harness.slices.messages import Checkpoint, Message
@@ -78,7 +78,7 @@ class Shuttle:
         self._random = random
         self._links: dict[tuple[Life, Life], deque[Message]] = {}
         self._told: dict[Life, deque[Input]] = {}
-        self._timers: list[tuple[Life, str]] = []
+        self._timers: list[tuple[Life, Timer]] = []
         self._writes: list[tuple[Life, Checkpoint]] = []
         self._reports: deque[ManagerInput] = deque()
         self._store = MemoryStore()
@@ -169,11 +169,11 @@ class Shuttle:
 
     def _tell(self, life: Life) -> None:
         given = self._told[life].popleft()
-        if isinstance(given, Promote) and self.specs[life[0]].components.standby is Standby.LOADED:
+        if isinstance(given, Promote) and self.specs[life[0]].setup.promoted_from_store:
             given = Promote(self._store.fence(*life))
         self.feed(life, given)
 
-    def _fire(self, timer: tuple[Life, str]) -> None:
+    def _fire(self, timer: tuple[Life, Timer]) -> None:
         self._timers.remove(timer)
         self.feed(timer[0], Fire(timer[1]))
 
@@ -218,7 +218,7 @@ class Shuttle:
         spec, known = self.specs[slice_id], self._announced[slice_id]
         life = slice_id, incarnation
         if incarnation not in known:
-            for peer in dict.fromkeys((*spec.upstream, *spec.trackers)):
+            for peer in dict.fromkeys((*spec.upstream, *spec.addressees)):
                 for speaker, heard in self._announced[peer].items():
                     if heard:
                         self.tell(life, Reroute(peer, speaker))
@@ -227,7 +227,7 @@ class Shuttle:
                 self.tell(life, Reroute(slice_id, fellow))
         if speaks and not known.get(incarnation):
             for name, other in self.specs.items():
-                if slice_id in (*other.upstream, *other.trackers):
+                if slice_id in (*other.upstream, *other.addressees):
                     for receiver in self._announced[name]:
                         self.tell((name, receiver), Reroute(slice_id, incarnation))
         known[incarnation] = speaks
@@ -235,7 +235,7 @@ class Shuttle:
     def _withdraw(self, slice_id: str, incarnation: int) -> None:
         self._announced[slice_id].pop(incarnation, None)
         spec = self.specs[slice_id]
-        for peer in dict.fromkeys((*spec.upstream, *spec.downstream, *spec.trackers, slice_id)):
+        for peer in dict.fromkeys((*spec.upstream, *spec.downstream, *spec.addressees, slice_id)):
             for other in self._announced[peer]:
                 self.tell((peer, other), Gone(slice_id, incarnation))
 

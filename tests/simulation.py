@@ -24,7 +24,6 @@ from streamproof.harness.scenario import Scenario
 from streamproof.harness.schedule import Fault
 from streamproof.harness.simulated.cluster import SimulatedCluster
 from streamproof.harness.simulated.world import SimulationOptions
-from streamproof.harness.slices.merging import RoundRobin
 from streamproof.harness.subject import SchemeSubject
 from streamproof.harness.workload import Workload
 from streamproof.reference_impls.active_replication import active_replication
@@ -33,6 +32,7 @@ from streamproof.reference_impls.amnesia import amnesia
 from streamproof.reference_impls.deployed import deployed
 from streamproof.reference_impls.gap import gap
 from streamproof.reference_impls.k_safe_grouping import k_safe_grouping
+from streamproof.reference_impls.mechanisms.merges import RoundRobin
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.reference_impls.passive_standby import passive_standby
 from streamproof.reference_impls.source_replay import source_replay

@@ -18,7 +18,7 @@ from ..exploration.counterexample import Counterexample, Replayed, counterexampl
 from ..exploration.plans import EveryPair, EverySingle, Plan, RandomSchedules
 from ..exploration.search import Budget, Findings, Pairs, Violation, search
 from ..exploration.shrinking import STEADY, Shrunk, shows, shrink
-from ..judging.exercised import Mechanism, said_never, unexercised
+from ..judging.exercised import Activity, said_never, unexercised
 from ..judging.judgement import require_repeatable
 from ..judging.verdicts import Status
 from ..registry import MUTANT, SCALED, Mutant, Named, Registry
@@ -83,7 +83,7 @@ class Explored:
         return 2 * self.findings.judged < self.findings.tried or not self.findings.judged
 
     @property
-    def untried(self) -> tuple[Mechanism, ...]:
+    def untried(self) -> tuple[Activity, ...]:
         """What the claims rest on, and was at work under none of the schedules."""
         return unexercised(self.bench.rests_on, self.findings.exercised)
 
@@ -346,7 +346,7 @@ def end_of_search(explored: Explored) -> Iterator[Text]:
 
 def _at_work(findings: Findings) -> str:
     """In how many schedules each mechanism was at work."""
-    found = [f"{mechanism} in {findings.exercised[mechanism]:,}" for mechanism in Mechanism]
+    found = [f"{mechanism} in {findings.exercised[mechanism]:,}" for mechanism in Activity]
     return " · ".join(one for one in found if not one.endswith(" in 0")) or "nothing of what the subject is made of"
 
 
@@ -428,7 +428,7 @@ def search_document(explored: Explored) -> dict[str, Any]:
             for kind, count in findings.kinds.most_common()
         ],
         "judged_plainly": findings.judged,
-        "exercised": {str(mechanism): findings.exercised[mechanism] for mechanism in Mechanism},
+        "exercised": {str(mechanism): findings.exercised[mechanism] for mechanism in Activity},
         "untried": [str(mechanism) for mechanism in explored.untried],
         "unknown": dict(findings.reasons.most_common()),
         "addresses": {"exist": len(findings.addresses), "struck": findings.covered, "beyond": findings.beyond},

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from rich.text import Text
 
-from ..judging.exercised import Exercised, Mechanism, unexercised
+from ..judging.exercised import Activity, Exercised, unexercised
 from ..judging.judgement import Judgement
 from ..judging.recovery import Recovery
 from ..judging.verdicts import Evidence, Status, Tally, Verdict
@@ -170,7 +170,7 @@ def _recoveries(recoveries: Iterable[Recovery], virtual: bool) -> Iterator[Text]
         yield _row("recovery", f"{recovery.actor} after {_time(total, total)}{clock} = {sums}")
 
 
-def at_work(counts: Exercised, rests_on: Collection[Mechanism] = ()) -> str:
+def at_work(counts: Exercised, rests_on: Collection[Activity] = ()) -> str:
     """What was exercised, and of what the claims rest on, what was not."""
     found = [f"{mechanism} {count:,}" for mechanism, count in counts.items() if count]
     found += [f"{mechanism} none" for mechanism in unexercised(rests_on, counts)]

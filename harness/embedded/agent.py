@@ -13,37 +13,29 @@ import fcntl
 import struct
 import time
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, Protocol, TypeVar, get_args
-
-import msgspec
+from typing import Any, Protocol, TypeVar
 
 from ..addresses import Address, Moment, Point, Side
 from ..errors import ProtocolBroken, StorageRefused, StreamproofError
 from ..host import Host
-from ..model import Role
 from ..recording.records import Record, Refused
-from ..slices.components import Standby
-from ..slices.effects import Fire, Gone, Inspect, Promote, Reroute, Start
-from ..slices.machine import Slice, SliceSpec
+from ..slices.effects import Fire, Gone, Inspect, Promote, Reroute, Start, Timer
+from ..slices.machine import Slice
 from ..slices.messages import (
-    Acknowledge,
     Checkpoint,
     CheckpointId,
-    Data,
-    Internal,
+    Flow,
     Message,
     Open,
-    ReplayStop,
-    Tracked,
-    identity,
+    decoder,
 )
+from ..slices.spec import SliceSpec
 from ..stores import CheckpointStore, FencedOff
 from ..wire import VERSION, Greeting, Place, accept, decoded, frame, read_frame
 from .protocol import Route, StartSlice, Welcome
 
 T = TypeVar("T")
 
-_messages = msgspec.msgpack.Decoder(Message)
 _CONGESTED = 4 << 20
 """Bytes waiting to be sent on one link from which on its slice reads no more input."""
 
@@ -56,8 +48,6 @@ _REWRITE_SECONDS = (0.05, 1.0)
 _DELIVERY_SECONDS = 1.0
 """How long a host waits, at a crash point that asks for it, until the other side's kernel has all that was sent."""
 _SIOCOUTQ = 0x5411
-
-_DATA = frozenset(get_args(Data))
 
 _Link = tuple[str, int, str, int]
 """Slice here, its incarnation, peer, its incarnation."""
@@ -115,6 +105,9 @@ class NodeAgent:
         self._token = token
         self._make = make
         self._specs = specs
+        self._decoder = decoder(
+            kind for spec in specs.values() for one in spec.setup.mechanisms for kind in one.messages
+        )
         self._store = store
         self._armed = armed
         self._watched: dict[str, frozenset[Point]] = {}
@@ -191,7 +184,7 @@ class NodeAgent:
         """Let an incarnation that runs here speak for its slice."""
         if not self._runs(slice_id, incarnation):
             return
-        if self._specs[slice_id].components.standby is Standby.LOADED:
+        if self._specs[slice_id].setup.promoted_from_store:
             self._fence(slice_id, incarnation, lambda checkpoint: self._promoted(slice_id, incarnation, checkpoint))
         else:
             self._host.feed(slice_id, Promote(None))
@@ -258,7 +251,7 @@ class NodeAgent:
                 writer.transport.abort()
         spec = self._specs[slice_id]
         for local in list(self._host.slices):
-            if local in (*spec.upstream, *spec.trackers, *spec.downstream, slice_id):
+            if local in (*spec.upstream, *spec.addressees, *spec.downstream, slice_id):
                 self._host.feed(local, Gone(slice_id, incarnation))
 
     def inspect(self) -> None:
@@ -284,7 +277,7 @@ class NodeAgent:
             wanted = route.incarnation < incarnation
         else:
             spec = self._specs[slice_id]
-            wanted = route.speaks and (route.slice in spec.upstream or route.slice in spec.trackers)
+            wanted = route.speaks and (route.slice in spec.upstream or route.slice in spec.addressees)
         link = (slice_id, incarnation, route.slice, route.incarnation)
         if wanted and link not in self._dials:
             dial = self._dials[link] = self._spawn(self._dial(*link))
@@ -374,8 +367,8 @@ class NodeAgent:
     ) -> None:
         """Give a slice what its peer sends, until either is gone or another connection has taken the place of this."""
         link = slice_id, peer, peer_incarnation
-        expected = self._expected(slice_id, peer)
-        from_upstream = peer in self._specs[slice_id].upstream
+        spec = self._specs[slice_id]
+        from_upstream = peer in spec.upstream
         try:
             while True:
                 if from_upstream:
@@ -383,29 +376,15 @@ class NodeAgent:
                 body = await read_frame(reader)
                 if body is None or not self._runs(slice_id, incarnation) or self._links.get(link) is not writer:
                     return
-                message = decoded(_messages, body)
-                if type(message) not in expected:
-                    raise ProtocolBroken(f"{peer} sent {slice_id} what is not for it to send: {identity(message)}")
+                message = decoded(self._decoder, body)
+                if not spec.may_send(peer, message):
+                    raise ProtocolBroken(f"{peer} sent {slice_id} what is not for it to send: {message.identity}")
                 if isinstance(message, Open):
                     self._opened.add(link)
                 self._host.deliver(peer, slice_id, message)
         finally:
             if self._links.get(link) is writer:
                 del self._links[link]
-
-    def _expected(self, slice_id: str, peer: str) -> tuple[type, ...]:
-        """What may come from a peer, whichever side has dialled."""
-        spec = self._specs[slice_id]
-        kinds: tuple[type, ...] = ()
-        if peer in spec.upstream:
-            kinds += get_args(Data)
-        if peer in spec.downstream:
-            kinds += (Open, ReplayStop, Acknowledge)
-        if peer == slice_id:
-            kinds += get_args(Internal)
-        if spec.role is Role.SOURCE:
-            kinds += (Tracked,)
-        return kinds
 
     async def _room(self, slice_id: str) -> None:
         """Wait until no output of the slice is congested."""
@@ -452,7 +431,7 @@ class NodeAgent:
     def send(self, sender: str, to: str, incarnation: int, message: Message) -> None:
         link = sender, to, incarnation
         writer = self._links.get(link)
-        if writer is None or writer.is_closing() or (type(message) in _DATA and link not in self._opened):
+        if writer is None or writer.is_closing() or (message.flow is Flow.DOWNSTREAM and link not in self._opened):
             return
         writer.write(frame(message))
 
@@ -514,11 +493,11 @@ class NodeAgent:
             address = Address(slice_id, checkpoint.incarnation, Point.CHECKPOINT_DURABLE, number, side, machine.replica)
             self.arrive(address, machine.taken)
 
-    def set_timer(self, slice_id: str, timer: str, delay: int) -> None:
+    def set_timer(self, slice_id: str, timer: Timer, delay: int) -> None:
         incarnation = self._host.slices[slice_id].incarnation
         self._spawn(self._fire(slice_id, incarnation, timer, delay))
 
-    async def _fire(self, slice_id: str, incarnation: int, timer: str, delay: int) -> None:
+    async def _fire(self, slice_id: str, incarnation: int, timer: Timer, delay: int) -> None:
         await asyncio.sleep(delay / 1e6)
         await self._room(slice_id)
         if self._runs(slice_id, incarnation):

@@ -12,8 +12,9 @@ from pathlib import Path
 from ..addresses import Address, Moment
 from ..errors import OwnFailure, StorageRefused, StreamproofError
 from ..recording.records import Record
-from ..slices.machine import Slice, SliceSpec, wrapped
+from ..slices.machine import Slice, wrapped
 from ..slices.operator import OperatorSlice
+from ..slices.spec import SliceSpec
 from ..stores import CheckpointStore, FileStore
 from ..wire import VERSION, BlockingConnection, Greeting, Place, decoded, frame, read_frame
 from .agent import NodeAgent

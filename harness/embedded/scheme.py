@@ -26,7 +26,6 @@ from ..quantities import Duration
 from ..recording.history import Bite, Drained, Proof
 from ..recording.records import InStep, Kept, Record
 from ..signs import Signs
-from ..slices.components import Standby
 from ..slices.machine import Slice, wrapped
 from ..slices.sink import SinkSlice
 from ..slices.source import SourceSlice
@@ -92,7 +91,7 @@ class SchemeDeployment:
         self._progress = Progress(tuple(self._specs.values()))
         self._replicas, self._speaking = subject.replicas, subject.speaking
         self._wrap_store = subject.wrap_store
-        self._silent_keep = any(spec.components.standby is Standby.SILENT for spec in self._specs.values())
+        self._silent_keep = not subject.all_speak and subject.replicas_take_all
         """Whether replicas that do not speak process their input all the same."""
         self._current: dict[str, set[int]] = {}
         """Slice -> its incarnations that are alive and speak."""

@@ -11,7 +11,7 @@ from ..census import Reached, watched_run
 from ..cluster import Run
 from ..errors import InvalidOperator, InvalidScenario
 from ..injection import Aims
-from ..judging.exercised import Mechanism
+from ..judging.exercised import Activity
 from ..judging.guarantees import Guarantee
 from ..judging.judgement import BEYOND, judge_claims
 from ..judging.oracle import Case
@@ -61,7 +61,7 @@ class Outcome:
     """Why it is UNKNOWN, without the names that differ from one schedule to the next."""
     essential: bool = False
     """Whether it is UNKNOWN for another reason than a fault that did not come or harmed nobody, or one too many."""
-    at_work: tuple[Mechanism, ...] = ()
+    at_work: tuple[Activity, ...] = ()
     """What of the subject was at work."""
 
 
@@ -202,7 +202,7 @@ class Bench:
         return tuple(verdicts), collation.unproven
 
     @cached_property
-    def rests_on(self) -> frozenset[Mechanism]:
+    def rests_on(self) -> frozenset[Activity]:
         """What has to be at work in a search, under some schedule at least, for its claims to have been tried."""
         return frozenset().union(*(self.subject.rests_on(guarantee) for guarantee in self.claims))
 

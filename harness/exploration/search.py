@@ -16,7 +16,7 @@ from typing import Final
 
 from ..certifying.statistics import upper_bound
 from ..errors import InvalidScenario
-from ..judging.exercised import Mechanism
+from ..judging.exercised import Activity
 from ..judging.verdicts import Status
 from .bench import Bench, Kind, Trial
 from .on_cores import alone, together
@@ -108,7 +108,7 @@ class Findings:
     kinds: Counter[Kind] = field(default_factory=Counter)
     violations: list[Violation] = field(default_factory=list)
     struck: set[str] = field(default_factory=set)
-    exercised: Counter[Mechanism] = field(default_factory=Counter)
+    exercised: Counter[Activity] = field(default_factory=Counter)
     """What of the subject was at work, and under how many schedules."""
     random_held: int = 0
     random_unknown: int = 0

@@ -13,8 +13,7 @@ from typing import Any
 from ..errors import InvalidOperator
 from ..model import PLAIN, Event, Role, carried, operator_of, processor, rows_of
 from ..recording.records import CheckpointTaken, Restored, Started, Taken
-from ..slices.components import Numbering, Part
-from ..slices.machine import SliceSpec
+from ..slices.spec import SliceSpec
 from .copies import NotPlain, plain_copy
 from .exactness import same_rows
 from .faithfulness import Unfaithful, find_unfaithful
@@ -27,7 +26,7 @@ Book = list[Entry]
 
 
 def emissions_of(spec: SliceSpec) -> dict[str, Emissions]:
-    inherited = spec.components.numbering is Numbering.INHERITED and spec.role is Role.OPERATOR
+    inherited = spec.inherits and spec.role is Role.OPERATOR
     return {to: Emissions(inherited=inherited) for to in spec.downstream}
 
 
@@ -74,8 +73,7 @@ class Execution:
         """(incarnation, upstream slice, its incarnation) -> the place after what was taken last, where that is known:
         there it goes on, as a rule."""
         self._begun_from = {begun for record in book if (begun := _begun_from(record)) is not None}
-        policy = spec.components.checkpointing
-        self._keeps_state = policy is None or Part.STATE in policy.contents
+        self._keeps_state = all(one.checkpoints_hold_state for one in spec.setup.mechanisms)
         self.unexplained = ""
         self.unfaithful: list[Unfaithful] = []
         """The checkpoints that do not give back the state that they were taken of."""
@@ -372,7 +370,7 @@ def _execute(spec: SliceSpec, rerun: Rerun, events: Sequence[Event], derivations
     ]
     receivers, state, name, seq, hop = spec.receivers, rerun.state, spec.slice_id, rerun.next_seq, rerun.hop
     fan_out = None
-    if spec.components.numbering is Numbering.INHERITED:
+    if spec.inherits:
         fan_out = spec.topology.stages[operator_of(name)].operator.fan_out
     event = None
     try:

@@ -30,7 +30,7 @@ from ..recording.records import (
 from .lives import losses
 
 
-class Mechanism(StrEnum):
+class Activity(StrEnum):
     """A way of making slices survive, as far as records show it at work."""
 
     RESTART = "slices started again"
@@ -48,19 +48,19 @@ class Mechanism(StrEnum):
     FENCE = "messages of replaced incarnations refused"
 
 
-Exercised = Mapping[Mechanism, int]
-"""Mechanism -> how often it was at work."""
+Exercised = Mapping[Activity, int]
+"""Activity -> how often it was at work."""
 
-NEVER: Mapping[Mechanism, str] = {
-    Mechanism.RESTART: "no slice was started again",
-    Mechanism.CHECKPOINT: "no checkpoint became durable",
-    Mechanism.RESTORE: "no state was restored",
-    Mechanism.REPLAY: "nothing was replayed",
-    Mechanism.TAKE_OVER: "no replica took over from another",
-    Mechanism.FILTER: "no duplicate was dropped",
-    Mechanism.MERGE: "no merge had to wait",
-    Mechanism.TRIM: "no log was trimmed",
-    Mechanism.FENCE: "no message of a replaced incarnation was refused",
+NEVER: Mapping[Activity, str] = {
+    Activity.RESTART: "no slice was started again",
+    Activity.CHECKPOINT: "no checkpoint became durable",
+    Activity.RESTORE: "no state was restored",
+    Activity.REPLAY: "nothing was replayed",
+    Activity.TAKE_OVER: "no replica took over from another",
+    Activity.FILTER: "no duplicate was dropped",
+    Activity.MERGE: "no merge had to wait",
+    Activity.TRIM: "no log was trimmed",
+    Activity.FENCE: "no message of a replaced incarnation was refused",
 }
 
 
@@ -84,7 +84,7 @@ class Shape:
 
 def exercised(history: History, shape: Shape) -> Exercised:
     """How often each mechanism was at work in a run."""
-    counts = dict.fromkeys(Mechanism, 0)
+    counts = dict.fromkeys(Activity, 0)
     durable: set[tuple[str, int, int]] = set()
     opened: list[tuple[Opened, int]] = []
     """Each with the number of the first output that had not been made yet."""
@@ -108,8 +108,8 @@ def exercised(history: History, shape: Shape) -> Exercised:
             if record.restored is not None:
                 # Who took it may have died before it heard that it was durable.
                 durable.add((record.slice, *record.restored))
-                counts[Mechanism.RESTORE] += 1
-            counts[Mechanism.RESTART] += record.incarnation > shape.founders(record.slice)
+                counts[Activity.RESTORE] += 1
+            counts[Activity.RESTART] += record.incarnation > shape.founders(record.slice)
         elif isinstance(record, Restored):
             taken_over.append((record.slice, record.incarnation))
         elif isinstance(record, Promoted):
@@ -120,18 +120,18 @@ def exercised(history: History, shape: Shape) -> Exercised:
             # Each says all that was until then.
             worked[record.slice, record.incarnation] = record
         elif isinstance(record, Refused):
-            counts[Mechanism.FENCE] += 1
-    counts[Mechanism.CHECKPOINT] = len(durable)
+            counts[Activity.FENCE] += 1
+    counts[Activity.CHECKPOINT] = len(durable)
     # Before the first loss, replicas get in step with one another.
-    counts[Mechanism.RESTORE] += sum(
+    counts[Activity.RESTORE] += sum(
         number > shape.founders(slice_id) or (slice_id, number) in promoted for slice_id, number in taken_over
     )
     for one in worked.values():
-        counts[Mechanism.FILTER] += one.dropped
-        counts[Mechanism.MERGE] += one.waited
-        counts[Mechanism.TRIM] += one.trimmed
-    counts[Mechanism.REPLAY] = _replays(history, opened, promoted, shape) + _sent_again(history, shape)
-    counts[Mechanism.TAKE_OVER] = _went_on(history, in_step) if shape.all_speak else len(promoted)
+        counts[Activity.FILTER] += one.dropped
+        counts[Activity.MERGE] += one.waited
+        counts[Activity.TRIM] += one.trimmed
+    counts[Activity.REPLAY] = _replays(history, opened, promoted, shape) + _sent_again(history, shape)
+    counts[Activity.TAKE_OVER] = _went_on(history, in_step) if shape.all_speak else len(promoted)
     return counts
 
 
@@ -214,12 +214,12 @@ def _went_on(history: History, in_step: Mapping[tuple[str, int], int]) -> int:
     )
 
 
-def unexercised(rests_on: Iterable[Mechanism], counts: Exercised) -> tuple[Mechanism, ...]:
+def unexercised(rests_on: Iterable[Activity], counts: Exercised) -> tuple[Activity, ...]:
     """Of what a claim rests on, what was never at work."""
-    return tuple(mechanism for mechanism in Mechanism if mechanism in set(rests_on) and not counts.get(mechanism))
+    return tuple(mechanism for mechanism in Activity if mechanism in set(rests_on) and not counts.get(mechanism))
 
 
-def said_never(missing: Iterable[Mechanism]) -> str:
+def said_never(missing: Iterable[Activity]) -> str:
     """In words: `no checkpoint became durable, and the claim rests on it`."""
     missing = tuple(missing)
     it = "it" if len(missing) == 1 else "them"
@@ -231,12 +231,12 @@ def killed_somebody(history: History) -> bool:
     return any(entry.bite.gone and entry.bite.actors for entry in history.struck())
 
 
-def called_for(rests_on: Iterable[Mechanism], history: History, counts: Exercised) -> tuple[Mechanism, ...]:
+def called_for(rests_on: Iterable[Activity], history: History, counts: Exercised) -> tuple[Activity, ...]:
     """Of what a claim rests on, what the faults of one run called for and what was never at work in it.
 
     A slice that dies before its first checkpoint, or one of whose replicas nobody needs, is a legitimate run: whether
     something is restored, replayed or taken over depends on what was hit. But where slices died and not one checkpoint
     became durable in the whole run, the interval of checkpoints is beyond what the run fed, and none could have been.
     """
-    standing = [one for one in rests_on if one is Mechanism.CHECKPOINT]
+    standing = [one for one in rests_on if one is Activity.CHECKPOINT]
     return unexercised(standing, counts) if standing and killed_somebody(history) else ()

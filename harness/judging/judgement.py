@@ -14,7 +14,6 @@ from ..recording.folder import Description, read_description, read_history
 from ..recording.history import FaultMissed, FaultStruck, History
 from ..registry import Registry
 from ..scenario import Scenario
-from ..slices.components import Keeper
 from ..subject import SchemeSubject, Subject
 from .collation import Collation
 from .collecting import seldom_collected
@@ -207,8 +206,7 @@ def _tolerated(subject: SchemeSubject, case: Case, verdict: Verdict, before: _Be
     tolerances = [c.tolerates for c in subject.claims if verdict.guarantee.name in implied(c.guarantee.name)]
     if not tolerances:
         return verdict
-    checkpointing = subject.components[Role.OPERATOR].checkpointing
-    fellows_keep = checkpointing is not None and checkpointing.keeper is Keeper.FELLOWS
+    fellows_keep = subject.setups[Role.OPERATOR].peers_keep_checkpoints
     patience = PATIENCE_SIMULATED if case.virtual_time else PATIENCE
     passed = {
         tolerance: beyond(case.history, tolerance, subject.topology, fellows_keep=fellows_keep, patience=patience)

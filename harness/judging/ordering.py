@@ -92,10 +92,10 @@ def _missing(inputs: Made, survivor: Rerun) -> bool:
     return not among(due, had).all()
 
 
-def merged(merge: Merge, channels: Iterable[Made]) -> list[Derivation]:
+def merged(merge: Merge, slice_id: str, channels: Iterable[Made]) -> list[Derivation]:
     """The one order in which a deterministic merge takes these channels."""
     inputs = [list(channel.items()) for channel in channels]
-    waiting = sequencer(merge, len(inputs))
+    waiting = sequencer(merge, slice_id, len(inputs))
     for number, events in enumerate(inputs):
         if events:
             waiting.put(Run(number, 1, [event for _, event in events]))
@@ -115,7 +115,8 @@ def find_unmerged(rerun: Reexecution, wanted: Expected) -> Iterator[Evidence]:
     for slice_id, merge in rerun.merges.items():
         if slice_id in rerun.doubtful:
             continue
-        order = merged(merge, (wanted.channels[channel_name(up, slice_id)] for up in rerun.topology.upstream(slice_id)))
+        channels = (wanted.channels[channel_name(up, slice_id)] for up in rerun.topology.upstream(slice_id))
+        order = merged(merge, slice_id, channels)
         for number, one in rerun.reruns[slice_id].items():
             lineage = one.lineage()
             if lineage == order[: len(lineage)]:

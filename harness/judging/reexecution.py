@@ -43,9 +43,8 @@ from ..recording.records import (
     Started,
     Taken,
 )
-from ..slices.components import Standby
-from ..slices.machine import SliceSpec
 from ..slices.merging import Merge
+from ..slices.spec import SliceSpec
 from .exactness import same_events
 from .execution import Book, Entry, Execution, emissions_of, execute, hop_of, offer
 from .faithfulness import Unfaithful
@@ -397,8 +396,8 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
         unexplained,
         {name: frozenset(numbers) for name, numbers in in_step.items()},
         openings,
-        {s.slice_id: s.components.merge for s in specs if len(s.upstream) > 1 and s.components.merge is not None},
-        frozenset(s.slice_id for s in specs if s.components.standby in (None, Standby.SILENT)),
+        {s.slice_id: s.setup.merge for s in specs if len(s.upstream) > 1 and s.setup.merge is not None},
+        frozenset(s.slice_id for s in specs if s.setup.replicas_take_all),
         books,
         times,
         {name: frozenset(known) for name, known in durable.items()},

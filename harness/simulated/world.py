@@ -39,13 +39,13 @@ from ..quantities import Duration
 from ..recording.history import Drained, FaultMissed, NodeGone, NodeUp, Placed, Stalled, Stamp
 from ..recording.recorder import Recorder
 from ..recording.records import InStep, Record, Taken
-from ..slices.components import Standby
-from ..slices.effects import Fire, Gone, Input, Inspect, Promote, Reroute, Start
-from ..slices.machine import Slice, SliceSpec, wrapped
-from ..slices.messages import Checkpoint, Message, identity
+from ..slices.effects import Fire, Gone, Input, Inspect, Promote, Reroute, Start, Timer
+from ..slices.machine import Slice, wrapped
+from ..slices.messages import Checkpoint, Message
 from ..slices.operator import OperatorSlice
 from ..slices.sink import SinkSlice
 from ..slices.source import SourceSlice
+from ..slices.spec import SliceSpec
 from ..stores import CheckpointStore, FencedOff
 from .agenda import Action, Agenda
 from .disk import Disks
@@ -124,7 +124,7 @@ class _Node(Freezable):
         if not self.puts_off(self.persist, checkpoint):
             self._world.persist(self, checkpoint)
 
-    def set_timer(self, slice_id: str, timer: str, delay: int) -> None:
+    def set_timer(self, slice_id: str, timer: Timer, delay: int) -> None:
         if not self.puts_off(self.set_timer, slice_id, timer, delay):
             self._world.set_timer(self, slice_id, timer, delay)
 
@@ -193,7 +193,8 @@ class SimulatedWorld:
         self._current: dict[str, set[int]] = {}
         """Slice -> those that speak, and are alive."""
         self._listeners: dict[str, list[str]] = {
-            spec.slice_id: [s.slice_id for s in specs if spec.slice_id in (*s.upstream, *s.trackers)] for spec in specs
+            spec.slice_id: [s.slice_id for s in specs if spec.slice_id in (*s.upstream, *s.addressees)]
+            for spec in specs
         }
         self._nodes = {f"node-{i}": _Node(f"node-{i}", self) for i in range(options.nodes)}
         self._harness = _Node(HARNESS, self)
@@ -318,7 +319,7 @@ class SimulatedWorld:
         replica = self._replica(sender, incarnation)
         if Point.SEND_DELIVERED not in self.watched(replica_name(sender, replica)):
             return True
-        key = f"{to}#{receiver} {identity(message)}"
+        key = f"{to}#{receiver} {message.identity}"
         address = Address(sender, incarnation, Point.SEND_DELIVERED, key, Side.AFTER, replica)
         return self.arrive(node, address, 0) and not node.puts_off(self._deliver, node, link, message)
 
@@ -360,11 +361,11 @@ class SimulatedWorld:
         address = Address(slice_id, incarnation, Point.CHECKPOINT_DURABLE, number, side, replica)
         return self.arrive(node, address, machine.taken)
 
-    def set_timer(self, node: _Node, slice_id: str, timer: str, delay: int) -> None:
+    def set_timer(self, node: _Node, slice_id: str, timer: Timer, delay: int) -> None:
         incarnation = node.host.slices[slice_id].incarnation
         self._later(delay or self._options.turn, self._fire, node, node.life, slice_id, incarnation, timer)
 
-    def _fire(self, node: _Node, life: int, slice_id: str, incarnation: int, timer: str) -> None:
+    def _fire(self, node: _Node, life: int, slice_id: str, incarnation: int, timer: Timer) -> None:
         if not node.puts_off(self._fire, node, life, slice_id, incarnation, timer) and self._running(
             node, life, slice_id, incarnation
         ):
@@ -432,7 +433,7 @@ class SimulatedWorld:
 
     def _promote(self, slice_id: str, incarnation: int) -> None:
         checkpoint = None
-        if self._specs[slice_id].components.standby is Standby.LOADED:
+        if self._specs[slice_id].setup.promoted_from_store:
             try:
                 checkpoint = self._store.fence(slice_id, incarnation)
             except FencedOff:
@@ -447,7 +448,7 @@ class SimulatedWorld:
         spec, known = self._specs[slice_id], self._announced.setdefault(slice_id, {})
         first, silent = incarnation not in known, not known.get(incarnation)
         if first:
-            for peer in (*spec.upstream, *(s for s in spec.trackers if s not in spec.upstream)):
+            for peer in (*spec.upstream, *(s for s in spec.addressees if s not in spec.upstream)):
                 for speaker, heard in self._announced.get(peer, {}).items():
                     if heard:
                         self._later_tell(slice_id, incarnation, Reroute(peer, speaker))
@@ -467,7 +468,7 @@ class SimulatedWorld:
         self._announced.get(slice_id, {}).pop(incarnation, None)
         self._current.get(slice_id, set()).discard(incarnation)
         spec = self._specs[slice_id]
-        for peer in (*dict.fromkeys((*spec.upstream, *spec.trackers, *spec.downstream)), slice_id):
+        for peer in (*dict.fromkeys((*spec.upstream, *spec.addressees, *spec.downstream)), slice_id):
             for other in self._announced.get(peer, ()):
                 self._later_tell(peer, other, Gone(slice_id, incarnation))
 
@@ -586,7 +587,7 @@ class SimulatedWorld:
             self._tell(slice_id, incarnation, Reroute(peer, other))
         elif not self._listens(peer, slice_id, incarnation):
             self.network.mend(link)
-            if peer in (slice_id, *self._specs[slice_id].trackers):
+            if peer in (slice_id, *self._specs[slice_id].addressees):
                 self._tell(slice_id, incarnation, Reroute(peer, other))
 
     def _listens(self, slice_id: str, upstream: str, incarnation: int) -> bool:

@@ -60,10 +60,18 @@ class Durable(msgspec.Struct, frozen=True, gc=False):
     id: CheckpointId
 
 
+class Timer(msgspec.Struct, frozen=True, gc=False):
+    """A timer of a slice's or a mechanism's own. As text it is the key of the crash point at which it fires, so it
+    tells one timer of an incarnation from all others."""
+
+    def __str__(self) -> str:
+        raise NotImplementedError(f"{type(self).__name__} has no name")
+
+
 class Fire(msgspec.Struct, frozen=True, gc=False):
     """A timer that the slice had set fires."""
 
-    timer: str
+    timer: Timer
 
 
 class Inspect(msgspec.Struct, frozen=True, gc=False):
@@ -91,7 +99,7 @@ class Persist(msgspec.Struct, frozen=True, gc=False):
 
 
 class SetTimer(msgspec.Struct, frozen=True, gc=False):
-    timer: str
+    timer: Timer
     delay: int
     """Microseconds."""
 
@@ -107,4 +115,12 @@ class Ready(msgspec.Struct, frozen=True, gc=False):
     """Tell the manager that you are in step with your fellows, and could speak for your slice."""
 
 
-Effect = Send | Persist | SetTimer | Note | Ready
+class Pass(msgspec.Struct, frozen=True, gc=False):
+    """A crash point of a mechanism's own: its host announces it before it carries out the effects that follow."""
+
+    mechanism: str
+    point: str
+    """What is about to happen, and a number or a name that tells it from all others of the incarnation."""
+
+
+Effect = Send | Persist | SetTimer | Note | Ready | Pass

@@ -1,22 +1,19 @@
 """The slice as a sans-I/O state machine: inputs in, effects out, and nothing else.
 
 There are three kinds, for the three roles in a topology (`source`, `operator`, `sink`), made of the same channel ends,
-which stand here. A scheme changes none of them; it chooses their `Components`. No thread, socket, clock or random
-number in here.
+which stand here: incarnations and who may speak, opening a channel, the replay of a log, the end. A scheme changes none
+of them; it names the mechanisms that are attached. No thread, socket, clock or random number in here.
 """
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
 from ..errors import OwnFailure
-from ..model import NUMBERING_SPAN, Event, Role, Topology, chosen, operator_of, replica_name
-from ..recording.records import Ended, Opened, Refused, Started, Worked
+from ..model import NUMBERING_SPAN, Event, replica_name
+from ..recording.records import Ended, Opened, Record, Refused, Started, Worked
 from .channels import InLink, InputChannel, OutputChannel
-from .components import Components, Numbering
 from .effects import (
     Durable,
     Effect,
@@ -25,89 +22,33 @@ from .effects import (
     Input,
     Inspect,
     Note,
+    Pass,
     Promote,
+    Ready,
     Receive,
     Reroute,
     Send,
     SetTimer,
     Start,
+    Timer,
 )
+from .mechanism import Keeper, Log, defining
 from .messages import (
     Acknowledge,
-    Anchor,
     Batch,
     Checkpoint,
     Data,
     End,
-    Fetch,
-    Internal,
     Message,
     Open,
     Replay,
     Replayed,
     ReplayStop,
     Silence,
-    Sync,
-    Synced,
-    Tracked,
-    Trim,
+    Tie,
     after,
-    identity,
 )
-
-
-@dataclass(frozen=True)
-class SliceSpec:
-    """Everything about a slice that does not change while it runs, and is the same for its replicas."""
-
-    slice_id: str
-    topology: Topology
-    components: Components
-    wrap: Callable[[Slice], Slice] | None = field(default=None, repr=False, compare=False)
-    """Put around the machine of each replica: a probe, or what breaks a rule of its protocol."""
-    upstream: tuple[str, ...] = field(init=False)
-    downstream: tuple[str, ...] = field(init=False)
-    trackers: tuple[str, ...] = field(init=False)
-    """The sources that want to know what becomes of their events."""
-    receivers: _Receivers = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "upstream", self.topology.upstream(self.slice_id))
-        object.__setattr__(self, "downstream", self.topology.downstream(self.slice_id))
-        sources = (s for s in self.topology.slices if self.topology.role(s) is Role.SOURCE)
-        object.__setattr__(self, "trackers", tuple(sources) if self.components.anchored else ())
-        object.__setattr__(self, "receivers", _Receivers(self.topology, self.slice_id, self.downstream))
-
-    @property
-    def role(self) -> Role:
-        return self.topology.role(self.slice_id)
-
-    def chance(self, incarnation: int, seed: int) -> int:
-        """The seed of an incarnation's random draws in a run with this seed; 0 where it has none."""
-        stage = self.topology.stages.get(operator_of(self.slice_id))
-        if stage is None or stage.operator.deterministic:
-            return 0
-        return zlib.crc32(f"{seed} {self.slice_id}#{incarnation}".encode())
-
-
-_KEYS = 50_000
-"""As many are remembered: there can be a key for every event."""
-
-
-class _Receivers(dict[str, tuple[int, ...]]):
-    """Key -> the places in `downstream` that an output with this key goes to. Computed once a key, as a rule."""
-
-    def __init__(self, topology: Topology, slice_id: str, downstream: tuple[str, ...]) -> None:
-        super().__init__()
-        self._choices = [tuple(map(downstream.index, choice)) for choice in topology.choices(slice_id)]
-
-    def __missing__(self, key: str) -> tuple[int, ...]:
-        if not isinstance(key, str):
-            raise TypeError(f"key {key!r} of an output is not a str")
-        places = tuple([chosen(choice, key) for choice in self._choices])
-        if len(self) < _KEYS:
-            self[key] = places
-        return places
+from .spec import Numbering, SliceSpec
 
 
 class Slice(Protocol):
@@ -133,15 +74,23 @@ def wrapped(machine: Slice) -> Slice:
     return machine if machine.spec.wrap is None else machine.spec.wrap(machine)
 
 
-_REPLAY = "replay"
-_SILENCE = "silence"
+class ReplayOn(Timer, frozen=True, gc=False):
+    """The next batch of a log is due."""
+
+    to: str
+    receiver: int
+    replayed: int
+    """The number of the last event so far."""
+
+    def __str__(self) -> str:
+        return f"replay {self.to}#{self.receiver}@{self.replayed}"
 
 
-class SliceBase:
-    """Dispatch, incarnation, and the output side, which sources and operators share."""
+class Machine:
+    """Dispatch, incarnation, the two ends of channels, and the mechanisms that hear of all that."""
 
-    _handlers: ClassVar[dict[type, Callable[[Any, Any, list[Effect]], None]]]
-    _readers: ClassVar[dict[type, Callable[[Any, str, Any, list[Effect]], None]]]
+    _handlers: ClassVar[dict[type, Callable[[Any, Any], None]]]
+    _readers: ClassVar[dict[type, Callable[[Any, str, Any], None]]]
 
     def __init__(self, spec: SliceSpec) -> None:
         self.spec = spec
@@ -149,16 +98,38 @@ class SliceBase:
         self.incarnation = 0
         self.replica = 0
         self.taken = 0
-        self._seq = 0
-        self._ended = False
-        self._outputs = {to: OutputChannel(spec.components.output_log) for to in spec.downstream}
-        self._inputs = {up: InputChannel(place) for place, up in enumerate(spec.upstream)}
-        self._gone: set[tuple[str, int]] = set()
+        self.seq = 0
+        """The number of the last output."""
+        self.working = True
+        """Whether events are taken, and receivers answered; else they wait."""
+        self.ended = False
+        self.outputs = {to: OutputChannel() for to in spec.downstream}
+        self.inputs = {up: InputChannel(place) for place, up in enumerate(spec.upstream)}
+        self.gone: set[tuple[str, int]] = set()
         """Incarnations of neighbours that were replaced."""
-        self._silence_due = False
-        self._dropped = 0
-        self._waited = 0
+        self.dropped = 0
+        self.waited = 0
         """See `Worked`."""
+        self.log: Log | None = None
+        """What keeps what goes out."""
+        self.keeper: Keeper | None = None
+        """What keeps checkpoints; None: the store."""
+        self.effects: list[Effect] = []
+        """What must be done about the input that is being taken."""
+        self._early: list[tuple[str, Open | Acknowledge | ReplayStop]] = []
+        """What receivers have said before it was at work."""
+        self._timers: dict[type, Callable[[Any], None]] = {ReplayOn: self._replay_on}
+        self.attached = tuple([mechanism.attach(self) for mechanism in spec.setup.mechanisms])
+        self._heard: dict[type, Callable[[str, Any], None]] = {}
+        """What takes each kind of message of a mechanism's."""
+        for readers in self.hooks("readers"):
+            self._heard.update(readers())
+        for timers in self.hooks("timers"):
+            self._timers.update(timers())
+        self._filters = self.hooks("came_in")
+        self._after_emission = self.hooks("emitted")
+        self._after_time = self.hooks("time_passed")
+        self._after_taking = self.hooks("took")
 
     def __init_subclass__(cls) -> None:
         """Each kind of slice has its own methods in the tables."""
@@ -166,228 +137,174 @@ class SliceBase:
         cls._readers = {message: getattr(cls, method.__name__) for message, method in _READERS.items()}
 
     def on(self, given: Input) -> list[Effect]:
-        effects: list[Effect] = []
-        self._handlers[type(given)](self, given, effects)
+        effects = self.effects = []
+        self._handlers[type(given)](self, given)
         return effects
+
+    def hooks(self, name: str) -> list[Callable[..., Any]]:
+        """Those of the attached mechanisms that define a hook, in their order."""
+        attached = self.attached
+        return [getattr(attached[place], name) for place in defining(tuple(map(type, attached)), name)]
+
+    # What a mechanism asks for
+
+    def send(self, to: str, incarnation: int, message: Message) -> None:
+        self.effects.append(Send(to, incarnation, message))
+
+    def note(self, record: Record) -> None:
+        self.effects.append(Note(record))
+
+    def set_timer(self, timer: Timer, delay: int) -> None:
+        """It fires after `delay` microseconds; 0: in a moment, with others in between."""
+        self.effects.append(SetTimer(timer, delay))
+
+    def reach(self, mechanism: str, place: str) -> None:
+        """A crash point of a mechanism's own; `place` tells it from all others of this incarnation. What was asked for
+        before has been done there, and nothing of what is asked for after."""
+        self.effects.append(Pass(mechanism, place))
+
+    def ready(self) -> None:
+        self.effects.append(Ready())
+
+    def acknowledge(self, up: str, upto: int) -> None:
+        """Tell all who speak on a channel that events up to this number will not be asked for again."""
+        message = Acknowledge(self.incarnation, upto)
+        self.effects += [Send(up, speaker, message) for speaker in self.inputs[up].links]
+
+    def refuse(self, peer: str, message: Message) -> None:
+        """Note that a message came from an incarnation that was replaced."""
+        slice_id, incarnation = self.spec.slice_id, self.incarnation
+        self.note(Refused(slice_id, incarnation, peer, message.incarnation, message.identity))
+
+    def tell_silence(self, time: int) -> None:
+        """Tell receivers that no event up to this time follows, those that do not know it."""
+        for to, channel in self.outputs.items():
+            if channel.told < time and not self.ended:
+                channel.told = time
+                self.effects += [Send(to, receiver, Silence(self.incarnation, time)) for receiver in channel.listeners]
+
+    def set_to_work(self) -> None:
+        """From now on events are taken, and receivers answered, those first that have asked already."""
+        self.working = True
+        early, self._early = self._early, []
+        for peer, message in early:
+            self._readers[type(message)](self, peer, message)
+
+    @property
+    def progress(self) -> int:
+        """The event time up to which everything has been emitted."""
+        raise NotImplementedError
 
     # Life
 
-    def _start(self, given: Start, effects: list[Effect]) -> None:
+    def _start(self, given: Start) -> None:
         self.incarnation, self.replica = given.incarnation, given.replica
         self.name = replica_name(self.spec.slice_id, given.replica)
         checkpoint = given.checkpoint
-        if self.spec.components.numbering is Numbering.FRESH:
-            self._seq = (given.incarnation - 1) * NUMBERING_SPAN
+        if self.spec.setup.numbering is Numbering.FRESH:
+            self.seq = (given.incarnation - 1) * NUMBERING_SPAN
+        for hook in self.hooks("begin"):
+            hook(given)
         if checkpoint is not None:
-            self._restore(checkpoint)
+            self.restore(checkpoint)
         restored = None if checkpoint is None else (checkpoint.id.incarnation, checkpoint.id.number)
-        effects.append(
-            Note(
-                Started(self.spec.slice_id, given.incarnation, restored, self._seq + 1, given.replica, given.seed),
-            )
+        self.note(
+            Started(self.spec.slice_id, given.incarnation, restored, self.seq + 1, given.replica, given.seed),
         )
+        for hook in self.hooks("started"):
+            hook(given)
 
-    def _restore(self, checkpoint: Checkpoint) -> None:
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Go on from a checkpoint of this slice."""
         raise OwnFailure(f"{self.spec.slice_id} takes no checkpoints, but was given {checkpoint.id}")
 
-    def _promote(self, given: Promote, effects: list[Effect]) -> None:
-        raise OwnFailure(f"{self.spec.slice_id} has no replicas, but was promoted")
+    def _promote(self, given: Promote) -> None:
+        promoted = self.hooks("promoted")
+        if not promoted:
+            raise OwnFailure(f"{self.spec.slice_id} has no replicas, but was promoted")
+        for hook in promoted:
+            hook(given)
 
-    def _reroute(self, given: Reroute, effects: list[Effect]) -> None:
+    def _reroute(self, given: Reroute) -> None:
         """Ask whoever speaks upstream for what it may have that we have not."""
-        channel = self._inputs.get(given.peer)
-        if channel is not None and (given.peer, given.incarnation) not in self._gone:
+        if (given.peer, given.incarnation) in self.gone:
+            return
+        if given.peer == self.spec.slice_id:
+            for hook in self.hooks("met"):
+                hook(given.incarnation)
+            return
+        channel = self.inputs.get(given.peer)
+        if channel is not None:
             channel.links[given.incarnation] = InLink()
             self._see_end_of(channel)
-            self._open_at(given.peer, given.incarnation, effects)
+            self.open_at(given.peer, given.incarnation)
 
-    def _open_at(self, peer: str, incarnation: int, effects: list[Effect]) -> None:
-        effects.append(Send(peer, incarnation, Open(self.incarnation, self._inputs[peer].seen)))
+    def open_at(self, peer: str, incarnation: int) -> None:
+        """Open the channel from an incarnation upstream, unless a mechanism does not listen yet."""
+        if all(listens() for listens in self.hooks("listens")):
+            self.send(peer, incarnation, Open(self.incarnation, self.inputs[peer].seen))
 
-    def _lose(self, given: Gone, effects: list[Effect]) -> None:
-        channel = self._inputs.get(given.peer)
+    def _lose(self, given: Gone) -> None:
+        channel = self.inputs.get(given.peer)
         if channel is not None and channel.links.pop(given.incarnation, None) is not None:
             self._see_end_of(channel)
-        if given.peer in self._outputs:
-            self._outputs[given.peer].forget(given.incarnation)
-        self._gone.add((given.peer, given.incarnation))
+        if given.peer in self.outputs:
+            self.outputs[given.peer].forget(given.incarnation)
+        self.gone.add((given.peer, given.incarnation))
+        for hook in self.hooks("lost"):
+            hook(given)
 
     def _see_end_of(self, channel: InputChannel) -> None:
         channel.ended = channel.find_ended()
         if not channel.ended:
-            self._ended = False
+            self.ended = False
 
-    def _refuse(self, peer: str, message: Message, effects: list[Effect]) -> None:
-        refused = Refused(self.spec.slice_id, self.incarnation, peer, message.incarnation, identity(message))
-        effects.append(Note(refused))
+    def _durable(self, given: Durable) -> None:
+        durable = self.hooks("durable")
+        if not durable:
+            raise OwnFailure(f"{self.spec.slice_id} takes no checkpoints, but {given.id} became durable")
+        for hook in durable:
+            hook(given)
+
+    def _fire(self, given: Fire) -> None:
+        fired = self._timers.get(type(given.timer))
+        if fired is None:
+            raise OwnFailure(f"{self.spec.slice_id} sets no timer {str(given.timer)!r}, but it fired")
+        fired(given.timer)
+
+    def _inspect(self, given: Inspect) -> None:
+        """Nothing is kept, unless a kind says so."""
 
     # What comes in
 
-    def _receive(self, given: Receive, effects: list[Effect]) -> None:
-        self._readers[type(given.message)](self, given.peer, given.message, effects)
-
-    def _from_upstream(self, peer: str, message: Data, effects: list[Effect]) -> None:
-        raise OwnFailure(f"{self.spec.slice_id} has no input, but {peer} sent {identity(message)}")
-
-    def _from_fellow(self, peer: str, message: Internal, effects: list[Effect]) -> None:
-        raise OwnFailure(f"{self.spec.slice_id} has no replicas, but {peer} sent {identity(message)}")
-
-    def _tracked(self, peer: str, message: Tracked, effects: list[Effect]) -> None:
-        raise OwnFailure(f"{self.spec.slice_id} follows no events, but {peer} sent {identity(message)}")
-
-    def _open(self, peer: str, message: Open, effects: list[Effect]) -> None:
-        receiver = message.incarnation
-        if (peer, receiver) in self._gone:
-            self._refuse(peer, message, effects)
-            return
-        channel = self._outputs[peer]
-        waiting = channel.open(receiver, message.after)
-        slice_id = self.spec.slice_id
-        effects.append(Note(Opened(slice_id, self.incarnation, peer, receiver, message.after, self._seq + 1)))
-        self._replay(peer, receiver, effects)
-        effects += [Send(peer, receiver, Batch(self.incarnation, events, tied)) for events, tied in waiting]
-        if self._ended:
-            effects.append(Send(peer, receiver, End(self.incarnation)))
-        channel.told = -1
-        self._look_out_for_silence(effects)
-
-    def _replay(self, to: str, receiver: int, effects: list[Effect]) -> None:
-        """A batch out of the log, and the next in a moment: what is new goes out in between, and the receiver can say
-        from where on it has that (section 3.7.1)."""
-        events = self._outputs[to].replay(receiver)
-        if events is None:
-            effects.append(Send(to, receiver, Replayed(self.incarnation)))
+    def _receive(self, given: Receive) -> None:
+        kind = type(given.message)
+        reader = self._readers.get(kind)
+        if reader is not None:
+            reader(self, given.peer, given.message)
+        elif kind in self._heard:
+            self._heard[kind](given.peer, given.message)
         else:
-            effects.append(Send(to, receiver, Replay(self.incarnation, events)))
-            effects.append(SetTimer(f"{_REPLAY} {to}#{receiver}@{events[-1].seq}", 0))
+            raise OwnFailure(
+                f"{self.spec.slice_id} has no mechanism for what {given.peer} sent: {given.message.identity}"
+            )
 
-    def _from_downstream(self, peer: str, message: Acknowledge | ReplayStop, effects: list[Effect]) -> None:
-        channel = self._outputs[peer]
-        if message.incarnation not in channel.listeners:
-            self._refuse(peer, message, effects)
-        elif isinstance(message, ReplayStop):
-            channel.stop(message.incarnation, message.seq)
-        else:
-            trimmed = channel.acknowledge(message.incarnation, message.upto)
-            self._acknowledged(peer, trimmed, effects)
-
-    def _acknowledged(self, to: str, upto: int, effects: list[Effect]) -> None:
-        """All receivers of a channel have acknowledged so much."""
-
-    # What goes out
-
-    def _emit(
-        self, outboxes: list[list[Event]], effects: list[Effect], anchors: list[list[Anchor]] | None = None
-    ) -> None:
-        incarnation = self.incarnation
-        for place, (to, channel) in enumerate(self._outputs.items()):
-            events = outboxes[place]
-            if events:
-                tied = None if anchors is None else anchors[place]
-                listeners = channel.emit(events, tied)
-                if listeners:
-                    message = Batch(incarnation, events, tied)
-                    for receiver in listeners:
-                        effects.append(Send(to, receiver, message))
-                # Another of the same time may follow.
-                channel.told = events[-1].time - 1
-        if self.spec.components.silence is not None:
-            self._look_out_for_silence(effects)
-
-    def _end(self, inputs: dict[str, list[int]], effects: list[Effect]) -> None:
-        effects.append(Note(Ended(self.spec.slice_id, self.incarnation, inputs)))
-        trimmed = sum(channel.trimmed for channel in self._outputs.values())
-        if self._dropped or self._waited or trimmed:
-            worked = Worked(self.spec.slice_id, self.incarnation, self._dropped, self._waited, trimmed)
-            effects.append(Note(worked))
-        if not self._ended:
-            self._ended = True
-            for to, channel in self._outputs.items():
-                effects += [Send(to, receiver, End(self.incarnation)) for receiver in channel.listeners]
-
-    def _look_out_for_silence(self, effects: list[Effect]) -> None:
-        """When a channel is behind, its receivers are told how far time has come, unless an event does so before."""
-        patience = self.spec.components.silence
-        if patience is None or self._silence_due or self._ended:
-            return
-        progress = self._progress
-        if any(channel.told < progress for channel in self._outputs.values()):
-            self._silence_due = True
-            effects.append(SetTimer(f"{_SILENCE}@{progress}", patience.micros))
-
-    @property
-    def _progress(self) -> int:
-        """The event time up to which everything has been emitted."""
-        raise NotImplementedError
-
-    # What only some kinds know
-
-    def _durable(self, given: Durable, effects: list[Effect]) -> None:
-        raise OwnFailure(f"{self.spec.slice_id} takes no checkpoints, but {given.id} became durable")
-
-    def _fire(self, given: Fire, effects: list[Effect]) -> None:
-        what, _, rest = given.timer.partition(" ")
-        if what == _REPLAY:
-            to, _, receiver = rest.rpartition("@")[0].rpartition("#")
-            if self._outputs[to].replaying(int(receiver)):
-                self._replay(to, int(receiver), effects)
-        elif what.startswith(_SILENCE):
-            self._silence_due = False
-            self._tell_silence(self._progress, effects)
-        else:
-            raise OwnFailure(f"{self.spec.slice_id} sets no timer {given.timer!r}, but it fired")
-
-    def _tell_silence(self, time: int, effects: list[Effect]) -> None:
-        for to, channel in self._outputs.items():
-            if channel.told < time and not self._ended:
-                channel.told = time
-                effects += [Send(to, receiver, Silence(self.incarnation, time)) for receiver in channel.listeners]
-
-    def _inspect(self, given: Inspect, effects: list[Effect]) -> None:
-        """Nothing is kept, unless a kind says so."""
-
-
-_HANDLERS: dict[type, Callable[..., None]] = {
-    Start: SliceBase._start,
-    Reroute: SliceBase._reroute,
-    Gone: SliceBase._lose,
-    Promote: SliceBase._promote,
-    Receive: SliceBase._receive,
-    Durable: SliceBase._durable,
-    Fire: SliceBase._fire,
-    Inspect: SliceBase._inspect,
-}
-"""What takes each kind of input."""
-_READERS: dict[type, Callable[..., None]] = {
-    **dict.fromkeys((Batch, Replay, Replayed, End, Silence), SliceBase._from_upstream),
-    **dict.fromkeys((Acknowledge, ReplayStop), SliceBase._from_downstream),
-    **dict.fromkeys((Fetch, Sync, Synced, Trim), SliceBase._from_fellow),
-    Open: SliceBase._open,
-    Tracked: SliceBase._tracked,
-}
-"""And each kind of message."""
-
-
-class ReceivingSlice(SliceBase):
-    """The input side, which operators and sinks share: fencing, the replay protocol, the duplicate filter, the end."""
-
-    def _from_upstream(self, peer: str, message: Data, effects: list[Effect]) -> None:
-        channel = self._inputs[peer]
+    def _from_upstream(self, peer: str, message: Data) -> None:
+        channel = self.inputs[peer]
         link = channel.links.get(message.incarnation)
         if link is None:
-            self._refuse(peer, message, effects)
+            self.refuse(peer, message)
         elif link.replaying:
-            self._while_replaying(peer, channel, link, message, effects)
+            self._while_replaying(peer, channel, link, message)
         else:
-            self._accept(peer, channel, link, message, effects)
+            self._accept(peer, channel, link, message)
 
-    def _while_replaying(
-        self, peer: str, channel: InputChannel, link: InLink, message: Data, effects: list[Effect]
-    ) -> None:
-        """What comes out of the log goes straight in, what is new is held until that is over (listing 3.8)."""
+    def _while_replaying(self, peer: str, channel: InputChannel, link: InLink, message: Data) -> None:
+        """What comes out of the log goes straight in, what is new is held until that is over (StreamMine3G, listing
+        3.8)."""
         if isinstance(message, Replay):
             link.replayed = message.events[-1].seq
-            self._accept(peer, channel, link, message, effects)
+            self._accept(peer, channel, link, message)
         elif isinstance(message, Replayed):
             link.replaying = False
             held, link.held = link.held, []
@@ -398,66 +315,155 @@ class ReceivingSlice(SliceBase):
                     if not rest:
                         continue
                     one = Batch(one.incarnation, rest)
-                self._accept(peer, channel, link, one, effects)
-            self._replayed(effects)
+                self._accept(peer, channel, link, one)
+            for hook in self.hooks("replayed"):
+                hook()
         else:
             if isinstance(message, Batch) and not any(isinstance(one, Batch) for one in link.held):
-                stop = ReplayStop(self.incarnation, message.events[0].seq)
-                effects.append(Send(peer, message.incarnation, stop))
+                self.send(peer, message.incarnation, ReplayStop(self.incarnation, message.events[0].seq))
             link.held.append(message)
 
-    def _accept(self, peer: str, channel: InputChannel, link: InLink, message: Data, effects: list[Effect]) -> None:
+    def _accept(self, peer: str, channel: InputChannel, link: InLink, message: Data) -> None:
         if isinstance(message, (Batch, Replay)):
             events = message.events
-            components = self.spec.components
-            if components.duplicate_filter:
-                if components.numbering is Numbering.INHERITED:
-                    events = after(events, channel.seen)
-                    self._dropped += len(message.events) - len(events)
-                elif events[0].seq <= channel.seen:
-                    # Of replicas every copy but the first, and all of it.
-                    events = after(events, channel.seen) if events[-1].seq > channel.seen else []
-                    self._dropped += len(message.events) - len(events)
+            for passes in self._filters:
+                events = passes(channel, events)
                 if not events:
                     return
             if events[-1].seq > channel.seen:
                 channel.seen = events[-1].seq
-            anchors = message.anchors if isinstance(message, Batch) else None
-            self._take(peer, channel, message.incarnation, events, anchors, effects)
+            ties = message.ties if isinstance(message, Batch) else None
+            self._take(peer, channel, message.incarnation, events, ties)
         elif isinstance(message, End):
             link.ended = channel.ended = True
-            self._channel_ended(channel, effects)
+            self._channel_ended(channel)
         elif isinstance(message, Silence):
-            self._silent(channel, message.time, effects)
+            self._silent(channel, message.time)
 
     def _take(
-        self,
-        peer: str,
-        channel: InputChannel,
-        incarnation: int,
-        events: list[Event],
-        anchors: list[Anchor] | None,
-        effects: list[Effect],
+        self, peer: str, channel: InputChannel, incarnation: int, events: list[Event], ties: list[Tie] | None
     ) -> None:
-        """Events that have passed the filter, of one upstream incarnation."""
-        raise NotImplementedError
+        """Events that have passed all filters, of one upstream incarnation."""
+        raise OwnFailure(f"{self.spec.slice_id} has no input, but {peer} sent event {events[0].seq}")
 
-    def _channel_ended(self, channel: InputChannel, effects: list[Effect]) -> None:
-        self._find_end(effects)
+    def _channel_ended(self, channel: InputChannel) -> None:
+        self._find_end()
 
-    def _find_end(self, effects: list[Effect]) -> None:
+    def _silent(self, channel: InputChannel, time: int) -> None:
+        """No event up to this time follows on a channel."""
+
+    def _find_end(self) -> None:
         """Once nothing more comes on any channel."""
-        if all(channel.ended for channel in self._inputs.values()):
-            self._end(
+        if all(channel.ended for channel in self.inputs.values()):
+            self.end(
                 {
                     up: sorted(incarnation for incarnation, link in channel.links.items() if link.ended)
-                    for up, channel in self._inputs.items()
-                },
-                effects,
+                    for up, channel in self.inputs.items()
+                }
             )
 
-    def _replayed(self, effects: list[Effect]) -> None:
-        """The log of one upstream incarnation has been replayed."""
+    # Who listens
 
-    def _silent(self, channel: InputChannel, time: int, effects: list[Effect]) -> None:
-        """No event up to this time follows on a channel."""
+    def _open(self, peer: str, message: Open) -> None:
+        if not self.working:
+            self._early.append((peer, message))
+            return
+        receiver = message.incarnation
+        if (peer, receiver) in self.gone:
+            self.refuse(peer, message)
+            return
+        channel = self.outputs[peer]
+        waiting = channel.open(receiver)
+        slice_id, incarnation = self.spec.slice_id, self.incarnation
+        self.note(Opened(slice_id, incarnation, peer, receiver, message.after, self.seq + 1))
+        if self.log is None:
+            self.send(peer, receiver, Replayed(incarnation))
+            self.effects += [Send(peer, receiver, Batch(incarnation, events, ties)) for events, ties in waiting]
+        else:
+            self.log.open(peer, receiver, message.after, waiting)
+            self._replay(self.log, peer, receiver)
+        if self.ended:
+            self.send(peer, receiver, End(incarnation))
+        channel.told = -1
+        for hook in self.hooks("opened"):
+            hook(peer)
+
+    def _replay(self, log: Log, to: str, receiver: int) -> None:
+        """A batch out of the log, and the next in a moment: what is new goes out in between, and the receiver can say
+        from where on it has that (section 3.7.1)."""
+        events = log.next(to, receiver)
+        if events is None:
+            self.send(to, receiver, Replayed(self.incarnation))
+        else:
+            self.send(to, receiver, Replay(self.incarnation, events))
+            self.set_timer(ReplayOn(to, receiver, events[-1].seq), 0)
+
+    def _replay_on(self, timer: ReplayOn) -> None:
+        if self.log is not None and self.log.replaying(timer.to, timer.receiver):
+            self._replay(self.log, timer.to, timer.receiver)
+
+    def _from_downstream(self, peer: str, message: Acknowledge | ReplayStop) -> None:
+        if not self.working:
+            self._early.append((peer, message))
+            return
+        channel = self.outputs[peer]
+        if message.incarnation not in channel.listeners:
+            self.refuse(peer, message)
+        elif isinstance(message, ReplayStop):
+            if self.log is not None:
+                self.log.stop(peer, message.incarnation, message.seq)
+        else:
+            upto = channel.acknowledge(message.incarnation, message.upto)
+            for hook in self.hooks("acknowledged"):
+                hook(peer, upto)
+
+    # What goes out
+
+    def emit(self, outboxes: list[list[Event]], ties: list[list[Tie]] | None = None) -> None:
+        """Send events to receivers, by their places in `spec.downstream`."""
+        incarnation, effects, log = self.incarnation, self.effects, self.log
+        for place, (to, channel) in enumerate(self.outputs.items()):
+            events = outboxes[place]
+            if events:
+                tied = None if ties is None else ties[place]
+                if log is not None:
+                    log.keep(to, events)
+                listeners = channel.emit(events, tied)
+                if listeners:
+                    message = Batch(incarnation, events, tied)
+                    for receiver in listeners:
+                        effects.append(Send(to, receiver, message))
+                # Another of the same time may follow.
+                channel.told = events[-1].time - 1
+        for hook in self._after_emission:
+            hook()
+
+    def end(self, inputs: dict[str, list[int]]) -> None:
+        """All has been sent. `inputs` says whose end was heard."""
+        self.note(Ended(self.spec.slice_id, self.incarnation, inputs))
+        trimmed = 0 if self.log is None else self.log.trimmed
+        if self.dropped or self.waited or trimmed:
+            self.note(Worked(self.spec.slice_id, self.incarnation, self.dropped, self.waited, trimmed))
+        if not self.ended:
+            self.ended = True
+            for to, channel in self.outputs.items():
+                self.effects += [Send(to, receiver, End(self.incarnation)) for receiver in channel.listeners]
+
+
+_HANDLERS: dict[type, Callable[..., None]] = {
+    Start: Machine._start,
+    Reroute: Machine._reroute,
+    Gone: Machine._lose,
+    Promote: Machine._promote,
+    Receive: Machine._receive,
+    Durable: Machine._durable,
+    Fire: Machine._fire,
+    Inspect: Machine._inspect,
+}
+"""What takes each kind of input."""
+_READERS: dict[type, Callable[..., None]] = {
+    **dict.fromkeys((Batch, Replay, Replayed, End, Silence), Machine._from_upstream),
+    **dict.fromkeys((Acknowledge, ReplayStop), Machine._from_downstream),
+    Open: Machine._open,
+}
+"""And each kind of message."""

@@ -1,4 +1,4 @@
-"""Merges: in which order a slice takes what comes in on its channels (StreamMine3G, section 3.6.4).
+"""In which order a slice takes what comes in on its channels: what a merge is made of.
 
 A merge is deterministic when that order follows from the events alone, and not from when they arrive. So replicas of a
 slice, and a slice that is restored and given its input again, take the same in the same order.
@@ -8,33 +8,27 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from ..errors import InvalidTopology
 from ..model import Event
-from .messages import Anchor, after
+from .messages import Tie, after
 
 ALWAYS = sys.maxsize
 """The event time of a channel that has ended."""
 
 
-@dataclass(frozen=True)
-class RoundRobin:
-    """So many events of each channel in turn (listing 3.5), in the order of the channels; `weights` None: one each. A
-    channel that has ended is passed over."""
+@runtime_checkable
+class Merge(Protocol):
+    """A declared order, as data; where channels meet, every slice that declares it takes its input so."""
 
-    weights: tuple[int, ...] | None = None
+    @property
+    def by_time(self) -> bool:
+        """Whether it waits for event time to pass on a channel, so that an idle one has to say how far it has come."""
 
-
-@dataclass(frozen=True)
-class ByTime:
-    """The lowest event time first, channels in their order where times are equal (listing 3.6). A channel that may
-    still bring a lower one is waited for, until it brings another, is silent, or ends."""
-
-
-Merge = RoundRobin | ByTime
+    def sequencer(self, slice_id: str, channels: int) -> Sequencer:
+        """What holds the input of a slice with so many channels, two or more. Raises InvalidTopology where it does not
+        fit."""
 
 
 @dataclass(slots=True)
@@ -45,17 +39,21 @@ class Run:
     incarnation: int
     """Whose copy of them this is."""
     events: list[Event]
-    anchors: list[Anchor] | None = None
+    ties: list[Tie] | None = None
 
     def split(self, most: int) -> tuple[Run, Run | None]:
         """The first events, at most so many, and the rest."""
         if len(self.events) <= most:
             return self, None
-        tied = self.anchors
+        ties = self.ties
         return (
-            Run(self.channel, self.incarnation, self.events[:most], None if tied is None else tied[:most]),
-            Run(self.channel, self.incarnation, self.events[most:], None if tied is None else tied[most:]),
+            Run(self.channel, self.incarnation, self.events[:most], None if ties is None else ties[:most]),
+            Run(self.channel, self.incarnation, self.events[most:], None if ties is None else ties[most:]),
         )
+
+    def above(self, seq: int) -> Run:
+        """Without what is numbered up to this."""
+        return Run(self.channel, self.incarnation, after(self.events, seq))
 
 
 class Sequencer(Protocol):
@@ -86,25 +84,20 @@ class Sequencer(Protocol):
     def empty(self) -> bool: ...
 
 
-def sequencer(merge: Merge | None, channels: int) -> Sequencer:
-    """With a single channel there is nothing to merge. Raises InvalidTopology for weights that do not fit."""
-    match merge:
-        case RoundRobin(weights=weights) if channels > 1:
-            if weights is not None and (len(weights) != channels or min(weights) < 1):
-                raise InvalidTopology(
-                    f"a slice with {channels} input channels needs as many weights from 1 up, not {weights}"
-                )
-            return _ByTurns(weights or (1,) * channels)
-        case ByTime() if channels > 1:
-            return _ByTimes(channels)
-    return _AsTheyCome(channels)
+def sequencer(merge: Merge | None, slice_id: str, channels: int) -> Sequencer:
+    """With a single channel there is nothing to merge. Raises InvalidTopology where a merge does not fit."""
+    if merge is None or channels < 2:
+        return AsTheyCome(channels)
+    return merge.sequencer(slice_id, channels)
 
 
-class _AsTheyCome:
+class AsTheyCome:
+    """In the order of arrival."""
+
     def __init__(self, channels: int) -> None:
         self.turn = (0, 0)
         self._queue: deque[Run] = deque()
-        self._clocks = [_Clock() for _ in range(channels)]
+        self._clocks = [Clock() for _ in range(channels)]
 
     def put(self, run: Run) -> None:
         self._queue.append(run)
@@ -125,7 +118,7 @@ class _AsTheyCome:
         self._clocks[channel].silent(time)
 
     def drop(self, channel: int, upto: int) -> None:
-        rest = (_above(run, upto) if run.channel == channel else run for run in self._queue)
+        rest = (run.above(upto) if run.channel == channel else run for run in self._queue)
         self._queue = deque(run for run in rest if run.events)
 
     @property
@@ -139,7 +132,7 @@ class _AsTheyCome:
 
 
 @dataclass(slots=True)
-class _Clock:
+class Clock:
     """How far event time has come on a channel."""
 
     ended: bool = False
@@ -160,13 +153,13 @@ class _Clock:
         return ALWAYS if self.ended else self._over
 
 
-class _Channels:
-    """A queue for each channel."""
+class Queues:
+    """A queue for each channel: what a merge is built on, which says which of them is taken from next."""
 
     def __init__(self, channels: int) -> None:
         self.turn = (0, 0)
         self.queues: list[deque[Run]] = [deque() for _ in range(channels)]
-        self.clocks = [_Clock() for _ in range(channels)]
+        self.clocks = [Clock() for _ in range(channels)]
 
     def put(self, run: Run) -> None:
         self.queues[run.channel].append(run)
@@ -190,7 +183,7 @@ class _Channels:
         self.clocks[channel].silent(time)
 
     def drop(self, channel: int, upto: int) -> None:
-        rest = (_above(run, upto) for run in self.queues[channel])
+        rest = (run.above(upto) for run in self.queues[channel])
         self.queues[channel] = deque(run for run in rest if run.events)
 
     @property
@@ -200,43 +193,3 @@ class _Channels:
     @property
     def empty(self) -> bool:
         return not any(self.queues)
-
-
-class _ByTurns(_Channels):
-    """Whose turn it is does not depend on time."""
-
-    def __init__(self, weights: Sequence[int]) -> None:
-        super().__init__(len(weights))
-        self._weights = weights
-
-    def next(self, most: int) -> Run | None:
-        if self.empty:
-            return None
-        while True:
-            channel, taken = self.turn
-            left = self._weights[channel] - taken
-            if left and self.queues[channel]:
-                run = self.take(channel, min(most, left))
-                self.turn = (channel, taken + len(run.events))
-                return run
-            if left and not self.clocks[channel].ended:
-                return None
-            self.turn = ((channel + 1) % len(self._weights), 0)
-
-
-class _ByTimes(_Channels):
-    def next(self, most: int) -> Run | None:
-        """Up to where another channel may bring what comes first."""
-        (_, first), limit = sorted((self.over(channel) + 1, channel) for channel in range(len(self.queues)))[:2]
-        queue = self.queues[first]
-        if not queue:
-            return None
-        events = queue[0].events
-        count = 0
-        while count < min(most, len(events)) and (events[count].time, first) < limit:
-            count += 1
-        return self.take(first, count)
-
-
-def _above(run: Run, seq: int) -> Run:
-    return Run(run.channel, run.incarnation, after(run.events, seq))

@@ -1,116 +1,167 @@
 """What slices say to one another, and its binary encoding.
 
-Data flows downstream (`Batch`, `Replay`, `Replayed`, `End`, `Silence`), control flows upstream (`Open`, `ReplayStop`,
-`Acknowledge`, `Tracked`), and the replicas of one slice talk among themselves (`Fetch`, `Sync`, `Synced`, `Trim`).
-Every message carries the incarnation of its sender, so that a receiver can refuse one that has been replaced. A
-connection that carries messages is versioned by its greeting (see `harness.wire`); MessagePack with a type tag is the
-encoding.
+Here stand the messages of a channel itself: data flows downstream (`Batch`, `Replay`, `Replayed`, `End`, `Silence`),
+control flows upstream (`Open`, `ReplayStop`, `Acknowledge`). A mechanism declares messages of its own. Every message
+carries the incarnation of its sender, so that a receiver can refuse one that has been replaced. A connection that
+carries messages is versioned by its greeting (see `harness.wire`); MessagePack with a type tag is the encoding.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from enum import Enum, auto
+from functools import reduce
 from itertools import pairwise
+from operator import or_
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
 from ..model import Event
 
-
-class Anchor(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Ties an event on its way to the source event that it goes back to."""
-
-    source: str
-    root: int
-    """The source event's number, and which attempt to send it this is."""
-    id: int
-    """Of this copy of this event: 64 bits."""
+Tie = tuple[Any, ...]
+"""What a mechanism has tied to an event on its way, as plain values."""
+PartType = TypeVar("PartType")
 
 
-class Batch(msgspec.Struct, frozen=True, tag="batch", array_like=True, gc=False):
+class Flow(Enum):
+    """Between whom a message goes."""
+
+    DOWNSTREAM = auto()
+    """From a slice to one that it feeds."""
+    UPSTREAM = auto()
+    """From a slice to one that feeds it."""
+    FELLOWS = auto()
+    """From one replica of a slice to another."""
+    ASIDE = auto()
+    """To one of the slices that a mechanism names besides (`Mechanism.addressees`)."""
+
+
+class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What every message has."""
+
+    flow: ClassVar[Flow]
+
+    incarnation: int
+    """Of the sender."""
+
+    @property
+    def identity(self) -> str:
+        """What tells this message from all others between the same two incarnations; part of the key of its crash
+        addresses."""
+        raise NotImplementedError(f"{type(self).__name__} says nothing of its identity")
+
+
+class Batch(Message, frozen=True, tag="batch", array_like=True, gc=False):
     """Consecutive events of one channel, in order; never empty."""
 
-    incarnation: int
+    flow = Flow.DOWNSTREAM
+
     events: list[Event]
-    anchors: list[Anchor] | None = None
-    """One for each event, where a source follows them."""
+    ties: list[Tie] | None = None
+    """One for each event, where a mechanism ties something to them."""
+
+    @property
+    def identity(self) -> str:
+        return f"@{self.events[0].seq}"
 
 
-class Replay(msgspec.Struct, frozen=True, tag="replay", array_like=True, gc=False):
+class Replay(Message, frozen=True, tag="replay", array_like=True, gc=False):
     """The same, out of the log."""
 
-    incarnation: int
+    flow = Flow.DOWNSTREAM
+
     events: list[Event]
 
+    @property
+    def identity(self) -> str:
+        return f"replay@{self.events[0].seq}"
 
-class Replayed(msgspec.Struct, frozen=True, tag="replayed", array_like=True, gc=False):
+
+class Replayed(Message, frozen=True, tag="replayed", array_like=True, gc=False):
     """Nothing more comes out of the log: replay-completed."""
 
-    incarnation: int
+    flow = Flow.DOWNSTREAM
+
+    @property
+    def identity(self) -> str:
+        return "replayed"
 
 
-class End(msgspec.Struct, frozen=True, tag="end", array_like=True, gc=False):
+class End(Message, frozen=True, tag="end", array_like=True, gc=False):
     """Nothing follows on this channel from this incarnation."""
 
-    incarnation: int
+    flow = Flow.DOWNSTREAM
+
+    @property
+    def identity(self) -> str:
+        return "end"
 
 
-class Silence(msgspec.Struct, frozen=True, tag="silence", array_like=True, gc=False):
+class Silence(Message, frozen=True, tag="silence", array_like=True, gc=False):
     """No event up to this event time follows on this channel."""
 
-    incarnation: int
+    flow = Flow.DOWNSTREAM
+
     time: int
 
+    @property
+    def identity(self) -> str:
+        return f"silence@{self.time}"
 
-class Open(msgspec.Struct, frozen=True, tag="open", array_like=True, gc=False):
+
+class Open(Message, frozen=True, tag="open", array_like=True, gc=False):
     """The receiver of a channel is ready: send what is logged after sequence number `after`, and all that comes.
 
     This is the replay-start of StreamMine3G (section 3.7.1), sent at every start, the first included.
     """
 
-    incarnation: int
+    flow = Flow.UPSTREAM
+
     after: int
 
+    @property
+    def identity(self) -> str:
+        return f"open@{self.after}" if self.after else "open"
 
-class ReplayStop(msgspec.Struct, frozen=True, tag="replay-stop", array_like=True, gc=False):
+
+class ReplayStop(Message, frozen=True, tag="replay-stop", array_like=True, gc=False):
     """The receiver has what comes from this number on: replay only what is below."""
 
-    incarnation: int
+    flow = Flow.UPSTREAM
+
     seq: int
 
+    @property
+    def identity(self) -> str:
+        return f"replay-stop@{self.seq}"
 
-class Acknowledge(msgspec.Struct, frozen=True, tag="ack", array_like=True, gc=False):
+
+class Acknowledge(Message, frozen=True, tag="ack", array_like=True, gc=False):
     """Events up to sequence number `upto` will never be asked for again."""
 
-    incarnation: int
+    flow = Flow.UPSTREAM
+
     upto: int
 
-
-class Tracked(msgspec.Struct, frozen=True, tag="tracked", array_like=True, gc=False):
-    """What a slice has done with events that a source follows."""
-
-    incarnation: int
-    roots: list[tuple[int, int]]
-    """(root, the ids that were taken and those that were made of them, all in one exclusive or)."""
+    @property
+    def identity(self) -> str:
+        return f"ack@{self.upto}"
 
 
-class Checkpoint(msgspec.Struct, frozen=True):
-    """What a slice needs to go on from a moment of its past."""
-
-    slice: str
-    id: CheckpointId
-    state: bytes | None
-    """The operator's own snapshot; None where the scheme leaves it out."""
-    vector: dict[str, int]
-    """Upstream slice -> sequence number last taken from it."""
-    log: dict[str, list[Event]]
-    """Downstream slice -> outputs that it has not acknowledged."""
-    next_seq: int | None
-    """The number of the next output; None where the scheme leaves it out."""
-    turn: tuple[int, int] = (0, 0)
-    """Where a merge by turns stands."""
-    listeners: dict[str, dict[int, int]] = {}
-    """Downstream slice -> its incarnations that listen -> up to where each has acknowledged."""
+Data = Batch | Replay | Replayed | End | Silence
+Control = Open | ReplayStop | Acknowledge
+OF_CHANNELS: tuple[type[Message], ...] = (
+    Batch,
+    Replay,
+    Replayed,
+    End,
+    Silence,
+    Open,
+    ReplayStop,
+    Acknowledge,
+)
+"""The messages that every slice knows."""
 
 
 class CheckpointId(msgspec.Struct, frozen=True, array_like=True):
@@ -121,74 +172,29 @@ class CheckpointId(msgspec.Struct, frozen=True, array_like=True):
     number: int
 
 
-class Fetch(msgspec.Struct, frozen=True, tag="fetch", array_like=True, gc=False):
-    """A replica that joins asks a fellow for its state."""
+class Checkpoint(msgspec.Struct, frozen=True):
+    """What a slice needs to go on from a moment of its past."""
 
-    incarnation: int
+    slice: str
+    id: CheckpointId
+    parts: dict[str, Any] = {}
+    """Name of a part -> what it holds: bytes, a number, or a struct, which a store gives back as plain values."""
 
+    def part(self, name: str, kind: type[PartType]) -> PartType | None:
+        """What a part holds, as the type that it was put in as; None where the checkpoint has no such part."""
+        held = self.parts.get(name)
+        if held is None or isinstance(held, kind):
+            return held
+        return msgspec.convert(held, kind)
 
-class Sync(msgspec.Struct, frozen=True, tag="sync", array_like=True):
-    """A replica's checkpoint, for a fellow to hold or to go on from."""
-
-    incarnation: int
-    checkpoint: Checkpoint
-
-
-class Synced(msgspec.Struct, frozen=True, tag="synced", array_like=True, gc=False):
-    """The fellow has checkpoint `number`."""
-
-    incarnation: int
-    number: int
-
-
-class Trim(msgspec.Struct, frozen=True, tag="trim", array_like=True, gc=False):
-    """The primary passes on what a receiver has acknowledged."""
-
-    incarnation: int
-    downstream: str
-    upto: int
-
-
-Data = Batch | Replay | Replayed | End | Silence
-Control = Open | ReplayStop | Acknowledge | Tracked
-Internal = Fetch | Sync | Synced | Trim
-Message = Data | Control | Internal
 
 encode = msgspec.msgpack.Encoder().encode
-decode = msgspec.msgpack.Decoder(Message).decode
 
 
-def identity(message: Message) -> str:
-    """What tells this message from all others between the same two incarnations; part of the key of its crash
-    addresses."""
-    match message:
-        case Batch(events=events):
-            return f"@{events[0].seq}"
-        case Replay(events=events):
-            return f"replay@{events[0].seq}"
-        case Replayed():
-            return "replayed"
-        case End():
-            return "end"
-        case Silence(time=time):
-            return f"silence@{time}"
-        case Open(after=seq):
-            return f"open@{seq}" if seq else "open"
-        case ReplayStop(seq=seq):
-            return f"replay-stop@{seq}"
-        case Acknowledge(upto=upto):
-            return f"ack@{upto}"
-        case Tracked(roots=[(root, ids), *_]):
-            return f"tracked@{root}.{ids:x}"
-        case Fetch():
-            return "fetch"
-        case Sync(checkpoint=checkpoint):
-            return f"sync@{checkpoint.id.number}"
-        case Synced(number=number):
-            return f"synced@{number}"
-        case Trim(downstream=downstream, upto=upto):
-            return f"trim@{downstream}@{upto}"
-    raise TypeError(f"{message!r} is no message between slices")
+def decoder(kinds: Iterable[type[Message]] = ()) -> msgspec.msgpack.Decoder[Message]:
+    """Decodes the messages of channels, and these of mechanisms."""
+    known = dict.fromkeys((*OF_CHANNELS, *kinds))
+    return msgspec.msgpack.Decoder(reduce(or_, known))
 
 
 def after(events: Sequence[Event], seq: int) -> list[Event]:

@@ -1,271 +1,280 @@
-"""One replica of a slice of an operator: how it joins its fellows, stands by, is promoted, and shares its state."""
+"""An operator at work: it takes events into its state, and emits what comes of them."""
 
 from __future__ import annotations
 
-from enum import Enum, auto
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from typing import Any
 
-from ..recording.records import Promoted, Restored
-from .components import Keeper, Part, Standby
-from .effects import Durable, Effect, Gone, Note, Promote, Ready, Reroute, Send, Start
-from .machine import SliceSpec
-from .messages import (
-    Acknowledge,
-    Checkpoint,
-    Fetch,
-    Internal,
-    Open,
-    ReplayStop,
-    Sync,
-    Synced,
-    Trim,
-)
-from .working import WorkingSlice
+import msgspec
 
+from ..errors import InvalidOperator, OwnFailure, StreamproofError
+from ..model import PLAIN, Event, Operator, carried, operator_of, processor, rows_of
+from ..recording.records import CheckpointTaken, Kept, Taken
+from .channels import InputChannel
+from .effects import Durable, Inspect, Start
+from .machine import Machine
+from .mechanism import Made
+from .merging import Run, sequencer
+from .messages import Checkpoint, CheckpointId, Tie
+from .spec import Numbering, SliceSpec
 
-class _Phase(Enum):
-    JOINING = auto()
-    """It takes in, and waits for the state that this belongs to."""
-    STANDING_BY = auto()
-    """It waits to be promoted."""
-    AT_WORK = auto()
+_UNCHANGING = frozenset({type(None), bool, int, float, complex, str, bytes, tuple, frozenset})
+
+STATE, VECTOR, NUMBER, LISTENERS = "state", "vector", "number", "listeners"
+"""The parts of a checkpoint that are a slice's own (StreamMine3G, section 3.7.2, "Checkpoint Components"): the
+operator's snapshot; what was last taken from whom; the number of the next output; who listens to what it sends."""
 
 
-class OperatorSlice(WorkingSlice):
-    """An operator at work, beside the other replicas of its slice."""
+class Vector(msgspec.Struct, frozen=True):
+    """What a state holds of the inputs."""
+
+    marks: dict[str, int] = {}
+    """Upstream slice -> sequence number last taken from it."""
+    turn: tuple[int, int] = (0, 0)
+    """Where a merge by turns stands."""
+
+
+class OperatorSlice(Machine):
+    """An operator, with the order in which it takes its inputs."""
 
     def __init__(self, spec: SliceSpec) -> None:
+        self.operator: Operator[Any] = spec.topology.stages[operator_of(spec.slice_id)].operator
+        with _user_code(spec.slice_id, "initial_state()"):
+            self._state: Any = _blank(self.operator)
         super().__init__(spec)
-        self._phase = _Phase.AT_WORK
-        self._sync: Sync | None = None
-        """The pending checkpoint, where fellows keep it."""
-        self._awaited: set[int] = set()
-        """The fellows that have not confirmed it."""
-        self._confirmed: set[int] = set()
-        """Those that have."""
-        self._fellows: set[int] = set()
-        """Other replicas of this slice that we are in touch with."""
-        self._asked: int | None = None
-        """The fellow that was asked for its state."""
-        self._askers: list[int] = []
-        self._held: Checkpoint | None = None
-        """The primary's last state, for when we are promoted."""
-        self._in_step = False
-        self._early: list[tuple[str, Open | Acknowledge | ReplayStop]] = []
-        """What receivers have said before we had what they ask for."""
+        self._process = processor(self.operator, 0)
+        self.waiting = sequencer(spec.setup.merge, spec.slice_id, len(spec.upstream))
+        """Input that has come in and cannot be taken yet."""
+        self._after_each = self.hooks("made")
+        self._plain = not (self._after_each or spec.inherits)
+        self._left = self.hooks("left")
+        self._room = self.hooks("room")
+        self._rested = self.hooks("rested")
+        merges = spec.setup.merge is not None and len(spec.upstream) > 1
+        self._at_once = not merges and not self._rested and not self._after_time
+        self.last: Event | None = None
+        """The event taken last."""
+        self._checkpoints = 0
 
     # Life
 
-    def _start(self, given: Start, effects: list[Effect]) -> None:
-        super()._start(given, effects)
-        standby = self.spec.components.standby
-        if not given.founder:
-            joins = standby is None or standby is Standby.SILENT
-            self._enter(_Phase.JOINING if joins else _Phase.STANDING_BY)
-        if given.founder or standby is Standby.LOADED:
-            self._step_in(effects)
+    def _start(self, given: Start) -> None:
+        self._process = processor(self.operator, given.seed)
+        super()._start(given)
+        if not self.hooks("promoted"):
+            if not given.founder:
+                raise OwnFailure(f"{self.spec.slice_id} has no mechanism by which a replica could join others")
+            self.ready()
 
-    def _enter(self, phase: _Phase) -> None:
-        self._phase = phase
-        self._working = phase is _Phase.AT_WORK
+    def restore(self, checkpoint: Checkpoint) -> None:
+        self._checkpoints = max(self._checkpoints, checkpoint.id.number)
+        state = checkpoint.part(STATE, bytes)
+        if state is not None:
+            with _user_code(self.spec.slice_id, "restore()"):
+                self._state = self.operator.restore(state)
+        vector = checkpoint.part(VECTOR, Vector) or Vector()
+        for up, mark in vector.marks.items():
+            channel = self.inputs[up]
+            channel.mark = mark
+            channel.seen = max(channel.seen, mark)
+            self.waiting.drop(channel.place, mark)
+        self.waiting.turn = vector.turn
+        for restored in self.hooks("restore"):
+            restored(checkpoint)
+        number = checkpoint.part(NUMBER, int)
+        if number is not None and self.spec.setup.numbering is not Numbering.FRESH:
+            self.seq = number - 1
 
-    def _step_in(self, effects: list[Effect]) -> None:
-        if not self._in_step:
-            self._in_step = True
-            effects.append(Ready())
+    def snapshot(self, without: Collection[str] = ()) -> Checkpoint:
+        """A checkpoint of this moment, without these parts. Raises InvalidOperator when the user's code fails."""
+        self._checkpoints += 1
+        parts: dict[str, Any] = {}
+        if STATE not in without:
+            last = self.last
+            after_what = "" if last is None else f" after event ({last.source}, {last.seq})"
+            with _user_code(self.spec.slice_id, f"snapshot(){after_what}"):
+                parts[STATE] = state = self.operator.snapshot(self._state)
+                if not isinstance(state, bytes):
+                    raise InvalidOperator(f"it is a {type(state).__name__}, which can go on changing; return bytes")
+        self.note(CheckpointTaken(self.spec.slice_id, self.incarnation, self._checkpoints))
+        if VECTOR not in without:
+            parts[VECTOR] = Vector({up: channel.mark for up, channel in self.inputs.items()}, self.waiting.turn)
+        if NUMBER not in without:
+            parts[NUMBER] = self.seq + 1
+        if LISTENERS not in without:
+            parts[LISTENERS] = {to: channel.acknowledged for to, channel in self.outputs.items()}
+        for one in self.attached:
+            if one.part and one.part not in without:
+                parts[one.part] = one.save()
+        return Checkpoint(self.spec.slice_id, CheckpointId(self.incarnation, self._checkpoints), parts)
 
-    def _take_over(self, checkpoint: Checkpoint, effects: list[Effect]) -> None:
-        """Go on from the state of a fellow, or of one that was before us."""
-        self._restore(checkpoint)
-        taken = (checkpoint.id.incarnation, checkpoint.id.number)
-        effects.append(Note(Restored(self.spec.slice_id, self.incarnation, taken, self._seq + 1)))
+    def became_durable(self, given: Durable) -> None:
+        """A checkpoint is durable, though no store says so."""
+        self._durable(given)
 
-    def _set_to_work(self, effects: list[Effect]) -> None:
-        """We have all that we shall get from others."""
-        self._enter(_Phase.AT_WORK)
-        early, self._early = self._early, []
-        for peer, message in early:
-            if isinstance(message, Open):
-                self._open(peer, message, effects)
-            else:
-                self._from_downstream(peer, message, effects)
-        self._answer_askers(effects)
-
-    def _promote(self, given: Promote, effects: list[Effect]) -> None:
-        checkpoint = given.checkpoint or self._held
-        standing_by = self._phase is _Phase.STANDING_BY
-        if standing_by and checkpoint is not None:
-            self._take_over(checkpoint, effects)
-        self._held = None
-        effects.append(Note(Promoted(self.spec.slice_id, self.incarnation)))
-        # Whatever it has is the state of its slice from now on.
-        self._step_in(effects)
-        self._set_to_work(effects)
-        if standing_by and self.spec.components.standby is not Standby.QUEUING:
-            for up, channel in self._inputs.items():
-                for incarnation in channel.links:
-                    self._open_at(up, incarnation, effects)
-        self._work(effects)
-
-    def _reroute(self, given: Reroute, effects: list[Effect]) -> None:
-        if given.peer != self.spec.slice_id:
-            super()._reroute(given, effects)
-        elif (given.peer, given.incarnation) not in self._gone:
-            self._meet(given.incarnation, effects)
-
-    def _open_at(self, peer: str, incarnation: int, effects: list[Effect]) -> None:
-        listens = self._phase is not _Phase.STANDING_BY or self.spec.components.standby is Standby.QUEUING
-        if listens:
-            super()._open_at(peer, incarnation, effects)
-
-    def _lose(self, given: Gone, effects: list[Effect]) -> None:
-        super()._lose(given, effects)
-        if given.peer == self.spec.slice_id:
-            self._fellows.discard(given.incarnation)
-            self._awaited.discard(given.incarnation)
-            self._confirmed.discard(given.incarnation)
-            if self._asked == given.incarnation:
-                self._asked = None
-                self._fetch(effects)
-            self._find_confirmed(effects)
-
-    # What has to wait until it is at work
-
-    def _open(self, peer: str, message: Open, effects: list[Effect]) -> None:
-        if self._working:
-            super()._open(peer, message, effects)
-        else:
-            self._early.append((peer, message))
-
-    def _from_downstream(self, peer: str, message: Acknowledge | ReplayStop, effects: list[Effect]) -> None:
-        if self._working:
-            super()._from_downstream(peer, message, effects)
-        else:
-            self._early.append((peer, message))
-
-    # Among replicas
-
-    def _meet(self, fellow: int, effects: list[Effect]) -> None:
-        """What was on its way to a fellow that we knew before is lost: say it again."""
-        self._fellows.add(fellow)
-        if self._pending is not None and fellow in self._awaited:
-            assert self._sync is not None
-            effects.append(Send(self.spec.slice_id, fellow, self._sync))
-        if self._asked == fellow:
-            self._asked = None
-        self._fetch(effects)
-
-    def _from_fellow(self, peer: str, message: Internal, effects: list[Effect]) -> None:
-        if (peer, message.incarnation) in self._gone:
-            self._refuse(peer, message, effects)
+    def _inspect(self, given: Inspect) -> None:
+        if not self.working:
             return
-        if message.incarnation not in self._fellows:
-            # It heard of us before we heard of it.
-            self._meet(message.incarnation, effects)
-        if isinstance(message, Fetch):
-            if message.incarnation not in self._askers:
-                self._askers.append(message.incarnation)
-            self._answer_askers(effects)
-            if message.incarnation == self._asked:
-                self._asked = None
-                self._fetch(effects)
-        elif isinstance(message, Sync):
-            self._synchronize(message, effects)
-        elif isinstance(message, Synced):
-            if self._pending is not None and message.number == self._pending.number:
-                self._awaited.discard(message.incarnation)
-                self._confirmed.add(message.incarnation)
-                self._find_confirmed(effects)
-        else:
-            self._outputs[message.downstream].trim(message.upto)
+        with _user_code(self.spec.slice_id, "rows()"):
+            rows = rows_of(self.operator, self._state)
+        self.note(Kept(self.spec.slice_id, self.incarnation, rows))
 
-    def _fetch(self, effects: list[Effect]) -> None:
-        """Ask a fellow for its state, once we cannot miss anything that comes after it. One that asks us has none."""
-        needs = self._phase is _Phase.JOINING or (
-            self._phase is _Phase.STANDING_BY and self.spec.components.standby is not Standby.LOADED
+    # What comes in
+
+    def _take(
+        self, peer: str, channel: InputChannel, incarnation: int, events: list[Event], ties: list[Tie] | None
+    ) -> None:
+        if self._can_take_at_once(len(events)):
+            self._consume(peer, channel, incarnation, events, ties)
+        else:
+            self.waiting.put(Run(channel.place, incarnation, events, ties))
+            self.work()
+
+    def _can_take_at_once(self, count: int) -> bool:
+        """Nothing is waited for, as nearly always: no need to put it down first."""
+        if not (self.working and self._at_once and self.waiting.empty):
+            return False
+        return all(count <= left() for left in self._left)
+
+    def _channel_ended(self, channel: InputChannel) -> None:
+        self.waiting.end(channel.place, True)
+        self.work()
+        for hook in self._after_time:
+            hook()
+
+    def _see_end_of(self, channel: InputChannel) -> None:
+        super()._see_end_of(channel)
+        self.waiting.end(channel.place, channel.ended)
+
+    def _silent(self, channel: InputChannel, time: int) -> None:
+        self.waiting.silence(channel.place, time)
+        self.work()
+        for hook in self._after_time:
+            hook()
+
+    @property
+    def progress(self) -> int:
+        return self.waiting.progress
+
+    def work(self) -> None:
+        """Take whatever can be taken."""
+        while self.working:
+            most = _ALL_AT_ONCE
+            for room in self._room:
+                most = min(most, room())
+            if most <= 0:
+                return
+            run = self.waiting.next(most)
+            if run is None:
+                self.waited += not self.waiting.empty
+                break
+            up = self.spec.upstream[run.channel]
+            self._consume(up, self.inputs[up], run.incarnation, run.events, run.ties)
+        if self.working:
+            for rested in self._rested:
+                rested()
+            self._find_end()
+
+    def _find_end(self) -> None:
+        if self.working and self.waiting.empty:
+            super()._find_end()
+
+    def _consume(
+        self, up: str, channel: InputChannel, speaker: int, events: list[Event], ties: list[Tie] | None
+    ) -> None:
+        """Take consecutive events of one channel; `speaker` is whose copy of them this is."""
+        spec, count, last = self.spec, len(events), events[-1]
+        slice_id, incarnation = spec.slice_id, self.incarnation
+        if spec.numbers_rise[up]:
+            self.note(Taken(slice_id, incarnation, up, speaker, events[0].seq, last.seq, count))
+        else:
+            for event in events:
+                self.note(Taken(slice_id, incarnation, up, speaker, event.seq, event.seq, 1))
+        self.last = last
+        if self._plain:
+            self._process_plainly(events)
+        else:
+            self._process_each(up, events, ties)
+        self.taken += count
+        if last.seq > channel.mark:
+            channel.mark = last.seq
+        for took in self._after_taking:
+            took(up, channel, events, ties)
+
+    def _process_plainly(self, events: list[Event]) -> None:
+        spec = self.spec
+        outboxes: list[list[Event]] = [[] for _ in spec.downstream]
+        receivers, process, state, name, seq = spec.receivers, self._process, self._state, spec.slice_id, self.seq
+        event = events[0]
+        try:
+            for event in events:
+                for key, value in process(event, state):
+                    if type(value) not in PLAIN:
+                        value = carried(value)
+                    seq += 1
+                    output = Event(name, seq, key, value, event.time)
+                    for place in receivers[key]:
+                        outboxes[place].append(output)
+        except Exception as error:
+            raise self._failed_on(event, error) from error
+        self.seq = seq
+        self.emit(outboxes)
+
+    def _process_each(self, up: str, events: list[Event], ties: list[Tie] | None) -> None:
+        """With what has to be known of every single event: its number, its tie, what was made of it."""
+        spec, name, inherits = self.spec, self.spec.slice_id, self.spec.inherits
+        outboxes: list[list[Event]] = [[] for _ in spec.downstream]
+        tied: list[list[Tie]] = [[] for _ in spec.downstream]
+        for number, event in enumerate(events):
+            outputs: list[Made] = []
+            try:
+                for index, (key, value) in enumerate(self._process(event, self._state)):
+                    self.seq = self._inherited(event, index) if inherits else self.seq + 1
+                    output = Event(name, self.seq, key, value if type(value) in PLAIN else carried(value), event.time)
+                    places = spec.receivers[key]
+                    outputs.append((output, places))
+                    for place in places:
+                        outboxes[place].append(output)
+            except Exception as error:
+                raise self._failed_on(event, error) from error
+            tie = None if ties is None else ties[number]
+            for made in self._after_each:
+                made(up, event, tie, outputs, tied)
+        self.emit(outboxes, None if ties is None else tied)
+
+    def _inherited(self, event: Event, index: int) -> int:
+        fan_out = self.operator.fan_out
+        if fan_out is None or index >= fan_out:
+            raise InvalidOperator(f"it made more than the {fan_out} outputs of one event that it declares as fan_out")
+        return event.seq * fan_out + index
+
+    def _failed_on(self, event: Event, error: Exception) -> InvalidOperator:
+        return InvalidOperator(
+            f"operator of {self.spec.slice_id} failed on event ({event.source}, {event.seq}) "
+            f"with key {event.key!r} and value {event.value!r}: {type(error).__name__}: {error}"
         )
-        helpful = self._fellows.difference(self._askers)
-        if not needs or self._in_step or self._asked is not None or not helpful:
-            return
-        if self._listens and not self._hears_all:
-            return
-        self._asked = min(helpful)
-        effects.append(Send(self.spec.slice_id, self._asked, Fetch(self.incarnation)))
 
-    @property
-    def _listens(self) -> bool:
-        return self._phase is not _Phase.STANDING_BY or self.spec.components.standby is Standby.QUEUING
 
-    @property
-    def _hears_all(self) -> bool:
-        """Whether somebody speaks on every channel, and we have what was logged there."""
-        return all(any(not link.replaying for link in channel.links.values()) for channel in self._inputs.values())
+_ALL_AT_ONCE = 1 << 62
 
-    def _replayed(self, effects: list[Effect]) -> None:
-        self._fetch(effects)
-        self._answer_askers(effects)
 
-    def _answer_askers(self, effects: list[Effect]) -> None:
-        """Not before those upstream know us: what a fellow acknowledges that is ahead of us, they would drop."""
-        if not self._working or not self._hears_all:
-            return
-        for asker in self._askers:
-            if asker in self._fellows:
-                sync = Sync(self.incarnation, self._snapshot(frozenset(Part), effects))
-                effects.append(Send(self.spec.slice_id, asker, sync))
-        self._askers.clear()
+def _blank(operator: Operator[Any]) -> Any:
+    """Raises InvalidOperator where two slices would share one state, which a crash of one of them would not end."""
+    state = operator.initial_state()
+    if type(state) not in _UNCHANGING and operator.initial_state() is state:
+        raise InvalidOperator(f"it returns the same {type(state).__name__} again; make a new one at every call")
+    return state
 
-    def _synchronize(self, message: Sync, effects: list[Effect]) -> None:
-        checkpoint = message.checkpoint
-        if self._phase is _Phase.JOINING:
-            self._take_over(checkpoint, effects)
-            for to, listeners in checkpoint.listeners.items():
-                for receiver, upto in listeners.items():
-                    if (to, receiver) not in self._gone:
-                        self._outputs[to].expect(receiver, upto)
-            self._step_in(effects)
-            self._set_to_work(effects)
-            self._work(effects)
-        elif self._phase is _Phase.STANDING_BY:
-            self._held = checkpoint
-            effects.append(
-                Send(self.spec.slice_id, message.incarnation, Synced(self.incarnation, checkpoint.id.number))
-            )
-            if self.spec.components.standby is Standby.QUEUING:
-                for up, mark in checkpoint.vector.items():
-                    self._waiting.drop(self._inputs[up].place, mark)
-                    if mark:
-                        self._acknowledge(up, mark, effects)
-            self._step_in(effects)
 
-    # What fellows keep
-
-    @property
-    def _kept(self) -> bool:
-        return self._policy is None or self._policy.keeper is Keeper.STORE or bool(self._fellows)
-
-    def _keep(self, checkpoint: Checkpoint, effects: list[Effect]) -> None:
-        if self._policy is None or self._policy.keeper is Keeper.STORE:
-            super()._keep(checkpoint, effects)
-            return
-        self._awaited, self._confirmed = set(self._fellows), set()
-        self._sync = Sync(self.incarnation, checkpoint)
-        effects += [Send(self.spec.slice_id, fellow, self._sync) for fellow in sorted(self._fellows)]
-
-    def _acknowledged(self, to: str, upto: int, effects: list[Effect]) -> None:
-        """By nothing else may the log of a secondary be trimmed, and it hears of it from nobody else."""
-        if self.spec.components.standby is Standby.SILENT:
-            trim = Trim(self.incarnation, to, upto)
-            effects += [Send(self.spec.slice_id, fellow, trim) for fellow in sorted(self._fellows)]
-        super()._acknowledged(to, upto, effects)
-
-    def _find_confirmed(self, effects: list[Effect]) -> None:
-        """Durable is what all fellows have; nothing is, if none is left that has confirmed."""
-        policy = self._policy
-        if policy is None or policy.keeper is not Keeper.FELLOWS or self._pending is None or self._awaited:
-            return
-        self._sync = None
-        if self._confirmed:
-            self._durable(Durable(self._pending), effects)
-        else:
-            self._pending = None
-            self._work(effects)
+@contextmanager
+def _user_code(slice_id: str, what: str) -> Iterator[None]:
+    """Turns what the user's code raises into InvalidOperator, which says where."""
+    try:
+        yield
+    except InvalidOperator as error:
+        raise InvalidOperator(f"operator of {slice_id}, {what}: {error}") from error
+    except StreamproofError:
+        raise
+    except Exception as error:
+        raise InvalidOperator(f"operator of {slice_id}, {what}: {type(error).__name__}: {error}") from error

@@ -5,42 +5,25 @@ from __future__ import annotations
 from ..model import Event, channel_name
 from ..recording.records import Delivered
 from .channels import InputChannel
-from .effects import Effect, Note, Send
-from .machine import ReceivingSlice, SliceSpec
-from .messages import Acknowledge, Anchor
-from .tracking import Accounts
+from .machine import Machine
+from .messages import Tie
+from .spec import SliceSpec
 
 
-class SinkSlice(ReceivingSlice):
+class SinkSlice(Machine):
     """What it passes on is visible, and no recovery takes it back."""
 
     def __init__(self, spec: SliceSpec) -> None:
         super().__init__(spec)
         self._delivered = dict.fromkeys(spec.upstream, 0)
-        self._accounts = Accounts(window=None)
 
     def _take(
-        self,
-        peer: str,
-        channel: InputChannel,
-        incarnation: int,
-        events: list[Event],
-        anchors: list[Anchor] | None,
-        effects: list[Effect],
+        self, peer: str, channel: InputChannel, incarnation: int, events: list[Event], ties: list[Tie] | None
     ) -> None:
         name, position = self.spec.slice_id, self._delivered[peer]
-        effects.append(Note(Delivered(name, channel_name(peer, name), incarnation, position, events)))
+        self.note(Delivered(name, channel_name(peer, name), incarnation, position, events))
         self._delivered[peer] = position + len(events)
         self.taken += len(events)
         channel.mark = channel.seen
-        every = self.spec.components.acknowledge_every
-        if every is not None:
-            channel.unacknowledged += len(events)
-            if channel.unacknowledged >= every.count:
-                channel.unacknowledged = 0
-                message = Acknowledge(self.incarnation, channel.mark)
-                effects += [Send(peer, speaker, message) for speaker in channel.links]
-        if anchors is not None:
-            for event, anchor in zip(events, anchors, strict=True):
-                self._accounts.took(event, anchor, ())
-            effects += self._accounts.messages(self.incarnation)
+        for took in self._after_taking:
+            took(peer, channel, events, ties)

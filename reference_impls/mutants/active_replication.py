@@ -5,11 +5,12 @@ from __future__ import annotations
 from ...harness.judging.verdicts import Anomaly
 from ...harness.model import Role, Topology
 from ...harness.quantities import Events
-from ...harness.slices.components import Numbering
+from ...harness.slices.spec import Numbering
 from ...harness.subject import SchemeSubject
 from ..active_replication import active_replication
+from ..mechanisms.duplicate_filter import DuplicateFilter
 from . import twists
-from .mutant import Mutant, changed, twisting
+from .mutant import Mutant, numbering, twisting, unmerged, without
 
 _ORDER = "order.active-replication"
 
@@ -23,28 +24,28 @@ MUTANTS = (
         "active-replication-without-inner-filter",
         "a receiver takes the first copy of an event, and no other",
         Anomaly.DUPLICATE_EFFECT,
-        changed(_active, duplicate_filter=False),
+        without(_active, DuplicateFilter),
         without_faults=True,
     ),
     Mutant(
         "active-replication-without-sink-filter",
         "the sink takes the first copy of an output, and no other",
         Anomaly.DUPLICATE_OUTPUT,
-        changed(_active, Role.SINK, duplicate_filter=False),
+        without(_active, DuplicateFilter, Role.SINK),
         without_faults=True,
     ),
     Mutant(
         "active-replication-numbering-afresh",
         "replicas make the same under the same numbers",
         Anomaly.DUPLICATE_EFFECT,
-        changed(_active, numbering=Numbering.FRESH),
+        numbering(_active, Numbering.FRESH),
         without_faults=True,
     ),
     Mutant(
         "active-replication-taking-as-it-comes",
         "a deterministic merge gives all replicas the same order",
         Anomaly.LOST_INPUT,
-        changed(_active, merge=None),
+        unmerged(_active),
         on=_ORDER,
         without_faults=True,
     ),

@@ -5,11 +5,13 @@ from __future__ import annotations
 from ...harness.judging.verdicts import Anomaly
 from ...harness.model import Role, Topology
 from ...harness.quantities import Events
-from ...harness.slices.components import Numbering
+from ...harness.slices.spec import Numbering
 from ...harness.subject import SchemeSubject
 from ..active_standby import active_standby
+from ..mechanisms.duplicate_filter import DuplicateFilter
+from ..mechanisms.output_log import OutputLog
 from . import twists
-from .mutant import Mutant, changed, twisting
+from .mutant import Mutant, numbering, twisting, without
 
 
 def _silent(topology: Topology, every: Events) -> SchemeSubject:
@@ -21,7 +23,7 @@ MUTANTS = (
         "active-standby-without-output-log",
         "the secondary keeps what it makes until receivers have it",
         Anomaly.LOST_INPUT,
-        changed(_silent, output_log=False),
+        without(_silent, OutputLog),
         without_faults=True,
     ),
     Mutant(
@@ -48,13 +50,13 @@ MUTANTS = (
         "active-standby-numbering-afresh",
         "the secondary makes the same under the same numbers",
         Anomaly.DUPLICATE_EFFECT,
-        changed(_silent, numbering=Numbering.FRESH),
+        numbering(_silent, Numbering.FRESH),
     ),
     Mutant(
         "active-standby-without-sink-filter",
         "precise recovery needs the sink's filter too",
         Anomaly.DUPLICATE_OUTPUT,
-        changed(_silent, Role.SINK, duplicate_filter=False),
+        without(_silent, DuplicateFilter, Role.SINK),
     ),
     Mutant(
         "active-standby-never-in-step-again",

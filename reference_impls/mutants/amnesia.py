@@ -5,11 +5,13 @@ from __future__ import annotations
 from ...harness.judging.verdicts import Anomaly
 from ...harness.model import Role, Topology
 from ...harness.quantities import Events
-from ...harness.slices.components import Numbering
+from ...harness.slices.spec import Numbering
 from ...harness.subject import SchemeSubject
 from ..amnesia import amnesia
+from ..mechanisms.duplicate_filter import DuplicateFilter
+from ..mechanisms.output_log import OutputLog
 from . import twists
-from .mutant import Mutant, changed, twisting
+from .mutant import Mutant, along_with, numbering, twisting
 
 
 def _blank(topology: Topology, every: Events) -> SchemeSubject:
@@ -21,13 +23,13 @@ MUTANTS = (
         "amnesia-continuing-the-numbering",
         "a new incarnation begins a new numbering, so that no receiver takes new output for old",
         Anomaly.LOST_INPUT,
-        changed(changed(_blank, numbering=Numbering.CONTINUED), Role.OPERATOR, Role.SINK, duplicate_filter=True),
+        along_with(numbering(_blank, Numbering.CONTINUED), DuplicateFilter(), Role.OPERATOR, Role.SINK),
     ),
     Mutant(
         "amnesia-with-a-replaying-source",
         "nobody replays to a slice that does not know what others have of it",
         Anomaly.DUPLICATE_EFFECT,
-        changed(_blank, Role.SOURCE, output_log=True),
+        along_with(_blank, OutputLog(), Role.SOURCE),
     ),
     Mutant(
         "amnesia-skipping-its-first-batch",

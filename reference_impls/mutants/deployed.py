@@ -5,11 +5,15 @@ from __future__ import annotations
 from ...harness.judging.verdicts import Anomaly
 from ...harness.model import Topology
 from ...harness.quantities import Events
-from ...harness.slices.components import AcknowledgeAt, Numbering, Part
+from ...harness.slices.operator import VECTOR
+from ...harness.slices.spec import Numbering
 from ...harness.subject import SchemeSubject
 from ..deployed import deployed
+from ..mechanisms.checkpointing import AcknowledgeAt
+from ..mechanisms.duplicate_filter import DuplicateFilter
+from ..mechanisms.output_log import PART
 from . import twists
-from .mutant import Mutant, changed, checkpointing, twisting
+from .mutant import Mutant, checkpointing, numbering, twisting, without
 
 
 def _deployed(topology: Topology, every: Events) -> SchemeSubject:
@@ -33,24 +37,24 @@ MUTANTS = (
         "deployed-without-vector",
         "a checkpoint says what its state has taken from whom",
         Anomaly.DUPLICATE_EFFECT,
-        checkpointing(_deployed, without=Part.VECTOR),
+        checkpointing(_deployed, lacking=VECTOR),
     ),
     Mutant(
         "deployed-without-checkpointed-log",
         "a checkpoint holds the output log, so that neighbours may crash together",
         Anomaly.LOST_INPUT,
-        checkpointing(_deployed, without=Part.LOG),
+        checkpointing(_deployed, lacking=PART),
     ),
     Mutant(
         "deployed-numbering-afresh",
         "what is made again carries its old number",
         Anomaly.DUPLICATE_EFFECT,
-        changed(_deployed, numbering=Numbering.FRESH),
+        numbering(_deployed, Numbering.FRESH),
     ),
     Mutant(
         "deployed-without-inner-filter",
         "a receiver drops what it has taken already",
         Anomaly.DUPLICATE_EFFECT,
-        changed(_deployed, duplicate_filter=False),
+        without(_deployed, DuplicateFilter),
     ),
 )

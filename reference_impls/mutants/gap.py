@@ -5,11 +5,15 @@ from __future__ import annotations
 from ...harness.judging.verdicts import Anomaly
 from ...harness.model import Role, Topology
 from ...harness.quantities import Events
-from ...harness.slices.components import Numbering, Part
+from ...harness.slices.operator import STATE
+from ...harness.slices.spec import Numbering
 from ...harness.subject import SchemeSubject
 from ..gap import gap
+from ..mechanisms.checkpointing import Checkpointing
+from ..mechanisms.duplicate_filter import DuplicateFilter
+from ..mechanisms.output_log import OutputLog
 from . import twists
-from .mutant import Mutant, changed, checkpointing, twisting
+from .mutant import Mutant, along_with, checkpointing, numbering, twisting, without
 
 
 def _gap(topology: Topology, every: Events) -> SchemeSubject:
@@ -21,25 +25,25 @@ MUTANTS = (
         "gap-restoring-nothing",
         "a crash takes back no more than was taken since the last durable checkpoint",
         Anomaly.STATE_ROLLBACK,
-        changed(_gap, checkpointing=None),
+        without(_gap, Checkpointing),
     ),
     Mutant(
         "gap-without-checkpointed-state",
         "a checkpoint holds the state",
         Anomaly.PHANTOM_OUTPUT,
-        checkpointing(_gap, without=Part.STATE),
+        checkpointing(_gap, lacking=STATE),
     ),
     Mutant(
         "gap-continuing-the-numbering",
         "a new incarnation begins a new numbering, so that no receiver takes new output for old",
         Anomaly.LOST_INPUT,
-        changed(changed(_gap, numbering=Numbering.CONTINUED), Role.OPERATOR, Role.SINK, duplicate_filter=True),
+        along_with(numbering(_gap, Numbering.CONTINUED), DuplicateFilter(), Role.OPERATOR, Role.SINK),
     ),
     Mutant(
         "gap-replaying-without-vector",
         "nobody replays to a slice that does not know what its state holds",
         Anomaly.DUPLICATE_EFFECT,
-        changed(_gap, Role.SOURCE, output_log=True),
+        along_with(_gap, OutputLog(), Role.SOURCE),
     ),
     Mutant(
         "gap-skipping-its-first-batch",

@@ -5,11 +5,12 @@ from __future__ import annotations
 from ...harness.judging.verdicts import Anomaly
 from ...harness.model import Role, Topology
 from ...harness.quantities import Events
-from ...harness.slices.components import Numbering
+from ...harness.slices.spec import Numbering
 from ...harness.subject import SchemeSubject
 from ..k_safe_grouping import k_safe_grouping, unchecked
+from ..mechanisms.duplicate_filter import DuplicateFilter
 from . import twists
-from .mutant import Mutant, changed, twisting
+from .mutant import Mutant, numbering, twisting, without
 
 _SPLITTERS = "two-splitters.k-safe-grouping"
 
@@ -27,21 +28,21 @@ MUTANTS = (
         "k-safe-grouping-without-inner-filter",
         "a receiver drops by a high-water mark for each source and primary",
         Anomaly.DUPLICATE_EFFECT,
-        changed(_k_safe, duplicate_filter=False),
+        without(_k_safe, DuplicateFilter),
         without_faults=True,
     ),
     Mutant(
         "k-safe-grouping-without-sink-filter",
         "whoever takes the output drops by a high-water mark too",
         Anomaly.DUPLICATE_OUTPUT,
-        changed(_k_safe, Role.SINK, duplicate_filter=False),
+        without(_k_safe, DuplicateFilter, Role.SINK),
         without_faults=True,
     ),
     Mutant(
         "k-safe-grouping-numbering-afresh",
         "a tuple keeps the number that it had at its source",
         Anomaly.DUPLICATE_EFFECT,
-        changed(_k_safe, numbering=Numbering.FRESH),
+        numbering(_k_safe, Numbering.FRESH),
         without_faults=True,
     ),
     Mutant(

@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from ...harness.judging.verdicts import Anomaly
 from ...harness.model import Role, Topology
 from ...harness.quantities import Events
-from ...harness.slices.components import AcknowledgeAt, Part
 from ...harness.slices.machine import Slice
+from ...harness.slices.mechanism import Mechanism
+from ...harness.slices.spec import Numbering, Setup
 from ...harness.subject import Claim, SchemeSubject
+from ..mechanisms.checkpointing import AcknowledgeAt, Checkpointing
 from .twists import Twist, twisted
 from .unfenced import Unfenced
 
@@ -44,35 +46,58 @@ class Mutant:
         return replace(self.build(topology, checkpoint_every), kind=self.name)
 
 
-def changed(build: Build, *roles: Role, **components: object) -> Build:
-    """With some components of these roles replaced; no role: of operators."""
+def _setting(build: Build, change: Callable[[Setup], Setup], *roles: Role) -> Build:
+    """With the setups of these roles changed; no role: of operators."""
 
     def broken(topology: Topology, every: Events) -> SchemeSubject:
         subject = build(topology, every)
-        parts = {role: replace(subject.components[role], **components) for role in roles or (Role.OPERATOR,)}  # type: ignore[arg-type]
-        return replace(subject, components={**subject.components, **parts})
+        changed = {role: change(subject.setups[role]) for role in roles or (Role.OPERATOR,)}
+        return replace(subject, setups={**subject.setups, **changed})
 
     return broken
+
+
+def without(build: Build, kind: type[Mechanism], *roles: Role) -> Build:
+    """Without a mechanism."""
+
+    def fewer(setup: Setup) -> Setup:
+        assert setup.find(kind) is not None, f"there is no {kind.__name__} to be left out"
+        return replace(setup, mechanisms=tuple(one for one in setup.mechanisms if not isinstance(one, kind)))
+
+    return _setting(build, fewer, *roles)
+
+
+def along_with(build: Build, mechanism: Mechanism, *roles: Role) -> Build:
+    """With one more mechanism."""
+    return _setting(build, lambda setup: replace(setup, mechanisms=(*setup.mechanisms, mechanism)), *roles)
+
+
+def numbering(build: Build, numbers: Numbering, *roles: Role) -> Build:
+    """With outputs numbered in another way."""
+    return _setting(build, lambda setup: replace(setup, numbering=numbers), *roles)
+
+
+def unmerged(build: Build) -> Build:
+    """With channels taken as they come."""
+    return _setting(build, lambda setup: replace(setup, merge=None))
 
 
 def checkpointing(
-    build: Build, *, without: Part | None = None, acknowledge: AcknowledgeAt | None = None, times: int = 1
+    build: Build, *, lacking: str | None = None, acknowledge: AcknowledgeAt | None = None, times: int = 1
 ) -> Build:
     """With checkpoints that lack a part, are acknowledged at another time, or come so many times less often."""
 
-    def broken(topology: Topology, every: Events) -> SchemeSubject:
-        subject = build(topology, every)
-        policy = subject.components[Role.OPERATOR].checkpointing
-        assert policy is not None
-        policy = replace(
-            policy,
-            every=Events(policy.every.count * times),
-            contents=policy.contents - {without},
-            acknowledge=acknowledge or policy.acknowledge,
+    def other(one: Mechanism) -> Mechanism:
+        if not isinstance(one, Checkpointing):
+            return one
+        return replace(
+            one,
+            every=Events(one.every.count * times),
+            without=one.without | ({lacking} if lacking else set()),
+            acknowledge=acknowledge or one.acknowledge,
         )
-        return changed(lambda *_: subject, checkpointing=policy)(topology, every)
 
-    return broken
+    return _setting(build, lambda setup: replace(setup, mechanisms=tuple(map(other, setup.mechanisms))))
 
 
 def twisting(build: Build, twist: Twist, *roles: Role) -> Build:

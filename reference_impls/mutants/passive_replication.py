@@ -6,12 +6,16 @@ from ...harness.judging.guarantees import precise_recovery
 from ...harness.judging.verdicts import Anomaly
 from ...harness.model import Role, Topology
 from ...harness.quantities import Events
-from ...harness.slices.components import AcknowledgeAt, Numbering, Part
-from ...harness.slices.merging import RoundRobin
+from ...harness.slices.operator import STATE, VECTOR
+from ...harness.slices.spec import Numbering
 from ...harness.subject import Claim, SchemeSubject
+from ..mechanisms.checkpointing import AcknowledgeAt
+from ..mechanisms.duplicate_filter import DuplicateFilter
+from ..mechanisms.merges import RoundRobin
+from ..mechanisms.output_log import PART, OutputLog
 from ..passive_replication import passive_replication
 from . import twists
-from .mutant import Mutant, changed, checkpointing, claiming, twisting, unfenced
+from .mutant import Mutant, checkpointing, claiming, numbering, twisting, unfenced, unmerged, without
 
 _ORDER = "order.active-replication"
 
@@ -36,7 +40,7 @@ MUTANTS = (
         "passive-replication-without-inner-filter",
         "a receiver drops what it has taken already",
         Anomaly.DUPLICATE_EFFECT,
-        changed(_repeating, duplicate_filter=False),
+        without(_repeating, DuplicateFilter),
     ),
     Mutant(
         "passive-replication-acknowledging-before-durable",
@@ -48,37 +52,37 @@ MUTANTS = (
         "passive-replication-without-vector",
         "a checkpoint says what its state has taken from whom, so that no replay is taken twice",
         Anomaly.DUPLICATE_EFFECT,
-        checkpointing(_repeating, without=Part.VECTOR),
+        checkpointing(_repeating, lacking=VECTOR),
     ),
     Mutant(
         "passive-replication-without-checkpointed-log",
         "a checkpoint holds the output log, so that neighbours may crash together",
         Anomaly.LOST_INPUT,
-        checkpointing(_repeating, without=Part.LOG),
+        checkpointing(_repeating, lacking=PART),
     ),
     Mutant(
         "passive-replication-without-checkpointed-state",
         "a checkpoint holds the state that its timestamp vector speaks of",
         Anomaly.PHANTOM_OUTPUT,
-        checkpointing(_repeating, without=Part.STATE),
+        checkpointing(_repeating, lacking=STATE),
     ),
     Mutant(
         "passive-replication-without-output-log",
         "every slice keeps what it emits until it is acknowledged",
         Anomaly.LOST_INPUT,
-        changed(_repeating, output_log=False),
+        without(_repeating, OutputLog),
     ),
     Mutant(
         "passive-replication-without-source-log",
         "the source replays what no durable checkpoint covers",
         Anomaly.LOST_INPUT,
-        changed(_repeating, Role.SOURCE, output_log=False),
+        without(_repeating, OutputLog, Role.SOURCE),
     ),
     Mutant(
         "passive-replication-numbering-afresh",
         "what is made again carries its old number, so that a filter knows it",
         Anomaly.DUPLICATE_EFFECT,
-        changed(_repeating, numbering=Numbering.FRESH),
+        numbering(_repeating, Numbering.FRESH),
     ),
     Mutant(
         "passive-replication-replaying-one-too-few",
@@ -103,13 +107,13 @@ MUTANTS = (
         "masked-passive-replication-numbering-afresh",
         "what is made again carries its old number, so that the sink's filter knows it",
         Anomaly.DUPLICATE_OUTPUT,
-        changed(_masked, numbering=Numbering.FRESH),
+        numbering(_masked, Numbering.FRESH),
     ),
     Mutant(
         "passive-replication-taking-as-it-comes",
         "where channels meet, a replay is taken in the order of the first time",
         Anomaly.REORDERED_OUTPUT,
-        changed(_masked, merge=None),
+        unmerged(_masked),
         on=_ORDER,
     ),
     Mutant(

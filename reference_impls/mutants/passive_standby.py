@@ -5,11 +5,13 @@ from __future__ import annotations
 from ...harness.judging.verdicts import Anomaly
 from ...harness.model import Role, Topology
 from ...harness.quantities import Events
-from ...harness.slices.components import AcknowledgeAt
 from ...harness.subject import SchemeSubject
+from ..mechanisms.checkpointing import AcknowledgeAt
+from ..mechanisms.duplicate_filter import DuplicateFilter
+from ..mechanisms.output_log import OutputLog
 from ..passive_standby import passive_standby
 from . import twists
-from .mutant import Mutant, changed, checkpointing, twisting
+from .mutant import Mutant, checkpointing, twisting, without
 
 
 def _hot(topology: Topology, every: Events) -> SchemeSubject:
@@ -61,7 +63,7 @@ MUTANTS = (
         "passive-standby-hot-without-sink-filter",
         "precise recovery needs the sink's filter too",
         Anomaly.DUPLICATE_OUTPUT,
-        changed(_hot, Role.SINK, duplicate_filter=False),
+        without(_hot, DuplicateFilter, Role.SINK),
     ),
     Mutant(
         "passive-standby-hot-acknowledging-too-far",
@@ -110,6 +112,6 @@ MUTANTS = (
         "passive-standby-cold-without-source-log",
         "the source replays what the secondary does not have",
         Anomaly.LOST_INPUT,
-        changed(_cold, Role.SOURCE, output_log=False),
+        without(_cold, OutputLog, Role.SOURCE),
     ),
 )

@@ -6,9 +6,10 @@ from ...harness.judging.verdicts import Anomaly
 from ...harness.model import Role, Topology
 from ...harness.quantities import Events, seconds
 from ...harness.subject import SchemeSubject
+from ..mechanisms.tracking import Tell, Track
 from ..source_replay import source_replay
 from . import twists
-from .mutant import Mutant, changed, twisting
+from .mutant import Mutant, twisting, without
 
 _FOLLOWED = "stateless.source-replay"
 
@@ -22,7 +23,7 @@ MUTANTS = (
         "source-replay-following-nothing",
         "an event that is not known to be processed in time is sent again",
         Anomaly.LOST_INPUT,
-        changed(changed(_followed, Role.SOURCE, tracking=None), Role.OPERATOR, Role.SINK, anchored=False),
+        without(without(_followed, Track, Role.SOURCE), Tell, Role.OPERATOR, Role.SINK),
         on=_FOLLOWED,
     ),
     Mutant(

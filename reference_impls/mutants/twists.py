@@ -15,7 +15,11 @@ import msgspec
 from ...harness.model import NUMBERING_SPAN, operator_of
 from ...harness.slices.effects import Effect, Fire, Gone, Input, Persist, Promote, Receive, Send, Start
 from ...harness.slices.machine import Slice
-from ...harness.slices.messages import Acknowledge, Batch, Fetch, Replay, Sync, Tracked
+from ...harness.slices.messages import Acknowledge, Batch, Checkpoint, Replay, Tie
+from ...harness.slices.operator import LISTENERS, NUMBER, STATE, VECTOR, Vector
+from ..mechanisms.output_log import PART as LOG
+from ..mechanisms.replicas import Fetch, Sync
+from ..mechanisms.tracking import Anchor, TimeOut, Tracked
 
 _FURTHER = 100
 """More than is ever on its way at a time."""
@@ -46,6 +50,11 @@ def twisted(twist: Twist) -> Callable[[Slice], Slice]:
 
 def _wrap(twist: Twist, machine: Slice) -> Slice:
     return Twisted(twist, machine)
+
+
+def anchors_of(batch: Batch) -> list[Anchor]:
+    """What the source of its events ties them to."""
+    return [Anchor(*tie) for tie in batch.ties or ()]
 
 
 def _returned(machine: Slice) -> bool:
@@ -103,31 +112,38 @@ def repeats_its_first_batch(machine: Slice, given: Input) -> list[Effect]:
 
 
 def syncs_without_log(machine: Slice, given: Input) -> list[Effect]:
-    return _syncs(machine, given, log={})
+    return _syncs(machine, given, LOG)
 
 
 def syncs_without_vector(machine: Slice, given: Input) -> list[Effect]:
-    return _syncs(machine, given, vector={})
+    return _syncs(machine, given, VECTOR)
 
 
 def syncs_without_numbering(machine: Slice, given: Input) -> list[Effect]:
-    return _syncs(machine, given, next_seq=1)
+    return _syncs(machine, given, NUMBER)
 
 
 def syncs_without_state(machine: Slice, given: Input) -> list[Effect]:
-    return _syncs(machine, given, state=None)
+    return _syncs(machine, given, STATE)
 
 
 def syncs_without_listeners(machine: Slice, given: Input) -> list[Effect]:
     """A replica that joins keeps its log for those only that have opened its channels already."""
-    return _syncs(machine, given, listeners={})
+    return _syncs(machine, given, LISTENERS)
 
 
-def _syncs(machine: Slice, given: Input, **changes: object) -> list[Effect]:
+def _without(checkpoint: Checkpoint, *lacking: str) -> Checkpoint:
+    """A checkpoint that lacks parts; of the numbering, the number that a blank slice begins with."""
+    parts = {name: part for name, part in checkpoint.parts.items() if name not in lacking}
+    if NUMBER in lacking:
+        parts[NUMBER] = 1
+    return msgspec.structs.replace(checkpoint, parts=parts)
+
+
+def _syncs(machine: Slice, given: Input, lacking: str) -> list[Effect]:
     def poorer(message: Any) -> Any:
         if isinstance(message, Sync):
-            checkpoint = msgspec.structs.replace(message.checkpoint, **changes)
-            return msgspec.structs.replace(message, checkpoint=checkpoint)
+            return msgspec.structs.replace(message, checkpoint=_without(message.checkpoint, lacking))
         return message
 
     return _messages(machine, given, poorer)
@@ -135,11 +151,14 @@ def _syncs(machine: Slice, given: Input, **changes: object) -> list[Effect]:
 
 def persists_without_turn(machine: Slice, given: Input) -> list[Effect]:
     """A stored checkpoint does not say whose turn it is at the merge."""
-    effects = machine.on(given)
-    return [
-        Persist(msgspec.structs.replace(effect.checkpoint, turn=(0, 0))) if isinstance(effect, Persist) else effect
-        for effect in effects
-    ]
+    effects: list[Effect] = []
+    for effect in machine.on(given):
+        if isinstance(effect, Persist):
+            vector = effect.checkpoint.part(VECTOR, Vector) or Vector()
+            parts = effect.checkpoint.parts | {VECTOR: Vector(vector.marks)}
+            effect = Persist(msgspec.structs.replace(effect.checkpoint, parts=parts))
+        effects.append(effect)
+    return effects
 
 
 def acknowledges_too_far(machine: Slice, given: Input) -> list[Effect]:
@@ -164,7 +183,7 @@ def tells_nothing_of_what_it_made(machine: Slice, given: Input) -> list[Effect]:
     made: dict[tuple[str, int], int] = {}
     for effect in effects:
         if isinstance(effect, Send) and isinstance(effect.message, Batch):
-            for anchor in effect.message.anchors or ():
+            for anchor in anchors_of(effect.message):
                 made[anchor.source, anchor.root] = made.get((anchor.source, anchor.root), 0) ^ anchor.id
     changed: list[Effect] = []
     for effect in effects:
@@ -193,8 +212,8 @@ def tells_of_what_is_in_the_window(machine: Slice, given: Input) -> list[Effect]
     if stage.operator.window is None or not isinstance(batch, Batch):
         return effects
     ids: dict[tuple[str, int], int] = {}
-    made = [e.message.anchors or () for e in effects if isinstance(e, Send) and isinstance(e.message, Batch)]
-    for anchors in (batch.anchors or (), *made):
+    made = [anchors_of(e.message) for e in effects if isinstance(e, Send) and isinstance(e.message, Batch)]
+    for anchors in (anchors_of(batch), *made):
         for anchor in anchors:
             ids[anchor.source, anchor.root] = ids.get((anchor.source, anchor.root), 0) ^ anchor.id
     told = [Send(source, 1, Tracked(machine.incarnation, [(root, told)])) for (source, root), told in ids.items()]
@@ -221,7 +240,7 @@ def skips_the_first_batch_after_its_return(machine: Slice, given: Input) -> list
         batch = given.message
         if not batch.events[1:]:
             return []
-        tied = None if batch.anchors is None else batch.anchors[1:]
+        tied = None if batch.ties is None else batch.ties[1:]
         given = Receive(given.peer, Batch(batch.incarnation, batch.events[1:], tied))
         # Something is taken now, so that no other batch is skipped.
     return machine.on(given)
@@ -258,7 +277,7 @@ def takes_over_without_what_it_holds(machine: Slice, given: Input) -> list[Effec
     """The state that a standby is sent is confirmed, and not kept."""
     if isinstance(given, Receive) and isinstance(given.message, Sync):
         sync = given.message
-        empty = msgspec.structs.replace(sync.checkpoint, state=None, vector={}, log={}, next_seq=1)
+        empty = _without(sync.checkpoint, STATE, VECTOR, LOG, NUMBER)
         given = Receive(given.peer, msgspec.structs.replace(sync, checkpoint=empty))
     return machine.on(given)
 
@@ -266,10 +285,10 @@ def takes_over_without_what_it_holds(machine: Slice, given: Input) -> list[Effec
 def follows_only_the_first_attempt(machine: Slice, given: Input) -> list[Effect]:
     """What a source has sent again it takes for processed."""
     effects = machine.on(given)
-    if isinstance(given, Fire) and given.timer.startswith("timeout"):
+    if isinstance(given, Fire) and isinstance(given.timer, TimeOut):
         for effect in tuple(effects):
             if isinstance(effect, Send) and isinstance(effect.message, Batch):
-                told = [(anchor.root, anchor.id) for anchor in effect.message.anchors or ()]
+                told = [(anchor.root, anchor.id) for anchor in anchors_of(effect.message)]
                 effects += machine.on(Receive(effect.to, Tracked(effect.incarnation, told)))
     return effects
 
@@ -277,19 +296,19 @@ def follows_only_the_first_attempt(machine: Slice, given: Input) -> list[Effect]
 def tells_and_does_not_take(machine: Slice, given: Input) -> list[Effect]:
     """The first batch after a return is accounted for, and passed over."""
     batch = given.message if isinstance(given, Receive) else None
-    if isinstance(batch, Batch) and batch.anchors and _returned(machine) and machine.taken == 0:
-        first, *rest = batch.anchors
+    if isinstance(batch, Batch) and batch.ties and _returned(machine) and machine.taken == 0:
+        first, *rest = anchors_of(batch)
         told: list[Effect] = [Send(first.source, 1, Tracked(machine.incarnation, [(first.root, first.id)]))]
         if not rest or not isinstance(given, Receive):
             return told
-        return told + machine.on(Receive(given.peer, Batch(batch.incarnation, batch.events[1:], rest)))
+        return told + machine.on(Receive(given.peer, Batch(batch.incarnation, batch.events[1:], list[Tie](rest))))
     return machine.on(given)
 
 
 def drops_and_tells_what_comes_again(machine: Slice, given: Input) -> list[Effect]:
     """What a source sends again is accounted for, and passed over."""
     batch = given.message if isinstance(given, Receive) else None
-    if isinstance(batch, Batch) and batch.anchors and batch.anchors[0].root > NUMBERING_SPAN:
-        first = batch.anchors[0]
+    if isinstance(batch, Batch) and batch.ties and anchors_of(batch)[0].root > NUMBERING_SPAN:
+        first = anchors_of(batch)[0]
         return [Send(first.source, 1, Tracked(machine.incarnation, [(first.root, first.id)]))]
     return machine.on(given)

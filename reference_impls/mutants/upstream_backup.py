@@ -6,11 +6,13 @@ from ...harness.judging.guarantees import precise_recovery
 from ...harness.judging.verdicts import Anomaly
 from ...harness.model import Role, Topology
 from ...harness.quantities import Events
-from ...harness.slices.components import Numbering
+from ...harness.slices.spec import Numbering
 from ...harness.subject import Claim, SchemeSubject
+from ..mechanisms.acknowledging import AcknowledgeEvery, AcknowledgeOutputs
+from ..mechanisms.output_log import OutputLog
 from ..upstream_backup import upstream_backup
 from . import twists
-from .mutant import Mutant, changed, claiming, twisting
+from .mutant import Mutant, along_with, claiming, numbering, twisting, without
 
 _STATELESS = "stateless.upstream-backup"
 
@@ -30,7 +32,7 @@ MUTANTS = (
         "upstream-backup-acknowledging-what-was-taken",
         "an input is acknowledged when all that was made of it has been",
         Anomaly.LOST_INPUT,
-        changed(_backup, acknowledge_outputs=False, acknowledge_every=Events(1)),
+        along_with(without(_backup, AcknowledgeOutputs), AcknowledgeEvery(Events(1))),
         on=_STATELESS,
     ),
     Mutant(
@@ -44,14 +46,14 @@ MUTANTS = (
         "upstream-backup-without-output-log",
         "every slice keeps what it emits until it is acknowledged",
         Anomaly.LOST_INPUT,
-        changed(_backup, output_log=False),
+        without(_backup, OutputLog),
         on=_STATELESS,
     ),
     Mutant(
         "upstream-backup-without-source-log",
         "what is lost with a log is made again, in the end from the source",
         Anomaly.LOST_INPUT,
-        changed(_backup, Role.SOURCE, output_log=False),
+        without(_backup, OutputLog, Role.SOURCE),
         on=_STATELESS,
     ),
     Mutant(
@@ -73,7 +75,7 @@ MUTANTS = (
         "masked-upstream-backup-numbering-afresh",
         "an output's number follows from its input's, since no counter survives",
         Anomaly.DUPLICATE_OUTPUT,
-        changed(_masked_backup, numbering=Numbering.FRESH),
+        numbering(_masked_backup, Numbering.FRESH),
         on=_STATELESS,
     ),
 )

@@ -1,11 +1,17 @@
 """An output channel loses nothing that may still be asked for, and replays exactly what is missing."""
 
+from collections.abc import Collection
+from typing import Any, cast
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streamproof.harness.model import Event
 from streamproof.harness.slices.channels import OutputChannel
-from streamproof.harness.slices.messages import Anchor, after
+from streamproof.harness.slices.effects import Gone
+from streamproof.harness.slices.machine import Machine
+from streamproof.harness.slices.messages import Checkpoint, CheckpointId, after
+from streamproof.reference_impls.mechanisms.output_log import PART, Logged, OutputLog
 
 steps = st.lists(
     st.one_of(
@@ -44,6 +50,51 @@ class Emitter:
         return self.emitted[min(amount, len(self.emitted)) - 1] if amount and self.emitted else 0
 
 
+class LoggedChannel:
+    """The channel to one receiver, of a slice that has an output log."""
+
+    def __init__(self) -> None:
+        self.outputs = {"to": OutputChannel()}
+        self.log: Any = None
+        self._hooks = OutputLog().attach(cast(Machine, self))
+        self._channel = self.outputs["to"]
+        self.listeners = self._channel.listeners
+
+    def emit(self, events: list[Event]) -> Collection[int]:
+        self.log.keep("to", events)
+        return self._channel.emit(events)
+
+    def open(self, receiver: int, seq: int) -> None:
+        self.log.open("to", receiver, seq, self._channel.open(receiver))
+
+    def acknowledge(self, receiver: int, upto: int) -> int:
+        trimmed = self._channel.acknowledge(receiver, upto)
+        self._hooks.acknowledged("to", trimmed)
+        return trimmed
+
+    def forget(self, receiver: int) -> None:
+        self._channel.forget(receiver)
+        self._hooks.lost(Gone("to", receiver))
+
+    def stop(self, receiver: int, seq: int) -> None:
+        self.log.stop("to", receiver, seq)
+
+    def replaying(self, receiver: int) -> bool:
+        return bool(self.log.replaying("to", receiver))
+
+    def replay(self, receiver: int) -> list[Event] | None:
+        events: list[Event] | None = self.log.next("to", receiver)
+        return events
+
+    def kept(self) -> list[Event]:
+        saved = self._hooks.save()
+        assert isinstance(saved, Logged)
+        return saved.events["to"]
+
+    def restore(self, events: list[Event]) -> None:
+        self._hooks.restore(Checkpoint("s-0", CheckpointId(1, 1), {PART: Logged({"to": events})}))
+
+
 class Receiver:
     """What one incarnation must get: the log after what it has, up to where it has it live, and all that is live."""
 
@@ -60,7 +111,7 @@ class Model:
 
     def __init__(self, restored: int) -> None:
         self.emitter = Emitter()
-        self.channel = OutputChannel(logged=True)
+        self.channel = LoggedChannel()
         self.channel.restore(self.emitter.emit(restored))
         self.receivers: dict[int, Receiver] = {}
         self.trimmed = 0
@@ -76,7 +127,7 @@ class Model:
 
     def open(self, amount: int, number: int) -> None:
         has = self.emitter.upto(amount)
-        assert self.channel.open(number, has) == []
+        self.channel.open(number, has)
         receiver = self.receivers.setdefault(number, Receiver())
         receiver.asked = min(has, self.unsent[0] - 1) if self.unsent else has
         receiver.replayed, receiver.live, receiver.stop = [], [], None
@@ -149,36 +200,34 @@ def test_whoever_listens_gets_all_that_it_asks_for_and_not_all_have_acknowledged
 def test_a_channel_without_a_log_loses_nothing_before_it_is_first_opened_and_repeats_nothing(
     before: list[int], later: list[int]
 ) -> None:
-    channel, emitter = OutputChannel(logged=False), Emitter()
-    anchors = [Anchor("source-0", 1, 1)]
-    assert not any(channel.emit(emitter.emit(count), anchors) for count in before)
-    waiting = channel.open(1, 0)
+    channel, emitter = OutputChannel(), Emitter()
+    ties = [("source-0", 1, 1)]
+    assert not any(channel.emit(emitter.emit(count), ties) for count in before)
+    waiting = channel.open(1)
     assert [seq for events, _ in waiting for seq in seqs(events)] == emitter.emitted
-    assert all(tied is anchors for _, tied in waiting)
+    assert all(tied is ties for _, tied in waiting)
     assert all(list(channel.emit(emitter.emit(count))) == [1] for count in later)
-    assert channel.open(2, 0) == []
-    assert channel.replay(1) is channel.replay(2) is None
-    assert channel.kept() == []
+    assert channel.open(2) == []
 
 
 @given(st.lists(st.integers(1, 5), max_size=8), st.integers(0, 40))
 def test_a_restored_channel_is_the_one_that_was_saved(sizes: list[int], amount: int) -> None:
-    channel, emitter = OutputChannel(logged=True), Emitter()
+    channel, emitter = LoggedChannel(), Emitter()
     for size in sizes:
         channel.emit(emitter.emit(size))
     channel.open(1, 0)
     channel.acknowledge(1, emitter.upto(amount))
-    restored = OutputChannel(logged=True)
+    restored = LoggedChannel()
     restored.restore(channel.kept())
     assert list(restored.listeners) == []
     assert restored.kept() == channel.kept()
 
 
 def test_what_was_made_before_anybody_listened_goes_out_whole_although_the_receiver_has_it_already() -> None:
-    channel = OutputChannel(logged=True)
+    channel = LoggedChannel()
     channel.restore([event(3), event(4)])
     channel.emit([event(5), event(6)])
-    assert channel.open(1, 6) == []
+    channel.open(1, 6)
     assert seqs(channel.replay(1)) == [5, 6]
     assert channel.replay(1) is None
     channel.open(2, 6)
@@ -186,7 +235,7 @@ def test_what_was_made_before_anybody_listened_goes_out_whole_although_the_recei
 
 
 def test_a_batch_that_is_acknowledged_in_part_stays() -> None:
-    channel = OutputChannel(logged=True)
+    channel = LoggedChannel()
     channel.emit([event(1), event(2), event(3)])
     channel.emit([event(4)])
     channel.open(1, 0)

@@ -12,7 +12,7 @@ from streamproof.faults.crash import crash
 from streamproof.harness.exploration.bench import Bench
 from streamproof.harness.exploration.plans import EverySingle, RandomSchedules
 from streamproof.harness.exploration.search import Budget, search
-from streamproof.harness.judging.exercised import Mechanism, called_for, said_never, unexercised
+from streamproof.harness.judging.exercised import Activity, called_for, said_never, unexercised
 from streamproof.harness.judging.verdicts import Status
 from streamproof.harness.quantities import events, seconds
 from streamproof.harness.recording.history import History
@@ -35,7 +35,7 @@ from streamproof.scenarios.stateless import stateless
 from streamproof.scenarios.trace import trace
 from streamproof.scenarios.workloads import numbered
 
-M = Mechanism
+M = Activity
 INPUT = numbered(events=60, batch=4)
 CRASH = crash("trace-0").after(events(12))
 
@@ -46,7 +46,7 @@ def run(subject: SchemeSubject, *faults: Fault) -> History:
     return run_in_memory(scenario, SimulatedCluster(SLOW_SOURCE), KINDS, oracles, seed=1)[0]
 
 
-def at_work(subject: SchemeSubject, *faults: Fault) -> set[Mechanism]:
+def at_work(subject: SchemeSubject, *faults: Fault) -> set[Activity]:
     history = run(subject, *faults)
     return {mechanism for mechanism, count in subject.exercised(history).items() if count}
 
@@ -79,7 +79,7 @@ def test_a_crash_under_passive_replication_has_all_of_it_at_work() -> None:
         ),
     ],
 )
-def test_a_crash_has_at_work_what_the_claim_rests_on(subject: SchemeSubject, rests_on: set[Mechanism]) -> None:
+def test_a_crash_has_at_work_what_the_claim_rests_on(subject: SchemeSubject, rests_on: set[Activity]) -> None:
     assert subject.mechanisms == rests_on
     found = at_work(subject, CRASH) | at_work(subject, crash("relay-0").after(events(30)))
     assert found >= rests_on

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from streamproof.harness.errors import InvalidTopology
 from streamproof.harness.model import Event
-from streamproof.harness.slices.merging import ALWAYS, ByTime, Merge, RoundRobin, Run, Sequencer, sequencer
+from streamproof.harness.slices.merging import ALWAYS, Merge, Run, Sequencer, sequencer
+from streamproof.reference_impls.mechanisms.merges import ByTime, RoundRobin
 
 Key = tuple[int, int]
 """(channel, number): an event."""
@@ -71,7 +72,7 @@ class Feeding:
         self.merge = merge
         self.order = given_streams.ordered(merge)
         self.taken: list[Key] = []
-        self.waiting: Sequencer = sequencer(merge, len(given_streams.channels))
+        self.waiting: Sequencer = sequencer(merge, "s-0", len(given_streams.channels))
 
     def bring(self) -> bool:
         """One thing happens on one channel; False: everything has."""
@@ -204,7 +205,7 @@ def test_whoever_takes_over_goes_on_in_the_same_order(given_streams: Streams, da
 
 @given(streams(least=1), st.data())
 def test_without_a_merge_what_came_first_is_taken_first(given_streams: Streams, data: st.DataObject) -> None:
-    waiting = sequencer(None, len(given_streams.channels))
+    waiting = sequencer(None, "s-0", len(given_streams.channels))
     came: list[Event] = []
     taken: list[Event] = []
     for channel, events in enumerate(given_streams.channels):
@@ -232,7 +233,7 @@ def arrivals() -> list[tuple[int, int, int]]:
 def test_the_waiting_times_of_table_4_1(merge: Merge | None, waited: dict[int, int]) -> None:
     """8 turns with a deterministic merge, none without order. The table leaves open how long the sixth event waits, of
     which nothing is known at its end."""
-    waiting = sequencer(merge, 2)
+    waiting = sequencer(merge, "s-0", 2)
     came = {time: arrival for arrival, _, time in arrivals()}
     waits: dict[int, int] = {}
     for seq, (now, channel, time) in enumerate(arrivals(), start=1):
@@ -248,7 +249,7 @@ def event(time: int, seq: int = 1) -> Event:
 
 
 def test_an_idle_channel_holds_nothing_up_once_it_says_that_it_is_silent() -> None:
-    waiting = sequencer(ByTime(), 2)
+    waiting = sequencer(ByTime(), "s-0", 2)
     waiting.put(Run(1, 1, [event(5), event(7, 2)]))
     assert waiting.next(9) is None
     waiting.silence(0, 4)
@@ -261,7 +262,7 @@ def test_an_idle_channel_holds_nothing_up_once_it_says_that_it_is_silent() -> No
 
 def test_that_an_event_was_taken_does_not_promise_that_no_other_of_its_time_follows() -> None:
     for merge, channels in ((None, 1), (RoundRobin(), 2), (ByTime(), 2)):
-        waiting = sequencer(merge, channels)
+        waiting = sequencer(merge, "s-0", channels)
         waiting.put(Run(0, 1, [event(5)]))
         if channels == 2:
             waiting.end(1, True)
@@ -272,7 +273,7 @@ def test_that_an_event_was_taken_does_not_promise_that_no_other_of_its_time_foll
 
 
 def test_a_channel_that_has_another_speaker_has_not_ended() -> None:
-    waiting = sequencer(ByTime(), 2)
+    waiting = sequencer(ByTime(), "s-0", 2)
     waiting.end(0, True)
     waiting.end(0, False)
     waiting.put(Run(1, 1, [event(5)]))
@@ -282,4 +283,4 @@ def test_a_channel_that_has_another_speaker_has_not_ended() -> None:
 @pytest.mark.parametrize("weights", [(1,), (1, 2, 3), (0, 1)])
 def test_weights_have_to_fit_the_channels(weights: tuple[int, ...]) -> None:
     with pytest.raises(InvalidTopology, match="weights"):
-        sequencer(RoundRobin(weights), 2)
+        sequencer(RoundRobin(weights), "s-0", 2)

@@ -9,7 +9,7 @@ from streamproof.harness.model import Event
 from streamproof.harness.simulated.agenda import Agenda
 from streamproof.harness.simulated.disk import Disks
 from streamproof.harness.simulated.network import Link, Network
-from streamproof.harness.slices.messages import Acknowledge, Batch, Message, Open, identity
+from streamproof.harness.slices.messages import Acknowledge, Batch, Message, Open
 
 DOWN: Link = ("a-0", 1, "b-0", 1)
 UP: Link = ("b-0", 1, "a-0", 1)
@@ -35,7 +35,7 @@ class Wire:
         )
 
     def _arrive(self, link: Link, message: Message) -> None:
-        self.arrived.append(f"{link[0]}>{link[2]} {identity(message)}")
+        self.arrived.append(f"{link[0]}>{link[2]} {message.identity}")
 
     def _reopen(self, link: Link, message: Message) -> None:
         self.network.accept(link)

@@ -16,24 +16,15 @@ from streamproof.harness.model import Event, Topology
 from streamproof.harness.quantities import events
 from streamproof.harness.recording.records import Refused, Restored, Taken
 from streamproof.harness.slices.effects import Effect, Gone, Note, Promote, Ready, Receive, Reroute, Send, Start
-from streamproof.harness.slices.messages import (
-    Acknowledge,
-    Batch,
-    Checkpoint,
-    CheckpointId,
-    Fetch,
-    Open,
-    Replay,
-    Replayed,
-    Sync,
-    Synced,
-    Trim,
-)
-from streamproof.harness.slices.operator import OperatorSlice
+from streamproof.harness.slices.messages import Acknowledge, Batch, Checkpoint, CheckpointId, Open, Replay, Replayed
+from streamproof.harness.slices.operator import NUMBER, STATE, VECTOR, OperatorSlice, Vector
 from streamproof.harness.subject import SchemeSubject
 from streamproof.reference_impls.active_replication import active_replication
 from streamproof.reference_impls.active_standby import active_standby
 from streamproof.reference_impls.deployed import deployed
+from streamproof.reference_impls.mechanisms.output_log import PART as LOG
+from streamproof.reference_impls.mechanisms.output_log import Logged
+from streamproof.reference_impls.mechanisms.replicas import Fetch, Sync, Synced, Trim
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.reference_impls.passive_standby import passive_standby
 from streamproof.scenarios.order import order
@@ -140,9 +131,8 @@ def opened(counter: OperatorSlice) -> list[Effect]:
 def state(counts: dict[str, int], mark: int, incarnation: int = 1, number: int = 1) -> Checkpoint:
     log = [Event("count-0", seq, "word", seq, seq) for seq in range(1, mark + 1)]
     encoded = word_count(1).stages["count"].operator.snapshot(counts)
-    return Checkpoint(
-        "count-0", CheckpointId(incarnation, number), encoded, {"split-0": mark}, {"sink-0": log}, mark + 1
-    )
+    parts = {STATE: encoded, VECTOR: Vector({"split-0": mark}), LOG: Logged({"sink-0": log}), NUMBER: mark + 1}
+    return Checkpoint("count-0", CheckpointId(incarnation, number), parts)
 
 
 def fetched(effects: list[Effect]) -> list[int]:

@@ -19,6 +19,7 @@ from streamproof.harness.scaling import EVENTS, changes, scaled
 from streamproof.harness.scenario import Scenario
 from streamproof.harness.subject import SchemeSubject
 from streamproof.reference_impls.gap import gap
+from streamproof.reference_impls.mechanisms.acknowledging import AcknowledgeEvery
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.reference_impls.upstream_backup import upstream_backup
 from streamproof.scenarios.trace import trace
@@ -38,8 +39,8 @@ def test_checkpoints_and_batches_come_within_thirty_events() -> None:
     assert small.workload.events == EVENTS == 30
     assert small.workload.batch == 2
     assert small.subject.checkpoint_every == 5
-    every = subject_of(small).components[Role.SINK].acknowledge_every
-    assert every == Events(5)
+    acknowledging = subject_of(small).setups[Role.SINK].find(AcknowledgeEvery)
+    assert acknowledging == AcknowledgeEvery(Events(5))
     assert (small.faults, small.breaks) == ((), ())
 
 

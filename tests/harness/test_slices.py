@@ -29,7 +29,9 @@ from streamproof.harness.slices.messages import (
     ReplayStop,
     Silence,
 )
-from streamproof.harness.slices.operator import OperatorSlice
+from streamproof.harness.slices.operator import VECTOR, OperatorSlice, Vector
+from streamproof.reference_impls.mechanisms.output_log import PART as LOG
+from streamproof.reference_impls.mechanisms.silence import Idle
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.order import order
 from streamproof.scenarios.word_count import word_count
@@ -80,7 +82,7 @@ def persisted(effects: list[Effect]) -> Persist:
 def test_it_acknowledges_what_a_checkpoint_covers_when_that_is_durable_and_not_before() -> None:
     counter = started()
     effects = counter.on(batch(1, 4))
-    assert persisted(effects).checkpoint.vector == {"split-0": 4}
+    assert persisted(effects).checkpoint.parts[VECTOR] == Vector({"split-0": 4})
     assert sent(effects, Acknowledge) == []
     assert sent(counter.on(batch(5, 6)), Acknowledge) == []
     assert sent(counter.on(Durable(CheckpointId(1, 1))), Acknowledge) == [Send("split-0", 1, Acknowledge(1, 4))]
@@ -89,11 +91,11 @@ def test_it_acknowledges_what_a_checkpoint_covers_when_that_is_durable_and_not_b
 def test_its_log_holds_what_is_not_acknowledged_and_no_more() -> None:
     counter = started()
     first = persisted(counter.on(batch(1, 4)))
-    assert [event.seq for event in first.checkpoint.log["sink-0"]] == [1, 2, 3, 4]
+    assert [event.seq for event in first.checkpoint.parts[LOG].events["sink-0"]] == [1, 2, 3, 4]
     counter.on(Durable(CheckpointId(1, 1)))
     counter.on(Receive("sink-0", Acknowledge(1, 4)))
     second = persisted(counter.on(batch(5, 8)))
-    assert [event.seq for event in second.checkpoint.log["sink-0"]] == [5, 6, 7, 8]
+    assert [event.seq for event in second.checkpoint.parts[LOG].events["sink-0"]] == [5, 6, 7, 8]
 
 
 def test_it_takes_no_second_interval_while_a_checkpoint_is_not_durable() -> None:
@@ -215,9 +217,9 @@ def test_silence_does_not_promise_that_no_other_event_of_the_same_time_follows()
         send.message.time  # type: ignore[union-attr]
         for given in (
             Receive("source-0", Batch(1, [Event("source-0", 1, "a", "x", 5)])),
-            Fire("silence@4"),
+            Fire(Idle(4)),
             Receive("source-0", Silence(1, 5)),
-            Fire("silence@5"),
+            Fire(Idle(5)),
         )
         for send in sent(relay.on(given), Silence)
     ]

@@ -37,8 +37,9 @@ from streamproof.harness.scenario import Scenario
 from streamproof.harness.simulated.cluster import SimulatedCluster
 from streamproof.harness.simulated.world import SimulationOptions
 from streamproof.harness.slices.effects import Effect, Input, Send
-from streamproof.harness.slices.machine import Slice, SliceSpec
+from streamproof.harness.slices.machine import Slice
 from streamproof.harness.slices.messages import Open
+from streamproof.harness.slices.spec import SliceSpec
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.trace import trace
 from streamproof.scenarios.workloads import numbered

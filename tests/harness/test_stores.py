@@ -14,7 +14,10 @@ import pytest
 from streamproof.harness.errors import DamagedHistory, StorageFailed, StorageRefused
 from streamproof.harness.model import Event
 from streamproof.harness.slices.messages import Checkpoint, CheckpointId
+from streamproof.harness.slices.operator import VECTOR, Vector
 from streamproof.harness.stores import CheckpointStore, FencedOff, FileStore, MemoryStore
+from streamproof.reference_impls.mechanisms.output_log import PART as LOG
+from streamproof.reference_impls.mechanisms.output_log import Logged
 
 STORES: dict[str, Callable[[Path], CheckpointStore]] = {
     "memory": lambda folder: MemoryStore(),
@@ -28,8 +31,9 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> CheckpointStore:
 
 
 def _checkpoint(number: int, incarnation: int = 1, slice_id: str = "count-0") -> Checkpoint:
-    log = {"sink-0": [Event(slice_id, number, "key", [number, None, 0.5], 1)]}
-    return Checkpoint(slice_id, CheckpointId(incarnation, number), b"state %d" % number, {"split-0": number}, log, 7)
+    """Its parts are plain, and so come back as they are."""
+    parts = {"state": b"state %d" % number, "number": 7, "listeners": {"sink-0": {1: number}}}
+    return Checkpoint(slice_id, CheckpointId(incarnation, number), parts)
 
 
 def test_the_newest_checkpoint_of_each_slice_comes_back_whole(store: CheckpointStore) -> None:
@@ -38,6 +42,18 @@ def test_the_newest_checkpoint_of_each_slice_comes_back_whole(store: CheckpointS
         assert store.write(_checkpoint(number))
     assert store.write(_checkpoint(9, slice_id="count-1"))
     assert store.fence("count-0", 2) == _checkpoint(2)
+
+
+def test_parts_come_back_as_what_they_were_put_in_as(store: CheckpointStore) -> None:
+    events = [Event("count-0", 3, "key", [1, None, 0.5], 1)]
+    parts = {LOG: Logged({"sink-0": events}), VECTOR: Vector({"split-0": 4}, (1, 2))}
+    store.fence("count-0", 1)
+    assert store.write(Checkpoint("count-0", CheckpointId(1, 1), parts))
+    found = store.fence("count-0", 2)
+    assert found is not None
+    assert found.part(LOG, Logged) == Logged({"sink-0": events})
+    assert found.part(VECTOR, Vector) == Vector({"split-0": 4}, (1, 2))
+    assert found.part("other", int) is None
 
 
 def test_a_replaced_incarnation_is_refused_and_changes_nothing(store: CheckpointStore) -> None:

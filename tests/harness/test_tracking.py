@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import count
 from random import Random
 
 from hypothesis import given
@@ -12,10 +11,10 @@ from streamproof.harness.model import Event
 from streamproof.harness.quantities import seconds
 from streamproof.harness.recording.records import Refused
 from streamproof.harness.slices.effects import Effect, Fire, Gone, Note, Receive, Reroute, Send, SetTimer, Start
-from streamproof.harness.slices.messages import Anchor, Batch, Open, Replayed, Silence, Tracked
+from streamproof.harness.slices.messages import Batch, Open, Replayed, Silence
 from streamproof.harness.slices.operator import OperatorSlice
-from streamproof.harness.slices.source import SourceSlice
-from streamproof.harness.slices.tracking import Accounts, Followed, Ids, mixed
+from streamproof.harness.slices.source import EMIT, SourceSlice
+from streamproof.reference_impls.mechanisms.tracking import Anchor, Followed, Ids, TimeOut, Tracked, mixed
 from streamproof.reference_impls.source_replay import source_replay
 from streamproof.scenarios.equi_join import equi_join
 from streamproof.scenarios.stateless import stateless
@@ -35,7 +34,7 @@ def test_it_is_zero_when_the_last_copy_is_taken_and_not_before(seed: int, copies
     """A random tree of copies, taken and told of in any order."""
     random = Random(seed)
     followed = Followed("source-0", Ids("source-0", 1))
-    ids, numbers = Ids("split-0", 1), count(1)
+    ids = Ids("split-0", 1)
     on_the_way = [(anchor, 0) for anchor in followed.send(1, copies)]
     messages: list[tuple[int, int]] = []
     while on_the_way or messages:
@@ -45,9 +44,10 @@ def test_it_is_zero_when_the_last_copy_is_taken_and_not_before(seed: int, copies
             continue
         anchor, level = on_the_way.pop(random.randrange(len(on_the_way)))
         made = [next(ids) for _ in range(random.randrange(3) if level < depth else 0)]
-        accounts = Accounts(window=None)
-        accounts.took(Event("split-0", next(numbers), "k", None, 0), anchor, made)
-        messages += told(accounts.messages(1))
+        ids_of_all = anchor.id
+        for one in made:
+            ids_of_all ^= one
+        messages.append((anchor.root, ids_of_all))
         on_the_way += [(Anchor("source-0", 1, one), level + 1) for one in made]
     assert not followed
 
@@ -56,18 +56,6 @@ def test_it_is_zero_when_the_last_copy_is_taken_and_not_before(seed: int, copies
 def test_ids_are_of_64_bits_and_differ(one: list[int], other: list[int]) -> None:
     assert 0 < mixed(*one) < 1 << 64
     assert (mixed(*one) == mixed(*other)) == (one == other)
-
-
-def test_what_is_in_a_window_is_told_once_it_has_left_it() -> None:
-    accounts = Accounts(window=10)
-    for root, time in ((1, 5), (2, 3)):
-        accounts.took(Event("s-0", root, "k", None, time), Anchor("source-0", root, root), ())
-    accounts.passed(12)
-    assert told(accounts.messages(1)) == []
-    accounts.passed(13)
-    assert told(accounts.messages(1)) == [(2, 2)]
-    accounts.passed(15)
-    assert told(accounts.messages(1)) == [(1, 1)]
 
 
 def source() -> SourceSlice:
@@ -82,22 +70,22 @@ def source() -> SourceSlice:
 
 def anchors(effects: list[Effect]) -> list[Anchor]:
     return [
-        anchor
+        Anchor(*tie)
         for effect in effects
         if isinstance(effect, Send) and isinstance(effect.message, Batch)
-        for anchor in effect.message.anchors or ()
+        for tie in effect.message.ties or ()
     ]
 
 
 def ends(slice_: SourceSlice) -> bool:
-    return any(isinstance(e, Note) and type(e.record).__name__ == "Ended" for e in slice_.on(Fire("emit")))
+    return any(isinstance(e, Note) and type(e.record).__name__ == "Ended" for e in slice_.on(Fire(EMIT)))
 
 
 def test_an_event_that_is_not_taken_in_time_goes_out_again_under_new_ids() -> None:
     slice_ = source()
-    effects = slice_.on(Fire("emit"))
+    effects = slice_.on(Fire(EMIT))
     (first,) = anchors(effects)
-    timers = [effect.timer for effect in effects if isinstance(effect, SetTimer) and "timeout" in effect.timer]
+    timers = [effect.timer for effect in effects if isinstance(effect, SetTimer) and isinstance(effect.timer, TimeOut)]
     again = slice_.on(Fire(timers[0]))
     (second,) = anchors(again)
     assert (first.root, first.id) != (second.root, second.id)
@@ -111,7 +99,7 @@ def test_an_event_that_is_not_taken_in_time_goes_out_again_under_new_ids() -> No
 
 def test_a_source_refuses_what_a_slice_that_was_replaced_tells_it() -> None:
     slice_ = source()
-    (anchor,) = anchors(slice_.on(Fire("emit")))
+    (anchor,) = anchors(slice_.on(Fire(EMIT)))
     peer = slice_.spec.downstream[0]
     slice_.on(Gone(peer, 1))
     (note,) = slice_.on(Receive(peer, Tracked(1, [(anchor.root, anchor.id)])))
@@ -135,4 +123,7 @@ def test_a_join_tells_nothing_of_an_event_while_a_channel_that_lags_may_bring_it
 
     assert told(join.on(left(1, 1))) == []
     assert told(join.on(left(2, 50))) == [], "the right side has not come so far"
-    assert told(join.on(Receive("right-0", Silence(1, 60)))) == [(1, 1)]
+    assert told(join.on(Receive("right-0", Silence(1, 11)))) == [(1, 1)], "at 11 the first has left the window"
+    assert told(join.on(Receive("right-0", Silence(1, 49)))) == []
+    assert told(join.on(Receive("left-0", Silence(1, 70)))) == [], "the right side has not come so far"
+    assert told(join.on(Receive("right-0", Silence(1, 60)))) == [(2, 2)]

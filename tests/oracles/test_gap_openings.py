@@ -8,7 +8,7 @@ from handmade import Log, Made, Pass, chain
 from streamproof.harness.judging.guarantees import AMNESIA, AT_LEAST_ONCE, gap_recovery
 from streamproof.harness.judging.verdicts import Anomaly, Status
 from streamproof.harness.quantities import events
-from streamproof.harness.slices.components import Numbering
+from streamproof.harness.slices.spec import Numbering
 
 
 def interrupted() -> Made:

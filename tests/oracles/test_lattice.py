@@ -29,8 +29,8 @@ from streamproof.harness.model import Event, Operator, rows_of
 from streamproof.harness.quantities import Duration
 from streamproof.harness.recording.history import History
 from streamproof.harness.recording.records import Delivered, Kept, Offered, Taken
-from streamproof.harness.slices.components import Numbering
-from streamproof.harness.slices.merging import ByTime, RoundRobin
+from streamproof.harness.slices.spec import Numbering
+from streamproof.reference_impls.mechanisms.merges import ByTime, RoundRobin
 
 HISTORIES = 3_000
 CHUNKS = 12

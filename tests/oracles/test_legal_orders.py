@@ -21,10 +21,11 @@ from streamproof.harness.judging.verdicts import Anomaly, Status
 from streamproof.harness.model import Role
 from streamproof.harness.quantities import Duration, events, ms
 from streamproof.harness.recording.history import NodeGone, Stamp
-from streamproof.harness.slices.components import Numbering
 from streamproof.harness.slices.machine import Slice
-from streamproof.harness.slices.merging import ByTime, Merge, RoundRobin, sequencer
+from streamproof.harness.slices.merging import Merge, sequencer
+from streamproof.harness.slices.spec import Numbering
 from streamproof.harness.subject import SchemeSubject
+from streamproof.reference_impls.mechanisms.merges import ByTime, RoundRobin
 from streamproof.reference_impls.upstream_backup import horizon, upstream_backup
 from streamproof.scenarios.windows import WindowedCount
 from verdicts_of import run
@@ -83,7 +84,7 @@ def test_the_order_of_a_merge_is_the_only_legal_one(merge: Merge, order: tuple[t
 
 def takes_as_they_come(machine: Slice) -> Slice:
     """Whatever merge is declared."""
-    machine._waiting = sequencer(None, len(machine.spec.upstream))  # type: ignore[attr-defined]
+    machine.waiting = sequencer(None, machine.spec.slice_id, len(machine.spec.upstream))  # type: ignore[attr-defined]
     return machine
 
 

@@ -24,8 +24,8 @@ from streamproof.harness.model import Event
 from streamproof.harness.quantities import Duration, events
 from streamproof.harness.recording.history import Aborted, Drained, History, Stalled, Stamp
 from streamproof.harness.scenario import Scenario
-from streamproof.harness.slices.components import Numbering
-from streamproof.harness.slices.merging import ByTime
+from streamproof.harness.slices.spec import Numbering
+from streamproof.reference_impls.mechanisms.merges import ByTime
 from streamproof.scenarios.workloads import numbered
 
 

@@ -19,7 +19,7 @@ from streamproof.harness.model import Role, Topology
 from streamproof.harness.registry import Registry
 from streamproof.harness.scenario import Scenario
 from streamproof.harness.slices.effects import Effect, Input, Receive
-from streamproof.harness.slices.machine import Slice, SliceBase
+from streamproof.harness.slices.machine import Machine, Slice
 from streamproof.harness.slices.messages import Acknowledge
 from streamproof.harness.subject import SchemeSubject
 from streamproof.reference_impls import SCHEMES
@@ -70,7 +70,7 @@ def _acknowledged_for_all(machine: Slice, given: Input) -> list[Effect]:
     """What one receiver of a channel has acknowledged, all have."""
     if not isinstance(given, Receive) or not isinstance(given.message, Acknowledge):
         return machine.on(given)
-    listening = [*cast(SliceBase, machine)._outputs[given.peer].listeners]
+    listening = [*cast(Machine, machine).outputs[given.peer].listeners]
     alike = (Receive(given.peer, Acknowledge(receiver, given.message.upto)) for receiver in listening)
     return [effect for one in alike for effect in machine.on(one)]
 

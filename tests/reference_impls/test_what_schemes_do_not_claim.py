@@ -16,9 +16,9 @@ from streamproof.harness.model import slice_of
 from streamproof.harness.quantities import Events, seconds
 from streamproof.harness.registry import Registry
 from streamproof.harness.scenario import Scenario
-from streamproof.harness.slices.merging import RoundRobin
 from streamproof.reference_impls.active_replication import active_replication
 from streamproof.reference_impls.k_safe_grouping import k_safe_grouping
+from streamproof.reference_impls.mechanisms.merges import RoundRobin
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.reference_impls.source_replay import source_replay
 from streamproof.reference_impls.upstream_backup import upstream_backup

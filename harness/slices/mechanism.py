@@ -1,0 +1,247 @@
+"""What a mechanism is: one way of surviving, in one file, that a slice is put together from.
+
+A mechanism has two halves. Its *declaration* (`Mechanism`) is data: what a scheme names it with, and what others have
+to know of it. *At work* (`AtWork`) it is in one incarnation of one slice: it holds what it remembers, hears of what
+happens by its hooks, and acts through the machine that it is attached to. A hook that it does not define costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ..model import Event, Topology
+from ..quantities import Events
+from .messages import Checkpoint, Message, Tie
+
+if TYPE_CHECKING:
+    from .channels import InputChannel, Waiting
+    from .effects import Durable, Gone, Promote, Start, Timer
+    from .machine import Machine
+
+Made = tuple[Event, tuple[int, ...]]
+"""An output, and the places in `spec.downstream` that it goes to."""
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """The declaration of a mechanism; a frozen dataclass whose fields are its settings."""
+
+    messages: ClassVar[tuple[type[Message], ...]] = ()
+    """What it says, beside what channels say."""
+    points: ClassVar[tuple[str, ...]] = ()
+    """The crash points of its own, as its `AtWork` names them before their number."""
+
+    def attach(self, machine: Any) -> AtWork:
+        """Put it to work in one incarnation of a slice."""
+        raise NotImplementedError(f"{type(self).__name__} does not say what it does")
+
+    # What others have to know of it
+
+    @property
+    def checkpoint_every(self) -> Events | None:
+        """The interval of the checkpoints that it takes."""
+        return None
+
+    @property
+    def safe_every(self) -> Events | None:
+        """After how many events something becomes safe by it."""
+        return self.checkpoint_every
+
+    @property
+    def replays(self) -> bool:
+        """Whether what was sent can be sent again by it."""
+        return False
+
+    @property
+    def checkpoints_hold_state(self) -> bool:
+        return True
+
+    @property
+    def all_speak(self) -> bool:
+        """Whether all replicas of a slice may send what they make."""
+        return True
+
+    @property
+    def replicas_take_all(self) -> bool:
+        """Whether it lets all replicas of a slice take all of the input."""
+        return True
+
+    @property
+    def promoted_from_store(self) -> bool:
+        """Whether a replica that is promoted needs the newest checkpoint in the store."""
+        return False
+
+    @property
+    def peers_keep_checkpoints(self) -> bool:
+        """Whether it lets other replicas keep the checkpoints."""
+        return False
+
+    @property
+    def sends_again(self) -> bool:
+        """Whether a source sends again by it what it does not hear of, in attempts of their own."""
+        return False
+
+    def addressees(self, topology: Topology, slice_id: str) -> Iterable[str]:
+        """Slices beside the neighbours of a slice that it sends to; they speak from the beginning."""
+        return ()
+
+    def scaled(self, size: Callable[[Events], Events]) -> Mechanism:
+        """The same with its intervals brought down, for a small world."""
+        return self
+
+
+class AtWork:
+    """A mechanism in one incarnation of a slice. Everything here is a hook, and does nothing; hooks are called in the
+    order in which the scheme names its mechanisms, after what the machine does itself."""
+
+    part: str = ""
+    """The name of its part of a checkpoint, where it has one."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+
+    # Life
+
+    def timers(self) -> Mapping[type[Timer], Callable[[Any], None]]:
+        """What takes each kind of timer that it sets."""
+        return {}
+
+    def readers(self) -> Mapping[type[Message], Callable[[str, Any], None]]:
+        """What takes each kind of message that it is sent: called with the peer and the message."""
+        return {}
+
+    def begin(self, given: Start) -> None:
+        """The incarnation has its number, and nothing has been restored."""
+
+    def started(self, given: Start) -> None:
+        """It has been restored, and that is on record."""
+
+    def save(self) -> Any:
+        """Its part of a checkpoint, as a struct or a plain value that never changes."""
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Go on from a checkpoint."""
+
+    def durable(self, given: Durable) -> None:
+        """The store has a checkpoint."""
+
+    def promoted(self, given: Promote) -> None:
+        """This replica speaks for its slice from now on."""
+
+    def met(self, fellow: int) -> None:
+        """In touch with another replica of this slice."""
+
+    def lost(self, given: Gone) -> None:
+        """An incarnation of a neighbour speaks no more."""
+
+    # Channels
+
+    def listens(self) -> bool:
+        """Whether channels are to be opened."""
+        return True
+
+    def opened(self, to: str) -> None:
+        """A receiver has opened a channel, and has been sent what there was for it."""
+
+    def acknowledged(self, to: str, upto: int) -> None:
+        """All receivers of a channel have acknowledged so much."""
+
+    def replayed(self) -> None:
+        """The log of one upstream incarnation has been replayed."""
+
+    def came_in(self, channel: InputChannel, events: list[Event]) -> list[Event]:
+        """Which of the events that came in on a channel are to be taken."""
+        return events
+
+    def time_passed(self) -> None:
+        """Event time may have come further, without an event."""
+
+    # Work
+
+    def left(self) -> int:
+        """How many events may be taken before something has to be done first."""
+        return 1 << 62
+
+    def room(self) -> int:
+        """The same, after what has to be done has been done; 0: that has to be waited for."""
+        return self.left()
+
+    def made(self, up: str, event: Event, tie: Tie | None, outputs: list[Made], ties: list[list[Tie]]) -> None:
+        """An event from `up` was processed. Where it came with a tie, `ties` wants one for each copy of an output, by
+        the place that it goes to."""
+
+    def took(self, up: str, channel: InputChannel, events: list[Event], ties: list[Tie] | None) -> None:
+        """Events of a channel were taken, and what was made of them was sent; by a sink: delivered."""
+
+    def rested(self) -> None:
+        """Whatever could be taken has been."""
+
+    def emitted(self) -> None:
+        """Something was sent, or could have been."""
+
+    # Of a source
+
+    def sends(self, events: list[Event]) -> bool:
+        """Whether it sends what is offered itself."""
+        return False
+
+    def input_over(self) -> None:
+        """There is nothing more to be offered."""
+
+    def unfinished(self) -> bool:
+        """Whether the source must not end yet."""
+        return False
+
+
+class Log:
+    """What a mechanism is that keeps what a slice sends, so that it can be sent again (`Machine.log`)."""
+
+    def keep(self, to: str, events: list[Event]) -> None:
+        """The slice emits these on a channel."""
+        raise NotImplementedError
+
+    def open(self, to: str, receiver: int, after: int, waiting: list[Waiting]) -> None:
+        """A receiver asks for what comes after a number; `waiting` has been sent to nobody."""
+        raise NotImplementedError
+
+    def next(self, to: str, receiver: int) -> list[Event] | None:
+        """The next batch for a receiver; None when there is none: the replay is completed."""
+        raise NotImplementedError
+
+    def replaying(self, to: str, receiver: int) -> bool:
+        raise NotImplementedError
+
+    def stop(self, to: str, receiver: int, seq: int) -> None:
+        """A receiver has what comes from this number on."""
+        raise NotImplementedError
+
+    def trim(self, to: str, upto: int) -> None:
+        """Nobody will ask for events up to this number."""
+        raise NotImplementedError
+
+    @property
+    def trimmed(self) -> int:
+        """Batches that were dropped because all had acknowledged them."""
+        raise NotImplementedError
+
+
+class Keeper:
+    """What keeps checkpoints in place of the store (`Machine.keeper`)."""
+
+    def anybody(self) -> bool:
+        """Whether there is anybody to keep a checkpoint."""
+        raise NotImplementedError
+
+    def keep(self, checkpoint: Checkpoint, kept: Callable[[Durable], None], given_up: Callable[[], None]) -> None:
+        """Give a checkpoint to whoever keeps it. Calls `kept` once it is durable, `given_up` when nobody is left."""
+        raise NotImplementedError
+
+
+@cache
+def defining(kinds: tuple[type[AtWork], ...], name: str) -> tuple[int, ...]:
+    """The places of those of these kinds that define a hook."""
+    blank = getattr(AtWork, name)
+    return tuple(place for place, kind in enumerate(kinds) if getattr(kind, name) is not blank)

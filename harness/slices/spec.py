@@ -1,0 +1,142 @@
+"""What a slice is, before it runs: its place in a topology, and what its scheme makes it of."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ..model import Role, Topology, chosen, operator_of
+from .mechanism import Mechanism
+from .merging import Merge
+from .messages import Flow, Message
+
+if TYPE_CHECKING:
+    from .machine import Slice
+
+
+class Numbering(StrEnum):
+    """Where a new incarnation begins to number its outputs."""
+
+    CONTINUED = "continued"
+    """After the last number in its checkpoint (1 without one): what it makes again carries its old number."""
+    FRESH = "fresh"
+    """Above every number of the incarnations before it, so that no receiver takes new output for old."""
+    INHERITED = "inherited"
+    """That of the input: its number times the operator's fan-out, plus the place among its outputs. So the number says
+    what an output was made of, and needs no counter that survives."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a scheme makes a slice of. Nothing at all is amnesia."""
+
+    mechanisms: tuple[Mechanism, ...] = ()
+    """In this order they hear of what happens."""
+    numbering: Numbering = Numbering.FRESH
+    merge: Merge | None = None
+    """The order in which several channels are taken; None: as they arrive."""
+
+    @property
+    def all_speak(self) -> bool:
+        """Whether all replicas of a slice send what they make."""
+        return all(one.all_speak for one in self.mechanisms)
+
+    @property
+    def replicas_take_all(self) -> bool:
+        """Whether all replicas of a slice take all of its input, in one order."""
+        return all(one.replicas_take_all for one in self.mechanisms)
+
+    @property
+    def promoted_from_store(self) -> bool:
+        """Whether a replica that is promoted begins with the newest checkpoint in the store."""
+        return any(one.promoted_from_store for one in self.mechanisms)
+
+    @property
+    def peers_keep_checkpoints(self) -> bool:
+        """Whether checkpoints are in the memory of other replicas, and nowhere else."""
+        return any(one.peers_keep_checkpoints for one in self.mechanisms)
+
+    def find(self, kind: type[Mechanism]) -> Mechanism | None:
+        """The mechanism of a kind; None where there is none."""
+        return next((one for one in self.mechanisms if isinstance(one, kind)), None)
+
+
+@dataclass(frozen=True)
+class SliceSpec:
+    """Everything about a slice that does not change while it runs, and is the same for its replicas."""
+
+    slice_id: str
+    topology: Topology
+    setup: Setup
+    wrap: Callable[[Slice], Slice] | None = field(default=None, repr=False, compare=False)
+    """Put around the machine of each replica: a probe, or what breaks a rule of its protocol."""
+    upstream: tuple[str, ...] = field(init=False)
+    downstream: tuple[str, ...] = field(init=False)
+    addressees: tuple[str, ...] = field(init=False)
+    """Slices beside its neighbours that its mechanisms send to."""
+    receivers: _Receivers = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        named = (peer for one in self.setup.mechanisms for peer in one.addressees(self.topology, self.slice_id))
+        object.__setattr__(self, "upstream", self.topology.upstream(self.slice_id))
+        object.__setattr__(self, "downstream", self.topology.downstream(self.slice_id))
+        object.__setattr__(self, "addressees", tuple(dict.fromkeys(named)))
+        object.__setattr__(self, "receivers", _Receivers(self.topology, self.slice_id, self.downstream))
+
+    @property
+    def role(self) -> Role:
+        return self.topology.role(self.slice_id)
+
+    def chance(self, incarnation: int, seed: int) -> int:
+        """The seed of an incarnation's random draws in a run with this seed; 0 where it has none."""
+        stage = self.topology.stages.get(operator_of(self.slice_id))
+        if stage is None or stage.operator.deterministic:
+            return 0
+        return zlib.crc32(f"{seed} {self.slice_id}#{incarnation}".encode())
+
+    @cached_property
+    def inherits(self) -> bool:
+        """Whether outputs have numbers that follow from those of inputs."""
+        return self.setup.numbering is Numbering.INHERITED
+
+    @cached_property
+    def numbers_rise(self) -> dict[str, bool]:
+        """Upstream slice -> whether the numbers on its channel rise, so that a first and a last say which were
+        taken."""
+        return {up: not (self.inherits and len(self.topology.upstream(up)) > 1) for up in self.upstream}
+
+    def may_send(self, peer: str, message: Message) -> bool:
+        """Whether a message of this kind is for a peer to send to this slice."""
+        match message.flow:
+            case Flow.DOWNSTREAM:
+                return peer in self.upstream
+            case Flow.UPSTREAM:
+                return peer in self.downstream
+            case Flow.FELLOWS:
+                return peer == self.slice_id
+            case Flow.ASIDE:
+                return True
+
+
+_KEYS = 50_000
+"""As many are remembered: there can be a key for every event."""
+
+
+class _Receivers(dict[str, tuple[int, ...]]):
+    """Key -> the places in `downstream` that an output with this key goes to. Computed once a key, as a rule."""
+
+    def __init__(self, topology: Topology, slice_id: str, downstream: tuple[str, ...]) -> None:
+        super().__init__()
+        self._choices = [tuple(map(downstream.index, choice)) for choice in topology.choices(slice_id)]
+
+    def __missing__(self, key: str) -> tuple[int, ...]:
+        if not isinstance(key, str):
+            raise TypeError(f"key {key!r} of an output is not a str")
+        places = tuple([chosen(choice, key) for choice in self._choices])
+        if len(self) < _KEYS:
+            self[key] = places
+        return places

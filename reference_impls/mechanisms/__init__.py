@@ -1,0 +1,1 @@
+"""The mechanisms that the schemes are made of: one algorithm, one file."""

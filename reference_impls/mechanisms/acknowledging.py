@@ -1,0 +1,107 @@
+"""When a slice tells those upstream what it will not ask for again."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from ...harness.model import Event
+from ...harness.quantities import Events
+from ...harness.slices.channels import InputChannel
+from ...harness.slices.machine import Machine
+from ...harness.slices.mechanism import AtWork, Made, Mechanism
+from ...harness.slices.messages import Tie
+from ...harness.slices.operator import OperatorSlice
+from .settings import needs
+
+
+@dataclass(frozen=True)
+class AcknowledgeEvery(Mechanism):
+    """Acknowledge whenever this many more events of a channel were taken, or, by a sink, delivered."""
+
+    every: Events
+
+    def __post_init__(self) -> None:
+        needs(self.every, Events, "the interval of acknowledgements", "a number of events, as in events(100)")
+
+    @property
+    def safe_every(self) -> Events:
+        return self.every
+
+    def scaled(self, size: Callable[[Events], Events]) -> AcknowledgeEvery:
+        return replace(self, every=size(self.every))
+
+    def attach(self, machine: Machine) -> AtWork:
+        return _Every(machine, self.every.count)
+
+
+class _Every(AtWork):
+    def __init__(self, machine: Machine, every: int) -> None:
+        super().__init__(machine)
+        self._every = every
+
+    def took(self, up: str, channel: InputChannel, events: list[Event], ties: list[Tie] | None) -> None:
+        channel.unacknowledged += len(events)
+        if channel.unacknowledged >= self._every:
+            channel.unacknowledged = 0
+            self.machine.acknowledge(up, channel.mark)
+
+
+@dataclass(frozen=True)
+class AcknowledgeOutputs(Mechanism):
+    """Acknowledge an input once all that was made of it has been acknowledged, and it has left the operator's window
+    (the two levels of upstream backup: StreamMine3G, section 3.7.4)."""
+
+    def attach(self, machine: OperatorSlice) -> AtWork:
+        return _Outputs(machine, machine.operator.window or 0)
+
+
+class _Outputs(AtWork):
+    """Whoever restores what was made of an input needs it until all of that has been acknowledged, and whoever restores
+    the state, until the input has left the window."""
+
+    machine: OperatorSlice
+
+    def __init__(self, machine: OperatorSlice, window: int) -> None:
+        super().__init__(machine)
+        self._window = window
+        self._made: deque[tuple[str, Event, dict[str, int]]] = deque()
+        """(upstream, input, downstream -> number of the last output made of it) of what is not acknowledged."""
+        self._acknowledged = dict.fromkeys(machine.spec.downstream, 0)
+
+    def made(self, up: str, event: Event, tie: Tie | None, outputs: list[Made], ties: list[list[Tie]]) -> None:
+        downstream = self.machine.spec.downstream
+        last = {downstream[place]: output.seq for output, places in outputs for place in places}
+        self._made.append((up, event, last))
+
+    def took(self, up: str, channel: InputChannel, events: list[Event], ties: list[Tie] | None) -> None:
+        self._acknowledge_inputs()
+
+    def acknowledged(self, to: str, upto: int) -> None:
+        self._acknowledged[to] = max(upto, self._acknowledged[to])
+        self._acknowledge_inputs()
+
+    def _acknowledge_inputs(self) -> None:
+        upto: dict[str, int] = {}
+        now = 0 if self.machine.last is None else self.machine.last.time
+        while self._made:
+            up, event, _ = self._made[0]
+            if self._window and event.time + self._window > now:
+                break
+            if self._is_wanted(event.time + self._window):
+                break
+            upto[up] = event.seq
+            self._made.popleft()
+        for up, seq in upto.items():
+            self.machine.acknowledge(up, seq)
+
+    def _is_wanted(self, until: int) -> bool:
+        """Whether the oldest input may be needed again: for its own output, or for one of an event that came before
+        this time, which is made of it as well."""
+        for number, (_, event, last) in enumerate(self._made):
+            if number and event.time >= until:
+                return False
+            if any(seq > self._acknowledged[to] for to, seq in last.items()):
+                return True
+        return False

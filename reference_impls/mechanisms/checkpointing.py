@@ -1,0 +1,122 @@
+"""Periodic, uncoordinated checkpoints (StreamMine3G, section 3.7.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from ...harness.errors import OwnFailure
+from ...harness.model import Event
+from ...harness.quantities import Events
+from ...harness.recording.records import CheckpointDurable
+from ...harness.slices.channels import InputChannel
+from ...harness.slices.effects import Durable, Persist
+from ...harness.slices.mechanism import AtWork, Mechanism
+from ...harness.slices.messages import CheckpointId, Tie
+from ...harness.slices.operator import STATE, OperatorSlice
+from .settings import needs
+
+
+class AcknowledgeAt(StrEnum):
+    """When a slice tells upstream that it will not ask again for what a checkpoint covers."""
+
+    DURABLE = "durable"
+    TAKEN = "taken"
+    """Before it is durable. Unsafe: the mutants `...-acknowledging-before-durable`."""
+    NEVER = "never"
+
+
+@dataclass(frozen=True)
+class Checkpointing(Mechanism):
+    """One is taken whenever `every` events have been taken since the last. While it is not durable the slice goes on,
+    but takes no further one: when the next is due it waits. So at most 2 x `every` events are ever unprotected. Where
+    other replicas keep checkpoints and there is none, there is nothing to be checkpointed to, and the slice goes on
+    alone.
+    """
+
+    every: Events
+    without: frozenset[str] = frozenset()
+    """The parts of a slice that are left out."""
+    acknowledge: AcknowledgeAt = AcknowledgeAt.DURABLE
+
+    def __post_init__(self) -> None:
+        needs(self.every, Events, "the interval of checkpoints", "a number of events, as in events(500)")
+
+    @property
+    def checkpoint_every(self) -> Events:
+        return self.every
+
+    @property
+    def checkpoints_hold_state(self) -> bool:
+        return STATE not in self.without
+
+    def scaled(self, size: Callable[[Events], Events]) -> Checkpointing:
+        return replace(self, every=size(self.every))
+
+    def attach(self, machine: OperatorSlice) -> AtWork:
+        return _Checkpointing(machine, self)
+
+
+class _Checkpointing(AtWork):
+    machine: OperatorSlice
+
+    def __init__(self, machine: OperatorSlice, policy: Checkpointing) -> None:
+        super().__init__(machine)
+        self._policy = policy
+        self._every = policy.every.count
+        self._since = 0
+        """Events taken since the last checkpoint."""
+        self._pending: CheckpointId | None = None
+        self._marks: dict[str, int] = {}
+        """The timestamp vector of the pending checkpoint."""
+
+    def left(self) -> int:
+        return self._every - self._since
+
+    def room(self) -> int:
+        if self._since >= self._every and self._pending is None:
+            self._take()
+        return max(0, self._every - self._since)
+
+    def took(self, up: str, channel: InputChannel, events: list[Event], ties: list[Tie] | None) -> None:
+        self._since += len(events)
+        if self._since >= self._every and self._pending is None:
+            self._take()
+
+    def _take(self) -> None:
+        machine, keeper = self.machine, self.machine.keeper
+        self._since = 0
+        if keeper is not None and not keeper.anybody():
+            return
+        checkpoint = machine.snapshot(self._policy.without)
+        self._pending = checkpoint.id
+        self._marks = {up: channel.mark for up, channel in machine.inputs.items()}
+        if keeper is None:
+            machine.effects.append(Persist(checkpoint))
+        else:
+            keeper.keep(checkpoint, machine.became_durable, self._give_up)
+        if self._policy.acknowledge is AcknowledgeAt.TAKEN:
+            self._acknowledge()
+
+    def durable(self, given: Durable) -> None:
+        machine = self.machine
+        if self._pending is None or given.id != self._pending:
+            raise OwnFailure(f"{machine.spec.slice_id} did not wait for {given.id}, but it became durable")
+        self._pending = None
+        machine.note(CheckpointDurable(machine.spec.slice_id, given.id.incarnation, given.id.number))
+        if self._policy.acknowledge is AcknowledgeAt.DURABLE:
+            self._acknowledge()
+        if self._since >= self._every:
+            self._take()
+        machine.work()
+
+    def _give_up(self) -> None:
+        """Whoever was to keep it is gone."""
+        self._pending = None
+        self.machine.work()
+
+    def _acknowledge(self) -> None:
+        for up, mark in self._marks.items():
+            if mark:
+                self.machine.acknowledge(up, mark)
