@@ -23,6 +23,7 @@ from .injection import FaultKind
 from .judging.determinism import beginning
 from .judging.judgement import Judgement, examine_operators, judge_history
 from .judging.oracle import Oracle
+from .judging.verdicts import Verdict
 from .quantities import Duration
 from .recording.folder import VERSION, Description, RunFolder, read_history, write_json
 from .recording.history import Aborted, History
@@ -216,8 +217,8 @@ def write_verdicts(path: Path, judgement: Judgement) -> None:
 def summary(judgement: Judgement) -> dict[str, object]:
     """A judgement as plain data: what `--json` prints and `verdicts.json` holds."""
     return {
-        "verdicts": [msgspec.to_builtins(verdict) for verdict in judgement.verdicts],
-        "expected_to_break": [msgspec.to_builtins(verdict) for verdict in judgement.broken],
+        "verdicts": [_document(verdict) for verdict in judgement.verdicts],
+        "expected_to_break": [_document(verdict) for verdict in judgement.broken],
         "strongest": [str(guarantee) for guarantee in judgement.strongest],
         "exercised": None if judgement.exercised is None else {str(m): n for m, n in judgement.exercised.items()},
         "recoveries": [{**msgspec.to_builtins(r), "total": r.total} for r in judgement.recoveries],
@@ -225,3 +226,10 @@ def summary(judgement: Judgement) -> dict[str, object]:
         "unchecked": judgement.unchecked,
         "exit_status": int(judgement.exit_status),
     }
+
+
+def _document(verdict: Verdict) -> dict[str, object]:
+    """With the kind of reason that leaves it UNKNOWN, for programs, and the sentence that says it."""
+    plain: dict[str, object] = msgspec.to_builtins(verdict)
+    plain.pop("unknown")
+    return {**plain, "why": verdict.why, "reason": verdict.reason, "own_failure": verdict.own_failure}

@@ -15,7 +15,7 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     """
     unclear = neither_lost_nor_doubled(case)
     sure = [] if case.collation.doubt else ["duplicate_effects"]
-    found = case.collation.tallies(*sure, *([] if unclear else ["phantoms"]))
+    found = case.collation.tallies(*sure, *(["phantoms"] if unclear is None else []))
     return decide(case, guarantee, found, "0 inputs counted twice", unclear=unclear)
 
 

@@ -9,10 +9,11 @@ from ..harness.judging.contiguity import find_flaws
 from ..harness.judging.guarantees import AMNESIA, GAP, Guarantee
 from ..harness.judging.long_lineages import both_in, not_in
 from ..harness.judging.oracle import Case, Oracle, decide
+from ..harness.judging.reasons import Reason, Why
 from ..harness.judging.reexecution import Reexecution
 from ..harness.judging.reruns import Derivation, Rerun
 from ..harness.judging.stalls import STATED
-from ..harness.judging.verdicts import Anomaly, Evidence, Status, Tally, Verdict, tally
+from ..harness.judging.verdicts import Anomaly, Evidence, Tally, Verdict, tally, unknown
 from ..harness.quantities import Duration, Events, ms
 from ..harness.recording.history import FaultHealed, FaultStruck, History, NodeGone
 
@@ -35,10 +36,9 @@ def judge_gap(case: Case, guarantee: Guarantee) -> Verdict:
     every = guarantee.within.count if isinstance(guarantee.within, Events) else case.checkpoint_every
     reexecution = case.collation.reexecution
     if reexecution is None or every is None:
-        reason = (
-            "the subject declares no checkpoint interval" if reexecution else "the subject cannot be executed again"
-        )
-        return Verdict(guarantee, Status.UNKNOWN, case.collation.observables, "", reason=reason)
+        undeclared = Reason(Why.UNSTATED, "the subject declares no checkpoint interval")
+        reason = undeclared if reexecution else Reason(Why.NOT_EXECUTABLE)
+        return unknown(guarantee, case.collation.observables, reason)
     complete = not case.collation.incomplete
     found = _common(case) + case.collation.tallies("unfaithful")
     lost = complete and case.collation.tallies("lost_state", "lost_output")
@@ -59,8 +59,7 @@ def judge_amnesia(case: Case, guarantee: Guarantee) -> Verdict:
     (StreamMine3G, section 2.2.2.)
     """
     if case.collation.reexecution is None:
-        reason = "the subject cannot be executed again"
-        return Verdict(guarantee, Status.UNKNOWN, case.collation.observables, "", reason=reason)
+        return unknown(guarantee, case.collation.observables, Reason(Why.NOT_EXECUTABLE))
     return decide(case, guarantee, _common(case), _holds(case))
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from ..harness.judging.guarantees import K_SAFETY, Guarantee
 from ..harness.judging.oracle import Case, Oracle, decide, effects, stalled
+from ..harness.judging.reasons import Reason, Why
 from ..harness.judging.reexecution import Reexecution
-from ..harness.judging.verdicts import Anomaly, Evidence, Status, Tally, Verdict, tally
+from ..harness.judging.verdicts import Anomaly, Evidence, Tally, Verdict, tally, unknown
 from ..harness.quantities import Duration
 from ..harness.recording.records import Offered
 
@@ -29,14 +30,14 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     if found or stalled(case, guarantee) or not isinstance(limit, Duration):
         return decide(case, guarantee, found, holds)
     if case.virtual_time:
-        reason = "the simulator's clock is virtual, and the scenario gives no cost model"
+        reason = Reason(Why.VIRTUAL_TIME)
     elif collation.reexecution is None:
-        reason = "the subject cannot be executed again, so it is not known which input an output is of"
+        reason = Reason(Why.NOT_EXECUTABLE, ", so it is not known which input an output is of")
     else:
         groups = list(_groups(case, collation.reexecution))
         slowest = max((group.slowest for group in groups), default=0)
         return decide(case, guarantee, _late(groups, limit), f"{holds}; the slowest output took {slowest / 1e6:.3f} s")
-    return Verdict(guarantee, Status.UNKNOWN, collation.observables, "", reason=reason)
+    return unknown(guarantee, collation.observables, reason)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from ..harness.judging.guarantees import PRECISE, Guarantee
 from ..harness.judging.long_lineages import first_difference
 from ..harness.judging.oracle import Case, Oracle, decide, effects
 from ..harness.judging.ordering import order_matters
+from ..harness.judging.reasons import Reason, Why
 from ..harness.judging.reexecution import Reexecution, made_by
 from ..harness.judging.reruns import Rerun
 from ..harness.judging.verdicts import Anomaly, Evidence, Tally, Verdict, tally
@@ -42,7 +43,7 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
 def _not_executable(case: Case, guarantee: Guarantee) -> Verdict:
     """What differs from the runs without failures shows that the failure was not masked. Nothing shows that it was."""
     found = effects(case.collation) + case.collation.tallies(*_WRONG, "conflicting_outputs")
-    unclear = "the subject cannot be executed again, so its order is not known"
+    unclear = Reason(Why.NOT_EXECUTABLE, ", so its order is not known")
     return decide(case, guarantee, found, "", unclear=unclear)
 
 

@@ -11,6 +11,7 @@ from ..harness.judging.guarantees import ROLLBACK_CONVERGENT, ROLLBACK_DIVERGENT
 from ..harness.judging.oracle import Case, Oracle, decide, effects, lost, unseen_outputs
 from ..harness.judging.ordering import order_matters
 from ..harness.judging.packed import CHUNK
+from ..harness.judging.reasons import Reason, Why
 from ..harness.judging.reexecution import Reexecution
 from ..harness.judging.reruns import Derivation, Output
 from ..harness.judging.verdicts import Anomaly, Evidence, Tally, Verdict, tally
@@ -53,8 +54,8 @@ def judge_convergent(case: Case, guarantee: Guarantee) -> Verdict:
     if not differing:
         return decide(case, guarantee, found, _holds(case))
     if horizon is None:
-        unclear = f"{len(differing):,} outputs differ after a recovery, and the claim states no horizon"
-        return decide(case, guarantee, (), "", unclear=unclear)
+        said = f"{len(differing):,} outputs differ after a recovery, and the claim states no horizon"
+        return decide(case, guarantee, (), "", unclear=Reason(Why.UNSTATED, said))
     recoveries = list(_recoveries(reexecution))
     late = [one for one in differing if not any(recovery.excuses(one, horizon) for recovery in recoveries)]
     tallies = (tally(Anomaly.PHANTOM_OUTPUT, len(late), map(_evidence, late)),) if late else ()
@@ -63,7 +64,8 @@ def judge_convergent(case: Case, guarantee: Guarantee) -> Verdict:
         for recovery in recoveries
         if recovery.survives and any(recovery.excuses(one, horizon) for one in differing)
     )
-    unclear = "" if reached else f"the input ended less than {horizon} after a recovery, and outputs still differed"
+    short = f"the input ended less than {horizon} after a recovery, and outputs still differed"
+    unclear = None if reached else Reason(Why.INCOMPLETE, short)
     holds = f"{_holds(case)}; {len(differing):,} outputs differ, each within {horizon} of a recovery"
     return decide(case, guarantee, tallies, holds, unclear=unclear)
 

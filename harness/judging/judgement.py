@@ -22,11 +22,12 @@ from .determinism import EVENTS, Determinism, beginning, examine
 from .exercised import Exercised, called_for, said_never
 from .guarantees import Guarantee, implied, parse_guarantee
 from .oracle import Case, Oracle, judge, strongest
+from .reasons import Reason, Why
 from .recovery import Recovery, recoveries
 from .references import collate_references
 from .shapes import OutputShape
 from .tolerance import PATIENCE, PATIENCE_SIMULATED, Beyond, Tolerance, beyond, never_in_step, until
-from .verdicts import Anomaly, Status, Verdict
+from .verdicts import Anomaly, Status, Verdict, unknown
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ def _as_far_as_repeatable(judgement: Judgement, determinism: Determinism) -> Jud
         anomalies = {tally.anomaly for tally in verdict.anomalies}
         if verdict.status is Status.VIOLATED and anomalies <= _SURE:
             return verdict
-        return Verdict(verdict.guarantee, Status.UNKNOWN, verdict.observables, "", reason=determinism.differs)
+        return unknown(verdict.guarantee, verdict.observables, Reason(Why.UNREPEATABLE, determinism.differs))
 
     verdicts, broken = (tuple(map(known, some)) for some in (judgement.verdicts, judgement.broken))
     return replace(judgement, verdicts=verdicts, broken=broken, strongest=())
@@ -145,10 +146,6 @@ def _judgement(
         case.history.digest(),
         exercised,
     )
-
-
-BEYOND = "this goes beyond what is claimed: "
-"""Begins the reason of a verdict on a claim whose tolerance was passed."""
 
 
 def judge_claims(
@@ -179,8 +176,7 @@ def _tried(subject: SchemeSubject, case: Case, counts: Exercised, verdict: Verdi
     never = said_never(called_for(subject.rests_on(verdict.guarantee), case.history, counts))
     if not never:
         return verdict
-    reason = f"this was not tried: {never}"
-    return Verdict(verdict.guarantee, Status.UNKNOWN, verdict.observables, "", reason=reason)
+    return unknown(verdict.guarantee, verdict.observables, Reason(Why.UNTRIED, never))
 
 
 class _Before:
@@ -218,8 +214,7 @@ def _tolerated(subject: SchemeSubject, case: Case, verdict: Verdict, before: _Be
     if not within:
         latest = max((one for one in passed.values() if one is not None), key=lambda one: one.at)
         violated = before.violated(latest, verdict.guarantee) if verdict.status is Status.VIOLATED else None
-        reason = BEYOND + latest.why
-        return violated or Verdict(verdict.guarantee, Status.UNKNOWN, verdict.observables, "", reason=reason)
+        return violated or unknown(verdict.guarantee, verdict.observables, Reason(Why.BEYOND, latest.why))
     behind = never_in_step(case.history) if Tolerance.ONE_IN_STEP in within else ()
     if not behind or verdict.status is Status.VIOLATED:
         return verdict

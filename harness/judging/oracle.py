@@ -14,7 +14,8 @@ from ..quantities import Duration, Events
 from ..recording.history import History
 from .collation import Collation
 from .guarantees import STRENGTH, Guarantee, implied, promises_progress
-from .verdicts import Anomaly, Evidence, Status, Tally, Verdict, tally
+from .reasons import Reason, Why
+from .verdicts import Anomaly, Evidence, Status, Tally, Verdict, tally, unknown
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def decide(
     found: Sequence[Tally],
     holds: str,
     *,
-    unclear: str = "",
+    unclear: Reason | None = None,
 ) -> Verdict:
     """The verdict that all oracles share: what was found violates; without it the run must have been whole, and its
     faults must have bitten, to hold.
@@ -85,13 +86,13 @@ def decide(
     if found:
         return Verdict(guarantee, Status.VIOLATED, observables, ", ".join(map(str, found)), tuple(found))
     if collation.unjudgeable:
-        return Verdict(guarantee, Status.UNKNOWN, observables, "", reason=collation.unjudgeable)
-    if unclear:
-        return Verdict(guarantee, Status.UNKNOWN, observables, "", reason=unclear)
+        return unknown(guarantee, observables, Reason(Why.UNJUDGEABLE, collation.unjudgeable))
+    if unclear is not None:
+        return unknown(guarantee, observables, unclear)
     if collation.incomplete:
-        return Verdict(guarantee, Status.UNKNOWN, observables, "", reason=collation.incomplete)
+        return unknown(guarantee, observables, Reason(Why.INCOMPLETE, collation.incomplete))
     if collation.unproven:
-        return Verdict(guarantee, Status.UNKNOWN, observables, "", reason=collation.unproven)
+        return unknown(guarantee, observables, Reason(Why.UNPROVEN, collation.unproven))
     return Verdict(guarantee, Status.HOLDS, observables, holds)
 
 
@@ -115,25 +116,27 @@ def effects(collation: Collation) -> tuple[Tally, ...]:
     )
 
 
-def neither_lost_nor_doubled(case: Case) -> str:
-    """Why a wrong row does not say whether an input was lost or counted twice; empty where it does, or none is wrong.
+def neither_lost_nor_doubled(case: Case) -> Reason | None:
+    """Why a wrong row does not say whether an input was lost or counted twice; None where it does, or none is wrong.
 
     A slice's rows can be derived from what it took. A black box's can only be compared.
     """
     collation = case.collation
     if collation.doubt:
-        return collation.doubt
+        return Reason(Why.AMBIGUOUS, collation.doubt)
     if collation.reexecution is not None or not collation.phantoms.count:
-        return ""
+        return None
     wrong = f"{collation.phantoms.count:,} rows differ from those without failures"
-    return f"{wrong}; the subject cannot be executed again, so inputs may have been lost or counted twice"
+    said = f"{wrong}; the subject cannot be executed again, so inputs may have been lost or counted twice"
+    return Reason(Why.AMBIGUOUS, said)
 
 
-def unseen_outputs(case: Case) -> str:
-    """Why nothing can be said of repeated outputs; empty where they were observed."""
+def unseen_outputs(case: Case) -> Reason | None:
+    """Why nothing can be said of repeated outputs; None where they were observed."""
     if "outputs" in case.collation.observables:
-        return ""
-    return "only the table at the end was compared; in what steps it came about was not observed"
+        return None
+    said = "only the table at the end was compared; in what steps it came about was not observed"
+    return Reason(Why.NOTHING_TO_JUDGE, said)
 
 
 def judge(case: Case, guarantees: Sequence[Guarantee], oracles: Mapping[str, Oracle]) -> list[Verdict]:
@@ -165,11 +168,8 @@ def _consistent(
             continue
         other = _judged(case, Guarantee(weaker), oracles, known)
         if other.status is Status.VIOLATED:
-            reason = (
-                f"streamproof contradicts itself: {name} holds, and {weaker}, which it implies, does not "
-                f"({other.summary}). That is a failure of streamproof's: please report it, with the run's folder"
-            )
-            return Verdict(verdict.guarantee, Status.UNKNOWN, verdict.observables, "", reason=reason, own_failure=True)
+            about = f"{name} holds, and {weaker}, which it implies, does not ({other.summary})"
+            return unknown(verdict.guarantee, verdict.observables, Reason(Why.CONTRADICTION, about))
     return verdict
 
 

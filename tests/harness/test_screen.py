@@ -13,6 +13,7 @@ from streamproof.harness.command_line.screen import end_of_run, evidence, first_
 from streamproof.harness.judging.collation import Collation
 from streamproof.harness.judging.guarantees import Guarantee, exactly_once, precise_recovery, rollback_recovery
 from streamproof.harness.judging.judgement import Judgement
+from streamproof.harness.judging.reasons import Reason, Why
 from streamproof.harness.judging.recovery import Recovery
 from streamproof.harness.judging.verdicts import Anomaly, Evidence, Status, Verdict, tally
 from streamproof.harness.quantities import seconds
@@ -56,7 +57,8 @@ def described(*schedule: str, cluster: str = "embedded") -> Description:
 def verdict(guarantee: Guarantee, status: Status, summary: str = "", reason: str = "", evidence: int = 0) -> Verdict:
     pieces = [Evidence(f"piece {n}", "count-0>sink-0", (3_910_000, 5_330_000), 0) for n in range(evidence)]
     anomalies = (tally(Anomaly.DUPLICATE_OUTPUT, 1_904, pieces),) if evidence else ()
-    return Verdict(guarantee, status, ("outputs",), summary, anomalies, reason)
+    why = Reason(Why.INCOMPLETE, reason) if reason else None
+    return Verdict(guarantee, status, ("outputs",), summary, anomalies, why)
 
 
 def judged(
