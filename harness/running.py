@@ -25,6 +25,7 @@ from .judging.judgement import Judgement, examine_operators, judge_history
 from .judging.oracle import Oracle
 from .judging.verdicts import Verdict
 from .quantities import Duration
+from .recording.claims_and_faults import SavedClaim, SavedFault
 from .recording.folder import VERSION, Description, RunFolder, read_history, write_json
 from .recording.history import Aborted, History
 from .recording.recorder import MemoryRecorder
@@ -172,9 +173,9 @@ def describe(named: Named, cluster: Described, seed: int, run_id: str) -> Descri
         subject=scenario.subject.describe(),
         workload=_of_workload(scenario.workload),
         seed=seed,
-        schedule=[str(fault) for fault in scenario.faults],
-        claims=[str(guarantee) for guarantee in scenario.claimed],
-        breaks=[str(guarantee) for guarantee in scenario.breaks],
+        schedule=tuple(map(SavedFault.of, scenario.faults)),
+        claims=tuple(map(SavedClaim.of, scenario.claimed)),
+        breaks=tuple(map(SavedClaim.of, scenario.breaks)),
         cluster=dict(cluster.describe(scenario)),
         versions={
             "streamproof": version("streamproof"),
@@ -217,8 +218,8 @@ def write_verdicts(path: Path, judgement: Judgement) -> None:
 def summary(judgement: Judgement) -> dict[str, object]:
     """A judgement as plain data: what `--json` prints and `verdicts.json` holds."""
     return {
-        "verdicts": [_document(verdict) for verdict in judgement.verdicts],
-        "expected_to_break": [_document(verdict) for verdict in judgement.broken],
+        "verdicts": [verdict_document(verdict) for verdict in judgement.verdicts],
+        "expected_to_break": [verdict_document(verdict) for verdict in judgement.broken],
         "strongest": [str(guarantee) for guarantee in judgement.strongest],
         "exercised": None if judgement.exercised is None else {str(m): n for m, n in judgement.exercised.items()},
         "recoveries": [{**msgspec.to_builtins(r), "total": r.total} for r in judgement.recoveries],
@@ -228,7 +229,7 @@ def summary(judgement: Judgement) -> dict[str, object]:
     }
 
 
-def _document(verdict: Verdict) -> dict[str, object]:
+def verdict_document(verdict: Verdict) -> dict[str, object]:
     """With the kind of reason that leaves it UNKNOWN, for programs, and the sentence that says it."""
     plain: dict[str, object] = msgspec.to_builtins(verdict)
     plain.pop("unknown")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from ..harness.judging.contiguity import find_flaws
-from ..harness.judging.guarantees import AMNESIA, GAP, Guarantee
+from ..harness.judging.guarantees import AMNESIA, GAP, OPENS_WITHIN, Guarantee
 from ..harness.judging.long_lineages import both_in, not_in
 from ..harness.judging.oracle import Case, Oracle, decide
 from ..harness.judging.reasons import Reason, Why
@@ -76,7 +76,9 @@ def _common(case: Case) -> tuple[Tally, ...]:
 
 def _opened_late(case: Case, guarantee: Guarantee, reexecution: Reexecution) -> Iterator[Evidence]:
     """What is missing since a slice was back, and opened its channel too late."""
-    allowed = guarantee.opens_within or (OPENS_WITHIN_SIMULATED if case.virtual_time else STATED)
+    stated = guarantee.amount(OPENS_WITHIN)
+    usual = OPENS_WITHIN_SIMULATED if case.virtual_time else STATED
+    allowed = stated if isinstance(stated, Duration) and stated.micros else usual
     opens_by = partial(_opens_by, _disturbances(case.history), allowed)
     for flaw in find_flaws(reexecution, True, opens_by):
         if not flaw.disorder:

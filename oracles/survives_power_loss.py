@@ -9,7 +9,6 @@ from ..harness.judging.guarantees import SURVIVES_POWER_LOSS, Guarantee
 from ..harness.judging.oracle import Case, Oracle
 from ..harness.judging.reasons import Reason, Why
 from ..harness.judging.verdicts import Verdict, unknown
-from ..harness.recording.history import POWER_LOSS
 
 NO_LOSS = "no power was lost in this run: it is judged by those of a certificate in which it is"
 
@@ -29,7 +28,7 @@ def oracle_of(others: Sequence[Oracle]) -> Oracle:
         if inner.name not in known:
             reason = Reason(Why.UNSTATED, f"nothing here judges {inner.name} after a loss of power")
             return unknown(guarantee, case.collation.observables, reason)
-        if not any(entry.fault.startswith(POWER_LOSS) for entry in case.history.struck()):
+        if not any(entry.lost is not None for entry in case.history.struck()):
             return unknown(guarantee, case.collation.observables, Reason(Why.NOTHING_TO_JUDGE, NO_LOSS))
         return replace(known[inner.name].judge(case, inner), guarantee=guarantee)
 

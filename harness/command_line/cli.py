@@ -551,13 +551,18 @@ def explore(
 def replay(
     context: typer.Context,
     file: Annotated[
-        Path, typer.Argument(help="A counterexample that `explore` or `certify` has saved.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="FILE|FOLDER",
+            help="A counterexample that `explore` or `certify` has saved, or the folder of a run.",
+            show_default=False,
+        ),
     ],
     cluster: Annotated[
         str | None,
         typer.Option(
             help="simulated (exactly; the default for what `explore` has saved), embedded (for what `certify` "
-            "has) or docker.",
+            "has) or docker; a run's own cluster, with its sizes, is the default for its folder.",
             autocompletion=_complete_cluster,
             show_default=False,
         ),
@@ -576,9 +581,13 @@ def replay(
     ] = None,
     as_json: Json = False,
 ) -> ExitStatus:
-    """Run a counterexample again."""
+    """Run a counterexample, or a run that was recorded, again."""
     from ..certifying.saved import is_saved
 
+    if file.is_dir():
+        if workload is not None:
+            raise typer.BadParameter("--workload is for what `certify` has saved; a scenario has its own")
+        return _replay_run(file, cluster, folder, as_json, context.obj)
     if is_saved(file):
         return _replay_saved(file, cluster or "embedded", workload, folder, as_json)
     if workload is not None:
@@ -608,6 +617,37 @@ def replay(
     else:
         _show(end_of_replay(replayed))
     return replay_status(replayed)
+
+
+def _replay_run(run: Path, cluster: str | None, folder: Path | None, as_json: bool, session: _Session) -> ExitStatus:
+    from ..certifying.certificate import is_certificate
+    from ..recording.folder import read_history
+    from ..replaying import planned_again
+    from ..running import new_run_id, run_named
+    from .clusters import cluster_again, make_cluster
+    from .screen import end_of_run, place, run_again
+
+    if is_certificate(run):
+        raise UserMistake(f"{run} is a certificate: replay the counterexample.json in it, or one of its runs")
+    registry = _registry()
+    description, named = planned_again(run, registry)
+    chosen = cluster_again(description.cluster) if cluster is None else make_cluster(cluster)
+    recorded = read_history(run).digest()
+    run_id = new_run_id(named.name)
+    path = folder or Path("runs") / run_id
+    session.folder = None if (path / "scenario.json").exists() else path
+    if not chosen.virtual_time:
+        _reap_silently()
+    with _progress(named.scenario, place(chosen.describe(named.scenario))) as line:
+        finished = run_named(named, chosen, registry, seed=description.seed, run_id=run_id, folder=path, show=line.show)
+    exact = finished.judgement.digest == recorded
+    if as_json:
+        again = {"replayed": str(run), "exact": exact}
+        _write_json({**_judged(path, finished.description, finished.judgement), **again})
+    else:
+        _show(end_of_run(finished.description, finished.history, finished.judgement, path))
+        _show(run_again(run, description, chosen.name, exact))
+    return finished.judgement.exit_status
 
 
 def _replay_saved(file: Path, cluster: str, workload: str | None, folder: Path | None, as_json: bool) -> ExitStatus:

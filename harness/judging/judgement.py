@@ -20,7 +20,7 @@ from .collation import Collation
 from .collecting import seldom_collected
 from .determinism import EVENTS, Determinism, beginning, examine
 from .exercised import Exercised, called_for, said_never
-from .guarantees import Guarantee, implied, parse_guarantee
+from .guarantees import Guarantee, implied
 from .oracle import Case, Oracle, judge, strongest
 from .reasons import Reason, Why
 from .recovery import Recovery, recoveries
@@ -80,7 +80,7 @@ def _judge(
 ) -> Judgement:
     subject = scenario.subject
     case = Case(history, subject.collate(history), subject.checkpoint_every, virtual_time)
-    case = _with_what_did_not_come(case, [str(fault) for fault in scenario.faults])
+    case = _with_what_did_not_come(case, scenario.faults)
     exercised = subject.exercised(history) if isinstance(subject, SchemeSubject) else None
     verdicts = judge_claims(subject, case, scenario.claimed, oracles, None if scenario.minimal else exercised)
     judgement = _judgement(case, verdicts, judge(case, scenario.breaks, oracles), oracles, exercised)
@@ -124,7 +124,7 @@ def _as_far_as_repeatable(judgement: Judgement, determinism: Determinism) -> Jud
     return replace(judgement, verdicts=verdicts, broken=broken, strongest=())
 
 
-def _with_what_did_not_come(case: Case, schedule: Sequence[str]) -> Case:
+def _with_what_did_not_come(case: Case, schedule: Sequence[object]) -> Case:
     collation = case.collation
     unproven = collation.unproven or not_come(schedule, case.history)
     return replace(case, collation=replace(collation, unproven=unproven))
@@ -221,7 +221,7 @@ def _tolerated(subject: SchemeSubject, case: Case, verdict: Verdict, before: _Be
     return Verdict(verdict.guarantee, Status.VIOLATED, verdict.observables, ", ".join(map(str, behind)), behind)
 
 
-def not_come(schedule: Sequence[str], history: History) -> str:
+def not_come(schedule: Sequence[object], history: History) -> str:
     """Which planned fault a run that was cut short says nothing of; empty when there is none."""
     told = {entry.number for entry in history.timeline if isinstance(entry, FaultStruck | FaultMissed)}
     for number, fault in enumerate(schedule):
@@ -271,5 +271,5 @@ def _judge_query(
 ) -> tuple[Description, History, Judgement]:
     history = read_history(path)
     case = _with_what_did_not_come(Case(history, collate_query(path, description, history)), description.schedule)
-    claims, breaks = (list(map(parse_guarantee, texts)) for texts in (description.claims, description.breaks))
+    claims, breaks = ([one.as_guarantee() for one in some] for some in (description.claims, description.breaks))
     return description, history, _judgement(case, judge(case, claims, oracles), judge(case, breaks, oracles), oracles)

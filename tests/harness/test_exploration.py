@@ -27,7 +27,6 @@ from streamproof.harness.errors import (
 from streamproof.harness.exploration.bench import Bench, Kind, Trial, crash
 from streamproof.harness.exploration.counterexample import (
     Counterexample,
-    SavedFault,
     counterexample,
     load,
     replay,
@@ -40,6 +39,7 @@ from streamproof.harness.judging.guarantees import recovers_within
 from streamproof.harness.judging.verdicts import Anomaly, Status
 from streamproof.harness.model import Event, Output
 from streamproof.harness.quantities import Duration, events, ms, seconds
+from streamproof.harness.recording.claims_and_faults import SavedFault
 from streamproof.harness.recording.folder import read_description
 from streamproof.harness.recording.records import Offered
 from streamproof.harness.registry import Named, Registry
