@@ -21,6 +21,7 @@ from .cluster import Cluster, Live, Run
 from .errors import StreamproofError
 from .injection import FaultKind
 from .judging.determinism import beginning
+from .judging.failed_oracles import kept
 from .judging.judgement import Judgement, examine_operators, judge_history
 from .judging.oracle import Oracle
 from .judging.verdicts import Verdict
@@ -98,7 +99,7 @@ def run_named(
     history = read_history(path)
     determinism = examine_operators(named.scenario, beginning(history), _makes(named, registry))
     judgement = judge_history(named.scenario, history, registry.oracles, cluster.virtual_time, determinism)
-    write_verdicts(path, judgement)
+    judgement = write_verdicts(path, judgement)
     return Finished(path, recorder.description, history, judgement)
 
 
@@ -210,9 +211,12 @@ def _hash_seed() -> str:
     return os.environ.get("PYTHONHASHSEED") or "random"
 
 
-def write_verdicts(path: Path, judgement: Judgement) -> None:
-    """Leave `verdicts.json` in a run folder."""
+def write_verdicts(path: Path, judgement: Judgement) -> Judgement:
+    """Leave `verdicts.json` in a run folder, and how oracles failed; the judgement names the files then. Raises
+    StorageFailed."""
+    judgement = kept(path, judgement)
     write_json(path / "verdicts.json", summary(judgement))
+    return judgement
 
 
 def summary(judgement: Judgement) -> dict[str, object]:

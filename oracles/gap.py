@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from ..harness.judging.contiguity import find_flaws
-from ..harness.judging.guarantees import AMNESIA, GAP, OPENS_WITHIN, Guarantee
+from ..harness.judging.guarantees import AMNESIA, AT_MOST_ONCE, GAP, OPENS_WITHIN, WITHIN, Guarantee
 from ..harness.judging.long_lineages import both_in, not_in
 from ..harness.judging.oracle import Case, Oracle, decide
+from ..harness.judging.parameters import Parameter
 from ..harness.judging.reasons import Reason, Why
 from ..harness.judging.reexecution import Reexecution
 from ..harness.judging.reruns import Derivation, Rerun
@@ -48,7 +49,7 @@ def judge_gap(case: Case, guarantee: Guarantee) -> Verdict:
     rolled_back = list(_rolled_back(reexecution, 2 * every)) if lost else []
     if rolled_back:
         found += (tally(Anomaly.STATE_ROLLBACK, len(rolled_back), rolled_back),)
-    return decide(case, guarantee, found, _holds(case))
+    return decide(case, guarantee, found, _holds(case), goes_on=True)
 
 
 def judge_amnesia(case: Case, guarantee: Guarantee) -> Verdict:
@@ -60,7 +61,7 @@ def judge_amnesia(case: Case, guarantee: Guarantee) -> Verdict:
     """
     if case.collation.reexecution is None:
         return unknown(guarantee, case.collation.observables, Reason(Why.NOT_EXECUTABLE))
-    return decide(case, guarantee, _common(case), _holds(case))
+    return decide(case, guarantee, _common(case), _holds(case), goes_on=True)
 
 
 def _holds(case: Case) -> str:
@@ -134,4 +135,29 @@ def _lost_though_durable(reexecution: Reexecution, rerun: Rerun, lost: Sequence[
         )
 
 
-ORACLES = (Oracle(GAP, judge_gap, executes=True), Oracle(AMNESIA, judge_amnesia, executes=True))
+_ANOMALIES = (
+    Anomaly.LOST_INPUT,
+    Anomaly.DUPLICATE_EFFECT,
+    Anomaly.DUPLICATE_OUTPUT,
+    Anomaly.PHANTOM_OUTPUT,
+    Anomaly.WRONG_VALUE,
+    Anomaly.REORDERED_OUTPUT,
+    Anomaly.STALL,
+)
+ORACLES = (
+    Oracle(
+        GAP,
+        judge_gap,
+        implies=(AMNESIA,),
+        ranked=True,
+        anomalies=(*_ANOMALIES, Anomaly.STATE_ROLLBACK, Anomaly.UNFAITHFUL_SNAPSHOT),
+        parameters=(
+            Parameter(
+                WITHIN, (Events,), "the interval of its checkpoints; what the subject says, where none is stated"
+            ),
+            Parameter(OPENS_WITHIN, (Duration,), "within what time of its start a slice hears again"),
+        ),
+        executes=True,
+    ),
+    Oracle(AMNESIA, judge_amnesia, implies=(AT_MOST_ONCE,), ranked=True, anomalies=_ANOMALIES, executes=True),
+)

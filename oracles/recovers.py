@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
-from ..harness.judging.guarantees import RECOVERS, Guarantee
+from ..harness.judging.guarantees import RECOVERS, WITHIN, Guarantee
 from ..harness.judging.oracle import Case, Oracle, decide
+from ..harness.judging.parameters import Parameter
 from ..harness.judging.reasons import Reason, Why
 from ..harness.judging.references import BATCH_JOB, REFERENCES
 from ..harness.judging.stalls import ATTEMPTS, STATED
@@ -137,4 +138,10 @@ def _late(wait: int, struck: FaultStruck) -> Evidence:
     return Evidence(f"the first sign of work came {wait / 1e6:.2f} s later", where, (struck.stamp.at,), struck.number)
 
 
-ORACLE = Oracle(RECOVERS, judge, on_clock=True)
+ORACLE = Oracle(
+    RECOVERS,
+    judge,
+    anomalies=(Anomaly.STALL, Anomaly.CRASH_LOOP, Anomaly.BOUND_EXCEEDED),
+    parameters=(Parameter(WITHIN, (Duration,), "how soon after it was started again it must be back"),),
+    on_clock=True,
+)

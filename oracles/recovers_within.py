@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ..harness.judging.guarantees import RECOVERS_WITHIN, Guarantee
+from ..harness.judging.guarantees import RECOVERS_WITHIN, WITHIN, Guarantee
 from ..harness.judging.oracle import Case, Oracle, decide
+from ..harness.judging.parameters import Parameter
 from ..harness.judging.reasons import Reason, Why
 from ..harness.judging.recovery import Recovery, recoveries
 from ..harness.judging.verdicts import Anomaly, Evidence, Verdict, tally, unknown
@@ -39,4 +40,10 @@ def _evidence(recovery: Recovery) -> Evidence:
     return Evidence(f"recovered after {total / 1e6:.2f} s", recovery.actor, (), recovery.fault)
 
 
-ORACLE = Oracle(RECOVERS_WITHIN, judge, (Duration,), on_clock=True)
+ORACLE = Oracle(
+    RECOVERS_WITHIN,
+    judge,
+    anomalies=(Anomaly.BOUND_EXCEEDED,),
+    parameters=(Parameter(WITHIN, (Duration,), "how long a recovery may take", required=True),),
+    on_clock=True,
+)

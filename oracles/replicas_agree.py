@@ -130,4 +130,4 @@ def _told(trigger: Derivation, alike: Sequence[Derivation]) -> str:
     return f"after input {trigger[0]} #{trigger[1]:,}, as number {alike.index(trigger) + 1:,} of what both took,"
 
 
-ORACLE = Oracle(REPLICAS_AGREE, judge, executes=True)
+ORACLE = Oracle(REPLICAS_AGREE, judge, ranked=True, anomalies=(Anomaly.REPLICA_DIVERGENCE,), executes=True)

@@ -32,4 +32,5 @@ def oracle_of(others: Sequence[Oracle]) -> Oracle:
             return unknown(guarantee, case.collation.observables, Reason(Why.NOTHING_TO_JUDGE, NO_LOSS))
         return replace(known[inner.name].judge(case, inner), guarantee=guarantee)
 
-    return Oracle(SURVIVES_POWER_LOSS, judge)
+    anomalies = tuple(dict.fromkeys(anomaly for oracle in others for anomaly in oracle.anomalies))
+    return Oracle(SURVIVES_POWER_LOSS, judge, anomalies=anomalies)

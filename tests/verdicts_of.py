@@ -8,8 +8,9 @@ from functools import cached_property
 
 from simulation import KINDS, options_of
 from streamproof.harness.judging.collation import Collation
-from streamproof.harness.judging.guarantees import Guarantee, implied
+from streamproof.harness.judging.guarantees import Guarantee
 from streamproof.harness.judging.judgement import judge_claims
+from streamproof.harness.judging.lattice import implied
 from streamproof.harness.judging.oracle import Case, Oracle, judge
 from streamproof.harness.judging.verdicts import Status, Verdict
 from streamproof.harness.recording.history import History
@@ -72,7 +73,7 @@ def run(scenario: Scenario, schedule: Sequence[Fault], *, seed: int = 1, world: 
 
 def judged(scenario: Scenario, history: History, collation: Collation) -> Judged:
     case = Case(history, collation, scenario.subject.checkpoint_every, virtual_time=True)
-    weaker = {name for guarantee in scenario.claimed for name in implied(guarantee.name)}
+    weaker = {name for guarantee in scenario.claimed for name in implied(guarantee.name, JUDGES)}
     weaker -= {guarantee.name for guarantee in scenario.claimed}
     guarantees = [*scenario.claimed, *(Guarantee(name) for name in sorted(weaker))]
     verdicts = judge_claims(scenario.subject, case, guarantees, JUDGES)

@@ -157,7 +157,13 @@ def list_(
         if kind in (None, name)
     }
     if as_json:
-        _write_json({k: [{"name": n, "summary": s} for n, s in names.items()] for k, names in found.items()})
+        more = {name: oracle.described for name, oracle in registry.oracles.items()} if "oracles" in found else {}
+        _write_json(
+            {
+                k: [{"name": n, "summary": s, **(more[n] if k == "oracles" else {})} for n, s in names.items()]
+                for k, names in found.items()
+            }
+        )
     else:
         _show(library(found))
     return ExitStatus.HOLDS
@@ -220,7 +226,7 @@ def run(
             check_profile(profile, named.scenario)
         check_scenario(named.scenario, chosen, registry)
     if dry_run:
-        plans = [plan(named, chosen, registry.faults, seed) for named in scenarios]
+        plans = [plan(named, chosen, registry.faults, registry.oracles, seed) for named in scenarios]
         if as_json:
             _write_json({"plans": [asdict(one) for one in plans]} if several else asdict(plans[0]))
         else:
@@ -267,8 +273,8 @@ def certify(
         list[str] | None,
         typer.Option(
             "--claim",
-            help="What it promises, as `list oracles` shows it; can be given several times. By default what the Query "
-            "says itself.",
+            help="What it promises, as `list oracles` shows it, with the amounts that it states (recovers-within:10s); "
+            "can be given several times. By default what the Query says itself.",
             autocompletion=_complete_claim,
             show_default=False,
         ),
@@ -695,7 +701,7 @@ def judge(
     if not in_use(folder) and not is_certificate(folder.resolve().parent.parent):
         # A folder that cannot be written can be judged all the same.
         with contextlib.suppress(StorageFailed):
-            write_verdicts(folder, judgement)
+            judgement = write_verdicts(folder, judgement)
     if as_json:
         _write_json(_judged(folder, description, judgement))
     else:

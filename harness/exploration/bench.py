@@ -17,7 +17,7 @@ from ..judging.judgement import judge_claims
 from ..judging.oracle import Case
 from ..judging.reasons import Reason, Why
 from ..judging.tolerance import Tolerance
-from ..judging.verdicts import Anomaly, Status, Verdict
+from ..judging.verdicts import Status, Verdict
 from ..manager import Manager, NodeJoined
 from ..model import operator_of, slice_of
 from ..quantities import Duration
@@ -203,7 +203,9 @@ class Bench:
     @cached_property
     def rests_on(self) -> frozenset[Mechanism]:
         """What has to be at work in a search, under some schedule at least, for its claims to have been tried."""
-        return frozenset().union(*(self.subject.rests_on(guarantee) for guarantee in self.claims))
+        return frozenset().union(
+            *(self.subject.rests_on(guarantee, self.registry.oracles) for guarantee in self.claims)
+        )
 
     def attempt(self, trial: Trial) -> Outcome:
         """Raises InvalidOperator, with the schedule, when the user's code fails under it."""
@@ -235,8 +237,7 @@ def kind_of(verdicts: Sequence[Verdict]) -> Kind | None:
     """In which way the first violated claim is violated; None when none is."""
     for verdict in verdicts:
         if verdict.status is Status.VIOLATED:
-            anomaly: Anomaly = verdict.anomalies[0].anomaly
-            return Kind(str(verdict.guarantee), str(anomaly))
+            return Kind(str(verdict.guarantee), str(verdict.anomalies[0].anomaly))
     return None
 
 

@@ -1,9 +1,9 @@
-"""What a subject can claim. Guarantees form a lattice: which implies which is data."""
+"""What a subject can claim: a guarantee by its name, with the amounts that the claim states. What each guarantee is
+says its oracle."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 
 from ..errors import InvalidScenario
 from ..promises import Promise
@@ -25,39 +25,10 @@ RECOVERS = "recovers"
 RECOVERS_WITHIN = "recovers-within"
 SURVIVES_POWER_LOSS = "survives-power-loss"
 
+WITHIN = "within"
+"""The name of the bound of a guarantee that has one."""
 OPENS_WITHIN = "opens_within"
 """What a claim of gap recovery can state beside its bound."""
-
-IMPLIES: dict[str, tuple[str, ...]] = {
-    PRECISE: (ROLLBACK_REPEATING, EXACTLY_ONCE_OUTPUT, GAP),
-    EXACTLY_ONCE_OUTPUT: (EXACTLY_ONCE,),
-    ROLLBACK_REPEATING: (ROLLBACK_CONVERGENT, EXACTLY_ONCE),
-    ROLLBACK_CONVERGENT: (ROLLBACK_DIVERGENT,),
-    ROLLBACK_DIVERGENT: (AT_MOST_ONCE,),
-    EXACTLY_ONCE: (AT_LEAST_ONCE, AT_MOST_ONCE),
-    K_SAFETY: (EXACTLY_ONCE,),
-    GAP: (AMNESIA,),
-    AMNESIA: (AT_MOST_ONCE,),
-}
-"""Each guarantee's next weaker ones. While a window is being filled again, outputs lack inputs that belong to them:
-that is convergent, and not at-least-once."""
-
-STRENGTH: tuple[str, ...] = (
-    PRECISE,
-    ROLLBACK_REPEATING,
-    ROLLBACK_CONVERGENT,
-    ROLLBACK_DIVERGENT,
-    EXACTLY_ONCE_OUTPUT,
-    EXACTLY_ONCE,
-    GAP,
-    AMNESIA,
-    AT_LEAST_ONCE,
-    AT_MOST_ONCE,
-    REPLICAS_AGREE,
-)
-"""The order in which the strongest guarantee that a history is consistent with is looked for. What means something only
-with a bound is not among them, nor is `recovers`, which says nothing of what comes out."""
-
 
 Amount = Duration | Events | int | float
 """What a claim can state, each with its unit but for plain numbers."""
@@ -99,6 +70,11 @@ class Guarantee:
         """On which power is lost where it is judged; empty where it is judged by runs in which none is."""
         return "" if self.power is None else self.power.terms
 
+    @property
+    def stated(self) -> dict[str, Amount]:
+        """All amounts that the claim states, by the names of the guarantee's parameters."""
+        return dict(self.amounts) if self.within is None else {WITHIN: self.within, **dict(self.amounts)}
+
     def amount(self, name: str) -> Amount | None:
         """None where the claim does not state it."""
         return dict(self.amounts).get(name)
@@ -109,30 +85,6 @@ class Guarantee:
         bounds = [] if self.within is None else [str(self.within)]
         bounds += [f"{name.replace('_', ' ')} {amount}" for name, amount in self.amounts]
         return f"{self.name} ({', '.join(bounds)})" if bounds else self.name
-
-
-@cache
-def implied(name: str) -> frozenset[str]:
-    """Every guarantee that `name` implies, itself included."""
-    found = {name}
-    waiting = [name]
-    while waiting:
-        for weaker in IMPLIES.get(waiting.pop(), ()):
-            if weaker not in found:
-                found.add(weaker)
-                waiting.append(weaker)
-    return frozenset(found)
-
-
-def promises_progress(name: str) -> bool:
-    """Whether a subject that comes to rest before its input is through breaks this guarantee.
-
-    Whoever promises that nothing is lost, from a state at least, promises that all of it comes. Whoever bounds what a
-    crash takes, or says that a slice may start blank, promises that it goes on: what it never takes, though it lives,
-    is in no gap. At most once holds of one that does nothing, so a stall says nothing of it: what would have counted
-    twice later was not seen.
-    """
-    return bool({AT_LEAST_ONCE, ROLLBACK_DIVERGENT, AMNESIA} & implied(name))
 
 
 def at_least_once() -> Guarantee:

@@ -20,7 +20,8 @@ from .collation import Collation
 from .collecting import seldom_collected
 from .determinism import EVENTS, Determinism, beginning, examine
 from .exercised import Exercised, called_for, said_never
-from .guarantees import Guarantee, implied
+from .guarantees import Guarantee
+from .lattice import implied
 from .oracle import Case, Oracle, judge, strongest
 from .reasons import Reason, Why
 from .recovery import Recovery, recoveries
@@ -166,14 +167,18 @@ def judge_claims(
     if not isinstance(subject, SchemeSubject):
         return verdicts
     before = _Before(subject, case, oracles)
-    verdicts = [_tolerated(subject, case, verdict, before) for verdict in verdicts]
-    return verdicts if exercised is None else [_tried(subject, case, exercised, verdict) for verdict in verdicts]
+    verdicts = [_tolerated(subject, case, verdict, before, oracles) for verdict in verdicts]
+    return (
+        verdicts if exercised is None else [_tried(subject, case, exercised, verdict, oracles) for verdict in verdicts]
+    )
 
 
-def _tried(subject: SchemeSubject, case: Case, counts: Exercised, verdict: Verdict) -> Verdict:
+def _tried(
+    subject: SchemeSubject, case: Case, counts: Exercised, verdict: Verdict, oracles: Mapping[str, Oracle]
+) -> Verdict:
     if verdict.status is not Status.HOLDS:
         return verdict
-    never = said_never(called_for(subject.rests_on(verdict.guarantee), case.history, counts))
+    never = said_never(called_for(subject.rests_on(verdict.guarantee, oracles), case.history, counts))
     if not never:
         return verdict
     return unknown(verdict.guarantee, verdict.observables, Reason(Why.UNTRIED, never))
@@ -199,8 +204,10 @@ class _Before:
         return replace(verdict, summary=f"{verdict.summary}, before {passed.why}")
 
 
-def _tolerated(subject: SchemeSubject, case: Case, verdict: Verdict, before: _Before) -> Verdict:
-    tolerances = [c.tolerates for c in subject.claims if verdict.guarantee.name in implied(c.guarantee.name)]
+def _tolerated(
+    subject: SchemeSubject, case: Case, verdict: Verdict, before: _Before, oracles: Mapping[str, Oracle]
+) -> Verdict:
+    tolerances = [c.tolerates for c in subject.claims if verdict.guarantee.name in implied(c.guarantee.name, oracles)]
     if not tolerances:
         return verdict
     checkpointing = subject.components[Role.OPERATOR].checkpointing

@@ -65,7 +65,8 @@ class Evidence:
 class Tally:
     """How often an anomaly was seen, with a bounded sample."""
 
-    anomaly: Anomaly
+    anomaly: str
+    """An `Anomaly`, or one of a user's own."""
     count: int
     sample: tuple[Evidence, ...]
 
@@ -73,12 +74,12 @@ class Tally:
         return f"{self.anomaly} x {self.count:,}"
 
 
-def none_of(anomaly: Anomaly) -> Tally:
+def none_of(anomaly: str) -> Tally:
     """It was looked for, and not found."""
     return Tally(anomaly, 0, ())
 
 
-def tally(anomaly: Anomaly, count: int, evidence: Iterable[Evidence]) -> Tally:
+def tally(anomaly: str, count: int, evidence: Iterable[Evidence]) -> Tally:
     """Takes no more of `evidence` than it keeps."""
     sample = []
     for piece in evidence:

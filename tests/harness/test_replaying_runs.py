@@ -39,6 +39,7 @@ FAULTS = (
     Fault("pause", ("count-0",), checkpoint(1).acknowledged.of("count-0"), seconds(2)),
     Fault("delay", ("a-0", "b-0"), checkpoint(1).taken.of("a-0"), ms(5), True, (("by", ms(20)), ("loss", 0.5))),
 )
+UNITS = st.integers(1, 10**9).map(Events) | st.integers(0, 10**12).map(Duration)
 BOUNDS = st.none() | UNITS
 AMOUNTS = st.dictionaries(
     st.sampled_from(["times", "opens_within", "theta"]),
