@@ -120,7 +120,7 @@ def test_it_is_listed_run_and_judged_again_like_ours(installed: Path, ask: Ask) 
     assert "no-key-more-than (times 200)   HOLDS" in held.out
     broken = ask("run", "my_scenarios:never", "--cluster", "simulated", "--folder", "broken")
     assert broken.status == 1
-    assert "no-key-more-than (times 0)   VIOLATED   too-often" in broken.out
+    assert "no-key-more-than (times 0)   VIOLATED\n      too-often × " in broken.out
     for folder, status in (("held", 0), ("broken", 1)):
         assert ask("judge", folder).status == status
         assert ask("replay", folder, "--folder", f"{folder}-again").status == status

@@ -86,7 +86,7 @@ def test_it_holds_no_secrets(tmp_path: Path) -> None:
 
 def test_another_version_is_refused_before_anything_else_is_read(file: Path) -> None:
     file.write_text('{"kind": "crashes-of-a-query", "version": 99, "schedule": []}')
-    with pytest.raises(UnknownCounterexampleVersion, match=r"has version 99; this streamproof reads version 1"):
+    with pytest.raises(UnknownCounterexampleVersion, match=r"has version 99; this streamproof reads version 2"):
         read_saved(file)
 
 
