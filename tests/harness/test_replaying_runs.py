@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +16,25 @@ from hypothesis import strategies as st
 from asking import Ask
 from streamproof.faults.crash import crash
 from streamproof.harness.addresses import Address, Moment, Point, Side
-from streamproof.harness.errors import NotImportable, ScenarioChanged, UnknownHistoryVersion, Unsupported
+from streamproof.harness.command_line import clusters
+from streamproof.harness.containers.cluster import DockerCluster
+from streamproof.harness.containers.options import ContainerOptions
+from streamproof.harness.embedded.cluster import USUAL, EmbeddedCluster
+from streamproof.harness.embedded.processes import EmbeddedOptions
+from streamproof.harness.errors import (
+    DamagedHistory,
+    NotImportable,
+    ScenarioChanged,
+    UnknownHistoryVersion,
+    Unsupported,
+)
 from streamproof.harness.judging.guarantees import Guarantee, PowerLoss, exactly_once, gap_recovery
 from streamproof.harness.promises import Promise
 from streamproof.harness.quantities import Duration, Events, events, ms, seconds
 from streamproof.harness.recording.claims_and_faults import SavedClaim, SavedFault
 from streamproof.harness.recording.folder import read_description, read_history
 from streamproof.harness.registry import Registry
-from streamproof.harness.replaying import planned_again
+from streamproof.harness.replaying import options_of, planned_again
 from streamproof.harness.running import run_named
 from streamproof.harness.schedule import Fault, checkpoint, recovery
 from streamproof.harness.simulated.cluster import SimulatedCluster
@@ -145,3 +156,31 @@ def test_what_a_campaign_put_back_and_a_folder_of_another_version_are_refused(ra
     rewritten(folder, lambda found: found.update(version=2))
     with pytest.raises(UnknownHistoryVersion, match="version 2"):
         planned_again(folder, Registry())
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        (
+            EmbeddedOptions,
+            EmbeddedOptions(workers=2, restart_worker_after=1.5, profile="default"),
+        ),
+        (ContainerOptions, ContainerOptions(workers=4, limits_mb={"master": 256}, image="mine:1", cpus=1.0)),
+        (SimulationOptions, SimulationOptions(nodes=5, link_delay=(1, 2), restart_node_after=None)),
+    ],
+)
+def test_the_sizes_of_a_cluster_are_what_they_were(kind: type[Any], options: Any) -> None:
+    facts = {"cluster": "any", **asdict(options), "settings": {"spark.a": "b"}, "warm": {"runs": 1}}
+    assert options_of(kind, json.loads(json.dumps(facts))) == options
+    with pytest.raises(DamagedHistory, match="cluster of the record cannot be made"):
+        options_of(kind, {**facts, "workers": "many", "nodes": "many"})
+
+
+def test_a_record_of_a_real_cluster_gives_that_cluster_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clusters, "_require_embedded", lambda: None)
+    scenario = Registry().scenario(NAME).scenario
+    for cluster in (EmbeddedCluster(replace(USUAL, workers=2)), DockerCluster(ContainerOptions(workers=2))):
+        again = clusters.cluster_again(json.loads(json.dumps(cluster.describe(scenario))))
+        assert type(again) is type(cluster)
+        assert again.describe(scenario) == cluster.describe(scenario)
+        assert again.places == cluster.places
