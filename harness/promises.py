@@ -12,3 +12,14 @@ class Promise(StrEnum):
     """Names do, and contents once they are synced: ext4 as it is mounted where nobody says otherwise."""
     NONE = "none"
     """Nothing does but what is synced: a file's content by its fsync, a folder's names by that of the folder."""
+
+
+class Extent(StrEnum):
+    """Which part of what was not synced is lost."""
+
+    NOTHING = "nothing"
+    EVERYTHING = "everything"
+    CONTENTS = "contents"
+    """All that was written to some files, which stay."""
+    SOME = "some"
+    """Names, or a piece of a content."""

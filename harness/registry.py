@@ -12,7 +12,6 @@ import importlib.util
 import inspect
 import os
 import sys
-import sysconfig
 import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from importlib.metadata import entry_points
 from types import ModuleType
 from typing import Any, Protocol
 
+from .error_text import described_error
 from .errors import InvalidScenario, NotImportable, StreamproofError, UnknownName
 from .injection import FaultKind
 from .judging.guarantees import Guarantee
@@ -254,23 +254,6 @@ def _offered(value: Any, module_name: str) -> bool:
     return isinstance(value, Scenario | Query) or (
         callable(value) and getattr(value, "__module__", None) == module_name
     )
-
-
-def described_error(error: BaseException) -> str:
-    """An error of somebody's code in one line, with the innermost place that no package has installed; what raised it
-    within one may have said nothing at all."""
-    frames = traceback.extract_tb(error.__traceback__)
-    installed = tuple({f"{os.path.realpath(path)}{os.sep}" for path in sysconfig.get_paths().values()})
-    own = [
-        frame
-        for frame in frames
-        if f"{os.sep}site-packages{os.sep}" not in frame.filename
-        and not frame.filename.startswith(("<frozen", *installed))
-        and not os.path.realpath(frame.filename).startswith(os.path.dirname(__file__) + os.sep)
-    ]
-    text = f"{type(error).__name__}: {error}" if str(error) else f"{type(error).__name__} without a word"
-    place = (own or frames)[-1:]
-    return f"{text} ({place[0].filename}, line {place[0].lineno})" if place else text
 
 
 def _shown(names: Iterable[str]) -> list[str]:

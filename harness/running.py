@@ -21,9 +21,12 @@ from .cluster import Cluster, Live, Run
 from .errors import StreamproofError
 from .injection import FaultKind
 from .judging.determinism import beginning
+from .judging.failed_oracles import kept
 from .judging.judgement import Judgement, examine_operators, judge_history
 from .judging.oracle import Oracle
+from .judging.verdicts import Verdict
 from .quantities import Duration
+from .recording.claims_and_faults import SavedClaim, SavedFault
 from .recording.folder import VERSION, Description, RunFolder, read_history, write_json
 from .recording.history import Aborted, History
 from .recording.recorder import MemoryRecorder
@@ -96,7 +99,7 @@ def run_named(
     history = read_history(path)
     determinism = examine_operators(named.scenario, beginning(history), _makes(named, registry))
     judgement = judge_history(named.scenario, history, registry.oracles, cluster.virtual_time, determinism)
-    write_verdicts(path, judgement)
+    judgement = write_verdicts(path, judgement)
     return Finished(path, recorder.description, history, judgement)
 
 
@@ -171,9 +174,9 @@ def describe(named: Named, cluster: Described, seed: int, run_id: str) -> Descri
         subject=scenario.subject.describe(),
         workload=_of_workload(scenario.workload),
         seed=seed,
-        schedule=[str(fault) for fault in scenario.faults],
-        claims=[str(guarantee) for guarantee in scenario.claimed],
-        breaks=[str(guarantee) for guarantee in scenario.breaks],
+        schedule=tuple(map(SavedFault.of, scenario.faults)),
+        claims=tuple(map(SavedClaim.of, scenario.claimed)),
+        breaks=tuple(map(SavedClaim.of, scenario.breaks)),
         cluster=dict(cluster.describe(scenario)),
         versions={
             "streamproof": version("streamproof"),
@@ -208,16 +211,19 @@ def _hash_seed() -> str:
     return os.environ.get("PYTHONHASHSEED") or "random"
 
 
-def write_verdicts(path: Path, judgement: Judgement) -> None:
-    """Leave `verdicts.json` in a run folder."""
+def write_verdicts(path: Path, judgement: Judgement) -> Judgement:
+    """Leave `verdicts.json` in a run folder, and how oracles failed; the judgement names the files then. Raises
+    StorageFailed."""
+    judgement = kept(path, judgement)
     write_json(path / "verdicts.json", summary(judgement))
+    return judgement
 
 
 def summary(judgement: Judgement) -> dict[str, object]:
     """A judgement as plain data: what `--json` prints and `verdicts.json` holds."""
     return {
-        "verdicts": [msgspec.to_builtins(verdict) for verdict in judgement.verdicts],
-        "expected_to_break": [msgspec.to_builtins(verdict) for verdict in judgement.broken],
+        "verdicts": [verdict_document(verdict) for verdict in judgement.verdicts],
+        "expected_to_break": [verdict_document(verdict) for verdict in judgement.broken],
         "strongest": [str(guarantee) for guarantee in judgement.strongest],
         "exercised": None if judgement.exercised is None else {str(m): n for m, n in judgement.exercised.items()},
         "recoveries": [{**msgspec.to_builtins(r), "total": r.total} for r in judgement.recoveries],
@@ -225,3 +231,10 @@ def summary(judgement: Judgement) -> dict[str, object]:
         "unchecked": judgement.unchecked,
         "exit_status": int(judgement.exit_status),
     }
+
+
+def verdict_document(verdict: Verdict) -> dict[str, object]:
+    """With the kind of reason that leaves it UNKNOWN, for programs, and the sentence that says it."""
+    plain: dict[str, object] = msgspec.to_builtins(verdict)
+    plain.pop("unknown")
+    return {**plain, "why": verdict.why, "reason": verdict.reason, "own_failure": verdict.own_failure}

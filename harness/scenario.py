@@ -87,9 +87,7 @@ def check(
         oracle = oracles.get(guarantee.name)
         if oracle is None:
             raise UnknownName("guarantee", guarantee.name, sorted(oracles))
-        if oracle.bound and not isinstance(guarantee.within, oracle.bound):
-            kinds_of_bound = " or ".join(f"a {kind.__name__.lower()}" for kind in oracle.bound)
-            raise InvalidScenario(f"the claim {guarantee.name} needs {kinds_of_bound} as its bound")
+        oracle.check(guarantee)
     for guarantee in (*scenario.claimed, *of_losses):
         _check_applies(subject, guarantee, oracles)
     both = set(scenario.claimed) & set(scenario.breaks)

@@ -17,7 +17,8 @@ from .addresses import FINE_POINTS, Point
 from .errors import InvalidTopology
 from .judging.collation import Collation, collate_reexecution
 from .judging.exercised import Activity, Exercised, Shape, exercised
-from .judging.guarantees import Guarantee, implied
+from .judging.guarantees import Guarantee
+from .judging.lattice import Standing, implied
 from .judging.reexecution import Reexecutor
 from .judging.tolerance import Tolerance
 from .judging.verdicts import Anomaly, tally
@@ -282,17 +283,16 @@ class SchemeSubject:
         """How often what it is made of was at work in a run."""
         return exercised(history, self._shape)
 
-    def rests_on(self, guarantee: Guarantee) -> frozenset[Activity]:
+    def rests_on(self, guarantee: Guarantee, standings: Mapping[str, Standing]) -> frozenset[Activity]:
         """What has to have been at work for a guarantee to be tried; nothing for one that it does not claim."""
-        claims = [claim for claim in self.claims if guarantee.name in implied(claim.guarantee.name)]
+        claims = [claim for claim in self.claims if guarantee.name in implied(claim.guarantee.name, standings)]
         named = [self._switched_on if claim.rests_on is None else frozenset(claim.rests_on) for claim in claims]
         # The least that a claim which implies it rests on.
         return frozenset.intersection(*named) if named else frozenset()
 
-    @property
-    def mechanisms(self) -> frozenset[Activity]:
+    def mechanisms(self, standings: Mapping[str, Standing]) -> frozenset[Activity]:
         """Whatever its claims rest on."""
-        return frozenset().union(*(self.rests_on(claim.guarantee) for claim in self.claims))
+        return frozenset().union(*(self.rests_on(claim.guarantee, standings) for claim in self.claims))
 
     @cached_property
     def _switched_on(self) -> frozenset[Activity]:
@@ -348,6 +348,6 @@ def _plain(fields: Any) -> Any:
     return str(fields) if isinstance(fields, StrEnum) else fields
 
 
-def claimed(subject: Subject, guarantee: Guarantee) -> bool:
+def claimed(subject: Subject, guarantee: Guarantee, standings: Mapping[str, Standing]) -> bool:
     """Whether the subject claims `guarantee`, or something that implies it."""
-    return any(guarantee.name in implied(claim.guarantee.name) for claim in subject.claims)
+    return any(guarantee.name in implied(claim.guarantee.name, standings) for claim in subject.claims)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ..harness.judging.guarantees import AT_LEAST_ONCE, Guarantee
 from ..harness.judging.oracle import Case, Oracle, decide, lost, neither_lost_nor_doubled
-from ..harness.judging.verdicts import Verdict
+from ..harness.judging.reasons import Reason, Why
+from ..harness.judging.verdicts import Anomaly, Verdict
 
 
 def judge(case: Case, guarantee: Guarantee) -> Verdict:
@@ -21,11 +22,19 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     found = () if collation.doubt else lost(collation, "lost_state", "lost_output", "forgotten")
     found += collation.tallies("unfaithful")
     unclear = neither_lost_nor_doubled(case)
-    if not unclear and collation.phantoms.count:
-        unclear = f"{collation.phantoms.count:,} outputs or rows of state are not what was taken gives"
+    if unclear is None and collation.phantoms.count:
+        wrong = f"{collation.phantoms.count:,} outputs or rows of state are not what was taken gives"
+        unclear = Reason(Why.AMBIGUOUS, wrong)
     late = collation.lacking.count
     came_late = f"; {late:,} came again only after outputs that they belong to" if late else ""
-    return decide(case, guarantee, found, f"0 of {collation.inputs:,} inputs lost{came_late}", unclear=unclear)
+    return decide(
+        case, guarantee, found, f"0 of {collation.inputs:,} inputs lost{came_late}", unclear=unclear, goes_on=True
+    )
 
 
-ORACLE = Oracle(AT_LEAST_ONCE, judge)
+ORACLE = Oracle(
+    AT_LEAST_ONCE,
+    judge,
+    ranked=True,
+    anomalies=(Anomaly.LOST_INPUT, Anomaly.UNFAITHFUL_SNAPSHOT, Anomaly.STALL),
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..harness.judging.guarantees import AT_MOST_ONCE, Guarantee
 from ..harness.judging.oracle import Case, Oracle, decide, neither_lost_nor_doubled
-from ..harness.judging.verdicts import Verdict
+from ..harness.judging.verdicts import Anomaly, Verdict
 
 
 def judge(case: Case, guarantee: Guarantee) -> Verdict:
@@ -15,8 +15,13 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     """
     unclear = neither_lost_nor_doubled(case)
     sure = [] if case.collation.doubt else ["duplicate_effects"]
-    found = case.collation.tallies(*sure, *([] if unclear else ["phantoms"]))
+    found = case.collation.tallies(*sure, *(["phantoms"] if unclear is None else []))
     return decide(case, guarantee, found, "0 inputs counted twice", unclear=unclear)
 
 
-ORACLE = Oracle(AT_MOST_ONCE, judge)
+ORACLE = Oracle(
+    AT_MOST_ONCE,
+    judge,
+    ranked=True,
+    anomalies=(Anomaly.DUPLICATE_EFFECT, Anomaly.PHANTOM_OUTPUT, Anomaly.WRONG_VALUE),
+)

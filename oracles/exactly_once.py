@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..harness.judging.guarantees import EXACTLY_ONCE, Guarantee
-from ..harness.judging.oracle import Case, Oracle, decide, effects
+from ..harness.judging.guarantees import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, Guarantee
+from ..harness.judging.oracle import EFFECTS, Case, Oracle, decide, effects
 from ..harness.judging.verdicts import Verdict
 
 
@@ -15,7 +15,7 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     final state are what they are without failures.
     """
     found = effects(case.collation)
-    return decide(case, guarantee, found, f"{case.collation.inputs:,} inputs, each counted once")
+    return decide(case, guarantee, found, f"{case.collation.inputs:,} inputs, each counted once", goes_on=True)
 
 
-ORACLE = Oracle(EXACTLY_ONCE, judge)
+ORACLE = Oracle(EXACTLY_ONCE, judge, implies=(AT_LEAST_ONCE, AT_MOST_ONCE), ranked=True, anomalies=EFFECTS)

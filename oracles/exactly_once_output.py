@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..harness.judging.guarantees import EXACTLY_ONCE_OUTPUT, Guarantee
-from ..harness.judging.oracle import Case, Oracle, decide, effects, unseen_outputs
-from ..harness.judging.verdicts import Verdict
+from ..harness.judging.guarantees import EXACTLY_ONCE, EXACTLY_ONCE_OUTPUT, Guarantee
+from ..harness.judging.oracle import EFFECTS, Case, Oracle, decide, effects, unseen_outputs
+from ..harness.judging.verdicts import Anomaly, Verdict
 
 
 def judge(case: Case, guarantee: Guarantee) -> Verdict:
@@ -15,7 +15,14 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     """
     found = effects(case.collation) + case.collation.tallies("duplicate_outputs", "superseded_outputs")
     holds = f"{case.collation.inputs:,} inputs, each counted and delivered once"
-    return decide(case, guarantee, found, holds, unclear=unseen_outputs(case))
+    return decide(case, guarantee, found, holds, unclear=unseen_outputs(case), goes_on=True)
 
 
-ORACLE = Oracle(EXACTLY_ONCE_OUTPUT, judge, sees_outputs=True)
+ORACLE = Oracle(
+    EXACTLY_ONCE_OUTPUT,
+    judge,
+    implies=(EXACTLY_ONCE,),
+    ranked=True,
+    anomalies=(*EFFECTS, Anomaly.DUPLICATE_OUTPUT),
+    sees_outputs=True,
+)

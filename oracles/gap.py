@@ -6,13 +6,15 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from ..harness.judging.contiguity import find_flaws
-from ..harness.judging.guarantees import AMNESIA, GAP, Guarantee
+from ..harness.judging.guarantees import AMNESIA, AT_MOST_ONCE, GAP, OPENS_WITHIN, WITHIN, Guarantee
 from ..harness.judging.long_lineages import both_in, not_in
 from ..harness.judging.oracle import Case, Oracle, decide
+from ..harness.judging.parameters import Parameter
+from ..harness.judging.reasons import Reason, Why
 from ..harness.judging.reexecution import Reexecution
 from ..harness.judging.reruns import Derivation, Rerun
 from ..harness.judging.stalls import STATED
-from ..harness.judging.verdicts import Anomaly, Evidence, Status, Tally, Verdict, tally
+from ..harness.judging.verdicts import Anomaly, Evidence, Tally, Verdict, tally, unknown
 from ..harness.quantities import Duration, Events, ms
 from ..harness.recording.history import FaultHealed, FaultStruck, History, NodeGone
 
@@ -35,10 +37,9 @@ def judge_gap(case: Case, guarantee: Guarantee) -> Verdict:
     every = guarantee.within.count if isinstance(guarantee.within, Events) else case.checkpoint_every
     reexecution = case.collation.reexecution
     if reexecution is None or every is None:
-        reason = (
-            "the subject declares no checkpoint interval" if reexecution else "the subject cannot be executed again"
-        )
-        return Verdict(guarantee, Status.UNKNOWN, case.collation.observables, "", reason=reason)
+        undeclared = Reason(Why.UNSTATED, "the subject declares no checkpoint interval")
+        reason = undeclared if reexecution else Reason(Why.NOT_EXECUTABLE)
+        return unknown(guarantee, case.collation.observables, reason)
     complete = not case.collation.incomplete
     found = _common(case) + case.collation.tallies("unfaithful")
     lost = complete and case.collation.tallies("lost_state", "lost_output")
@@ -48,7 +49,7 @@ def judge_gap(case: Case, guarantee: Guarantee) -> Verdict:
     rolled_back = list(_rolled_back(reexecution, 2 * every)) if lost else []
     if rolled_back:
         found += (tally(Anomaly.STATE_ROLLBACK, len(rolled_back), rolled_back),)
-    return decide(case, guarantee, found, _holds(case))
+    return decide(case, guarantee, found, _holds(case), goes_on=True)
 
 
 def judge_amnesia(case: Case, guarantee: Guarantee) -> Verdict:
@@ -59,9 +60,8 @@ def judge_amnesia(case: Case, guarantee: Guarantee) -> Verdict:
     (StreamMine3G, section 2.2.2.)
     """
     if case.collation.reexecution is None:
-        reason = "the subject cannot be executed again"
-        return Verdict(guarantee, Status.UNKNOWN, case.collation.observables, "", reason=reason)
-    return decide(case, guarantee, _common(case), _holds(case))
+        return unknown(guarantee, case.collation.observables, Reason(Why.NOT_EXECUTABLE))
+    return decide(case, guarantee, _common(case), _holds(case), goes_on=True)
 
 
 def _holds(case: Case) -> str:
@@ -77,7 +77,9 @@ def _common(case: Case) -> tuple[Tally, ...]:
 
 def _opened_late(case: Case, guarantee: Guarantee, reexecution: Reexecution) -> Iterator[Evidence]:
     """What is missing since a slice was back, and opened its channel too late."""
-    allowed = guarantee.opens_within or (OPENS_WITHIN_SIMULATED if case.virtual_time else STATED)
+    stated = guarantee.amount(OPENS_WITHIN)
+    usual = OPENS_WITHIN_SIMULATED if case.virtual_time else STATED
+    allowed = stated if isinstance(stated, Duration) and stated.micros else usual
     opens_by = partial(_opens_by, _disturbances(case.history), allowed)
     for flaw in find_flaws(reexecution, True, opens_by):
         if not flaw.disorder:
@@ -133,4 +135,29 @@ def _lost_though_durable(reexecution: Reexecution, rerun: Rerun, lost: Sequence[
         )
 
 
-ORACLES = (Oracle(GAP, judge_gap, executes=True), Oracle(AMNESIA, judge_amnesia, executes=True))
+_ANOMALIES = (
+    Anomaly.LOST_INPUT,
+    Anomaly.DUPLICATE_EFFECT,
+    Anomaly.DUPLICATE_OUTPUT,
+    Anomaly.PHANTOM_OUTPUT,
+    Anomaly.WRONG_VALUE,
+    Anomaly.REORDERED_OUTPUT,
+    Anomaly.STALL,
+)
+ORACLES = (
+    Oracle(
+        GAP,
+        judge_gap,
+        implies=(AMNESIA,),
+        ranked=True,
+        anomalies=(*_ANOMALIES, Anomaly.STATE_ROLLBACK, Anomaly.UNFAITHFUL_SNAPSHOT),
+        parameters=(
+            Parameter(
+                WITHIN, (Events,), "the interval of its checkpoints; what the subject says, where none is stated"
+            ),
+            Parameter(OPENS_WITHIN, (Duration,), "within what time of its start a slice hears again"),
+        ),
+        executes=True,
+    ),
+    Oracle(AMNESIA, judge_amnesia, implies=(AT_MOST_ONCE,), ranked=True, anomalies=_ANOMALIES, executes=True),
+)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..harness.judging.guarantees import K_SAFETY, Guarantee
-from ..harness.judging.oracle import Case, Oracle, decide, effects, stalled
+from ..harness.judging.guarantees import EXACTLY_ONCE, K_SAFETY, WITHIN, Guarantee
+from ..harness.judging.oracle import EFFECTS, Case, Oracle, decide, effects, stalled
+from ..harness.judging.parameters import Parameter
+from ..harness.judging.reasons import Reason, Why
 from ..harness.judging.reexecution import Reexecution
-from ..harness.judging.verdicts import Anomaly, Evidence, Status, Tally, Verdict, tally
+from ..harness.judging.verdicts import Anomaly, Evidence, Tally, Verdict, tally, unknown
 from ..harness.quantities import Duration
 from ..harness.recording.records import Offered
 
@@ -26,17 +28,18 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     limit = guarantee.within
     found = effects(collation)
     holds = f"{collation.inputs:,} inputs, each counted once"
-    if found or stalled(case, guarantee) or not isinstance(limit, Duration):
-        return decide(case, guarantee, found, holds)
+    if found or stalled(case) or not isinstance(limit, Duration):
+        return decide(case, guarantee, found, holds, goes_on=True)
     if case.virtual_time:
-        reason = "the simulator's clock is virtual, and the scenario gives no cost model"
+        reason = Reason(Why.VIRTUAL_TIME)
     elif collation.reexecution is None:
-        reason = "the subject cannot be executed again, so it is not known which input an output is of"
+        reason = Reason(Why.NOT_EXECUTABLE, ", so it is not known which input an output is of")
     else:
         groups = list(_groups(case, collation.reexecution))
         slowest = max((group.slowest for group in groups), default=0)
-        return decide(case, guarantee, _late(groups, limit), f"{holds}; the slowest output took {slowest / 1e6:.3f} s")
-    return Verdict(guarantee, Status.UNKNOWN, collation.observables, "", reason=reason)
+        holds = f"{holds}; the slowest output took {slowest / 1e6:.3f} s"
+        return decide(case, guarantee, _late(groups, limit), holds, goes_on=True)
+    return unknown(guarantee, collation.observables, reason)
 
 
 @dataclass(frozen=True)
@@ -77,4 +80,12 @@ def _late(groups: list[_Group], limit: Duration) -> tuple[Tally, ...]:
     return (tally(Anomaly.BOUND_EXCEEDED, len(late), late),) if late else ()
 
 
-ORACLE = Oracle(K_SAFETY, judge, on_clock=True, executes=True)
+ORACLE = Oracle(
+    K_SAFETY,
+    judge,
+    implies=(EXACTLY_ONCE,),
+    anomalies=(*EFFECTS, Anomaly.BOUND_EXCEEDED),
+    parameters=(Parameter(WITHIN, (Duration,), "how long after its input an output may come"),),
+    on_clock=True,
+    executes=True,
+)

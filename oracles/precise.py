@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..harness.judging.exactness import same_rows, same_value
-from ..harness.judging.guarantees import PRECISE, Guarantee
+from ..harness.judging.guarantees import EXACTLY_ONCE_OUTPUT, GAP, PRECISE, ROLLBACK_REPEATING, Guarantee
 from ..harness.judging.long_lineages import first_difference
-from ..harness.judging.oracle import Case, Oracle, decide, effects
+from ..harness.judging.oracle import EFFECTS, Case, Oracle, decide, effects
 from ..harness.judging.ordering import order_matters
+from ..harness.judging.reasons import Reason, Why
 from ..harness.judging.reexecution import Reexecution, made_by
 from ..harness.judging.reruns import Rerun
 from ..harness.judging.verdicts import Anomaly, Evidence, Tally, Verdict, tally
@@ -36,14 +37,16 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     found = effects(collation) + collation.tallies(*_WRONG)
     if not collation.incomplete:
         found += _not_of_one_order(collation.reexecution)
-    return decide(case, guarantee, found, f"{collation.inputs:,} inputs: outputs and state as without the failure")
+    return decide(
+        case, guarantee, found, f"{collation.inputs:,} inputs: outputs and state as without the failure", goes_on=True
+    )
 
 
 def _not_executable(case: Case, guarantee: Guarantee) -> Verdict:
     """What differs from the runs without failures shows that the failure was not masked. Nothing shows that it was."""
     found = effects(case.collation) + case.collation.tallies(*_WRONG, "conflicting_outputs")
-    unclear = "the subject cannot be executed again, so its order is not known"
-    return decide(case, guarantee, found, "", unclear=unclear)
+    unclear = Reason(Why.NOT_EXECUTABLE, ", so its order is not known")
+    return decide(case, guarantee, found, "", unclear=unclear, goes_on=True)
 
 
 def _not_of_one_order(reexecution: Reexecution) -> tuple[Tally, ...]:
@@ -113,4 +116,17 @@ def _other_outputs(reexecution: Reexecution, rerun: Rerun, pi: Rerun) -> Iterato
                 break
 
 
-ORACLE = Oracle(PRECISE, judge, executes=True)
+ORACLE = Oracle(
+    PRECISE,
+    judge,
+    implies=(ROLLBACK_REPEATING, EXACTLY_ONCE_OUTPUT, GAP),
+    ranked=True,
+    anomalies=(
+        *EFFECTS,
+        Anomaly.DUPLICATE_OUTPUT,
+        Anomaly.REORDERED_OUTPUT,
+        Anomaly.STATE_ROLLBACK,
+        Anomaly.REPLICA_DIVERGENCE,
+    ),
+    executes=True,
+)

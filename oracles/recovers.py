@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
-from ..harness.judging.guarantees import RECOVERS, Guarantee
+from ..harness.judging.guarantees import RECOVERS, WITHIN, Guarantee
 from ..harness.judging.oracle import Case, Oracle, decide
+from ..harness.judging.parameters import Parameter
+from ..harness.judging.reasons import Reason, Why
 from ..harness.judging.references import BATCH_JOB, REFERENCES
 from ..harness.judging.stalls import ATTEMPTS, STATED
 from ..harness.judging.verdicts import Anomaly, Evidence, Tally, Verdict, tally
@@ -32,9 +34,9 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     history = case.history
     struck = [one for one in history.struck() if one.bite.node is not None]
     found, unclear = _end(case, guarantee, struck)
-    if not found and not unclear and isinstance(guarantee.within, Duration):
+    if not found and unclear is None and isinstance(guarantee.within, Duration):
         if case.virtual_time:
-            unclear = "the simulator's clock is virtual, and the scenario gives no cost model"
+            unclear = Reason(Why.VIRTUAL_TIME)
         else:
             late = [one for one in _waits(history, struck) if one[0] > guarantee.within.micros]
             found += (tally(Anomaly.BOUND_EXCEEDED, len(late), (_late(*one) for one in late)),) if late else ()
@@ -42,39 +44,41 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     return decide(case, guarantee, found, f"back after {len(struck):,} {said}", unclear=unclear)
 
 
-def _end(case: Case, guarantee: Guarantee, struck: list[FaultStruck]) -> tuple[tuple[Tally, ...], str]:
+def _end(case: Case, guarantee: Guarantee, struck: list[FaultStruck]) -> tuple[tuple[Tally, ...], Reason | None]:
     """What the end of the run shows, and why it shows nothing."""
     history, collation = case.history, case.collation
     if history.drained:
-        return (), "" if struck or collation.unproven else "no fault struck, so there was nothing to recover from"
+        nothing = Reason(Why.NOTHING_TO_JUDGE, "no fault struck, so there was nothing to recover from")
+        return (), None if struck or collation.unproven else nothing
     if not history.sealed:
-        return (), ""
+        return (), None
     if not struck:
-        return (), f"{collation.incomplete}; no fault had struck before"
+        return (), Reason(Why.INCOMPLETE, f"{collation.incomplete}; no fault had struck before")
     last = struck[-1].number
     loop = _loop(history)
     if loop:
         failure = loop[-1]
         what = f"started again, it failed at {_at(failure)} {len(loop)} times in a row: {failure.why}"
         at = tuple(one.stamp.at for one in loop)
-        return (tally(Anomaly.CRASH_LOOP, 1, [Evidence(what, failure.actor, at, last)]),), ""
+        return (tally(Anomaly.CRASH_LOOP, 1, [Evidence(what, failure.actor, at, last)]),), None
     in_force = _in_force(history)
     if in_force is not None:
-        return (), f"{collation.incomplete}; fault {in_force.number + 1} was in force until then: {in_force.fault}"
+        until_then = f"fault {in_force.number + 1} was in force until then: {in_force.fault}"
+        return (), Reason(Why.INCOMPLETE, f"{collation.incomplete}; {until_then}")
     given_up = next((entry for entry in history.timeline if isinstance(entry, Aborted)), None)
     if case.virtual_time and not collation.stalled:
-        return (), collation.incomplete
+        return (), Reason(Why.INCOMPLETE, collation.incomplete)
     if not case.virtual_time:
         stated = guarantee.within if isinstance(guarantee.within, Duration) else STATED
         silent = None if given_up is None else given_up.silent
         if silent is None:
-            return (), collation.incomplete
+            return (), Reason(Why.INCOMPLETE, collation.incomplete)
         if silent < stated.micros:
             why = f"it gave no sign of work for {silent / 1e6:.0f} s, and a stall takes {stated}"
-            return (), f"{collation.incomplete}; {why}"
+            return (), Reason(Why.INCOMPLETE, f"{collation.incomplete}; {why}")
     where = struck[-1].bite.actors[0] if struck[-1].bite.actors else struck[-1].bite.target
     at = () if given_up is None else (given_up.stamp.at,)
-    return (tally(Anomaly.STALL, 1, [Evidence(collation.incomplete, where, at, last)]),), ""
+    return (tally(Anomaly.STALL, 1, [Evidence(collation.incomplete, where, at, last)]),), None
 
 
 def _at(failure: LifeFailed) -> str:
@@ -134,4 +138,10 @@ def _late(wait: int, struck: FaultStruck) -> Evidence:
     return Evidence(f"the first sign of work came {wait / 1e6:.2f} s later", where, (struck.stamp.at,), struck.number)
 
 
-ORACLE = Oracle(RECOVERS, judge, on_clock=True)
+ORACLE = Oracle(
+    RECOVERS,
+    judge,
+    anomalies=(Anomaly.STALL, Anomaly.CRASH_LOOP, Anomaly.BOUND_EXCEEDED),
+    parameters=(Parameter(WITHIN, (Duration,), "how soon after it was started again it must be back"),),
+    on_clock=True,
+)

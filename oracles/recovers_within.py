@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from ..harness.judging.guarantees import RECOVERS_WITHIN, Guarantee
+from ..harness.judging.guarantees import RECOVERS_WITHIN, WITHIN, Guarantee
 from ..harness.judging.oracle import Case, Oracle, decide
+from ..harness.judging.parameters import Parameter
+from ..harness.judging.reasons import Reason, Why
 from ..harness.judging.recovery import Recovery, recoveries
-from ..harness.judging.verdicts import Anomaly, Evidence, Status, Verdict, tally
+from ..harness.judging.verdicts import Anomaly, Evidence, Verdict, tally, unknown
 from ..harness.quantities import Duration
 
 
@@ -19,16 +21,15 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     observables = ("progress",)
     limit = guarantee.within
     if not isinstance(limit, Duration):
-        return Verdict(guarantee, Status.UNKNOWN, observables, "", reason="the claim states no limit")
+        return unknown(guarantee, observables, Reason(Why.UNSTATED, "the claim states no limit"))
     if case.virtual_time:
-        reason = "the simulator's clock is virtual, and the scenario gives no cost model"
-        return Verdict(guarantee, Status.UNKNOWN, observables, "", reason=reason)
+        return unknown(guarantee, observables, Reason(Why.VIRTUAL_TIME))
     found = recoveries(case.history)
     late = [r for r in found if r.total is not None and r.total > limit.micros]
     unfinished = [r for r in found if r.total is None]
     if unfinished and not late:
         reason = f"{unfinished[0].actor} was not seen to catch up after fault {unfinished[0].fault + 1}"
-        return Verdict(guarantee, Status.UNKNOWN, observables, "", reason=reason)
+        return unknown(guarantee, observables, Reason(Why.INCOMPLETE, reason))
     anomalies = (tally(Anomaly.BOUND_EXCEEDED, len(late), map(_evidence, late)),) if late else ()
     slowest = max((r.total or 0 for r in found), default=0)
     return decide(case, guarantee, anomalies, f"slowest of {len(found)} recoveries {slowest / 1e6:.2f} s")
@@ -39,4 +40,10 @@ def _evidence(recovery: Recovery) -> Evidence:
     return Evidence(f"recovered after {total / 1e6:.2f} s", recovery.actor, (), recovery.fault)
 
 
-ORACLE = Oracle(RECOVERS_WITHIN, judge, (Duration,), on_clock=True)
+ORACLE = Oracle(
+    RECOVERS_WITHIN,
+    judge,
+    anomalies=(Anomaly.BOUND_EXCEEDED,),
+    parameters=(Parameter(WITHIN, (Duration,), "how long a recovery may take", required=True),),
+    on_clock=True,
+)

@@ -10,9 +10,10 @@ from ..harness.judging.exactness import same_value
 from ..harness.judging.guarantees import REPLICAS_AGREE, Guarantee
 from ..harness.judging.lives import losses
 from ..harness.judging.oracle import Case, Oracle, decide
+from ..harness.judging.reasons import Reason, Why
 from ..harness.judging.reexecution import Reexecution
 from ..harness.judging.reruns import Derivation, Rerun
-from ..harness.judging.verdicts import Anomaly, Evidence, Status, Verdict, tally
+from ..harness.judging.verdicts import Anomaly, Evidence, Verdict, tally, unknown
 from ..harness.model import Event, channel_name
 from ..harness.recording.records import InStep
 
@@ -28,13 +29,13 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     """
     reexecution = case.collation.reexecution
     if reexecution is None:
-        reason = "the subject cannot be executed again, so it has no replicas to compare"
-        return Verdict(guarantee, Status.UNKNOWN, case.collation.observables, "", reason=reason)
+        reason = Reason(Why.NOT_EXECUTABLE, ", so it has no replicas to compare")
+        return unknown(guarantee, case.collation.observables, reason)
     pairs = list(_pairs(case, reexecution))
     found = [evidence for one, other in pairs for evidence in _divergences(case, reexecution, one, other)]
     tallies = (tally(Anomaly.REPLICA_DIVERGENCE, len(found), found),) if found else ()
-    unclear = "" if pairs else "no two replicas of a slice were in step at the same time"
-    return decide(case, guarantee, tallies, f"{len(pairs)} pairs of replicas agree", unclear=unclear)
+    nobody = Reason(Why.NOTHING_TO_JUDGE, "no two replicas of a slice were in step at the same time")
+    return decide(case, guarantee, tallies, f"{len(pairs)} pairs of replicas agree", unclear=None if pairs else nobody)
 
 
 def _pairs(case: Case, reexecution: Reexecution) -> Iterator[tuple[Rerun, Rerun]]:
@@ -129,4 +130,4 @@ def _told(trigger: Derivation, alike: Sequence[Derivation]) -> str:
     return f"after input {trigger[0]} #{trigger[1]:,}, as number {alike.index(trigger) + 1:,} of what both took,"
 
 
-ORACLE = Oracle(REPLICAS_AGREE, judge, executes=True)
+ORACLE = Oracle(REPLICAS_AGREE, judge, ranked=True, anomalies=(Anomaly.REPLICA_DIVERGENCE,), executes=True)

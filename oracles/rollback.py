@@ -7,10 +7,20 @@ from dataclasses import dataclass
 
 from ..harness.judging.collation import Collation
 from ..harness.judging.exactness import same_value
-from ..harness.judging.guarantees import ROLLBACK_CONVERGENT, ROLLBACK_DIVERGENT, ROLLBACK_REPEATING, Guarantee
-from ..harness.judging.oracle import Case, Oracle, decide, effects, lost, unseen_outputs
+from ..harness.judging.guarantees import (
+    AT_MOST_ONCE,
+    EXACTLY_ONCE,
+    ROLLBACK_CONVERGENT,
+    ROLLBACK_DIVERGENT,
+    ROLLBACK_REPEATING,
+    WITHIN,
+    Guarantee,
+)
+from ..harness.judging.oracle import EFFECTS, Case, Oracle, decide, effects, lost, unseen_outputs
 from ..harness.judging.ordering import order_matters
 from ..harness.judging.packed import CHUNK
+from ..harness.judging.parameters import Parameter
+from ..harness.judging.reasons import Reason, Why
 from ..harness.judging.reexecution import Reexecution
 from ..harness.judging.reruns import Derivation, Output
 from ..harness.judging.verdicts import Anomaly, Evidence, Tally, Verdict, tally
@@ -29,7 +39,7 @@ def judge_repeating(case: Case, guarantee: Guarantee) -> Verdict:
     found = effects(case.collation) + case.collation.tallies(
         "conflicting_outputs", "superseded_outputs", "reordered", "reordered_repeats", *_ILLEGAL
     )
-    return decide(case, guarantee, found, _holds(case), unclear=unseen_outputs(case))
+    return decide(case, guarantee, found, _holds(case), unclear=unseen_outputs(case), goes_on=True)
 
 
 def judge_convergent(case: Case, guarantee: Guarantee) -> Verdict:
@@ -47,14 +57,14 @@ def judge_convergent(case: Case, guarantee: Guarantee) -> Verdict:
     found = _state(collation)
     if reexecution is None:
         found += collation.tallies("conflicting_outputs")
-        return decide(case, guarantee, found, _holds(case), unclear=unseen_outputs(case))
+        return decide(case, guarantee, found, _holds(case), unclear=unseen_outputs(case), goes_on=True)
     differing = [] if found or _all_right(case, reexecution) else list(_differing(case, reexecution))
     horizon = guarantee.within
     if not differing:
-        return decide(case, guarantee, found, _holds(case))
+        return decide(case, guarantee, found, _holds(case), goes_on=True)
     if horizon is None:
-        unclear = f"{len(differing):,} outputs differ after a recovery, and the claim states no horizon"
-        return decide(case, guarantee, (), "", unclear=unclear)
+        said = f"{len(differing):,} outputs differ after a recovery, and the claim states no horizon"
+        return decide(case, guarantee, (), "", unclear=Reason(Why.UNSTATED, said), goes_on=True)
     recoveries = list(_recoveries(reexecution))
     late = [one for one in differing if not any(recovery.excuses(one, horizon) for recovery in recoveries)]
     tallies = (tally(Anomaly.PHANTOM_OUTPUT, len(late), map(_evidence, late)),) if late else ()
@@ -63,9 +73,10 @@ def judge_convergent(case: Case, guarantee: Guarantee) -> Verdict:
         for recovery in recoveries
         if recovery.survives and any(recovery.excuses(one, horizon) for one in differing)
     )
-    unclear = "" if reached else f"the input ended less than {horizon} after a recovery, and outputs still differed"
+    short = f"the input ended less than {horizon} after a recovery, and outputs still differed"
+    unclear = None if reached else Reason(Why.INCOMPLETE, short)
     holds = f"{_holds(case)}; {len(differing):,} outputs differ, each within {horizon} of a recovery"
-    return decide(case, guarantee, tallies, holds, unclear=unclear)
+    return decide(case, guarantee, tallies, holds, unclear=unclear, goes_on=True)
 
 
 def judge_divergent(case: Case, guarantee: Guarantee) -> Verdict:
@@ -75,7 +86,7 @@ def judge_divergent(case: Case, guarantee: Guarantee) -> Verdict:
     The orders are the recorded ones; an output that they do not give is a phantom. A legal order takes each channel in
     its own order, and several in that of their merge.
     """
-    return decide(case, guarantee, _state(case.collation), _holds(case), unclear=unseen_outputs(case))
+    return decide(case, guarantee, _state(case.collation), _holds(case), unclear=unseen_outputs(case), goes_on=True)
 
 
 _ILLEGAL = ("disordered", "unmerged")
@@ -190,8 +201,35 @@ def _evidence(differing: _Differing) -> Evidence:
     )
 
 
+_ANOMALIES = (*EFFECTS, Anomaly.REORDERED_OUTPUT)
 ORACLES = (
-    Oracle(ROLLBACK_REPEATING, judge_repeating, sees_outputs=True),
-    Oracle(ROLLBACK_CONVERGENT, judge_convergent, (Duration, Events), sees_outputs=True),
-    Oracle(ROLLBACK_DIVERGENT, judge_divergent, sees_outputs=True),
+    Oracle(
+        ROLLBACK_REPEATING,
+        judge_repeating,
+        implies=(ROLLBACK_CONVERGENT, EXACTLY_ONCE),
+        ranked=True,
+        anomalies=_ANOMALIES,
+        sees_outputs=True,
+    ),
+    Oracle(
+        ROLLBACK_CONVERGENT,
+        judge_convergent,
+        implies=(ROLLBACK_DIVERGENT,),
+        ranked=True,
+        anomalies=_ANOMALIES,
+        parameters=(
+            Parameter(
+                WITHIN, (Duration, Events), "the event time, or the events, until outputs differ no more", required=True
+            ),
+        ),
+        sees_outputs=True,
+    ),
+    Oracle(
+        ROLLBACK_DIVERGENT,
+        judge_divergent,
+        implies=(AT_MOST_ONCE,),
+        ranked=True,
+        anomalies=_ANOMALIES,
+        sees_outputs=True,
+    ),
 )

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from ..harness.judging.guarantees import SURVIVES_POWER_LOSS, Guarantee
 from ..harness.judging.oracle import Case, Oracle
-from ..harness.judging.verdicts import Status, Verdict
-from ..harness.recording.history import POWER_LOSS
+from ..harness.judging.reasons import Reason, Why
+from ..harness.judging.verdicts import Verdict, unknown
 
 NO_LOSS = "no power was lost in this run: it is judged by those of a certificate in which it is"
 
@@ -26,10 +26,11 @@ def oracle_of(others: Sequence[Oracle]) -> Oracle:
         assert guarantee.power is not None
         inner = guarantee.power.of
         if inner.name not in known:
-            reason = f"nothing here judges {inner.name} after a loss of power"
-            return Verdict(guarantee, Status.UNKNOWN, case.collation.observables, "", reason=reason)
-        if not any(entry.fault.startswith(POWER_LOSS) for entry in case.history.struck()):
-            return Verdict(guarantee, Status.UNKNOWN, case.collation.observables, "", reason=NO_LOSS)
+            reason = Reason(Why.UNSTATED, f"nothing here judges {inner.name} after a loss of power")
+            return unknown(guarantee, case.collation.observables, reason)
+        if not any(entry.lost is not None for entry in case.history.struck()):
+            return unknown(guarantee, case.collation.observables, Reason(Why.NOTHING_TO_JUDGE, NO_LOSS))
         return replace(known[inner.name].judge(case, inner), guarantee=guarantee)
 
-    return Oracle(SURVIVES_POWER_LOSS, judge)
+    anomalies = tuple(dict.fromkeys(anomaly for oracle in others for anomaly in oracle.anomalies))
+    return Oracle(SURVIVES_POWER_LOSS, judge, anomalies=anomalies)

@@ -11,7 +11,7 @@ from certified import AGAIN, BATCHES, ONCE, ONCE_OUTPUT, SUBJECT, crash_at, unse
 from streamproof.harness.addresses import Point, Side
 from streamproof.harness.certifying.budget import Budget, Progress
 from streamproof.harness.certifying.campaign import Certified
-from streamproof.harness.certifying.certificate import Certificate, Claimed, Counterexample, write_certificate
+from streamproof.harness.certifying.certificate import Certificate, Counterexample, write_certificate
 from streamproof.harness.certifying.conclusion import Planned
 from streamproof.harness.certifying.plan import Crash, How, Trial
 from streamproof.harness.certifying.planning import CrashPlan
@@ -24,6 +24,7 @@ from streamproof.harness.errors import InvalidOperator
 from streamproof.harness.judging.guarantees import Guarantee
 from streamproof.harness.judging.verdicts import Status
 from streamproof.harness.query import Query
+from streamproof.harness.recording.claims_and_faults import SavedClaim
 from streamproof.harness.registry import Registry
 from streamproof.harness.workload import Workload
 
@@ -56,7 +57,7 @@ def certificate(name: str, claims: Sequence[str] = ("exactly-once",), seed: int 
     return unsealed(
         name=f"{name}-1",
         subject={**SUBJECT, "name": name},
-        claims=tuple(map(Claimed, claims)),
+        claims=tuple(map(SavedClaim, claims)),
         seed=seed,
         exhausted="5 minutes were over" if name == "unclear" else "",
         plan=tuple(map(Planned, CRASHES)),
@@ -137,7 +138,7 @@ def saved(query: Query, workload: Workload, origin: str = "") -> SavedSchedule:
         workload_seed=7,
         events=30,
         batch_events=10,
-        claims=tuple(map(Claimed, (ONCE, ONCE_OUTPUT))),
+        claims=tuple(map(SavedClaim, (ONCE, ONCE_OUTPUT))),
         planned=(Planned(crash_at(2)),),
     )
 

@@ -10,13 +10,12 @@ from streamproof.harness.addresses import Address, Point, Side
 from streamproof.harness.certifying.certificate import (
     VERSION,
     Certificate,
-    Claimed,
     Counterexample,
     with_conclusion,
     write_certificate,
 )
 from streamproof.harness.certifying.conclusion import NotReached, Planned
-from streamproof.harness.certifying.plan import CRASH_STATES, Crash, How, Trial, Victim, lost_said
+from streamproof.harness.certifying.plan import CRASH_STATES, Crash, How, Trial, Victim
 from streamproof.harness.certifying.rejudging import first_wrong, judge_run
 from streamproof.harness.certifying.statistics import Draw
 from streamproof.harness.judging.guarantees import Guarantee, exactly_once, exactly_once_output
@@ -25,8 +24,9 @@ from streamproof.harness.judging.verdicts import Status
 from streamproof.harness.model import Event
 from streamproof.harness.query import KIND
 from streamproof.harness.recording import folder as run_folder
+from streamproof.harness.recording.claims_and_faults import SavedClaim, SavedFault
 from streamproof.harness.recording.folder import Description, RunFolder
-from streamproof.harness.recording.history import POWER_LOSS, Bite, Drained, FaultStruck, Proof, Stamp
+from streamproof.harness.recording.history import Bite, Drained, FaultStruck, Proof, Stamp
 from streamproof.harness.recording.records import Delivered, Ended, Offered
 from streamproof.oracles import ORACLES
 
@@ -85,7 +85,8 @@ def write_run(
 ) -> None:
     """A run whose crashes strike one after the other, before its last delivery; `other` is what the second reference
     run gave."""
-    schedule = [f"{'split-brain' if how is How.SPLIT_BRAIN else 'crash'} {DRIVER}" for _ in crashes]
+    kind = "split-brain" if how is How.SPLIT_BRAIN else "crash"
+    schedule = tuple(SavedFault(kind, (DRIVER,), after=1) for _ in crashes)
     description = Description(
         version=run_folder.VERSION,
         run=folder.name,
@@ -95,8 +96,8 @@ def write_run(
         workload={"name": "words", "events": 6},
         seed=7,
         schedule=schedule,
-        claims=[],
-        breaks=[],
+        claims=(),
+        breaks=(),
         cluster={"cluster": "embedded", **({"how": CRASH_STATES} if how is How.CRASH_STATE else {})},
         versions={},
         machine={},
@@ -130,8 +131,8 @@ def _struck(place: int, crash: Crash) -> FaultStruck:
         return FaultStruck(
             Stamp(90 + place), place, "kill driver", address, Bite(DRIVER, DRIVER, (DRIVER,), True, True)
         )
-    bite = Bite(DRIVER, DRIVER, (DRIVER,), True, proof=Proof(3, f"files put back{lost_said(crash.lost)}"))
-    return FaultStruck(Stamp(90 + place), place, f"{POWER_LOSS} driver", address, bite)
+    bite = Bite(DRIVER, DRIVER, (DRIVER,), True, proof=Proof(3, "files put back"))
+    return FaultStruck(Stamp(90 + place), place, "power-loss driver", address, bite, crash.lost)
 
 
 def unsealed(**changes: Any) -> Certificate:
@@ -143,7 +144,7 @@ def unsealed(**changes: Any) -> Certificate:
         "began": "2026-01-01T00:00:00.000+00:00",
         "subject": SUBJECT,
         "workload": {"name": "words", "events": 6},
-        "claims": tuple(map(Claimed.of, CLAIMS)),
+        "claims": tuple(map(SavedClaim.of, CLAIMS)),
         "seed": 7,
         "cluster": {"cluster": "embedded", "workers": 1},
         "settings": {"spark.sql.shuffle.partitions": "2"},

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from simulation import KINDS, options_of
 from streamproof.harness.judging.collation import Collation
-from streamproof.harness.judging.guarantees import Guarantee, implied
+from streamproof.harness.judging.guarantees import Guarantee
 from streamproof.harness.judging.judgement import judge_claims
-from streamproof.harness.judging.oracle import Case, judge
+from streamproof.harness.judging.lattice import implied
+from streamproof.harness.judging.oracle import Case, Oracle, judge
 from streamproof.harness.judging.verdicts import Status, Verdict
 from streamproof.harness.recording.history import History
+from streamproof.harness.registry import Registry
 from streamproof.harness.running import run_in_memory
 from streamproof.harness.scenario import Scenario
 from streamproof.harness.schedule import Fault
@@ -19,6 +22,17 @@ from streamproof.harness.simulated.cluster import SimulatedCluster
 from streamproof.oracles import ORACLES
 
 JUDGES = {oracle.guarantee: oracle for oracle in ORACLES}
+
+
+class RegistryWith(Registry):
+    """What is installed, with these oracles beside it, or in the place of those of their guarantees."""
+
+    def __init__(self, *oracles: Oracle) -> None:
+        self._given = oracles
+
+    @cached_property
+    def oracles(self) -> dict[str, Oracle]:
+        return {**JUDGES, **{oracle.guarantee: oracle for oracle in self._given}}
 
 
 @dataclass(frozen=True)
@@ -59,7 +73,7 @@ def run(scenario: Scenario, schedule: Sequence[Fault], *, seed: int = 1, world: 
 
 def judged(scenario: Scenario, history: History, collation: Collation) -> Judged:
     case = Case(history, collation, scenario.subject.checkpoint_every, virtual_time=True)
-    weaker = {name for guarantee in scenario.claimed for name in implied(guarantee.name)}
+    weaker = {name for guarantee in scenario.claimed for name in implied(guarantee.name, JUDGES)}
     weaker -= {guarantee.name for guarantee in scenario.claimed}
     guarantees = [*scenario.claimed, *(Guarantee(name) for name in sorted(weaker))]
     verdicts = judge_claims(scenario.subject, case, guarantees, JUDGES)

@@ -49,6 +49,7 @@ from ..judging.guarantees import Guarantee
 from ..judging.references import BATCH_JOB, REFERENCES, collate_references
 from ..judging.verdicts import Status
 from ..query import Query
+from ..recording.claims_and_faults import SavedClaim
 from ..recording.history import History
 from ..recording.records import Stamped
 from ..registry import Registry
@@ -57,7 +58,7 @@ from ..scenario import Scenario
 from ..workload import Workload
 from .brief import Brief
 from .budget import Budget, Progress
-from .certificate import VERSION, Certificate, Claimed, with_conclusion, write_certificate
+from .certificate import VERSION, Certificate, with_conclusion, write_certificate
 from .coming_back import stated_in, with_recovers, with_stated_time
 from .conclusion import NotReached, Planned
 from .covering import NEVER_RECOVERING, Covering
@@ -438,7 +439,7 @@ class _Campaign:
             began=began,
             subject=brief.query.describe(),
             workload={"name": brief.workload.name, "events": brief.workload.events, "seed": brief.workload.seed},
-            claims=tuple(Claimed.of(claim) for claim in brief.claims),
+            claims=tuple(SavedClaim.of(claim) for claim in brief.claims),
             seed=brief.seed,
             cluster=dict(self.cluster.describe(brief.named.scenario)),
             settings=dict(brief.query.settings),

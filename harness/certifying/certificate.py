@@ -24,57 +24,17 @@ from typing import Any, Final
 import msgspec
 
 from ..errors import AlteredCertificate, ExitStatus, InvalidCertificate, StorageFailed, UnknownCertificateVersion
-from ..judging.guarantees import Guarantee, PowerLoss
-from ..promises import Promise
-from ..quantities import Duration, Events
+from ..judging.guarantees import Guarantee
+from ..recording.claims_and_faults import SavedClaim
 from .conclusion import ClaimVerdict, Conclusion, Covered, NotReached, Planned, Uncut, conclude, exit_status
 from .page import page
 from .plan import Crash, How, Trial
 from .statistics import Bound, Draw
 
-VERSION: Final = 1
+VERSION: Final = 2
 FILE: Final = "certificate.json"
 PAGE: Final = "certificate.md"
 _UNSEALED: Final = "0" * 64
-
-
-class Claimed(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A claim, with its bound where it has one."""
-
-    guarantee: str
-    within_micros: int | None = None
-    """The bound, where it is a duration."""
-    within_events: int | None = None
-    """The bound, where it is a number of events."""
-    survives: Claimed | None = None
-    """What holds after a loss of power, where that is claimed; the other two are its terms."""
-    promise: Promise | None = None
-    checkpoint_syncs: bool = False
-
-    @classmethod
-    def of(cls, guarantee: Guarantee) -> Claimed:
-        within, power = guarantee.within, guarantee.power
-        if power is not None:
-            inner = cls.of(power.of)
-            return cls(guarantee.name, survives=inner, promise=power.promise, checkpoint_syncs=power.checkpoint_syncs)
-        return cls(
-            guarantee.name,
-            within.micros if isinstance(within, Duration) else None,
-            within.count if isinstance(within, Events) else None,
-        )
-
-    def as_guarantee(self) -> Guarantee:
-        if self.survives is not None and self.promise is not None:
-            power = PowerLoss(self.survives.as_guarantee(), self.promise, self.checkpoint_syncs)
-            return Guarantee(self.guarantee, power=power)
-        if self.within_micros is not None:
-            return Guarantee(self.guarantee, Duration(self.within_micros))
-        if self.within_events is not None:
-            return Guarantee(self.guarantee, Events(self.within_events))
-        return Guarantee(self.guarantee)
-
-    def __str__(self) -> str:
-        return str(self.as_guarantee())
 
 
 class Counterexample(msgspec.Struct, frozen=True):
@@ -124,7 +84,7 @@ class Certificate(msgspec.Struct, frozen=True):
     """What the query says of itself, with its code's hash; as in `scenario.json` of its runs."""
     workload: dict[str, Any]
     """As in `scenario.json`: name, events, seed."""
-    claims: tuple[Claimed, ...]
+    claims: tuple[SavedClaim, ...]
     """What was claimed."""
     seed: int
     """What the campaign and its sample were drawn from."""
@@ -185,7 +145,7 @@ class Certificate(msgspec.Struct, frozen=True):
 def concluded(certificate: Certificate) -> Conclusion:
     """What follows from a certificate's plan, trials and sample, whatever it says itself."""
     return conclude(
-        [str(claim) for claim in certificate.claims],
+        certificate.guarantees,
         certificate.plan,
         certificate.trials,
         certificate.not_reached,

@@ -16,13 +16,13 @@ A pure function of the plan and the trials, so that whoever has the records come
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
 from ..errors import ExitStatus
-from ..judging.guarantees import speaks_of
+from ..judging.guarantees import Guarantee
 from ..judging.verdicts import Status
 from .plan import Crash, How, Trial, Victim
 from .statistics import Bound, Draw, lower_bound, upper_bound
@@ -32,6 +32,8 @@ UNCUT: Final = "it has effects that no crash could be tried between"
 NOT_REALLY: Final = (
     "no power was really lost: files were put back as a loss of power may leave them, by what the file system promises"
 )
+Terms = Mapping[str, str]
+"""Of each claim, by its text, on which terms power is lost where it is judged; empty: in no way."""
 NOTHING_PLANNED: Final = "no crash was planned, so nothing was tried"
 
 
@@ -130,7 +132,7 @@ def exit_status(verdicts: Sequence[ClaimVerdict]) -> ExitStatus:
 
 
 def conclude(
-    claims: Sequence[str],
+    guarantees: Sequence[Guarantee],
     plan: Sequence[Planned],
     trials: Sequence[Trial],
     not_reached: Sequence[NotReached],
@@ -145,6 +147,7 @@ def conclude(
     `unjudgeable` says why nothing can be judged at all, `exhausted` which part of the budget ended the campaign. What
     is `uncut`, and not accepted, lets no claim hold.
     """
+    claims: Terms = {str(guarantee): guarantee.terms for guarantee in guarantees}
     tried = _by_line(trials)
     why_not = {one.planned: one.why for one in not_reached}
     # What was not reached, or came to no verdict, is no less open for standing in no plan.
@@ -155,7 +158,7 @@ def conclude(
         claim: {
             line: _Line(line, tried.get(line, ()), claim, why_not.get(line))
             for line in wanted
-            if speaks_of(claim, line.crash.terms)
+            if claims[claim] == line.crash.terms
         }
         for claim in claims
     }
@@ -168,8 +171,9 @@ def conclude(
     verdicts = (
         _verdict(
             claim,
+            claims[claim],
             list(lines[claim].values()),
-            [trial for trial in trials if speaks_of(claim, trial.terms)],
+            [trial for trial in trials if claims[claim] == trial.terms],
             unjudgeable,
             exhausted,
             left,
@@ -177,7 +181,7 @@ def conclude(
         for claim in claims
     )
     # What is drawn is killed, and no power is lost by that.
-    of_kills = () if draw is None else tuple(claim for claim in claims if speaks_of(claim, ""))
+    of_kills = () if draw is None else tuple(claim for claim in claims if not claims[claim])
     bounds = () if draw is None else tuple(_bound(claim, draw, plan, trials) for claim in of_kills)
     return Conclusion(tuple(verdicts), tuple(coverage), bounds)
 
@@ -256,8 +260,8 @@ class _Line:
         return self.passed and not self.open and not self.violated and self.why_not is None
 
 
-def _came_to_nothing(trial: Trial, claims: Sequence[str]) -> bool:
-    judged = (trial.verdicts.get(claim, Status.UNKNOWN) for claim in claims if speaks_of(claim, trial.terms))
+def _came_to_nothing(trial: Trial, claims: Terms) -> bool:
+    judged = (trial.verdicts.get(claim, Status.UNKNOWN) for claim, terms in claims.items() if terms == trial.terms)
     return not trial.missed and any(status is Status.UNKNOWN for status in judged)
 
 
@@ -279,6 +283,7 @@ def _why_open(trial: Trial, claim: str) -> str:
 
 def _verdict(
     claim: str,
+    terms: str,
     lines: Sequence[_Line],
     trials: Sequence[Trial],
     unjudgeable: str,
@@ -300,7 +305,7 @@ def _verdict(
         summary = f"{covered:,} of {_crashes(len(lines))} passed" if trials else ""
         shown_by = violating[0].folder if violating else ""
         return msgspec.structs.replace(verdict, reasons=reasons, summary=summary, shown_by=shown_by)
-    return msgspec.structs.replace(verdict, status=Status.HOLDS, summary=_held(claim, lines, trials))
+    return msgspec.structs.replace(verdict, status=Status.HOLDS, summary=_held(claim, terms, lines, trials))
 
 
 def _violated(
@@ -406,13 +411,13 @@ def _only_in_states(violating: Sequence[Trial], trials: Sequence[Trial]) -> str:
     return f"a crash state shows a violation ({next(iter(shown))}{more}), not confirmed by a kill: {tried}"
 
 
-def _held(claim: str, lines: Sequence[_Line], trials: Sequence[Trial]) -> str:
+def _held(claim: str, terms: str, lines: Sequence[_Line], trials: Sequence[Trial]) -> str:
     held = [trial for trial in trials if trial.verdicts.get(claim) is Status.HOLDS]
     every = f"all {_crashes(len(lines))}" if len(lines) > 1 else "the one planned crash"
     text = f"{every} passed: {tried_said(held)}"
     missed = len(trials) - len(held)
     text = f"{text}; {count(missed, 'more trial')} struck nothing" if missed else text
-    return text if speaks_of(claim, "") else f"{text}; {NOT_REALLY}"
+    return f"{text}; {NOT_REALLY}" if terms else text
 
 
 def tried_said(trials: Iterable[Trial]) -> str:

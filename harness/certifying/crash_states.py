@@ -19,9 +19,9 @@ import msgspec
 
 from ..errors import OwnFailure, StorageFailed
 from ..judging.guarantees import PowerLoss
+from ..recording.history import Lost
 from ..waiting import wait_until
 from ..wire import Place
-from .plan import Lost
 
 QUIET_SECONDS = 5.0
 """How long files may go on changing while everybody is held."""

@@ -17,10 +17,13 @@ from ..files.operations import LOOKS, POINTS, Operation, read_operations
 from ..files.power import Loss, power_losses
 from ..files.trees import File, Link, Tree
 from ..judging.guarantees import PowerLoss
+from ..recording.history import Lost
 from ..wire import Place
 from .crash_states import CrashState, Entry, Looks
 from .file_points import without_randoms
-from .plan import Lost
+
+_SINK = "sink/"
+"""Begins the paths of what a query writes."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +107,8 @@ class JournaledFolders:
             # What two lanes call differently is the same loss.
             what = without_randoms(loss.what)
             times[what] += 1
-            lost = Lost(power.terms, what if times[what] == 1 else f"{what} (no. {times[what]})")
+            said = what if times[what] == 1 else f"{what} (no. {times[what]})"
+            lost = Lost(power.terms, said, loss.extent, any(path.startswith(_SINK) for path in loss.paths))
             found.append(CrashState(self._entries(loss.tree), state.journalled, lost, number, power))
         return found
 

@@ -7,9 +7,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ..judging.failed_oracles import kept_of
 from ..judging.guarantees import Guarantee
 from ..judging.oracle import Oracle
 from ..judging.verdicts import Status
@@ -69,7 +70,8 @@ class Ledger:
         return f"runs/{kind}-{self._runs:04d}"
 
     def judge(self, run: str, crashes: Sequence[Crash]) -> JudgedRun:
-        return judge_run(self.folder / run, crashes, self.claims, self.oracles)
+        judged = judge_run(self.folder / run, crashes, self.claims, self.oracles)
+        return replace(judged, verdicts=kept_of(self.folder / run, judged.verdicts))
 
     def enter(
         self, run: str, tried: Sequence[tuple[Crash, ...]], how: How, sampled: bool = False, steps: int = 1
@@ -79,6 +81,7 @@ class Ledger:
         record = read_run(self.folder / run)
         for crashes in tried:
             judged = judge_read(record, crashes, self.claims, self.oracles)
+            judged = replace(judged, verdicts=kept_of(self.folder / run, judged.verdicts))
             trials.append(
                 Trial(crashes, how, run, judged.statuses, judged.reason, sampled, judged.digest, judged.missed)
             )

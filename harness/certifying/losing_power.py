@@ -15,11 +15,12 @@ from typing import Final
 import msgspec
 
 from ..addresses import Point, Side
-from ..files.power import NOTHING
 from ..judging.guarantees import Guarantee, PowerLoss
+from ..promises import Extent
+from ..recording.history import Lost
 from .conclusion import NotReached, Planned
 from .lane import Lane, Life, Passed
-from .plan import Crash, Lost, Victim
+from .plan import Crash, Victim
 from .planning import crash_at, steady_batch
 from .profile import Profile, batch_of
 from .waiting import Group, Waiting
@@ -40,7 +41,6 @@ _COUNTING = frozenset({"rename", "link", "unlink", "symlink"})
 _CHECKSUM = re.compile(r"\.crc#\d+$")
 """Hadoop's, which come after what they are of, and are looked for only where they are."""
 _DONE = frozenset({Point.ADD_BATCH, Point.COMMIT_LOG, Point.SINK_WRITE, Point.MESSAGE, Point.USER})
-_SINK = "sink/"
 
 
 @dataclass(frozen=True)
@@ -94,10 +94,15 @@ class ByLoss:
         return min(self._worth(one) for one in group)
 
     def _worth(self, one: Waiting) -> tuple[int, int, int]:
-        what = "" if one.crash.lost is None else one.crash.lost.what
-        of_sink = _SINK in what and not what.startswith("everything")
-        rank = 3 if what == NOTHING else 2 if not of_sink else 0 if what.startswith("what") else 1
-        return rank, int(one.crash.batch == 0), -self._places[one.place[:2]]
+        return _rank(one.crash.lost), int(one.crash.batch == 0), -self._places[one.place[:2]]
+
+
+def _rank(lost: Lost | None) -> int:
+    if lost is None or lost.extent is Extent.NOTHING:
+        return 3
+    if lost.extent is Extent.EVERYTHING or not lost.of_sink:
+        return 2
+    return 0 if lost.extent is Extent.CONTENTS else 1
 
 
 def _chosen(profile: Profile) -> list[Passed]:
@@ -127,5 +132,5 @@ def _with_losses(lane: Lane, life: Life, wanted: Sequence[PowerLoss], chosen: Co
 
 
 def _anywhere(power: PowerLoss) -> Crash:
-    lost = Lost(power.terms, "what was not synced")
+    lost = Lost(power.terms, "what was not synced", Extent.EVERYTHING)
     return Crash(Point.FILE, Side.AFTER, "0/any", "driver", Victim.DRIVER, 0, (), lost=lost)

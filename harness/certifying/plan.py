@@ -13,6 +13,7 @@ import msgspec
 
 from ..addresses import FINE_POINTS, TASK, CodeLine, Moment, Point, Side
 from ..judging.verdicts import Status
+from ..recording.history import Lost
 
 CRASH_STATES: Final = "crash states in a warm session"
 POWER_LOSSES: Final = "crash states in a warm session, without what was not synced"
@@ -44,20 +45,6 @@ class How(StrEnum):
     """As with a crash state, and what was not synced was left out, as far as the file system does not promise it."""
     SPLIT_BRAIN = "split-brain"
     """The driver was paused at the point, a second one was started on the same checkpoint, and the first went on."""
-
-
-class Lost(msgspec.Struct, frozen=True):
-    """What a loss of power takes from what was durable for a process."""
-
-    terms: str
-    """What is promised of the storage, as claims state it."""
-    what: str
-    """In words."""
-
-
-def lost_said(lost: Lost) -> str:
-    """As the proof of a run in which it was lost ends."""
-    return f"; lost: {lost.what} ({lost.terms})"
 
 
 class Crash(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from ..addresses import Point
 from ..errors import StreamproofError
 from ..judging.verdicts import Status
+from ..recording.claims_and_faults import SavedClaim
 from ..recording.records import Stamped
 from .brief import Brief
-from .certificate import Claimed, Counterexample
+from .certificate import Counterexample
 from .conclusion import NotReached, Planned
 from .killing import Kill, streams
 from .lane_kills import IN_LANES
@@ -260,7 +261,7 @@ class Proving:
             workload_seed=brief.workload.seed,
             events=found.events,
             batch_events=found.batch_events,
-            claims=tuple(Claimed.of(claim) for claim in brief.claims),
+            claims=tuple(SavedClaim.of(claim) for claim in brief.claims),
             planned=found.planned,
         )
 

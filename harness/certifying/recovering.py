@@ -19,12 +19,12 @@ from ..judging.stalls import ATTEMPTS
 from ..query import SOURCE
 from ..recording.folder import RunFolder
 from ..recording.history import (
-    POWER_LOSS,
     Aborted,
     Bite,
     Drained,
     FaultStruck,
     LifeFailed,
+    Lost,
     NodeGone,
     NodeUp,
     Placed,
@@ -49,7 +49,7 @@ from ..scenario import Scenario
 from ..schedule import Fault
 from .crash_states import CrashState
 from .lane import Lane, Life, Passed
-from .plan import CRASH_STATES, KILLS_IN_A_LANE, POWER_LOSSES, Crash, lost_said
+from .plan import CRASH_STATES, KILLS_IN_A_LANE, POWER_LOSSES, Crash, How
 
 PROOF = "files and folders put back as they were at the point"
 
@@ -120,6 +120,8 @@ class Strike:
     """Microseconds since the lane began."""
     address: Address
     bite: Bite
+    lost: Lost | None = None
+    """Where the power failed."""
 
 
 def write_run(
@@ -135,7 +137,7 @@ def write_run(
     """Write down what a recovery showed. It stands for all of a group, between whose points nothing happened that
     outlives a crash: the record has each of them. `before` is what was offered, and the reference runs."""
     struck = [*crashed.passed[:-1], *(one.passed[-1] for one in group)]
-    kind, how = ("crash", CRASH_STATES) if crashed.state.lost is None else (POWER_LOSS, POWER_LOSSES)
+    kind, how = ("crash", CRASH_STATES) if crashed.state.lost is None else (How.POWER_LOSS, POWER_LOSSES)
     faults = [Fault(kind, (DRIVER,), Moment.exactly(passed.address)) for passed in struck]
     strikes = [_put_back(lane, number, passed) for number, passed in enumerate(struck)]
     lives = tuple(enumerate((*life.before, life), start=crashed.life))
@@ -144,10 +146,11 @@ def write_run(
 
 def _put_back(lane: Lane, number: int, passed: Passed) -> Strike:
     state = passed.state
-    lost = "" if state is None or state.lost is None else lost_said(state.lost)
-    proof = Proof(0 if state is None else len(state.files), PROOF + lost)
+    lost = None if state is None else state.lost
+    said = "" if lost is None else f"; lost: {lost.what} ({lost.terms})"
+    proof = Proof(0 if state is None else len(state.files), PROOF + said)
     bite = Bite(DRIVER, lane.name, (DRIVER,), True, proof=proof)
-    return Strike(number, passed.at, passed.address, bite)
+    return Strike(number, passed.at, passed.address, bite, lost)
 
 
 def write_lane_run(
@@ -171,7 +174,7 @@ def write_lane_run(
         for strike in strikes:
             stamp = Stamp(strike.at)
             fault = str(faults[strike.number])
-            recorder.log(FaultStruck(stamp, strike.number, fault, str(strike.address), strike.bite))
+            recorder.log(FaultStruck(stamp, strike.number, fault, str(strike.address), strike.bite, strike.lost))
             recorder.log(NodeGone(stamp, DRIVER))
         for number, one in lives:
             began = Stamp(one.records[0].at if one.records else recorder.latest.at)

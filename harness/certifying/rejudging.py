@@ -14,15 +14,15 @@ import msgspec
 from ..addresses import Address, Point
 from ..errors import ExitStatus, InvalidHistory, InvalidScenario
 from ..judging.collation import Collation
-from ..judging.guarantees import Guarantee, speaks_of
+from ..judging.guarantees import Guarantee
 from ..judging.judgement import collate_query, not_come
 from ..judging.oracle import Case, Oracle, judge
 from ..judging.verdicts import Evidence, Status, Tally, Verdict
 from ..recording.folder import Description, read_description, read_history
-from ..recording.history import POWER_LOSS, FaultStruck, History
+from ..recording.history import History
 from .certificate import Certificate, check_files, concluded, read_certificate
 from .conclusion import ClaimVerdict, Conclusion, real
-from .plan import CRASH_STATES, POWER_LOSSES, Crash, How, Lost, Trial, Victim, lost_said
+from .plan import CRASH_STATES, POWER_LOSSES, Crash, How, Trial, Victim
 from .statistics import Bound
 
 RESIZED: Final = frozenset({"batch_events"})
@@ -86,7 +86,7 @@ def judge_read(
         unproven = not_come(run.description.schedule, run.history) or not_struck(crashes, run.history)
         collation = replace(collation, unproven=unproven)
     terms = next((crash.terms for crash in crashes if crash.terms), "")
-    judged = [guarantee for guarantee in guarantees if speaks_of(str(guarantee), terms)]
+    judged = [guarantee for guarantee in guarantees if guarantee.terms == terms]
     verdicts = judge(Case(run.history, collation), judged, oracles)
     return JudgedRun(run.description, run.history, collation, tuple(verdicts), run.digest)
 
@@ -104,14 +104,9 @@ def not_struck(crashes: Sequence[Crash], history: History) -> str:
     for crash in crashes:
         if not any(_is_at(crash, address) for address in addresses):
             return f"the timeline does not show that {crash}"
-        if crash.lost is not None and not any(_lost(entry, crash.lost) for entry in history.struck()):
+        if crash.lost is not None and not any(entry.lost == crash.lost for entry in history.struck()):
             return f"the timeline does not show that {crash}, on these terms: {crash.lost.terms}"
     return ""
-
-
-def _lost(entry: FaultStruck, lost: Lost) -> bool:
-    proof = entry.bite.proof
-    return entry.fault.startswith(POWER_LOSS) and proof is not None and proof.what.endswith(lost_said(lost))
 
 
 def _is_at(crash: Crash, text: str) -> bool:
@@ -178,7 +173,7 @@ def _how(description: Description) -> How:
     how = description.cluster.get("how")
     if how in (CRASH_STATES, POWER_LOSSES):
         return How.CRASH_STATE if how == CRASH_STATES else How.POWER_LOSS
-    return How.SPLIT_BRAIN if any(fault.startswith("split-brain") for fault in description.schedule) else How.KILL
+    return How.SPLIT_BRAIN if any(fault.kind == How.SPLIT_BRAIN for fault in description.schedule) else How.KILL
 
 
 def _strange_folders(certificate: Certificate) -> Iterator[str]:
@@ -212,7 +207,7 @@ def _again(
         judged = judge_run(folder / trial.folder, trial.crashes, certificate.guarantees, oracles)
     except InvalidHistory as error:
         # Whoever wrote the certificate could not judge it either.
-        of_it = [str(claim) for claim in certificate.claims if speaks_of(str(claim), trial.terms)]
+        of_it = [str(claim) for claim in certificate.guarantees if claim.terms == trial.terms]
         unknown = dict.fromkeys(of_it, Status.UNKNOWN)
         lost = msgspec.structs.replace(trial, verdicts=unknown, missed=False)
         return lost, list(_compare_statuses(trial, lost.verdicts, f" ({error})"))
@@ -296,12 +291,12 @@ def _compare_counterexample(folder: Path, certificate: Certificate, oracles: Map
         for trial in certificate.trials
         if (trial.folder, trial.crashes, trial.how) == (shown.folder, shown.crashes, shown.how)
     ]
-    claim = next((one for one in certificate.claims if str(one) == shown.claim), None)
+    claim = next((one for one in certificate.guarantees if str(one) == shown.claim), None)
     if not same or claim is None or f"{shown.folder}/scenario.json" not in certificate.files:
         yield f"the counterexample is not one of the trials: {shown.folder}"
         return
     try:
-        (verdict,) = judge_run(folder / shown.folder, shown.crashes, [claim.as_guarantee()], oracles).verdicts
+        (verdict,) = judge_run(folder / shown.folder, shown.crashes, [claim], oracles).verdicts
     except InvalidHistory as error:
         yield f"the counterexample cannot be judged: {error}"
         return

@@ -16,12 +16,12 @@ import msgspec
 from ..cluster import Cluster
 from ..errors import InvalidCounterexample, ScenarioChanged, StorageFailed, UnknownCounterexampleVersion, Unsupported
 from ..query import Query
+from ..recording.claims_and_faults import SavedClaim
 from ..registry import Named, Registry
 from ..running import new_run_id
 from ..scenario import Scenario
 from ..workload import Workload
 from .brief import Brief
-from .certificate import Claimed
 from .conclusion import Planned
 from .killing import kill
 from .lane_kills import IN_LANES, LaneKiller, lane_of_its_own
@@ -30,7 +30,7 @@ from .rejudging import JudgedRun, judge_run
 COUNTEREXAMPLE: Final = "counterexample.json"
 """Its name in a certificate's folder."""
 KIND: Final = "crashes-of-a-query"
-VERSION: Final = 1
+VERSION: Final = 2
 _Some = msgspec.Meta(min_length=1)
 _Positive = msgspec.Meta(ge=1)
 
@@ -50,7 +50,7 @@ class SavedSchedule(msgspec.Struct, frozen=True):
     workload_seed: int
     events: Annotated[int, _Positive]
     batch_events: Annotated[int, _Positive]
-    claims: Annotated[tuple[Claimed, ...], _Some]
+    claims: Annotated[tuple[SavedClaim, ...], _Some]
     planned: Annotated[tuple[Planned, ...], _Some]
     fed_from: str
     """`module:attribute` of the workload, where one was asked for; empty where it is the query's usual one."""

@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from ..error_text import described_error
 from ..errors import InvalidScenario, StreamproofError, UnknownName
 from ..judging.guarantees import Guarantee
 from ..judging.oracle import Oracle
+from ..judging.parameters import parse_claim
 from ..judging.shapes import OutputMode
 from ..query import Query
-from ..registry import Certifiable, Registry, certifiable_in, described_error, load
+from ..registry import Certifiable, Registry, certifiable_in, load
 from ..subject import Claim
 from ..workload import Workload
 
@@ -129,20 +131,18 @@ def _parameters(function: Any, name: str) -> list[str]:
 
 
 def claims_named(names: Sequence[str], oracles: Mapping[str, Oracle]) -> tuple[Guarantee, ...]:
-    """Claims by the names of their guarantees, each once.
+    """Claims as they are written on the command line, each once: by the names of their guarantees, with the amounts
+    that they state (`recovers-within:10s`).
 
-    Raises UnknownName, and InvalidScenario for a guarantee that means nothing without a bound: a name states none.
+    Raises UnknownName, and InvalidScenario for amounts that a guarantee does not take, or cannot do without.
     """
-    for name in names:
+    found = []
+    for text in names:
+        name = text.partition(":")[0]
         if name not in oracles:
             raise UnknownName("guarantee", name, sorted(oracles))
-        if oracles[name].bound:
-            kinds = " or ".join(f"a {kind.__name__.lower()}" for kind in oracles[name].bound)
-            raise InvalidScenario(
-                f"the claim {name} needs {kinds} as its bound, which a name does not state; claim it in Python: "
-                "Query(..., claims=[Claim(...)]), or claims=[...] in a test"
-            )
-    return tuple(Guarantee(name) for name in dict.fromkeys(names))
+        found.append(parse_claim(text, name, oracles[name].parameters))
+    return tuple(dict.fromkeys(found))
 
 
 def usual_workload(query: Query) -> Workload:

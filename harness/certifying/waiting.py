@@ -11,10 +11,11 @@ from itertools import accumulate
 from random import Random
 
 from ..addresses import FINE_POINTS, Address, Point
+from ..recording.history import Lost
 from ..recording.records import Delivered, EmptyBatch
 from .crash_states import Looks
 from .lane import Life, Passed
-from .plan import Crash, Lost
+from .plan import Crash
 from .profile import FIRST, STEADY
 
 Group = list["Waiting"]

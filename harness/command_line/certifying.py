@@ -128,7 +128,7 @@ def saved_document(judged: JudgedRun, folder: Path) -> dict[str, Any]:
     return {
         "scenario": judged.description.scenario,
         "cluster": judged.description.cluster.get("cluster"),
-        "schedule": judged.description.schedule,
+        "schedule": [str(fault) for fault in judged.description.schedule],
         "verdicts": msgspec.to_builtins(judged.verdicts),
         "digest": judged.digest,
         "folder": str(folder),

@@ -157,7 +157,13 @@ def list_(
         if kind in (None, name)
     }
     if as_json:
-        _write_json({k: [{"name": n, "summary": s} for n, s in names.items()] for k, names in found.items()})
+        more = {name: oracle.described for name, oracle in registry.oracles.items()} if "oracles" in found else {}
+        _write_json(
+            {
+                k: [{"name": n, "summary": s, **(more[n] if k == "oracles" else {})} for n, s in names.items()]
+                for k, names in found.items()
+            }
+        )
     else:
         _show(library(found))
     return ExitStatus.HOLDS
@@ -220,7 +226,7 @@ def run(
             check_profile(profile, named.scenario)
         check_scenario(named.scenario, chosen, registry)
     if dry_run:
-        plans = [plan(named, chosen, registry.faults, seed) for named in scenarios]
+        plans = [plan(named, chosen, registry.faults, registry.oracles, seed) for named in scenarios]
         if as_json:
             _write_json({"plans": [asdict(one) for one in plans]} if several else asdict(plans[0]))
         else:
@@ -267,8 +273,8 @@ def certify(
         list[str] | None,
         typer.Option(
             "--claim",
-            help="What it promises, as `list oracles` shows it; can be given several times. By default what the Query "
-            "says itself.",
+            help="What it promises, as `list oracles` shows it, with the amounts that it states (recovers-within:10s); "
+            "can be given several times. By default what the Query says itself.",
             autocompletion=_complete_claim,
             show_default=False,
         ),
@@ -551,13 +557,18 @@ def explore(
 def replay(
     context: typer.Context,
     file: Annotated[
-        Path, typer.Argument(help="A counterexample that `explore` or `certify` has saved.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="FILE|FOLDER",
+            help="A counterexample that `explore` or `certify` has saved, or the folder of a run.",
+            show_default=False,
+        ),
     ],
     cluster: Annotated[
         str | None,
         typer.Option(
             help="simulated (exactly; the default for what `explore` has saved), embedded (for what `certify` "
-            "has) or docker.",
+            "has) or docker; a run's own cluster, with its sizes, is the default for its folder.",
             autocompletion=_complete_cluster,
             show_default=False,
         ),
@@ -576,9 +587,13 @@ def replay(
     ] = None,
     as_json: Json = False,
 ) -> ExitStatus:
-    """Run a counterexample again."""
+    """Run a counterexample, or a run that was recorded, again."""
     from ..certifying.saved import is_saved
 
+    if file.is_dir():
+        if workload is not None:
+            raise typer.BadParameter("--workload is for what `certify` has saved; a scenario has its own")
+        return _replay_run(file, cluster, folder, as_json, context.obj)
     if is_saved(file):
         return _replay_saved(file, cluster or "embedded", workload, folder, as_json)
     if workload is not None:
@@ -608,6 +623,37 @@ def replay(
     else:
         _show(end_of_replay(replayed))
     return replay_status(replayed)
+
+
+def _replay_run(run: Path, cluster: str | None, folder: Path | None, as_json: bool, session: _Session) -> ExitStatus:
+    from ..certifying.certificate import is_certificate
+    from ..recording.folder import read_history
+    from ..replaying import planned_again
+    from ..running import new_run_id, run_named
+    from .clusters import cluster_again, make_cluster
+    from .screen import end_of_run, place, run_again
+
+    if is_certificate(run):
+        raise UserMistake(f"{run} is a certificate: replay the counterexample.json in it, or one of its runs")
+    registry = _registry()
+    description, named = planned_again(run, registry)
+    chosen = cluster_again(description.cluster) if cluster is None else make_cluster(cluster)
+    recorded = read_history(run).digest()
+    run_id = new_run_id(named.name)
+    path = folder or Path("runs") / run_id
+    session.folder = None if (path / "scenario.json").exists() else path
+    if not chosen.virtual_time:
+        _reap_silently()
+    with _progress(named.scenario, place(chosen.describe(named.scenario))) as line:
+        finished = run_named(named, chosen, registry, seed=description.seed, run_id=run_id, folder=path, show=line.show)
+    exact = finished.judgement.digest == recorded
+    if as_json:
+        again = {"replayed": str(run), "exact": exact}
+        _write_json({**_judged(path, finished.description, finished.judgement), **again})
+    else:
+        _show(end_of_run(finished.description, finished.history, finished.judgement, path))
+        _show(run_again(run, description, chosen.name, exact))
+    return finished.judgement.exit_status
 
 
 def _replay_saved(file: Path, cluster: str, workload: str | None, folder: Path | None, as_json: bool) -> ExitStatus:
@@ -655,7 +701,7 @@ def judge(
     if not in_use(folder) and not is_certificate(folder.resolve().parent.parent):
         # A folder that cannot be written can be judged all the same.
         with contextlib.suppress(StorageFailed):
-            write_verdicts(folder, judgement)
+            judgement = write_verdicts(folder, judgement)
     if as_json:
         _write_json(_judged(folder, description, judgement))
     else:

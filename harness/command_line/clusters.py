@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 from ..cluster import Cluster
 from ..errors import MissingTool, UnknownName, Unsupported
 from ..query import Query
+from ..replaying import options_of
 from ..scenario import Scenario
 
 QUERY_PROFILES: Final = ("default", "tuned")
@@ -75,6 +76,35 @@ def make_cluster(name: str | None, profile: str | None = None) -> Cluster:
     if name in (None, "embedded"):
         _require_embedded()
     return CLUSTERS[name or "embedded"](profile)
+
+
+def cluster_again(facts: Mapping[str, Any]) -> Cluster:
+    """The cluster that a record tells of, with the sizes that it had.
+
+    Raises UnknownName, Unsupported, MissingTool, and DamagedHistory for sizes that are none.
+    """
+    name = facts.get("cluster")
+    usual = make_cluster(str(name))
+    match name:
+        case "simulated":
+            from ..simulated.cluster import SimulatedCluster
+            from ..simulated.world import SimulationOptions
+
+            return SimulatedCluster(options_of(SimulationOptions, facts))
+        case "embedded":
+            from ..embedded.cluster import EmbeddedCluster
+            from ..embedded.processes import EmbeddedOptions
+
+            return EmbeddedCluster(options_of(EmbeddedOptions, facts))
+        case "docker":
+            from ..containers import image
+            from ..containers.cluster import DockerCluster
+            from ..containers.options import ContainerOptions
+
+            options = options_of(ContainerOptions, facts)
+            # The record names the image also where it was the usual one, which is made where it is missing.
+            return DockerCluster(replace(options, image=None) if options.image == image.tag() else options)
+    return usual
 
 
 def make_spark_cluster(name: str) -> Cluster:

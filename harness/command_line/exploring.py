@@ -22,6 +22,7 @@ from ..judging.exercised import Activity, said_never, unexercised
 from ..judging.judgement import require_repeatable
 from ..judging.verdicts import Status
 from ..registry import MUTANT, SCALED, Mutant, Named, Registry
+from ..running import verdict_document
 from ..scaling import EVENTS, changes
 from ..scenario import Scenario
 from ..simulated.world import LIKE_EMBEDDED, SimulationOptions
@@ -380,7 +381,7 @@ def _kept(kept: Kept, findings: Findings) -> Iterator[Text]:
     faults, events = content.found["faults"], content.found["events"]
     yield Text.assemble(
         ("VIOLATED", "bold red"),
-        f"   {content.guarantee}: {content.anomaly}, found at schedule {kept.violation.number:,}, shrunk from "
+        f"   {content.claim}: {content.anomaly}, found at schedule {kept.violation.number:,}, shrunk from "
         f"{_count(faults, 'fault')} and {_count(events, 'event')} to",
     )
     yield Text()
@@ -490,7 +491,7 @@ def _compared(replayed: Replayed) -> str:
         return f"{found.anomaly} as it was found" + (
             "" if replayed.cluster != "simulated" else ", in another history: the code has changed since"
         )
-    return f"{found.guarantee} was violated by {found.anomaly} when it was found, and is not so now"
+    return f"{found.claim} was violated by {found.anomaly} when it was found, and is not so now"
 
 
 def replay_document(replayed: Replayed) -> dict[str, Any]:
@@ -499,8 +500,8 @@ def replay_document(replayed: Replayed) -> dict[str, Any]:
     return {
         "scenario": found.scenario,
         "cluster": replayed.cluster,
-        "verdict": msgspec.to_builtins(replayed.verdict),
-        "expected": {"guarantee": found.guarantee, "anomaly": found.anomaly},
+        "verdict": verdict_document(replayed.verdict),
+        "expected": {"guarantee": str(found.claim), "anomaly": found.anomaly},
         "reproduced": replayed.reproduced,
         "exact": replayed.exact,
         "digest": replayed.judgement.digest,

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from ..cluster import Cluster
 from ..injection import FaultKind
-from ..judging.guarantees import Guarantee, implied
+from ..judging.guarantees import Guarantee
+from ..judging.lattice import Standing, implied
 from ..manager import Manager, NodeJoined
 from ..registry import Named
 from ..scenario import check_carriers
@@ -65,7 +66,9 @@ class Plan:
     breaks: tuple[str, ...]
 
 
-def plan(named: Named, cluster: Cluster, kinds: Mapping[str, FaultKind], seed: int) -> Plan:
+def plan(
+    named: Named, cluster: Cluster, kinds: Mapping[str, FaultKind], standings: Mapping[str, Standing], seed: int
+) -> Plan:
     """The plan of a scenario that has been checked."""
     scenario = named.scenario
     placement = _placement(named, cluster)
@@ -85,14 +88,14 @@ def plan(named: Named, cluster: Cluster, kinds: Mapping[str, FaultKind], seed: i
                 scenario.faults, check_carriers(scenario, cluster.name, cluster.places, kinds), strict=True
             )
         ),
-        claims=tuple(_claim(scenario.subject, guarantee) for guarantee in scenario.claimed),
+        claims=tuple(_claim(scenario.subject, guarantee, standings) for guarantee in scenario.claimed),
         breaks=tuple(map(str, scenario.breaks)),
     )
 
 
-def _claim(subject: Subject, guarantee: Guarantee) -> PlannedClaim:
+def _claim(subject: Subject, guarantee: Guarantee, standings: Mapping[str, Standing]) -> PlannedClaim:
     for claim in subject.claims:
-        if guarantee.name in implied(claim.guarantee.name):
+        if guarantee.name in implied(claim.guarantee.name, standings):
             return PlannedClaim(str(guarantee), str(claim.tolerates), claim.needs)
     return PlannedClaim(str(guarantee), "", "")
 

@@ -87,7 +87,7 @@ def _faults(description: Description, history: History, recovered: Sequence[Reco
     missed = {entry.number for entry in history.timeline if isinstance(entry, FaultMissed)}
     several = len(description.schedule) > 1
     for number, fault in enumerate(description.schedule):
-        yield _row(f"fault {number + 1}" if several else "fault", fault)
+        yield _row(f"fault {number + 1}" if several else "fault", str(fault))
         for entry in struck.get(number, ()):
             bit = entry.bite.bit
             # A query's checkpoints are Spark's own.
@@ -199,6 +199,20 @@ def _verdicts(judgement: Judgement, several: bool) -> Iterator[Text]:
     for verdict in judgement.broken:
         yield from _verdict(verdict, width, _summary_of_broken(verdict), several, expected=True)
     yield Text()
+
+
+def run_again(run: Path, description: Description, cluster: str, exact: bool) -> Iterator[Text]:
+    """How a run that was replayed compares with its record. Only in the simulator is the same run the same history."""
+    if exact:
+        yield Text(f"  replayed {run}: the very history that was recorded")
+    elif cluster == "simulated" == description.cluster.get("cluster"):
+        yield Text(
+            f"  replayed {run}: another history than was recorded, though nothing was drawn otherwise: the code "
+            "has changed, or this is another world",
+            "yellow",
+        )
+    else:
+        yield Text(f"  replayed {run}: on a real cluster, or another one, no two histories are the same")
 
 
 def verdict_lines(verdicts: Sequence[Verdict]) -> Iterator[Text]:

@@ -13,10 +13,11 @@ from ..errors import InvalidOperator, InvalidScenario
 from ..injection import Aims
 from ..judging.exercised import Activity
 from ..judging.guarantees import Guarantee
-from ..judging.judgement import BEYOND, judge_claims
+from ..judging.judgement import judge_claims
 from ..judging.oracle import Case
+from ..judging.reasons import Reason, Why
 from ..judging.tolerance import Tolerance
-from ..judging.verdicts import Anomaly, Status, Verdict
+from ..judging.verdicts import Status, Verdict
 from ..manager import Manager, NodeJoined
 from ..model import operator_of, slice_of
 from ..quantities import Duration
@@ -63,6 +64,10 @@ class Outcome:
     """Whether it is UNKNOWN for another reason than a fault that did not come or harmed nobody, or one too many."""
     at_work: tuple[Activity, ...] = ()
     """What of the subject was at work."""
+
+
+_OF_THE_FAULTS = frozenset({Why.UNPROVEN, Why.BEYOND})
+"""What leaves a schedule UNKNOWN through its own faults, and says nothing of the subject."""
 
 
 class Bench:
@@ -191,20 +196,16 @@ class Bench:
 
     def judge(self, history: History) -> tuple[Verdict, ...]:
         """Of the claims."""
-        return self._judge(history)[0]
-
-    def _judge(self, history: History) -> tuple[tuple[Verdict, ...], str]:
-        """The verdicts, and why the faults prove nothing where they do not."""
         subject = self.subject
-        collation = subject.collate(history)
-        case = Case(history, collation, subject.checkpoint_every, virtual_time=True)
-        verdicts = judge_claims(subject, case, self.claims, self.registry.oracles)
-        return tuple(verdicts), collation.unproven
+        case = Case(history, subject.collate(history), subject.checkpoint_every, virtual_time=True)
+        return tuple(judge_claims(subject, case, self.claims, self.registry.oracles))
 
     @cached_property
     def rests_on(self) -> frozenset[Activity]:
         """What has to be at work in a search, under some schedule at least, for its claims to have been tried."""
-        return frozenset().union(*(self.subject.rests_on(guarantee) for guarantee in self.claims))
+        return frozenset().union(
+            *(self.subject.rests_on(guarantee, self.registry.oracles) for guarantee in self.claims)
+        )
 
     def attempt(self, trial: Trial) -> Outcome:
         """Raises InvalidOperator, with the schedule, when the user's code fails under it."""
@@ -214,21 +215,20 @@ class Bench:
             story = "; ".join(map(str, trial.schedule))
             raise InvalidOperator(f"{error}\nThis was under seed {trial.seed} and the schedule: {story}") from error
         at_work = tuple(mechanism for mechanism, count in self.subject.exercised(history).items() if count)
-        verdicts, unproven = self._judge(history)
-        return replace(self._outcome(history, verdicts, unproven), at_work=at_work)
+        return replace(self._outcome(history, self.judge(history)), at_work=at_work)
 
-    def _outcome(self, history: History, verdicts: Sequence[Verdict], unproven: str) -> Outcome:
+    def _outcome(self, history: History, verdicts: Sequence[Verdict]) -> Outcome:
         struck = tuple(entry.address for entry in history.struck() if entry.address is not None)
         kind = kind_of(verdicts)
         if kind is not None:
             return Outcome(Status.VIOLATED, struck, kind)
-        unclear = [verdict.reason for verdict in verdicts if verdict.status is Status.UNKNOWN]
+        unclear: list[Reason] = [verdict.unknown for verdict in verdicts if verdict.unknown is not None]
         if not unclear:
             return Outcome(Status.HOLDS, struck)
-        essential = [reason for reason in unclear if reason != unproven and not reason.startswith(BEYOND)]
-        if essential:
-            return Outcome(Status.UNKNOWN, struck, reason=essential[0], essential=True)
-        if any(reason.startswith(BEYOND) for reason in unclear):
+        essential = next((reason for reason in unclear if reason.why not in _OF_THE_FAULTS), None)
+        if essential is not None:
+            return Outcome(Status.UNKNOWN, struck, reason=str(essential), essential=True)
+        if any(reason.why is Why.BEYOND for reason in unclear):
             return Outcome(Status.UNKNOWN, struck, reason="the schedule goes beyond what is claimed")
         return Outcome(Status.UNKNOWN, struck, reason=_in_general(history))
 
@@ -237,8 +237,7 @@ def kind_of(verdicts: Sequence[Verdict]) -> Kind | None:
     """In which way the first violated claim is violated; None when none is."""
     for verdict in verdicts:
         if verdict.status is Status.VIOLATED:
-            anomaly: Anomaly = verdict.anomalies[0].anomaly
-            return Kind(str(verdict.guarantee), str(anomaly))
+            return Kind(str(verdict.guarantee), str(verdict.anomalies[0].anomaly))
     return None
 
 

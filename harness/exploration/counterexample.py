@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import msgspec
 
-from ..addresses import Address, Moment
 from ..cluster import Cluster, Live
 from ..errors import (
     InvalidCounterexample,
@@ -27,13 +26,12 @@ from ..judging.judgement import Judgement
 from ..judging.verdicts import Evidence, Status, Verdict
 from ..manager import Manager, NodeJoined
 from ..model import Topology
-from ..quantities import Duration
+from ..recording.claims_and_faults import SavedClaim, SavedFault
 from ..recording.folder import write_json
 from ..recording.history import History
 from ..registry import Named, Registry
 from ..running import check_scenario, run_in_memory, run_named
 from ..scenario import Scenario
-from ..schedule import Amount, AtTime, Fault, Trigger
 from ..simulated.cluster import SimulatedCluster
 from ..simulated.world import SimulationOptions
 from ..subject import SchemeSubject
@@ -42,65 +40,7 @@ from .bench import Kind, resized
 from .search import Violation
 from .shrinking import Shrunk
 
-VERSION: Final = 3
-
-
-class SavedFault(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A fault, its parameters, and when: at an address, else so many microseconds after the start, or at a
-    moment."""
-
-    kind: str
-    targets: tuple[str, ...]
-    address: str | None = None
-    after: int | None = None
-    moment: Moment | None = None
-    lasting: int | None = None
-    """Microseconds until it heals."""
-    one_way: bool = False
-    amounts: dict[str, Amount] = {}
-
-    @classmethod
-    def of(cls, fault: Fault) -> SavedFault:
-        trigger = fault.trigger
-        assert trigger is not None
-        address = None if isinstance(trigger, AtTime) else _address(trigger)
-        return cls(
-            fault.kind,
-            fault.targets,
-            address=None if address is None else str(address),
-            after=trigger.after.micros if isinstance(trigger, AtTime) else None,
-            moment=trigger if isinstance(trigger, Moment) and address is None else None,
-            lasting=None if fault.duration is None else fault.duration.micros,
-            one_way=fault.one_way,
-            amounts=dict(fault.amounts),
-        )
-
-    def fault(self) -> Fault:
-        """Raises InvalidScenario for what is no address."""
-        trigger: Trigger
-        if self.address is not None:
-            trigger = Moment.exactly(Address.parse(self.address))
-        elif self.after is not None:
-            trigger = AtTime(Duration(self.after))
-        elif self.moment is not None:
-            trigger = self.moment
-        else:
-            raise InvalidScenario(f"the {self.kind} of {' and '.join(self.targets)} has no trigger")
-        return Fault(
-            self.kind,
-            self.targets,
-            trigger,
-            None if self.lasting is None else Duration(self.lasting),
-            self.one_way,
-            tuple(self.amounts.items()),
-        )
-
-
-def _address(moment: Moment) -> Address | None:
-    """The one address that a moment matches; None if there may be several."""
-    if moment.actor is None or moment.incarnation is None or moment.key is None or moment.recovering or moment.taken:
-        return None
-    return Address(moment.actor, moment.incarnation, moment.point, moment.key, moment.side)
+VERSION: Final = 4
 
 
 class Counterexample(msgspec.Struct, frozen=True):
@@ -121,7 +61,8 @@ class Counterexample(msgspec.Struct, frozen=True):
     placement: dict[str, list[str]]
     """Node -> the slices that it runs before the first fault; they die with it."""
     faults: tuple[SavedFault, ...]
-    guarantee: str
+    claim: SavedClaim
+    """The one that is violated."""
     anomaly: str
     """The first in which the violation shows."""
     evidence: str
@@ -132,7 +73,7 @@ class Counterexample(msgspec.Struct, frozen=True):
 
     @property
     def kind(self) -> Kind:
-        return Kind(self.guarantee, self.anomaly)
+        return Kind(str(self.claim), self.anomaly)
 
 
 @dataclass(frozen=True)
@@ -151,7 +92,8 @@ class Replayed:
     @property
     def verdict(self) -> Verdict:
         """On the guarantee that was violated."""
-        return next(v for v in self.judgement.verdicts if str(v.guarantee) == self.counterexample.guarantee)
+        claim = self.counterexample.claim.as_guarantee()
+        return next(v for v in self.judgement.verdicts if v.guarantee == claim)
 
     @property
     def reproduced(self) -> bool:
@@ -183,7 +125,7 @@ def counterexample(named: Named, violation: Violation, shrunk: Shrunk, found_wit
         world=asdict(bench.cluster.options),
         placement=_placement(scenario, bench.cluster.places.workers),
         faults=tuple(SavedFault.of(fault) for fault in shrunk.trial.schedule),
-        guarantee=shrunk.kind.guarantee,
+        claim=SavedClaim.of(verdict.guarantee),
         anomaly=shrunk.kind.anomaly,
         evidence=_said(verdict.anomalies[0].sample[0]) if verdict.anomalies[0].sample else "",
         digest=history.digest(),
@@ -237,6 +179,7 @@ def load(path: Path) -> Counterexample:
         read = msgspec.convert(found, Counterexample)
         for fault in read.faults:
             fault.fault()
+        read.claim.as_guarantee()
     except (msgspec.MsgspecError, InvalidScenario) as error:
         raise InvalidCounterexample(f"{path} is damaged: {error}") from error
     return read
@@ -274,11 +217,11 @@ def scenario_of(path: Path, found: Counterexample, registry: Registry, scenario:
 
 def _claims(path: Path, found: Counterexample, scenario: Scenario) -> list[Guarantee]:
     """The claim that broke, by itself."""
-    claims = [guarantee for guarantee in scenario.claimed if str(guarantee) == found.guarantee]
-    if not claims:
+    broken = found.claim.as_guarantee()
+    if broken not in scenario.claimed:
         stated = ", ".join(map(str, scenario.claimed)) or "nothing"
-        raise ScenarioChanged(f"{path} breaks {found.guarantee}, which is not claimed any more; claimed: {stated}")
-    return claims
+        raise ScenarioChanged(f"{path} breaks {broken}, which is not claimed any more; claimed: {stated}")
+    return [broken]
 
 
 def simulated(found: Counterexample) -> SimulatedCluster:

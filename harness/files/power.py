@@ -30,12 +30,11 @@ from typing import Final
 
 import msgspec
 
-from ..promises import Promise
+from ..promises import Extent, Promise
 from .operations import Kind, Operation
 from .trees import File, Link, Tree
 
 PAGE: Final = 4096
-NOTHING: Final = "nothing"
 NEWEST: Final = 8
 """How many names, the newest of those that are not synced, are lost one after the other or each by itself."""
 _NAMES = frozenset({Kind.CREATE, Kind.RENAME, Kind.LINK, Kind.SYMLINK, Kind.UNLINK, Kind.MKDIR, Kind.RMDIR})
@@ -52,6 +51,9 @@ class Loss:
     tree: Tree
     what: str
     """What is lost, in words."""
+    extent: Extent
+    paths: tuple[str, ...]
+    """What the words are about, by name."""
 
 
 def power_losses(
@@ -72,9 +74,9 @@ def power_losses(
         case Promise.NONE:
             chosen = _none(done)
     found: dict[object, Loss] = {}
-    for lost in (_Lost(NOTHING), *chosen):
+    for lost in (_Lost("nothing", Extent.NOTHING), *chosen):
         tree = done.without(frozenset(lost.operations), lost.pages)
-        found.setdefault(_shape(tree), Loss(tree, lost.what))
+        found.setdefault(_shape(tree), Loss(tree, lost.what, lost.extent, tuple(lost.paths)))
     return list(found.values())
 
 
@@ -82,6 +84,8 @@ def power_losses(
 class _Lost:
     what: str
     """In words."""
+    extent: Extent
+    paths: Sequence[str] = ()
     operations: Collection[int] = ()
     """By their places."""
     pages: Mapping[File, Collection[int]] = field(default_factory=dict)
@@ -91,9 +95,12 @@ class _Lost:
 def _strict(done: _Done) -> Iterator[_Lost]:
     lost = [place for place in done.free if place > done.last_sync and done.operations[place].kind not in _SYNCS]
     if lost:
-        yield _Lost(f"everything since the last fsync: {_listed(done.changed(lost))}", lost)
+        paths = done.changed(lost)
+        yield _Lost(f"everything since the last fsync: {_listed(paths)}", Extent.EVERYTHING, paths, lost)
         last = max((place for place in lost if done.operations[place].kind is not Kind.TIMES), default=lost[0])
-        yield _Lost(f"the last change: {_said(done.operations[last])}", [place for place in lost if place >= last])
+        newest = done.operations[last]
+        later = [place for place in lost if place >= last]
+        yield _Lost(f"the last change: {_said(newest)}", Extent.SOME, _paths(newest), later)
 
 
 def _ext4_ordered(done: _Done) -> Iterator[_Lost]:
@@ -103,11 +110,12 @@ def _ext4_ordered(done: _Done) -> Iterator[_Lost]:
     back = done.last_sync + 1
     everything = [*names, *(place for file in done.files for place in done.lost_of(file, back))]
     if everything:
-        yield _Lost(f"everything that no fsync covers: {_listed(done.changed(everything))}", everything)
+        yield _everything(done, everything)
     yield from _contents(done, open_contents, later_pages=False)
     for place in names[-NEWEST:]:
         after = [*(other for other in names if other >= place), *done.contents_from(place)]
-        yield _Lost(f"{_said(done.operations[place])}, and what was done after it", after)
+        one = done.operations[place]
+        yield _Lost(f"{_said(one)}, and what was done after it", Extent.SOME, _paths(one), after)
 
 
 def _none(done: _Done) -> Iterator[_Lost]:
@@ -119,13 +127,20 @@ def _none(done: _Done) -> Iterator[_Lost]:
     contents = [place for lost in open_contents.values() for place in lost]
     if names or contents:
         lost = [*names, *contents]
-        yield _Lost(f"everything that no fsync covers: {_listed(done.changed(lost))}", lost)
+        yield _everything(done, lost)
     yield from _contents(done, open_contents, later_pages=True)
     for file, lost in open_contents.items():
         if len(lost) > 1:
-            yield _Lost(f"the first of what {done.called(file)} was written since its last fsync", lost[:1])
+            name = done.called(file)
+            yield _Lost(f"the first of what {name} was written since its last fsync", Extent.SOME, [name], lost[:1])
     for place in names[-NEWEST:]:
-        yield _Lost(f"{_said(done.operations[place])}, for itself", done.with_dependents(place, names))
+        one = done.operations[place]
+        yield _Lost(f"{_said(one)}, for itself", Extent.SOME, _paths(one), done.with_dependents(place, names))
+
+
+def _everything(done: _Done, lost: Collection[int]) -> _Lost:
+    paths = done.changed(lost)
+    return _Lost(f"everything that no fsync covers: {_listed(paths)}", Extent.EVERYTHING, paths, lost)
 
 
 def _contents(done: _Done, lost: Mapping[File, Sequence[int]], later_pages: bool) -> Iterator[_Lost]:
@@ -133,17 +148,18 @@ def _contents(done: _Done, lost: Mapping[File, Sequence[int]], later_pages: bool
     lost = {file: places for file, places in lost.items() if file in done.named}
     if len(lost) > 1:
         every = [place for some in lost.values() for place in some]
-        named = _listed([done.called(file) for file in list(lost)[::-1]])
-        yield _Lost(f"what was written since their last fsync to all of {named}", every)
+        names = [done.called(file) for file in list(lost)[::-1]]
+        said = f"what was written since their last fsync to all of {_listed(names)}"
+        yield _Lost(said, Extent.CONTENTS, names, every)
     for file, lost_here in lost.items():
-        places = list(lost_here)
-        yield _Lost(f"what {done.called(file)} was written since its last fsync", places)
+        places, name = list(lost_here), done.called(file)
+        yield _Lost(f"what {name} was written since its last fsync", Extent.CONTENTS, [name], places)
         pages = sorted({page for place in places for page in _pages(done.operations[place])})
         if len(pages) > 1:
             half = pages[len(pages) // 2 :] if later_pages else pages[: len(pages) // 2]
             which = "first" if later_pages else "last"
-            said = f"the {which} pages of what {done.called(file)} was written since its last fsync"
-            yield _Lost(said, places, {file: half})
+            said = f"the {which} pages of what {name} was written since its last fsync"
+            yield _Lost(said, Extent.SOME, [name], places, {file: half})
 
 
 class _Done:

@@ -1,12 +1,11 @@
-"""What a subject can claim. Guarantees form a lattice: which implies which is data."""
+"""What a subject can claim: a guarantee by its name, with the amounts that the claim states. What each guarantee is
+says its oracle."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from functools import cache
 
-from ..errors import InvalidHistory, InvalidScenario
+from ..errors import InvalidScenario
 from ..promises import Promise
 from ..quantities import Duration, Events
 
@@ -26,35 +25,13 @@ RECOVERS = "recovers"
 RECOVERS_WITHIN = "recovers-within"
 SURVIVES_POWER_LOSS = "survives-power-loss"
 
-IMPLIES: dict[str, tuple[str, ...]] = {
-    PRECISE: (ROLLBACK_REPEATING, EXACTLY_ONCE_OUTPUT, GAP),
-    EXACTLY_ONCE_OUTPUT: (EXACTLY_ONCE,),
-    ROLLBACK_REPEATING: (ROLLBACK_CONVERGENT, EXACTLY_ONCE),
-    ROLLBACK_CONVERGENT: (ROLLBACK_DIVERGENT,),
-    ROLLBACK_DIVERGENT: (AT_MOST_ONCE,),
-    EXACTLY_ONCE: (AT_LEAST_ONCE, AT_MOST_ONCE),
-    K_SAFETY: (EXACTLY_ONCE,),
-    GAP: (AMNESIA,),
-    AMNESIA: (AT_MOST_ONCE,),
-}
-"""Each guarantee's next weaker ones. While a window is being filled again, outputs lack inputs that belong to them:
-that is convergent, and not at-least-once."""
+WITHIN = "within"
+"""The name of the bound of a guarantee that has one."""
+OPENS_WITHIN = "opens_within"
+"""What a claim of gap recovery can state beside its bound."""
 
-STRENGTH: tuple[str, ...] = (
-    PRECISE,
-    ROLLBACK_REPEATING,
-    ROLLBACK_CONVERGENT,
-    ROLLBACK_DIVERGENT,
-    EXACTLY_ONCE_OUTPUT,
-    EXACTLY_ONCE,
-    GAP,
-    AMNESIA,
-    AT_LEAST_ONCE,
-    AT_MOST_ONCE,
-    REPLICAS_AGREE,
-)
-"""The order in which the strongest guarantee that a history is consistent with is looked for. What means something only
-with a bound is not among them, nor is `recovers`, which says nothing of what comes out."""
+Amount = Duration | Events | int | float
+"""What a claim can state, each with its unit but for plain numbers."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +56,8 @@ class Guarantee:
 
     name: str
     within: Duration | Events | None = None
-    opens_within: Duration | None = None
-    """Of gap recovery: within what time of its start a slice hears again."""
+    amounts: tuple[tuple[str, Amount], ...] = ()
+    """What else the claim states, by the names of the guarantee's parameters."""
     power: PowerLoss | None = None
     """Of survives-power-loss, which has it always."""
 
@@ -88,66 +65,26 @@ class Guarantee:
         if self.name == SURVIVES_POWER_LOSS and self.power is None:
             object.__setattr__(self, "power", PowerLoss(exactly_once()))
 
+    @property
+    def terms(self) -> str:
+        """On which power is lost where it is judged; empty where it is judged by runs in which none is."""
+        return "" if self.power is None else self.power.terms
+
+    @property
+    def stated(self) -> dict[str, Amount]:
+        """All amounts that the claim states, by the names of the guarantee's parameters."""
+        return dict(self.amounts) if self.within is None else {WITHIN: self.within, **dict(self.amounts)}
+
+    def amount(self, name: str) -> Amount | None:
+        """None where the claim does not state it."""
+        return dict(self.amounts).get(name)
+
     def __str__(self) -> str:
         if self.power is not None:
             return f"{self.name} ({self.power.of}, {self.power.terms})"
-        opens = None if self.opens_within is None else f"heard again within {self.opens_within}"
-        bounds = [str(bound) for bound in (self.within, opens) if bound is not None]
+        bounds = [] if self.within is None else [str(self.within)]
+        bounds += [f"{name.replace('_', ' ')} {amount}" for name, amount in self.amounts]
         return f"{self.name} ({', '.join(bounds)})" if bounds else self.name
-
-
-def speaks_of(claim: str, terms: str) -> bool:
-    """Whether a claim, as it is written, is made of losses of power on these terms; of none, where those are empty."""
-    if not claim.startswith(f"{SURVIVES_POWER_LOSS} ("):
-        return not terms
-    return bool(terms) and claim.endswith(f", {terms})")
-
-
-def parse_guarantee(text: str) -> Guarantee:
-    """The guarantee that is written like that in a record. Raises InvalidHistory for what is none."""
-    power = _POWER.fullmatch(text)
-    if power is not None:
-        of, promise, synced = power.groups()
-        return Guarantee(
-            SURVIVES_POWER_LOSS, power=PowerLoss(parse_guarantee(of), Promise(promise), synced is not None)
-        )
-    found = re.fullmatch(r"([a-z-]+)(?: \(([0-9.,e+-]+) (s|events)\))?", text)
-    if found is None:
-        raise InvalidHistory(f"{text!r} is no guarantee as records name one: 'exactly-once', 'recovers-within (2 s)'")
-    name, amount, unit = found.groups()
-    try:
-        if unit == "s":
-            return Guarantee(name, Duration(round(float(amount) * 1e6)))
-        return Guarantee(name, None if unit is None else Events(int(amount.replace(",", ""))))
-    except ValueError as error:
-        raise InvalidHistory(f"{text!r} has a bound that is no number: {error}") from error
-
-
-_POWER = re.compile(rf"{SURVIVES_POWER_LOSS} \((.*), ({'|'.join(Promise)})(, checkpoint synced)?\)")
-
-
-@cache
-def implied(name: str) -> frozenset[str]:
-    """Every guarantee that `name` implies, itself included."""
-    found = {name}
-    waiting = [name]
-    while waiting:
-        for weaker in IMPLIES.get(waiting.pop(), ()):
-            if weaker not in found:
-                found.add(weaker)
-                waiting.append(weaker)
-    return frozenset(found)
-
-
-def promises_progress(name: str) -> bool:
-    """Whether a subject that comes to rest before its input is through breaks this guarantee.
-
-    Whoever promises that nothing is lost, from a state at least, promises that all of it comes. Whoever bounds what a
-    crash takes, or says that a slice may start blank, promises that it goes on: what it never takes, though it lives,
-    is in no gap. At most once holds of one that does nothing, so a stall says nothing of it: what would have counted
-    twice later was not seen.
-    """
-    return bool({AT_LEAST_ONCE, ROLLBACK_DIVERGENT, AMNESIA} & implied(name))
 
 
 def at_least_once() -> Guarantee:
@@ -183,7 +120,7 @@ def rollback_recovery(*, divergent: bool = False, converges_within: Duration | E
 def gap_recovery(checkpoint_every: Events, opens_within: Duration | None = None) -> Guarantee:
     """What a crash takes back is bounded by the checkpoint interval, and what passes by until the slice hears again
     ends `opens_within` after its start: 30 s where that is not said, 20 ms in the simulator."""
-    return Guarantee(GAP, checkpoint_every, opens_within)
+    return Guarantee(GAP, checkpoint_every, () if opens_within is None else ((OPENS_WITHIN, opens_within),))
 
 
 def amnesia() -> Guarantee:

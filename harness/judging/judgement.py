@@ -19,13 +19,15 @@ from .collation import Collation
 from .collecting import seldom_collected
 from .determinism import EVENTS, Determinism, beginning, examine
 from .exercised import Exercised, called_for, said_never
-from .guarantees import Guarantee, implied, parse_guarantee
+from .guarantees import Guarantee
+from .lattice import implied
 from .oracle import Case, Oracle, judge, strongest
+from .reasons import Reason, Why
 from .recovery import Recovery, recoveries
 from .references import collate_references
 from .shapes import OutputShape
 from .tolerance import PATIENCE, PATIENCE_SIMULATED, Beyond, Tolerance, beyond, never_in_step, until
-from .verdicts import Anomaly, Status, Verdict
+from .verdicts import Anomaly, Status, Verdict, unknown
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ def _judge(
 ) -> Judgement:
     subject = scenario.subject
     case = Case(history, subject.collate(history), subject.checkpoint_every, virtual_time)
-    case = _with_what_did_not_come(case, [str(fault) for fault in scenario.faults])
+    case = _with_what_did_not_come(case, scenario.faults)
     exercised = subject.exercised(history) if isinstance(subject, SchemeSubject) else None
     verdicts = judge_claims(subject, case, scenario.claimed, oracles, None if scenario.minimal else exercised)
     judgement = _judgement(case, verdicts, judge(case, scenario.breaks, oracles), oracles, exercised)
@@ -116,13 +118,13 @@ def _as_far_as_repeatable(judgement: Judgement, determinism: Determinism) -> Jud
         anomalies = {tally.anomaly for tally in verdict.anomalies}
         if verdict.status is Status.VIOLATED and anomalies <= _SURE:
             return verdict
-        return Verdict(verdict.guarantee, Status.UNKNOWN, verdict.observables, "", reason=determinism.differs)
+        return unknown(verdict.guarantee, verdict.observables, Reason(Why.UNREPEATABLE, determinism.differs))
 
     verdicts, broken = (tuple(map(known, some)) for some in (judgement.verdicts, judgement.broken))
     return replace(judgement, verdicts=verdicts, broken=broken, strongest=())
 
 
-def _with_what_did_not_come(case: Case, schedule: Sequence[str]) -> Case:
+def _with_what_did_not_come(case: Case, schedule: Sequence[object]) -> Case:
     collation = case.collation
     unproven = collation.unproven or not_come(schedule, case.history)
     return replace(case, collation=replace(collation, unproven=unproven))
@@ -146,10 +148,6 @@ def _judgement(
     )
 
 
-BEYOND = "this goes beyond what is claimed: "
-"""Begins the reason of a verdict on a claim whose tolerance was passed."""
-
-
 def judge_claims(
     subject: Subject,
     case: Case,
@@ -168,18 +166,21 @@ def judge_claims(
     if not isinstance(subject, SchemeSubject):
         return verdicts
     before = _Before(subject, case, oracles)
-    verdicts = [_tolerated(subject, case, verdict, before) for verdict in verdicts]
-    return verdicts if exercised is None else [_tried(subject, case, exercised, verdict) for verdict in verdicts]
+    verdicts = [_tolerated(subject, case, verdict, before, oracles) for verdict in verdicts]
+    return (
+        verdicts if exercised is None else [_tried(subject, case, exercised, verdict, oracles) for verdict in verdicts]
+    )
 
 
-def _tried(subject: SchemeSubject, case: Case, counts: Exercised, verdict: Verdict) -> Verdict:
+def _tried(
+    subject: SchemeSubject, case: Case, counts: Exercised, verdict: Verdict, oracles: Mapping[str, Oracle]
+) -> Verdict:
     if verdict.status is not Status.HOLDS:
         return verdict
-    never = said_never(called_for(subject.rests_on(verdict.guarantee), case.history, counts))
+    never = said_never(called_for(subject.rests_on(verdict.guarantee, oracles), case.history, counts))
     if not never:
         return verdict
-    reason = f"this was not tried: {never}"
-    return Verdict(verdict.guarantee, Status.UNKNOWN, verdict.observables, "", reason=reason)
+    return unknown(verdict.guarantee, verdict.observables, Reason(Why.UNTRIED, never))
 
 
 class _Before:
@@ -202,8 +203,10 @@ class _Before:
         return replace(verdict, summary=f"{verdict.summary}, before {passed.why}")
 
 
-def _tolerated(subject: SchemeSubject, case: Case, verdict: Verdict, before: _Before) -> Verdict:
-    tolerances = [c.tolerates for c in subject.claims if verdict.guarantee.name in implied(c.guarantee.name)]
+def _tolerated(
+    subject: SchemeSubject, case: Case, verdict: Verdict, before: _Before, oracles: Mapping[str, Oracle]
+) -> Verdict:
+    tolerances = [c.tolerates for c in subject.claims if verdict.guarantee.name in implied(c.guarantee.name, oracles)]
     if not tolerances:
         return verdict
     fellows_keep = subject.setups[Role.OPERATOR].peers_keep_checkpoints
@@ -216,15 +219,14 @@ def _tolerated(subject: SchemeSubject, case: Case, verdict: Verdict, before: _Be
     if not within:
         latest = max((one for one in passed.values() if one is not None), key=lambda one: one.at)
         violated = before.violated(latest, verdict.guarantee) if verdict.status is Status.VIOLATED else None
-        reason = BEYOND + latest.why
-        return violated or Verdict(verdict.guarantee, Status.UNKNOWN, verdict.observables, "", reason=reason)
+        return violated or unknown(verdict.guarantee, verdict.observables, Reason(Why.BEYOND, latest.why))
     behind = never_in_step(case.history) if Tolerance.ONE_IN_STEP in within else ()
     if not behind or verdict.status is Status.VIOLATED:
         return verdict
     return Verdict(verdict.guarantee, Status.VIOLATED, verdict.observables, ", ".join(map(str, behind)), behind)
 
 
-def not_come(schedule: Sequence[str], history: History) -> str:
+def not_come(schedule: Sequence[object], history: History) -> str:
     """Which planned fault a run that was cut short says nothing of; empty when there is none."""
     told = {entry.number for entry in history.timeline if isinstance(entry, FaultStruck | FaultMissed)}
     for number, fault in enumerate(schedule):
@@ -274,5 +276,5 @@ def _judge_query(
 ) -> tuple[Description, History, Judgement]:
     history = read_history(path)
     case = _with_what_did_not_come(Case(history, collate_query(path, description, history)), description.schedule)
-    claims, breaks = (list(map(parse_guarantee, texts)) for texts in (description.claims, description.breaks))
+    claims, breaks = ([one.as_guarantee() for one in some] for some in (description.claims, description.breaks))
     return description, history, _judgement(case, judge(case, claims, oracles), judge(case, breaks, oracles), oracles)

@@ -6,15 +6,20 @@ source, what it checks.
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from ..errors import UnknownName
-from ..quantities import Duration, Events
+from ..error_text import described_error
+from ..errors import StreamproofError, UnknownName
 from ..recording.history import History
 from .collation import Collation
-from .guarantees import STRENGTH, Guarantee, implied, promises_progress
-from .verdicts import Anomaly, Evidence, Status, Tally, Verdict, tally
+from .guarantees import Amount, Guarantee
+from .lattice import implied, ranked
+from .parameters import Parameter, check_stated, stating
+from .reasons import Reason, Why
+from .verdicts import Anomaly, Evidence, Status, Tally, Verdict, tally, unknown
 
 
 @dataclass(frozen=True)
@@ -38,8 +43,17 @@ class Oracle:
 
     guarantee: str
     judge: Judge
-    bound: tuple[type[Duration | Events], ...] = ()
-    """The kinds of bound of which a claim has to state one."""
+    implies: tuple[str, ...] = ()
+    """The next weaker guarantees."""
+    implied_by: tuple[str, ...] = ()
+    """The next stronger ones, as far as these do not say so themselves: a user's guarantee can stand below ours."""
+    ranked: bool = False
+    """Whether it is looked for when the strongest guarantee is asked for that a history is consistent with. It says
+    something of what comes out, and means something without a bound."""
+    anomalies: tuple[str, ...] = ()
+    """What shows that it is violated."""
+    parameters: tuple[Parameter, ...] = ()
+    """The amounts that a claim states, in the order in which they are written."""
     on_clock: bool = False
     """Whether a bound is on a duration, which means nothing in the simulator."""
     executes: bool = False
@@ -59,6 +73,33 @@ class Oracle:
         """Whether a claim cannot be judged on virtual time."""
         return self.on_clock and guarantee.within is not None
 
+    def claim(self, **amounts: Amount) -> Guarantee:
+        """A claim of it. Raises InvalidScenario for amounts that it does not take, or cannot do without."""
+        return stating(self.guarantee, amounts, self.parameters)
+
+    def check(self, guarantee: Guarantee) -> None:
+        """Raises as `claim`."""
+        check_stated(guarantee, self.parameters)
+
+    @property
+    def described(self) -> dict[str, object]:
+        """What a program may want to know of it."""
+        return {
+            "implies": list(self.implies),
+            "implied_by": list(self.implied_by),
+            "anomalies": list(map(str, self.anomalies)),
+            "parameters": [
+                {
+                    "name": one.name,
+                    "is": one.called,
+                    "meaning": one.meaning,
+                    "required": one.required,
+                    "as": one.example,
+                }
+                for one in self.parameters
+            ],
+        }
+
     @property
     def definition(self) -> str:
         return (self.judge.__doc__ or "").strip()
@@ -70,7 +111,8 @@ def decide(
     found: Sequence[Tally],
     holds: str,
     *,
-    unclear: str = "",
+    unclear: Reason | None = None,
+    goes_on: bool = False,
 ) -> Verdict:
     """The verdict that all oracles share: what was found violates; without it the run must have been whole, and its
     faults must have bitten, to hold.
@@ -78,27 +120,33 @@ def decide(
     Where it was cut short, what had not happened could have happened later. Where it came to rest by itself before its
     input was through, nothing would have happened any more: who promises to go on has stalled. `unclear` says why
     something that is wrong cannot be shown to violate this guarantee.
+
+    `goes_on`: a subject that comes to rest before its input is through breaks this guarantee. Whoever promises that
+    nothing is lost, from a state at least, promises that all of it comes. Whoever bounds what a crash takes, or says
+    that a slice may start blank, promises that it goes on: what it never takes, though it lives, is in no gap. At most
+    once holds of one that does nothing, so a stall says nothing of it: what would have counted twice later was not
+    seen.
     """
     collation = case.collation
     observables = collation.observables
-    found = (*found, *stalled(case, guarantee))
+    found = (*found, *stalled(case)) if goes_on else tuple(found)
     if found:
         return Verdict(guarantee, Status.VIOLATED, observables, ", ".join(map(str, found)), tuple(found))
     if collation.unjudgeable:
-        return Verdict(guarantee, Status.UNKNOWN, observables, "", reason=collation.unjudgeable)
-    if unclear:
-        return Verdict(guarantee, Status.UNKNOWN, observables, "", reason=unclear)
+        return unknown(guarantee, observables, Reason(Why.UNJUDGEABLE, collation.unjudgeable))
+    if unclear is not None:
+        return unknown(guarantee, observables, unclear)
     if collation.incomplete:
-        return Verdict(guarantee, Status.UNKNOWN, observables, "", reason=collation.incomplete)
+        return unknown(guarantee, observables, Reason(Why.INCOMPLETE, collation.incomplete))
     if collation.unproven:
-        return Verdict(guarantee, Status.UNKNOWN, observables, "", reason=collation.unproven)
+        return unknown(guarantee, observables, Reason(Why.UNPROVEN, collation.unproven))
     return Verdict(guarantee, Status.HOLDS, observables, holds)
 
 
-def stalled(case: Case, guarantee: Guarantee) -> tuple[Tally, ...]:
-    """The stall that is proven, for a guarantee that it breaks."""
+def stalled(case: Case) -> tuple[Tally, ...]:
+    """The stall that is proven."""
     why = case.collation.stalled
-    if not why or not promises_progress(guarantee.name):
+    if not why:
         return ()
     return (tally(Anomaly.STALL, 1, [Evidence(f"came to rest before its input was through: {why}", "all")]),)
 
@@ -108,32 +156,45 @@ def lost(collation: Collation, *names: str) -> tuple[Tally, ...]:
     return () if collation.incomplete else collation.tallies(*names)
 
 
+EFFECTS: Final = (
+    Anomaly.LOST_INPUT,
+    Anomaly.DUPLICATE_EFFECT,
+    Anomaly.PHANTOM_OUTPUT,
+    Anomaly.WRONG_VALUE,
+    Anomaly.UNFAITHFUL_SNAPSHOT,
+    Anomaly.STALL,
+)
+"""What shows that effects are not those of each input exactly once."""
+
+
 def effects(collation: Collation) -> tuple[Tally, ...]:
-    """What shows that effects are not those of each input exactly once."""
+    """How often each was seen."""
     return lost(collation, "lost_state", "lost_output", "lacking", "altered") + collation.tallies(
         "duplicate_effects", "phantoms", "unfaithful"
     )
 
 
-def neither_lost_nor_doubled(case: Case) -> str:
-    """Why a wrong row does not say whether an input was lost or counted twice; empty where it does, or none is wrong.
+def neither_lost_nor_doubled(case: Case) -> Reason | None:
+    """Why a wrong row does not say whether an input was lost or counted twice; None where it does, or none is wrong.
 
     A slice's rows can be derived from what it took. A black box's can only be compared.
     """
     collation = case.collation
     if collation.doubt:
-        return collation.doubt
+        return Reason(Why.AMBIGUOUS, collation.doubt)
     if collation.reexecution is not None or not collation.phantoms.count:
-        return ""
+        return None
     wrong = f"{collation.phantoms.count:,} rows differ from those without failures"
-    return f"{wrong}; the subject cannot be executed again, so inputs may have been lost or counted twice"
+    said = f"{wrong}; the subject cannot be executed again, so inputs may have been lost or counted twice"
+    return Reason(Why.AMBIGUOUS, said)
 
 
-def unseen_outputs(case: Case) -> str:
-    """Why nothing can be said of repeated outputs; empty where they were observed."""
+def unseen_outputs(case: Case) -> Reason | None:
+    """Why nothing can be said of repeated outputs; None where they were observed."""
     if "outputs" in case.collation.observables:
-        return ""
-    return "only the table at the end was compared; in what steps it came about was not observed"
+        return None
+    said = "only the table at the end was compared; in what steps it came about was not observed"
+    return Reason(Why.NOTHING_TO_JUDGE, said)
 
 
 def judge(case: Case, guarantees: Sequence[Guarantee], oracles: Mapping[str, Oracle]) -> list[Verdict]:
@@ -150,8 +211,21 @@ def _judged(
     case: Case, guarantee: Guarantee, oracles: Mapping[str, Oracle], known: dict[Guarantee, Verdict]
 ) -> Verdict:
     if guarantee not in known:
-        known[guarantee] = oracles[guarantee.name].judge(case, guarantee)
+        known[guarantee] = _asked(oracles[guarantee.name], case, guarantee)
     return known[guarantee]
+
+
+def _asked(oracle: Oracle, case: Case, guarantee: Guarantee) -> Verdict:
+    """What an oracle says. One that raises leaves its own guarantee UNKNOWN and no other; what is wrong with the record
+    or with the operators, and shows only now, is wrong for all."""
+    try:
+        return oracle.judge(case, guarantee)
+    except (StreamproofError, MemoryError):
+        raise
+    except Exception as error:
+        story = "".join(traceback.format_exception(error))
+        reason = Reason(Why.ORACLE_FAILED, described_error(error), story)
+        return unknown(guarantee, case.collation.observables, reason)
 
 
 def _consistent(
@@ -160,27 +234,23 @@ def _consistent(
     if verdict.status is not Status.HOLDS:
         return verdict
     name = verdict.guarantee.name
-    for weaker in STRENGTH:
-        if weaker == name or weaker not in implied(name) or weaker not in oracles:
-            continue
+    below = implied(name, oracles) - {name}
+    for weaker in (one for one, oracle in oracles.items() if one in below and oracle.ranked):
         other = _judged(case, Guarantee(weaker), oracles, known)
         if other.status is Status.VIOLATED:
-            reason = (
-                f"streamproof contradicts itself: {name} holds, and {weaker}, which it implies, does not "
-                f"({other.summary}). That is a failure of streamproof's: please report it, with the run's folder"
-            )
-            return Verdict(verdict.guarantee, Status.UNKNOWN, verdict.observables, "", reason=reason, own_failure=True)
+            about = f"{name} holds, and {weaker}, which it implies, does not ({other.summary})"
+            return unknown(verdict.guarantee, verdict.observables, Reason(Why.CONTRADICTION, about))
     return verdict
 
 
 def strongest(case: Case, oracles: Mapping[str, Oracle]) -> list[Guarantee]:
     """The guarantees that the history is consistent with and that none of the others implies."""
-    judged = judge(case, [Guarantee(name) for name in STRENGTH if name in oracles], oracles)
+    judged = judge(case, [Guarantee(name) for name in ranked(oracles)], oracles)
     holding = [verdict.guarantee.name for verdict in judged if verdict.status is Status.HOLDS]
     covered: set[str] = set()
     found = []
     for name in holding:
         if name not in covered:
             found.append(Guarantee(name))
-            covered |= implied(name)
+            covered |= implied(name, oracles)
     return found

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from .guarantees import Guarantee
+from .reasons import Reason, Why
 
 SAMPLE = 10
 """How many pieces of evidence a tally keeps."""
@@ -64,7 +65,8 @@ class Evidence:
 class Tally:
     """How often an anomaly was seen, with a bounded sample."""
 
-    anomaly: Anomaly
+    anomaly: str
+    """An `Anomaly`, or one of a user's own."""
     count: int
     sample: tuple[Evidence, ...]
 
@@ -72,12 +74,12 @@ class Tally:
         return f"{self.anomaly} x {self.count:,}"
 
 
-def none_of(anomaly: Anomaly) -> Tally:
+def none_of(anomaly: str) -> Tally:
     """It was looked for, and not found."""
     return Tally(anomaly, 0, ())
 
 
-def tally(anomaly: Anomaly, count: int, evidence: Iterable[Evidence]) -> Tally:
+def tally(anomaly: str, count: int, evidence: Iterable[Evidence]) -> Tally:
     """Takes no more of `evidence` than it keeps."""
     sample = []
     for piece in evidence:
@@ -97,7 +99,24 @@ class Verdict:
     """What was judged: outputs, state, progress."""
     summary: str
     anomalies: tuple[Tally, ...] = ()
-    reason: str = ""
+    unknown: Reason | None = None
     """Why it is UNKNOWN."""
-    own_failure: bool = False
-    """It is UNKNOWN since streamproof contradicts itself."""
+
+    @property
+    def reason(self) -> str:
+        """Why it is UNKNOWN, as a sentence; empty where it is not."""
+        return "" if self.unknown is None else str(self.unknown)
+
+    @property
+    def why(self) -> Why | None:
+        """Which kind of reason leaves it UNKNOWN."""
+        return None if self.unknown is None else self.unknown.why
+
+    @property
+    def own_failure(self) -> bool:
+        """Whether it is UNKNOWN since streamproof contradicts itself."""
+        return self.why is Why.CONTRADICTION
+
+
+def unknown(guarantee: Guarantee, observables: tuple[str, ...], reason: Reason) -> Verdict:
+    return Verdict(guarantee, Status.UNKNOWN, observables, "", unknown=reason)

@@ -24,12 +24,13 @@ from typing import Any
 import msgspec
 
 from ..errors import DamagedHistory, InvalidHistory, RunFolderInUse, StorageFailed, UnknownHistoryVersion
+from .claims_and_faults import SavedClaim, SavedFault
 from .frames import FrameWriter, read_frames
 from .history import History, Stamp, TimelineEntry
 from .records import Record, Stamped
 from .sealing import is_sealed, read_sealed, seal
 
-VERSION = 2
+VERSION = 3
 _json = msgspec.json.Encoder().encode
 _entry = msgspec.json.Decoder(TimelineEntry).decode
 
@@ -45,9 +46,9 @@ class Description(msgspec.Struct, frozen=True):
     subject: dict[str, Any]
     workload: dict[str, Any]
     seed: int
-    schedule: list[str]
-    claims: list[str]
-    breaks: list[str]
+    schedule: tuple[SavedFault, ...]
+    claims: tuple[SavedClaim, ...]
+    breaks: tuple[SavedClaim, ...]
     cluster: dict[str, Any]
     versions: dict[str, str]
     machine: dict[str, Any]

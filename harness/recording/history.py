@@ -7,10 +7,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
+from ..promises import Extent
 from .records import Record, Stamped
 
 
@@ -23,10 +24,6 @@ class Stamp(msgspec.Struct, frozen=True):
     """The simulator's step."""
 
 
-POWER_LOSS: Final = "power-loss"
-"""How the text of a fault begins by which the power failed: everything died, and what was not synced was lost."""
-
-
 class Proof(msgspec.Struct, frozen=True):
     """How often a fault got in the way of something, as counted by whoever carried it out."""
 
@@ -36,6 +33,18 @@ class Proof(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         return f"{self.what}: {self.count:,}"
+
+
+class Lost(msgspec.Struct, frozen=True):
+    """What a loss of power takes from what was durable for a process."""
+
+    terms: str
+    """What is promised of the storage, as claims state it."""
+    what: str
+    """In words."""
+    extent: Extent
+    of_sink: bool = False
+    """Whether the words are about what the query writes, and not about its checkpoint."""
 
 
 class Bite(msgspec.Struct, frozen=True):
@@ -85,13 +94,16 @@ class Bite(msgspec.Struct, frozen=True):
         return ""
 
 
-class FaultStruck(msgspec.Struct, frozen=True, tag="fault-struck"):
+class FaultStruck(msgspec.Struct, frozen=True, tag="fault-struck", omit_defaults=True):
     stamp: Stamp
     number: int
     """The fault's place in the schedule."""
     fault: str
+    """As it is shown; which kind it is says the schedule."""
     address: str | None
     bite: Bite
+    lost: Lost | None = None
+    """Where the power failed: everything died, and this is gone."""
 
 
 class FaultHealed(msgspec.Struct, frozen=True, tag="fault-healed"):

@@ -13,7 +13,7 @@ import pytest
 
 from streamproof.harness.addresses import DRIVER, TASK, Point, Side
 from streamproof.harness.certifying.campaign import Budget, certify
-from streamproof.harness.certifying.certificate import Claimed, altered_files
+from streamproof.harness.certifying.certificate import altered_files
 from streamproof.harness.certifying.conclusion import Planned
 from streamproof.harness.certifying.killing import kill
 from streamproof.harness.certifying.plan import Crash, How, Victim
@@ -28,6 +28,7 @@ from streamproof.harness.containers.labels import NODE
 from streamproof.harness.containers.reaping import containers_of
 from streamproof.harness.judging.verdicts import Status
 from streamproof.harness.query import RunFolders, Store
+from streamproof.harness.recording.claims_and_faults import SavedClaim
 from streamproof.harness.recording.folder import read_description, read_history
 from streamproof.harness.registry import Named, Registry
 from streamproof.harness.scenario import Scenario
@@ -77,7 +78,7 @@ def saved(one: Subject, planned: Sequence[Planned]) -> SavedSchedule:
         workload_seed=one.workload.seed,
         events=one.workload.events,
         batch_events=one.query.batch_events,
-        claims=tuple(map(Claimed.of, one.claims)),
+        claims=tuple(map(SavedClaim.of, one.claims)),
         planned=tuple(planned),
     )
 

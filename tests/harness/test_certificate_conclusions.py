@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from certified import ONCE, ONCE_OUTPUT, crash_at, trial
+from certified import CLAIMS, ONCE, ONCE_OUTPUT, crash_at, trial
 from streamproof.harness.certifying.conclusion import (
     NOTHING_PLANNED,
     TOO_SMALL,
@@ -26,7 +26,6 @@ from streamproof.harness.certifying.statistics import Draw, lower_bound
 from streamproof.harness.errors import ExitStatus
 from streamproof.harness.judging.verdicts import Status
 
-CLAIMS = (ONCE, ONCE_OUTPUT)
 PLAN = tuple(Planned(crash_at(batch)) for batch in range(3))
 ALL_HELD = tuple(trial(crash_at(batch), how=How.CRASH_STATE, name=f"state-{batch}") for batch in range(3))
 VIOLATED, UNKNOWN, HOLDS = Status.VIOLATED, Status.UNKNOWN, Status.HOLDS
@@ -46,9 +45,9 @@ def test_every_crash_passed() -> None:
     assert (found.verdicts[0].covered, found.verdicts[0].planned) == (3, 3)
     assert found.exit_status is ExitStatus.HOLDS
     assert [(line.states, line.kills, line.passed) for line in found.coverage] == [
-        (1, 0, CLAIMS),
-        (1, 1, CLAIMS),
-        (1, 0, CLAIMS),
+        (1, 0, (ONCE, ONCE_OUTPUT)),
+        (1, 1, (ONCE, ONCE_OUTPUT)),
+        (1, 0, (ONCE, ONCE_OUTPUT)),
     ]
     assert found.coverage[1].verdicts[ONCE] == {HOLDS: 2}
     assert found.bounds == ()

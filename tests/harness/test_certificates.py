@@ -29,8 +29,8 @@ from streamproof.harness.addresses import Point, Side
 from streamproof.harness.certifying.certificate import (
     FILE,
     PAGE,
+    VERSION,
     Certificate,
-    Claimed,
     concluded,
     read_certificate,
     with_conclusion,
@@ -51,6 +51,7 @@ from streamproof.harness.errors import (
 from streamproof.harness.judging.guarantees import Guarantee, exactly_once, exactly_once_output
 from streamproof.harness.judging.verdicts import Status
 from streamproof.harness.quantities import events, seconds
+from streamproof.harness.recording.claims_and_faults import SavedClaim
 
 HOLDS, VIOLATED, UNKNOWN = Status.HOLDS, Status.VIOLATED, Status.UNKNOWN
 
@@ -91,7 +92,7 @@ def rewritten(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
     "guarantee", [exactly_once(), Guarantee("recovers-within", seconds(2.5)), Guarantee("gap-recovery", events(500))]
 )
 def test_a_claim_keeps_its_bound(guarantee: Guarantee) -> None:
-    claimed = msgspec.json.decode(msgspec.json.encode(Claimed.of(guarantee)), type=Claimed)
+    claimed = msgspec.json.decode(msgspec.json.encode(SavedClaim.of(guarantee)), type=SavedClaim)
     assert claimed.as_guarantee() == guarantee
     assert str(claimed) == str(guarantee)
 
@@ -166,8 +167,8 @@ def test_many_altered_files_do_not_fill_the_screen(copied: Path) -> None:
 
 def test_another_version_is_refused(copied: Path) -> None:
     file = copied / FILE
-    file.write_text(file.read_text().replace('"version": 1', '"version": 99', 1))
-    with pytest.raises(UnknownCertificateVersion, match="version 99; this streamproof reads version 1"):
+    file.write_text(file.read_text().replace(f'"version": {VERSION}', '"version": 99', 1))
+    with pytest.raises(UnknownCertificateVersion, match=f"version 99; this streamproof reads version {VERSION}"):
         read_certificate(copied)
 
 

@@ -200,7 +200,13 @@ def test_what_is_installed_goes_by_its_name(ask: Ask, module: str, monkeypatch: 
         ("holds", [], ["claims nothing", "--claim exactly-once"]),
         ("nothing", ["--claim", "exactly-once"], ["no attribute", "QUERY, Row, breaks, holds, made"]),
         ("holds", ["--claim", "exactly-onec"], ["no guarantee 'exactly-onec'", "exactly-once,"]),
-        ("holds", ["--claim", "recovers-within"], ["recovers-within needs a duration as its bound", "in Python"]),
+        (
+            "holds",
+            ["--claim", "recovers-within"],
+            ["recovers-within needs a duration as its bound", "recovers-within:10s"],
+        ),
+        ("holds", ["--claim", "recovers-within:10"], ["within='10'", "a duration, written as in 10s"]),
+        ("holds", ["--claim", "exactly-once:10s"], ["exactly-once does not take; it takes: nothing"]),
         ("holds", ["--claim", "gap-recovery (5 events)"], ["no guarantee 'gap-recovery (5 events)'"]),
         ("holds", ["--claim", "exactly-once", "--cluster", "dockr"], ["no cluster 'dockr'"]),
         ("holds", ["--claim", "exactly-once", "--cluster", "simulated"], ["no Spark in the simulator"]),
@@ -337,7 +343,7 @@ def test_what_cannot_be_replayed_ends_in_3(ask: Ask, save: Callable[..., None], 
     text = Path("counterexample.json").read_text()
     Path("counterexample.json").write_text(text.replace('"name": "holds"', '"name": "other"'))
     assert "the query has changed since: its name was 'other', and is 'holds' now" in refused()
-    Path("counterexample.json").write_text(text.replace('"version": 1', '"version": 99'))
+    Path("counterexample.json").write_text(text.replace('"version": 2', '"version": 99'))
     assert "has version 99" in refused()
 
 

@@ -34,6 +34,7 @@ from streamproof.scenarios.order import order
 from streamproof.scenarios.stateless import stateless
 from streamproof.scenarios.trace import trace
 from streamproof.scenarios.workloads import numbered
+from verdicts_of import JUDGES
 
 M = Activity
 INPUT = numbered(events=60, batch=4)
@@ -63,7 +64,7 @@ def test_without_a_fault_nothing_is_restored_replayed_or_dropped() -> None:
 def test_a_crash_under_passive_replication_has_all_of_it_at_work() -> None:
     found = at_work(PASSIVE, crash("relay-0").after(events(30)))
     assert found >= {M.RESTART, M.CHECKPOINT, M.RESTORE, M.REPLAY, M.FILTER, M.TRIM}
-    assert found >= PASSIVE.mechanisms
+    assert found >= PASSIVE.mechanisms(JUDGES)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +81,7 @@ def test_a_crash_under_passive_replication_has_all_of_it_at_work() -> None:
     ],
 )
 def test_a_crash_has_at_work_what_the_claim_rests_on(subject: SchemeSubject, rests_on: set[Activity]) -> None:
-    assert subject.mechanisms == rests_on
+    assert subject.mechanisms(JUDGES) == rests_on
     found = at_work(subject, CRASH) | at_work(subject, crash("relay-0").after(events(30)))
     assert found >= rests_on
 
@@ -94,15 +95,15 @@ def test_what_a_source_sends_again_is_a_replay() -> None:
 
 def test_a_merge_waits_where_channels_meet() -> None:
     assert M.MERGE in at_work(passive_replication(order(), checkpoint_every=EVERY))
-    assert M.MERGE in passive_replication(order(), checkpoint_every=EVERY).mechanisms
-    assert M.MERGE not in PASSIVE.mechanisms
+    assert M.MERGE in passive_replication(order(), checkpoint_every=EVERY).mechanisms(JUDGES)
+    assert M.MERGE not in PASSIVE.mechanisms(JUDGES)
 
 
 def test_one_that_does_not_say_what_its_claim_rests_on_is_asked_for_what_it_has_switched_on() -> None:
     (claim,) = PASSIVE.claims
     silent = replace(PASSIVE, claims=(replace(claim, rests_on=None),))
-    assert silent.mechanisms == {M.RESTART, M.CHECKPOINT, M.RESTORE, M.REPLAY}
-    assert replace(PASSIVE, claims=(replace(claim, rests_on=()),)).mechanisms == set()
+    assert silent.mechanisms(JUDGES) == {M.RESTART, M.CHECKPOINT, M.RESTORE, M.REPLAY}
+    assert replace(PASSIVE, claims=(replace(claim, rests_on=()),)).mechanisms(JUDGES) == set()
 
 
 # One run

@@ -27,7 +27,6 @@ from streamproof.harness.errors import (
 from streamproof.harness.exploration.bench import Bench, Kind, Trial, crash
 from streamproof.harness.exploration.counterexample import (
     Counterexample,
-    SavedFault,
     counterexample,
     load,
     replay,
@@ -40,6 +39,7 @@ from streamproof.harness.judging.guarantees import recovers_within
 from streamproof.harness.judging.verdicts import Anomaly, Status
 from streamproof.harness.model import Event, Output
 from streamproof.harness.quantities import Duration, events, ms, seconds
+from streamproof.harness.recording.claims_and_faults import SavedFault
 from streamproof.harness.recording.folder import read_description
 from streamproof.harness.recording.records import Offered
 from streamproof.harness.registry import Named, Registry
@@ -491,7 +491,7 @@ def test_a_fault_that_does_not_come_fails_the_test_too(file: Path) -> None:
         ("{", "is damaged"),
         ("[1]", "is not a counterexample"),
         ('{"version": 1}', "is not a counterexample"),
-        ('{"version": 3, "faults": []}', "is damaged: Object missing required field"),
+        ('{"version": 4, "faults": []}', "is damaged: Object missing required field"),
     ],
 )
 def test_what_is_no_counterexample_is_refused(tmp_path: Path, content: str, message: str) -> None:
@@ -507,7 +507,7 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 
 def test_another_version_is_refused(file: Path) -> None:
-    with pytest.raises(UnknownCounterexampleVersion, match="has version 1; this streamproof reads version 3"):
+    with pytest.raises(UnknownCounterexampleVersion, match="has version 1; this streamproof reads version 4"):
         load(altered(file, version=1))
 
 
@@ -565,5 +565,5 @@ def test_a_real_cluster_gets_the_input_at_the_pace_at_which_it_was_found(file: P
 
 def test_a_counterexample_is_plain_data(file: Path) -> None:
     content = json.loads(file.read_text())
-    assert content["version"] == 3
+    assert content["version"] == 4
     assert set(content) == set(Counterexample.__struct_fields__)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamproof.harness.files.operations import Kind, Operation
-from streamproof.harness.files.power import NOTHING, PAGE, power_losses
+from streamproof.harness.files.power import PAGE, power_losses
 from streamproof.harness.files.trees import FOLDER, File, Tree
 from streamproof.harness.promises import Promise
 
@@ -92,7 +92,7 @@ def programs(draw: st.DrawFn) -> Program:
 @given(made=programs(), promise=st.sampled_from(Promise))
 def test_what_was_done_is_there_first_of_all_and_each_tree_is_another(made: Program, promise: Promise) -> None:
     found = power_losses(Tree(), made.done, promise)
-    assert found[0].what == NOTHING
+    assert found[0].what == "nothing"
     assert shown(found[0].tree) == shown(made.tree)
     trees = [sorted(shown(loss.tree).items()) for loss in found]
     assert all(tree not in trees[:place] for place, tree in enumerate(trees))

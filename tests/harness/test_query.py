@@ -49,6 +49,7 @@ from streamproof.harness.waiting import wait_until
 from streamproof.harness.wire import VERSION, BlockingConnection, Greeting
 from streamproof.scenarios.query_word_count import query_word_count
 from streamproof.scenarios.workloads import words
+from verdicts_of import JUDGES
 
 
 def scenario(*faults: Fault, rate: int | None = None) -> Scenario:
@@ -124,9 +125,9 @@ def test_a_store_is_reached_by_its_name_and_one_that_is_not_declared_is_refused(
 
 
 def test_what_it_claims() -> None:
-    assert claimed(query_word_count(), exactly_once())
+    assert claimed(query_word_count(), exactly_once(), JUDGES)
     assert replace(query_word_count(), claims=[exactly_once()]).claims == (Claim(exactly_once()),)
-    assert not claimed(query_word_count(), exactly_once_output())
+    assert not claimed(query_word_count(), exactly_once_output(), JUDGES)
 
 
 def test_a_changed_query_is_noticed() -> None:

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from certified import CLAIMS, crash_at, write_run
 from streamproof.harness.addresses import Point, Side
 from streamproof.harness.certifying import saved as saved_schedules
-from streamproof.harness.certifying.certificate import Claimed
 from streamproof.harness.certifying.conclusion import Planned
 from streamproof.harness.certifying.saved import (
     KIND,
@@ -36,6 +35,7 @@ from streamproof.harness.errors import (
 )
 from streamproof.harness.judging.verdicts import Status
 from streamproof.harness.query import Query
+from streamproof.harness.recording.claims_and_faults import SavedClaim
 from streamproof.harness.registry import Named, Registry
 from streamproof.harness.workload import Workload
 from streamproof.scenarios.query_word_count import query_word_count
@@ -59,7 +59,7 @@ def saved(query: Query = QUERY, **changes: Any) -> SavedSchedule:
         "workload_seed": 11,
         "events": 6,
         "batch_events": 3,
-        "claims": tuple(map(Claimed.of, CLAIMS)),
+        "claims": tuple(map(SavedClaim.of, CLAIMS)),
         "planned": PLANNED,
     }
     return SavedSchedule(**{**facts, **changes})
@@ -86,7 +86,7 @@ def test_it_holds_no_secrets(tmp_path: Path) -> None:
 
 def test_another_version_is_refused_before_anything_else_is_read(file: Path) -> None:
     file.write_text('{"kind": "crashes-of-a-query", "version": 99, "schedule": []}')
-    with pytest.raises(UnknownCounterexampleVersion, match=r"has version 99; this streamproof reads version 1"):
+    with pytest.raises(UnknownCounterexampleVersion, match=r"has version 99; this streamproof reads version 2"):
         read_saved(file)
 
 

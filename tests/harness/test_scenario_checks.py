@@ -218,7 +218,11 @@ WRONG: dict[str, tuple[Scenario, str]] = {
     "a claim without its bound": (claiming(Guarantee("recovers-within")), "needs a duration as its bound"),
     "a claim with the wrong bound": (
         claiming(Guarantee("recovers-within", events(5))),
-        "needs a duration as its bound",
+        r"has within=Events\(count=5\); that is to be a duration",
+    ),
+    "a claim with an amount that it does not take": (
+        claiming(Guarantee("exactly-once", events(5))),
+        "exactly-once does not take within; it takes: nothing",
     ),
     "a claim that should break": (claiming(amnesia(), breaks=(amnesia(),)), "is claimed, and expected to break"),
     "replicas of a query": (

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from streamproof.faults.crash import crash
 from streamproof.harness.cluster import Live
 from streamproof.harness.command_line.planning import plan
 from streamproof.harness.command_line.progress_line import ProgressLine
@@ -13,9 +14,11 @@ from streamproof.harness.command_line.screen import end_of_run, evidence, first_
 from streamproof.harness.judging.collation import Collation
 from streamproof.harness.judging.guarantees import Guarantee, exactly_once, precise_recovery, rollback_recovery
 from streamproof.harness.judging.judgement import Judgement
+from streamproof.harness.judging.reasons import Reason, Why
 from streamproof.harness.judging.recovery import Recovery
 from streamproof.harness.judging.verdicts import Anomaly, Evidence, Status, Verdict, tally
 from streamproof.harness.quantities import seconds
+from streamproof.harness.recording.claims_and_faults import SavedFault
 from streamproof.harness.recording.folder import Description
 from streamproof.harness.recording.history import (
     Bite,
@@ -29,12 +32,18 @@ from streamproof.harness.recording.history import (
 )
 from streamproof.harness.recording.records import CheckpointTaken, Record, Stamped, Started, Taken
 from streamproof.harness.registry import Registry
+from streamproof.harness.schedule import Fault, checkpoint
 from streamproof.harness.simulated.cluster import SimulatedCluster
 
-FAULT = "crash count-0, after checkpoint-durable 3 of count-0"
+PLANNED = crash("count-0").at(checkpoint(3).durable)
+FAULT = str(PLANNED)
 
 
-def described(*schedule: str, cluster: str = "embedded") -> Description:
+def timed(target: str) -> Fault:
+    return crash(target).after(seconds(1))
+
+
+def described(*schedule: Fault, cluster: str = "embedded") -> Description:
     return Description(
         version=1,
         run="r",
@@ -43,9 +52,9 @@ def described(*schedule: str, cluster: str = "embedded") -> Description:
         subject={"name": "word-count", "kind": "passive-replication"},
         workload={"name": "python-docs", "events": 24_117},
         seed=7,
-        schedule=list(schedule),
-        claims=[],
-        breaks=[],
+        schedule=tuple(map(SavedFault.of, schedule)),
+        claims=(),
+        breaks=(),
         cluster={"cluster": cluster, "workers": 3},
         versions={},
         machine={},
@@ -56,7 +65,8 @@ def described(*schedule: str, cluster: str = "embedded") -> Description:
 def verdict(guarantee: Guarantee, status: Status, summary: str = "", reason: str = "", evidence: int = 0) -> Verdict:
     pieces = [Evidence(f"piece {n}", "count-0>sink-0", (3_910_000, 5_330_000), 0) for n in range(evidence)]
     anomalies = (tally(Anomaly.DUPLICATE_OUTPUT, 1_904, pieces),) if evidence else ()
-    return Verdict(guarantee, status, ("outputs",), summary, anomalies, reason)
+    why = Reason(Why.INCOMPLETE, reason) if reason else None
+    return Verdict(guarantee, status, ("outputs",), summary, anomalies, why)
 
 
 def judged(
@@ -93,7 +103,7 @@ def test_the_whole_screen() -> None:
         [verdict(exactly_once(), Status.VIOLATED, evidence=5)],
         [recovery],
     )
-    assert shown(described(FAULT), [struck()], judgement) == [
+    assert shown(described(PLANNED), [struck()], judgement) == [
         "word-count under passive-replication     embedded Spark, 3 nodes · 24,117 events of python-docs · seed 7",
         "",
         f"  fault      {FAULT}",
@@ -115,18 +125,18 @@ def test_the_whole_screen() -> None:
 
 def test_every_planned_fault_is_accounted_for() -> None:
     lines = shown(
-        described("one", "two", "three", "four"),
+        described(*map(timed, ("one", "two", "three", "four"))),
         [struck(), struck(1, outstanding=False), FaultMissed(Stamp(2), 2, "three")],
         judged(),
     )
     assert lines[2:10] == [
-        "  fault 1    one",
+        "  fault 1    crash one, 1 s after the start",
         "  bit        count-0 on node-1: pid 41233 and 1 more gone",
-        "  fault 2    two",
+        "  fault 2    crash two, 1 s after the start",
         "  no bite    all input had been processed by then",
-        "  fault 3    three",
+        "  fault 3    crash three, 1 s after the start",
         "  no bite    its trigger never came",
-        "  fault 4    four",
+        "  fault 4    crash four, 1 s after the start",
         "  no bite    the run ended before its trigger came",
     ]
 
@@ -135,7 +145,7 @@ def test_what_lasts_shows_the_proof_of_its_healing() -> None:
     bite = Bite("a-0 and b-0", "a-0 and b-0", ("a-0", "b-0"), True, lasting=True)
     paused = Bite("count-0", "node-1", ("count-0",), True, lasting=True)
     lines = shown(
-        described("one", "two", "three"),
+        described(*map(timed, ("one", "two", "three"))),
         [
             FaultStruck(Stamp(1), 0, "one", None, bite),
             FaultStruck(Stamp(1), 1, "two", None, paused),
@@ -146,11 +156,11 @@ def test_what_lasts_shows_the_proof_of_its_healing() -> None:
         judged(),
     )
     assert lines[2:8] == [
-        "  fault 1    one",
+        "  fault 1    crash one, 1 s after the start",
         "  bit        a-0 and b-0: messages held back: 1,200",
-        "  fault 2    two",
+        "  fault 2    crash two, 1 s after the start",
         "  no bite    it got in the way of nothing (actions put off: 0)",
-        "  fault 3    three",
+        "  fault 3    crash three, 1 s after the start",
         "  no bite    it was not seen to heal",
     ]
 
@@ -182,17 +192,19 @@ def test_the_line_of_a_guarantee(status: Status, broken: bool, summary: str, sty
 def test_a_recovery_that_did_not_end() -> None:
     judgement = judged(recoveries=[Recovery(0, "count-0", 2, 12_000, 3_000, None, None)])
     assert "  recovery   count-0 did not recover (detected 12.0 ms, then redeployed 3.0 ms)" in shown(
-        described(FAULT), [struck()], judgement
+        described(PLANNED), [struck()], judgement
     )
     judgement = judged(recoveries=[Recovery(0, "count-0", 0, None, None, None, None)])
-    assert "  recovery   count-0 did not recover (not even detected)" in shown(described(FAULT), [struck()], judgement)
+    assert "  recovery   count-0 did not recover (not even detected)" in shown(
+        described(PLANNED), [struck()], judgement
+    )
 
 
 def test_virtual_time_is_called_so() -> None:
     judgement = judged(recoveries=[Recovery(0, "count-0", 2, 100_000, 20_000, 3_000, 0)])
     assert (
         "  recovery   count-0 after 123 ms of virtual time = detected 100 + redeployed 20 + restored 3 + caught up 0"
-        in shown(described(FAULT, cluster="simulated"), [struck()], judgement)
+        in shown(described(PLANNED, cluster="simulated"), [struck()], judgement)
     )
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from handmade import Made, Pass, chain
 from query_histories import JUDGES, Given, query_history
-from streamproof.harness.judging.guarantees import IMPLIES, RECOVERS, STRENGTH, Guarantee, implied, recovers
+from streamproof.harness.judging.guarantees import RECOVERS, Guarantee, recovers
+from streamproof.harness.judging.lattice import implied, ranked
 from streamproof.harness.judging.oracle import Case, judge
 from streamproof.harness.judging.references import DRIVER, collate_references
 from streamproof.harness.judging.shapes import OutputMode, OutputShape
@@ -67,9 +68,9 @@ def anomalies(found: Verdict) -> list[Anomaly]:
 
 
 def test_it_implies_nothing_and_nothing_implies_it() -> None:
-    assert implied(RECOVERS) == {RECOVERS}
-    assert all(RECOVERS not in weaker for weaker in IMPLIES.values())
-    assert RECOVERS not in STRENGTH
+    assert implied(RECOVERS, JUDGES) == {RECOVERS}
+    assert all(RECOVERS not in implied(other, JUDGES) for other in JUDGES if other != RECOVERS)
+    assert RECOVERS not in ranked(JUDGES)
 
 
 # A query

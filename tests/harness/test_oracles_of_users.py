@@ -1,0 +1,213 @@
+"""An oracle is one file and a line in a list, wherever it stands: a user's is no different from ours."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+from asking import Ask
+from streamproof.harness.certifying.subjects import claims_named
+from streamproof.harness.errors import InvalidHistory, InvalidScenario
+from streamproof.harness.judging.guarantees import Guarantee, amnesia, at_least_once, exactly_once, gap_recovery
+from streamproof.harness.judging.lattice import implied, ranked
+from streamproof.harness.judging.oracle import Case, Oracle
+from streamproof.harness.judging.reasons import Why
+from streamproof.harness.judging.verdicts import Status, Verdict
+from streamproof.harness.quantities import events, ms, seconds
+from streamproof.harness.registry import Registry
+from streamproof.harness.running import run_in_memory
+from streamproof.harness.scenario import Scenario
+from streamproof.harness.simulated.cluster import SimulatedCluster
+from streamproof.reference_impls.passive_replication import passive_replication
+from streamproof.scenarios.trace import trace
+from streamproof.scenarios.workloads import numbered
+from verdicts_of import JUDGES, RegistryWith
+
+ORACLE_FILE = '''
+"""No key is delivered more than n times."""
+
+from collections import Counter
+
+from streamproof.harness.judging.oracle import Case, Oracle, decide
+from streamproof.harness.judging.parameters import Parameter
+from streamproof.harness.judging.verdicts import Evidence, tally
+from streamproof.harness.recording.records import Delivered
+
+
+def judge(case, guarantee):
+    """The recorder takes no key of a sink more than `times` times. (Ours.)"""
+    most = guarantee.amount("times")
+    counts = Counter()
+    for stamped in case.history.of(Delivered):
+        counts.update((stamped.record.sink, row.key) for row in stamped.record.rows)
+    often = [Evidence(f"{key!r} came {n} times", sink) for (sink, key), n in sorted(counts.items()) if n > most]
+    found = (tally("too-often", len(often), often),) if often else ()
+    return decide(case, guarantee, found, f"{len(counts)} keys, none more than {most} times")
+
+
+ORACLE = Oracle(
+    "no-key-more-than",
+    judge,
+    implied_by=("precise-recovery",),
+    anomalies=("too-often",),
+    parameters=(Parameter("times", (int,), "how often a key may come", required=True),),
+)
+'''
+SCENARIO_FILE = '''
+from bounded_keys import ORACLE
+from streamproof import *
+
+
+def _scenario(times):
+    subject = passive_replication(trace(), checkpoint_every=events(8), sink_filter=True)
+    faults = [crash("trace-0").after(events(20))]
+    return Scenario(subject, numbered(events=200, batch=4), faults, claims=[ORACLE.claim(times=times)])
+
+
+def often_enough():
+    """No key comes more often than there are events."""
+    return _scenario(200)
+
+
+def never():
+    """No key comes at all."""
+    return _scenario(0)
+
+
+def not_a_number():
+    """Its claim is none."""
+    return _scenario("four")
+'''
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A package of a user's: the oracle's file, and the line in its metadata that registers it."""
+    (tmp_path / "bounded_keys.py").write_text(ORACLE_FILE)
+    (tmp_path / "my_scenarios.py").write_text(SCENARIO_FILE)
+    metadata = tmp_path / "bounded_keys-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: bounded-keys\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text("[streamproof]\noracles = bounded_keys:ORACLE_LIST\n")
+    (tmp_path / "bounded_keys.py").write_text(ORACLE_FILE + "\nORACLE_LIST = (ORACLE,)\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert any(point.value == "bounded_keys:ORACLE_LIST" for point in entry_points(group="streamproof"))
+    yield tmp_path
+    for name in ("bounded_keys", "my_scenarios"):
+        sys.modules.pop(name, None)
+
+
+def test_it_is_listed_run_and_judged_again_like_ours(installed: Path, ask: Ask) -> None:
+    assert "no-key-more-than" in ask("list", "oracles").out
+    (listed,) = [one for one in ask("list", "oracles", "--json").document["oracles"] if "no-key" in one["name"]]
+    assert listed["parameters"] == [
+        {
+            "name": "times",
+            "is": "a whole number",
+            "meaning": "how often a key may come",
+            "required": True,
+            "as": "3",
+        }
+    ]
+    held = ask("run", "my_scenarios:often_enough", "--cluster", "simulated", "--folder", "held")
+    assert held.status == 0, held.err
+    assert "no-key-more-than (times 200)   HOLDS" in held.out
+    broken = ask("run", "my_scenarios:never", "--cluster", "simulated", "--folder", "broken")
+    assert broken.status == 1
+    assert "no-key-more-than (times 0)   VIOLATED\n      too-often × " in broken.out
+    for folder, status in (("held", 0), ("broken", 1)):
+        assert ask("judge", folder).status == status
+        assert ask("replay", folder, "--folder", f"{folder}-again").status == status
+        (claim,) = json.loads(Path(folder, "scenario.json").read_text())["claims"]
+        assert claim["guarantee"] == "no-key-more-than"
+    assert "has times='four'; that is to be a whole number" in ask("run", "my_scenarios:not_a_number").err
+
+
+def test_it_is_claimed_on_the_command_line_with_its_amounts(installed: Path) -> None:
+    oracles = Registry().oracles
+    wanted = Guarantee("no-key-more-than", amounts=(("times", 3),))
+    assert claims_named(["no-key-more-than:3", "no-key-more-than:times=3"], oracles) == (wanted,)
+    with pytest.raises(InvalidScenario, match=r"needs a whole number as its times.*write it as in no-key-more-than:3"):
+        claims_named(["no-key-more-than"], oracles)
+    with pytest.raises(InvalidScenario, match=r"states 'often=3'.*it takes: times"):
+        claims_named(["no-key-more-than:often=3"], oracles)
+
+
+def test_it_stands_below_ours_where_it_says_so(installed: Path) -> None:
+    oracles = Registry().oracles
+    assert "no-key-more-than" in implied("precise-recovery", oracles)
+    assert "no-key-more-than" not in implied("exactly-once-output", oracles)
+    assert "no-key-more-than" not in ranked(oracles)
+
+
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        ("recovers-within:1.5s", Guarantee("recovers-within", seconds(1.5))),
+        ("recovers:2min", Guarantee("recovers", seconds(120))),
+        ("gap-recovery:500events,opens_within=20ms", gap_recovery(events(500), ms(20))),
+        ("gap-recovery:500", gap_recovery(events(500))),
+        ("rollback-recovery-convergent:30events", Guarantee("rollback-recovery-convergent", events(30))),
+        ("rollback-recovery-convergent:within=30s", Guarantee("rollback-recovery-convergent", seconds(30))),
+        ("exactly-once", exactly_once()),
+    ],
+)
+def test_our_own_claims_are_written_in_the_same_way(text: str, claim: Guarantee) -> None:
+    assert claims_named([text], JUDGES) == (claim,)
+
+
+def test_the_strongest_are_looked_for_before_all_that_they_imply() -> None:
+    order = ranked(JUDGES)
+    for place, name in enumerate(order):
+        assert not (implied(name, JUDGES) - {name}) & set(order[:place]), name
+    for name in JUDGES:
+        assert all(name not in implied(other, JUDGES) for other in implied(name, JUDGES) - {name}), "a circle"
+
+
+def raising(error: Exception) -> Oracle:
+    def judge(case: Case, guarantee: Guarantee) -> Verdict:
+        """Fails."""
+        raise error
+
+    return Oracle(at_least_once().name, judge, ranked=True)
+
+
+def scenario() -> Scenario:
+    subject = passive_replication(trace(), checkpoint_every=events(8))
+    return Scenario(subject, numbered(events=24, batch=4), claims=[at_least_once(), amnesia(), exactly_once()])
+
+
+def test_an_oracle_that_raises_leaves_its_own_verdict_unknown_and_no_other() -> None:
+    registry = RegistryWith(raising(ZeroDivisionError("by hand")))
+    _, judgement = run_in_memory(scenario(), SimulatedCluster(), registry.faults, registry.oracles, seed=1)
+    failed, *others = judgement.verdicts
+    assert (failed.status, failed.why, failed.own_failure) == (Status.UNKNOWN, Why.ORACLE_FAILED, False)
+    assert failed.reason.startswith("its oracle failed: ZeroDivisionError: by hand (")
+    assert [verdict.status for verdict in others] == [Status.HOLDS, Status.HOLDS]
+    assert at_least_once() not in judgement.strongest
+
+
+def test_what_is_wrong_with_the_record_is_wrong_for_all_of_them() -> None:
+    registry = RegistryWith(raising(InvalidHistory("no such record")))
+    with pytest.raises(InvalidHistory, match="no such record"):
+        run_in_memory(scenario(), SimulatedCluster(), registry.faults, registry.oracles, seed=1)
+
+
+def test_its_traceback_is_in_the_runs_folder_and_the_reason_names_it(installed: Path, ask: Ask) -> None:
+    file = installed / "bounded_keys.py"
+    file.write_text(file.read_text().replace("    counts = Counter()\n", "    counts = 1 / 0\n"))
+    answer = ask("run", "my_scenarios:never", "--cluster", "simulated", "--folder", "failed", "--json")
+    assert answer.status == 2, answer.err
+    (verdict,) = answer.document["verdicts"]
+    assert (verdict["status"], verdict["why"]) == ("UNKNOWN", "oracle-failed")
+    assert verdict["reason"].endswith("the traceback is in logs/oracle-1-no-key-more-than.txt")
+    story = Path("failed/logs/oracle-1-no-key-more-than.txt").read_text()
+    assert "counts = 1 / 0" in story
+    assert "ZeroDivisionError" in story
+    assert ask("judge", "failed").status == 2
