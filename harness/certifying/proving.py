@@ -15,7 +15,7 @@ from .brief import Brief
 from .certificate import Claimed, Counterexample
 from .conclusion import NotReached, Planned
 from .killing import Kill, streams
-from .lane_kills import IN_LANES
+from .lane_kills import is_of_lanes
 from .ledger import COMPARED, RUN, Ledger, violates
 from .plan import Crash, How, Trial
 from .rejudging import first_wrong
@@ -113,6 +113,15 @@ class Proving:
     def sample(self, drawn: Sequence[Planned], share: float) -> None:
         """Until a violation is confirmed, the sample is done, or that share of the budget is spent."""
         self._timed(lambda: self._try_all({"the sample": drawn}, True, share))
+
+    def tell(self, claim: str, shown: Sequence[Trial]) -> None:
+        """Of losses of power that violate a claim, the first, as it is: nothing is made smaller."""
+        first = shown[0]
+        same = sum(one.crashes == first.crashes for one in shown)
+        planned = tuple(map(Planned, first.crashes))
+        whole = Reproduction(planned, self._brief.workload.events, self._brief.query.batch_events)
+        self._ledger.found(self._story(whole, first, claim, (same, same), whole))
+        write_saved(self._ledger.folder / COUNTEREXAMPLE, self._saved(whole))
 
     def _timed(self, work: Callable[[], object]) -> None:
         before, known = time.monotonic(), len(self._ledger.trials)
@@ -267,7 +276,7 @@ class Proving:
         file = self._ledger.folder / COUNTEREXAMPLE
         if not self._brief.origin:
             return f'# in a test: streamproof.survives("{file}", query)'
-        cluster = "embedded" if any(one.crash.point in IN_LANES for one in found.planned) else self._cluster
+        cluster = "embedded" if any(map(is_of_lanes, found.planned)) else self._cluster
         return f"streamproof replay {shlex.quote(str(file))} --cluster {cluster}"
 
     def _saved(self, found: Reproduction) -> SavedSchedule:
