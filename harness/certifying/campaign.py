@@ -22,6 +22,7 @@ import platform
 import shlex
 import shutil
 import sys
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -422,7 +423,8 @@ class _Campaign:
         asked = ledger.budget.kills
         if ledger.draw is not None or not of_driver or not asked:
             return
-        places = [place for place, line in enumerate(ledger.plan) if line in set(of_driver)]
+        those = set(of_driver)
+        places = [place for place, line in enumerate(ledger.plan) if line in those]
         population = f"all {len(places):,} planned crashes of the driver, up to {KILLS_A_RUN} along one stream"
 
         def fits(size: int) -> bool:
@@ -432,7 +434,7 @@ class _Campaign:
                 return False
             return SAFETY * self._seconds_of(drawn) <= self._time_for_sample(work_left)
 
-        size = next((size for size in range(asked, 0, -1) if fits(size)), 0)
+        size = bisect_left(range(1, asked + 1), True, key=lambda size: not fits(size))
         if size < asked:
             said = FEWER_DRAWN if size else NONE_DRAWN
             ledger.not_covered.insert(0, said.format(asked=asked, size=size))
@@ -478,7 +480,8 @@ class _Campaign:
         missed = {one.planned for one in ledger.not_reached}
         untried = [line for line in ledger.plan if line not in tried and line not in missed]
         recoveries = work_left.covering.recoveries_left() + work_left.losing.recoveries_left()
-        kills = ledger.unkilled([line for line in untried if line in set(work_left.kills.lines)])
+        of_kills = set(work_left.kills.lines)
+        kills = ledger.unkilled([line for line in untried if line in of_kills])
         sample = self._sample_left()
         if not (untried or recoveries or kills or sample):
             return None

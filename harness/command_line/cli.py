@@ -13,7 +13,7 @@ import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
@@ -384,7 +384,7 @@ def certify(
     path = new_folder(subject.query.name) if folder is None else folder
     check_unused(path)
     _reap_silently()
-    with CertifyingLine(sys.stderr, "starting Spark") as line:
+    with _saying_how_to_go_on(), CertifyingLine(sys.stderr, "starting Spark") as line:
         certified = campaign.certify(
             subject.query,
             claimed,
@@ -432,7 +432,7 @@ def _go_on(folder: Path, minutes: float | None, runs: int | None, goes_on: bool,
     chosen = make_spark_cluster(str(before.cluster.get("cluster")))
     _reap_silently()
     try:
-        with CertifyingLine(sys.stderr, "starting Spark") as line:
+        with _saying_how_to_go_on(), CertifyingLine(sys.stderr, "starting Spark") as line:
             certified = campaign.go_on(
                 folder, query, workload=fed, cluster=chosen, registry=registry, budget=budget, show=line.show
             )
@@ -440,6 +440,16 @@ def _go_on(folder: Path, minutes: float | None, runs: int | None, goes_on: bool,
         _complain(str(error))
         certified = campaign.Certified(folder, read_certificate(folder))
     return _certified(certified, as_json)
+
+
+@contextlib.contextmanager
+def _saying_how_to_go_on() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        # Whoever turns it into an exit status keeps nothing of it.
+        _complain_of(error)
+        raise
 
 
 def _certified(certified: Certified, as_json: bool) -> ExitStatus:
@@ -864,9 +874,8 @@ def execute(arguments: Sequence[str]) -> int:
         if status == INTERRUPTED:
             _complain("interrupted; nothing is left running")
         return int(status or 0)
-    except (KeyboardInterrupt, typer.Abort) as error:
+    except (KeyboardInterrupt, typer.Abort):
         _complain("interrupted; nothing is left running")
-        _complain_of(error)
         return INTERRUPTED
     except StreamproofError as error:
         return _failed(str(error), error, error.exit_status, session, arguments)
@@ -883,12 +892,10 @@ def _usage(error: Exception, message: str) -> str:
     return message if context is None else f"{message}\n{context.get_usage()}\nMore: {context.command_path} --help"
 
 
-def _complain_of(error: BaseException | None) -> None:
-    """What whoever met an error has added to it, and to what caused it."""
-    while error is not None:
-        for note in getattr(error, "__notes__", ()):
-            _complain(note)
-        error = error.__cause__
+def _complain_of(error: BaseException) -> None:
+    """What whoever met an error has added to it."""
+    for note in getattr(error, "__notes__", ()):
+        _complain(note)
 
 
 def _failed(text: str, error: Exception, status: ExitStatus, session: _Session, arguments: Sequence[str]) -> int:

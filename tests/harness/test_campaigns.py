@@ -633,7 +633,7 @@ def test_a_run_on_the_cluster_that_does_not_come_to_its_end_without_failures_lea
 def test_a_budget_of_runs_keeps_some_for_kills(certify: Callable[..., Certified]) -> None:
     certified = certify(toy(Does.BY_ID), budget=Budget(runs=8, kills=2))
     hows = {trial.folder: trial.how for trial in certified.certificate.trials}
-    assert Counter(hows.values())[How.CRASH_STATE] == 5
+    assert Counter(hows.values())[How.CRASH_STATE] == 6
     assert {How.KILL, How.SPLIT_BRAIN} <= set(hows.values())
 
 

@@ -451,3 +451,15 @@ def test_what_cannot_be_gone_on_with_is_the_users_mistake(ask: Ask, arguments: t
     answer = ask("certify", *arguments)
     assert answer.status == 3
     assert said in answer.err.replace("\n", " ")
+
+
+def test_who_interrupts_a_campaign_is_told_how_to_go_on(ask: Ask, module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*given: object, **named: object) -> NoReturn:
+        error = KeyboardInterrupt()
+        error.add_note(campaign.GO_ON.format(folder="here"))
+        raise error
+
+    monkeypatch.setattr(campaign, "certify", interrupted)
+    answer = ask("certify", f"{module}:holds", "--claim", "exactly-once", "--folder", "here")
+    assert answer.status == 130
+    assert "go on with: streamproof certify --continue here" in answer.err
