@@ -16,13 +16,11 @@
 
 from __future__ import annotations
 
-import math
 import os
 import platform
 import shlex
 import shutil
 import sys
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -62,6 +60,7 @@ from ..registry import Registry
 from ..running import check_scenario, new_run_id
 from ..scenario import Scenario
 from ..workload import Workload
+from .affording import SAFETY, Affording
 from .brief import Brief
 from .budget import Budget, Progress
 from .certificate import VERSION, Asked, Certificate, Claimed, More, Part, with_conclusion, write_certificate
@@ -82,20 +81,19 @@ from .continuing import (
 from .covering import NEVER_RECOVERING, Covering
 from .folders import check_unused
 from .journal import Journal, is_under_way
-from .killing import on_cluster, spread, streams
+from .killing import on_cluster, spread
 from .lane import Lane, Life
-from .lane_kills import IN_LANES, LaneKiller
-from .ledger import ALL_VIOLATED, COMPARED, RECOVERY, RUN, START, Ledger
+from .lane_kills import LaneKiller
+from .ledger import ALL_VIOLATED, START, Ledger
 from .losing_power import ByLoss, not_lost, plan_losses
 from .messages import NO_MESSAGE, messages_first, unreached, unseen, without_repeats
 from .plan import Crash, How, Trial, Victim
 from .planning import CrashPlan, crash_at, every_crash_point, of_answers, of_nodes, of_split_brains, of_the_driver
 from .profile import NO_DATA, POINTS, Profile, profile_of, write_points
-from .proving import KILLS_A_RUN, Kills, Proving
+from .proving import Kills, Proving
 from .recovering import offered
 from .seen_outside import unannounced_of, uncut_of
 from .shrinking import place_of
-from .statistics import Draw
 from .waiting import Waiting
 
 LIFE_SECONDS = 120.0
@@ -109,21 +107,9 @@ LATER_SHARE = 0.5
 """The same, of crash states for which others stand."""
 LAST_SHARE = 0.95
 """The same, once kills are done, less what the sample takes: what is left then confirms what they show."""
-SAFETY = 1.3
-"""By how much what is planned into the time is taken to be longer than it is thought to be."""
 OVERRUN = 1.1
 """Of the time of a campaign, by when a sample that was begun has to end."""
-KILL, GUESSED_RUN, GUESSED_RECOVERY = 10.0, 60.0, 2.0
-"""Seconds: what the kill of a driver makes a run longer; what a run, and a recovery, take before one was seen."""
 GO_ON = "what was tried counts; go on with: streamproof certify --continue {folder}"
-FEWER_DRAWN = (
-    "More random kills: {asked} were asked for, and {size} drawn, as many as fit into the time. A sample is drawn once "
-    "for a campaign: no more are drawn where it goes on."
-)
-NONE_DRAWN = (
-    "Random kills: {asked} were asked for, and not one fits into the time, so none was drawn. Where the campaign goes "
-    "on, they are drawn then."
-)
 EMPTY_ON_START = "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart"
 UNSYNCED = "The loss of files that were written and not synced to disk, as when the power fails."
 ONE_BATCH = (
@@ -276,16 +262,6 @@ def _check(query: Query, claims: Sequence[Guarantee], workload: Workload, cluste
 
 
 @dataclass
-class _Left:
-    """What is to be done in a campaign."""
-
-    covering: Covering
-    losing: Covering
-    kills: Kills
-    of_driver: Sequence[Planned]
-
-
-@dataclass
 class _Campaign:
     name: str
     brief: Brief
@@ -340,9 +316,9 @@ class _Campaign:
                 self._take_up(in_lanes, is_driver_alone)
                 self._cover(covering, in_lanes, SHARES, LATER_SHARE)
                 self._lose_power(losing, POWER_SHARE)
-                work_left = _Left(covering, losing, kills, of_driver)
+                affording = Affording(ledger, self.brief, covering, losing, kills, of_driver)
                 if not self._is_over():
-                    unjudgeable = self._kill(stack, work_left, in_lanes, lanes, references, work)
+                    unjudgeable = self._kill(stack, affording, covering, kills, in_lanes, lanes, references, work)
                     self._lose_power(losing, LAST_SHARE)
                 if self._is_over():
                     ledger.exhausted = ALL_VIOLATED
@@ -353,7 +329,7 @@ class _Campaign:
                 self._tell_of_loss(in_lanes)
         finally:
             shutil.rmtree(work, ignore_errors=True)
-        more = None if self._is_over() or unjudgeable else self._more(work_left)
+        more = None if self._is_over() or unjudgeable else affording.more()
         return self._write(unjudgeable, profile, more)
 
     def _why_unjudgeable(self, references: Sequence[Stamped]) -> str:
@@ -382,7 +358,9 @@ class _Campaign:
     def _kill(
         self,
         stack: ExitStack,
-        work_left: _Left,
+        affording: Affording,
+        covering: Covering,
+        kills: Kills,
         in_lanes: Proving,
         lanes: Sequence[Lane],
         references: Sequence[Stamped],
@@ -395,104 +373,27 @@ class _Campaign:
             lane.rest()
         with ledger.timed("kills"):
             cluster = stack.enter_context(self.cluster.kept_warm(work))
-            proving = Proving(ledger, self.brief, on_cluster(cluster), cluster.name, references, work_left.kills)
+            proving = Proving(ledger, self.brief, on_cluster(cluster), cluster.name, references, kills)
             unjudgeable = proving.compare()
             if not unjudgeable:
                 proving.prove()
         if not unjudgeable and not self._is_over():
             self._take_up(proving, lambda trial: not is_driver_alone(trial))
-            self._draw(work_left)
-            sample = self._sample_left()
-            reserved = SAFETY * self._seconds_of(sample) / (60 * ledger.budget.minutes)
+            affording.draw()
+            sample = affording.sample()
+            reserved = SAFETY * affording.seconds_of(sample) / (60 * ledger.budget.minutes)
             share = max(0.0, LAST_SHARE - reserved)
             # Once it was begun, it bounds nothing unless it ends.
             until = OVERRUN if reserved * 60 * ledger.budget.minutes <= ledger.left else 1.0
             # What is left leaves claims open; then the sample; then that for which others stand.
-            self._cover(work_left.covering, in_lanes, (share, share), 0.0)
+            self._cover(covering, in_lanes, (share, share), 0.0)
             with ledger.timed("kills"):
                 for prover, dies_here in ((in_lanes, True), (proving, False)):
-                    drawn = [one for one in sample if self._dies_in_lane(one) is dies_here]
+                    drawn = [one for one in sample if affording.dies_in_lane(one) is dies_here]
                     if drawn and not self._is_over():
                         prover.sample(drawn, until)
-            self._cover(work_left.covering, in_lanes, (LAST_SHARE, LAST_SHARE), LAST_SHARE)
+            self._cover(covering, in_lanes, (LAST_SHARE, LAST_SHARE), LAST_SHARE)
         return unjudgeable
-
-    def _draw(self, work_left: _Left) -> None:
-        """The sample, once for a campaign, of which its time is known now: as large as was asked for, or as fits."""
-        ledger, of_driver = self.ledger, work_left.of_driver
-        asked = ledger.budget.kills
-        if ledger.draw is not None or not of_driver or not asked:
-            return
-        those = set(of_driver)
-        places = [place for place, line in enumerate(ledger.plan) if line in those]
-        population = f"all {len(places):,} planned crashes of the driver, up to {KILLS_A_RUN} along one stream"
-
-        def fits(size: int) -> bool:
-            drawn = [ledger.plan[place] for place in Draw.of(population, places, size, self.brief.seed).drawn]
-            runs = ledger.runs_left
-            if runs is not None and self._runs_of(drawn) > runs:
-                return False
-            return SAFETY * self._seconds_of(drawn) <= self._time_for_sample(work_left)
-
-        size = bisect_left(range(1, asked + 1), True, key=lambda size: not fits(size))
-        if size < asked:
-            said = FEWER_DRAWN if size else NONE_DRAWN
-            ledger.not_covered.insert(0, said.format(asked=asked, size=size))
-        if size:
-            ledger.fix(Draw.of(population, places, size, self.brief.seed))
-
-    def _time_for_sample(self, work_left: _Left) -> float:
-        """Seconds: what is left without what no claim holds without. Where that has no time either, a third."""
-        left = self.ledger.left
-        recovery = self.ledger.pace(RECOVERY) or 0.0
-        needed = recovery * (work_left.covering.recoveries_left(False) + work_left.losing.recoveries_left(False))
-        return left - needed if needed <= 2 * left / 3 else left / 3
-
-    def _sample_left(self) -> list[Planned]:
-        """What was drawn and not tried."""
-        ledger = self.ledger
-        if ledger.draw is None:
-            return []
-        tried = Counter(trial.crashes[0] for trial in ledger.trials if trial.sampled)
-        left = []
-        for line in (ledger.plan[place] for place in ledger.draw.drawn):
-            if tried[line.crash]:
-                tried[line.crash] -= 1
-            else:
-                left.append(line)
-        return left
-
-    def _runs_of(self, kills: Sequence[Planned]) -> int:
-        here = [one for one in kills if self._dies_in_lane(one)]
-        there = [one for one in kills if not self._dies_in_lane(one)]
-        return sum(1 for some in (here, there) for _ in streams(some, KILLS_A_RUN))
-
-    def _seconds_of(self, kills: Sequence[Planned]) -> float:
-        """About what they take."""
-        ledger = self.ledger
-        run = ledger.pace(RUN) or ledger.pace(COMPARED) or GUESSED_RUN
-        return self._runs_of(kills) * run + KILL * len(kills)
-
-    def _more(self, work_left: _Left) -> More | None:
-        """What more time would buy; None where nothing is left that it would."""
-        ledger = self.ledger
-        tried = {line for trial in ledger.trials if not trial.missed for line in lines_of(trial)}
-        missed = {one.planned for one in ledger.not_reached}
-        untried = [line for line in ledger.plan if line not in tried and line not in missed]
-        recoveries = work_left.covering.recoveries_left() + work_left.losing.recoveries_left()
-        of_kills = set(work_left.kills.lines)
-        kills = ledger.unkilled([line for line in untried if line in of_kills])
-        sample = self._sample_left()
-        if not (untried or recoveries or kills or sample):
-            return None
-        seconds = recoveries * (ledger.pace(RECOVERY) or GUESSED_RECOVERY) + self._seconds_of(kills)
-        seconds += self._seconds_of(sample) + (ledger.pace(START) or 0.0)
-        if kills or sample:
-            seconds += ledger.pace(COMPARED) or GUESSED_RUN
-        minutes = max(1, math.ceil(SAFETY * seconds / 60))
-        asked = self.brief.origin and shlex.quote(str(ledger.folder))
-        command = f"streamproof certify --continue {asked} --minutes {minutes}" if asked else ""
-        return More(len(untried), len(ledger.plan), len(sample), minutes, command)
 
     def _leave_unpassed(self, profile: Profile) -> None:
         """Lines of an earlier part of the campaign that could not be tried, since nothing came to them."""
@@ -504,9 +405,6 @@ class _Campaign:
         ledger.not_reached += [
             NotReached(line, NOT_PASSED) for line in missing if line not in tried and not line.crash.recovering
         ]
-
-    def _dies_in_lane(self, planned: Planned) -> bool:
-        return self.brief.query.copyable and planned.crash.point in IN_LANES
 
     def _is_over(self) -> bool:
         """Whether every claim that somebody has made is known to be violated, and nobody has asked for more."""

@@ -18,7 +18,7 @@ import pytest
 
 from heard_late import hear_late
 from streamproof.harness.addresses import Point, Side
-from streamproof.harness.certifying import campaign, covering, lane
+from streamproof.harness.certifying import affording, campaign, covering, lane
 from streamproof.harness.certifying.campaign import Budget, Certified, Progress
 from streamproof.harness.certifying.certificate import altered_files, read_certificate
 from streamproof.harness.certifying.conclusion import ClaimVerdict
@@ -640,7 +640,7 @@ def test_a_budget_of_runs_keeps_some_for_kills(certify: Callable[..., Certified]
 def test_a_sample_that_does_not_fit_is_made_smaller_and_bounds_something_all_the_same(
     certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(campaign, "KILL", 100.0)
+    monkeypatch.setattr(affording, "KILL", 100.0)
     certified = certify(toy(Does.BY_ID), budget=Budget(kills=50)).certificate
     assert certified.draw is not None
     assert certified.draw.size == 4
@@ -651,7 +651,7 @@ def test_a_sample_that_does_not_fit_is_made_smaller_and_bounds_something_all_the
 def test_a_sample_of_which_not_one_fits_is_not_drawn(
     certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(campaign, "KILL", 1000.0)
+    monkeypatch.setattr(affording, "KILL", 1000.0)
     certified = certify(toy(Does.BY_ID), budget=Budget(kills=50)).certificate
     assert certified.draw is None
     assert "50 were asked for, and not one fits" in certified.not_covered[0]

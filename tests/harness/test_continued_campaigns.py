@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from streamproof.harness.certifying import campaign, continuing
+from streamproof.harness.certifying import affording, campaign, continuing
 from streamproof.harness.certifying.campaign import Budget, Certified, Progress
 from streamproof.harness.certifying.certificate import JOURNAL, Certificate, altered_files, read_certificate
 from streamproof.harness.certifying.journal import Journal, read_journal
@@ -198,6 +198,16 @@ def test_a_campaign_that_came_to_its_end_has_nothing_left_to_do(does: Does, fold
     with pytest.raises(NothingLeft, match="nothing is left to do"):
         go_on(folder, toy(does))
     assert (folder / "certificate.json").read_bytes() == before
+
+
+def test_a_sample_that_was_made_smaller_stays_what_it_is(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(affording, "KILL", 100.0)
+    with pytest.raises(KeyboardInterrupt):
+        certify(folder, toy(Does.BY_ID), Budget(kills=50), show=interrupt_at("the sample", 1))
+    monkeypatch.setattr(affording, "KILL", 1.0)
+    certificate = go_on(folder, toy(Does.BY_ID), Budget(kills=50)).certificate
+    assert [(bound.finished, bound.why_none) for bound in certificate.bounds] == [(4, ""), (4, "")]
+    assert "50 were asked for, and 4 drawn" in certificate.not_covered[0]
 
 
 def test_what_more_time_would_buy_is_said_with_the_command(folder: Path) -> None:
