@@ -102,6 +102,10 @@ class UnknownCounterexampleVersion(InvalidCounterexample):
     """The counterexample was written by another version of the format."""
 
 
+class NothingLeft(UserMistake):
+    """A campaign that is to go on has come to its end."""
+
+
 class RunFolderInUse(UserMistake):
     """Another run writes to this folder, or it already holds one."""
 

@@ -7,12 +7,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+import msgspec
+
 from certified import AGAIN, BATCHES, ONCE, ONCE_OUTPUT, SUBJECT, crash_at, unsealed, write_run
 from streamproof.harness.addresses import Point, Side
 from streamproof.harness.certifying.budget import Budget, Progress
 from streamproof.harness.certifying.campaign import Certified
-from streamproof.harness.certifying.certificate import Certificate, Counterexample, write_certificate
+from streamproof.harness.certifying.certificate import Asked, Certificate, Counterexample, write_certificate
 from streamproof.harness.certifying.conclusion import Planned
+from streamproof.harness.certifying.continuing import nothing_left, read_earlier
 from streamproof.harness.certifying.plan import Crash, How, Trial
 from streamproof.harness.certifying.planning import CrashPlan
 from streamproof.harness.certifying.rejudging import JudgedRun, judge_run
@@ -20,7 +23,7 @@ from streamproof.harness.certifying.saved import KIND, SavedSchedule, _check_sam
 from streamproof.harness.certifying.saved import VERSION as SAVED_VERSION
 from streamproof.harness.certifying.statistics import Draw
 from streamproof.harness.cluster import Cluster
-from streamproof.harness.errors import InvalidOperator
+from streamproof.harness.errors import InvalidOperator, NothingLeft
 from streamproof.harness.judging.guarantees import Guarantee
 from streamproof.harness.judging.verdicts import Status
 from streamproof.harness.query import Query
@@ -122,7 +125,31 @@ def certify(
     }
     (folder / "called.json").write_text(json.dumps(called))
     show(Progress("kills", 8, 8, 250.0))
-    return Certified(folder, write_certificate(folder, certificate(query.name, list(map(str, claims)), seed)))
+    asked = Asked(
+        tuple(claim.name for claim in claims), faults.victims, faults.recovering, faults.split_brain, origin, fed_from
+    )
+    made = msgspec.structs.replace(certificate(query.name, list(map(str, claims)), seed), asked=asked)
+    return Certified(folder, write_certificate(folder, made))
+
+
+def go_on(
+    folder: Path,
+    query: Query,
+    *,
+    workload: Workload,
+    cluster: Cluster,
+    registry: Registry,
+    budget: Budget | None = None,
+    show: Callable[[Progress], None] = lambda progress: None,
+) -> Certified:
+    """Instead of the real one. What it was called with lies beside the folder; of `holds` nothing is left to do."""
+    assert budget is not None
+    earlier = read_earlier(folder)
+    if why := nothing_left(earlier, budget.goes_on):
+        raise NothingLeft(f"{folder}: nothing is left to do, since {why}")
+    called = {"query": query.name, "events": workload.events, "cluster": cluster.name, "budget": asdict(budget)}
+    folder.with_suffix(".called").write_text(json.dumps(called))
+    return Certified(folder, earlier.certificate)
 
 
 def saved(query: Query, workload: Workload, origin: str = "") -> SavedSchedule:

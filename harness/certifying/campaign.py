@@ -18,16 +18,19 @@ from __future__ import annotations
 
 import os
 import platform
+import shlex
 import shutil
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+
+import msgspec
 
 from ..addresses import DRIVER, Point, Side
 from ..cluster import Cluster
@@ -38,6 +41,8 @@ from ..errors import (
     InvalidOperator,
     InvalidScenario,
     MissingTool,
+    NothingLeft,
+    ScenarioChanged,
     StorageFailed,
     StreamproofError,
 )
@@ -56,26 +61,41 @@ from ..registry import Registry
 from ..running import check_scenario, new_run_id
 from ..scenario import Scenario
 from ..workload import Workload
+from .affording import SAFETY, Affording
 from .brief import Brief
 from .budget import Budget, Progress
-from .certificate import VERSION, Certificate, with_conclusion, write_certificate
+from .certificate import VERSION, Asked, Certificate, More, Part, with_conclusion, write_certificate
 from .coming_back import stated_in, with_recovers, with_stated_time
-from .conclusion import NotReached, Planned
+from .conclusion import NotReached, Planned, lines_of, showing
+from .continuing import (
+    NOT_PASSED,
+    check_code,
+    check_same,
+    clear_up,
+    code_of,
+    is_driver_alone,
+    nothing_left,
+    read_earlier,
+    versions_here,
+    why_other,
+)
 from .covering import NEVER_RECOVERING, Covering
 from .folders import check_unused
+from .journal import Journal, is_under_way
 from .killing import on_cluster, spread
 from .lane import Lane, Life
-from .lane_kills import IN_LANES, LaneKiller
-from .ledger import Ledger
+from .lane_kills import LaneKiller
+from .ledger import ALL_VIOLATED, START, Ledger
 from .losing_power import ByLoss, not_lost, plan_losses
 from .messages import NO_MESSAGE, messages_first, unreached, unseen, without_repeats
 from .plan import Crash, How, Trial, Victim
 from .planning import CrashPlan, crash_at, every_crash_point, of_answers, of_nodes, of_split_brains, of_the_driver
 from .profile import NO_DATA, POINTS, Profile, profile_of, write_points
-from .proving import KILLS_A_RUN, Kills, Proving
+from .proving import Kills, Proving
+from .recovering import offered
 from .seen_outside import unannounced_of, uncut_of
 from .shrinking import place_of
-from .statistics import Draw
+from .waiting import Waiting
 
 LIFE_SECONDS = 120.0
 """How long a life without failures may give no sign of work."""
@@ -84,8 +104,13 @@ SHARES = (0.6, 0.7)
 first."""
 POWER_SHARE = 0.8
 """The same, of losses of power."""
-LAST_SHARES = (0.9, 0.9)
-"""The same, once kills are done: what is left then confirms what they show, and is the sample's."""
+LATER_SHARE = 0.5
+"""The same, of crash states for which others stand."""
+LAST_SHARE = 0.95
+"""The same, once kills are done, less what the sample takes: what is left then confirms what they show."""
+OVERRUN = 1.1
+"""Of the time of a campaign, by when a sample that was begun has to end."""
+GO_ON = "what was tried counts; go on with: streamproof certify --continue {folder}"
 EMPTY_ON_START = "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart"
 UNSYNCED = "The loss of files that were written and not synced to disk, as when the power fails."
 ONE_BATCH = (
@@ -105,7 +130,6 @@ NO_FILES = (
     "What lies between two points at which Spark or the user's code says where it is: file operations are no crash "
     "points here, since {why}."
 )
-ALL_VIOLATED = "each claim that was made is violated, which ended the campaign; --go-on tries the rest"
 IN_THE_JVM = (
     "What a library keeps in the memory of its JVM and a crash forgets: crash states are recovered from in a JVM that "
     "has run the query before. Real kills forget it too."
@@ -161,16 +185,72 @@ def certify(
     path = folder or Path("certificates") / name
     check_unused(path)
     there = path.exists()
+    ledger = Ledger(path, claims, registry.oracles, budget or Budget(), show, not_covered=[FIRST_ENTRY])
+    query = replace(query, settings={**_SETTINGS, **query.settings})
+    brief = Brief(query, workload, claims, registry, seed, origin, fed_from)
     try:
-        ledger = Ledger(path, claims, registry.oracles, budget or Budget(), show, not_covered=[FIRST_ENTRY])
-        query = replace(query, settings={**_SETTINGS, **query.settings})
-        brief = Brief(query, workload, claims, registry, seed, origin, fed_from)
-        return Certified(path, _Campaign(name, brief, faults or every_crash_point(), cluster, ledger, named).run())
-    except BaseException:
+        return Certified(path, _run(name, brief, faults or every_crash_point(), cluster, ledger, named))
+    except BaseException as error:
+        if is_under_way(path) and ledger.trials:
+            error.add_note(GO_ON.format(folder=shlex.quote(str(path))))
+            raise
         shutil.rmtree(path, ignore_errors=True)
         if there:
             path.mkdir(parents=True, exist_ok=True)
         raise
+
+
+def go_on(
+    folder: Path,
+    query: Query,
+    *,
+    workload: Workload,
+    cluster: Cluster,
+    registry: Registry,
+    budget: Budget | None = None,
+    show: Callable[[Progress], None] = lambda progress: None,
+) -> Certified:
+    """Go on with the campaign in a certificate's folder, which may have been interrupted: what it has tried counts,
+    what is left is tried, and the certificate is written anew.
+
+    Raises NothingLeft where it came to its end, ScenarioChanged where query, input, Spark or streamproof are others
+    than those that it was begun with, RunFolderInUse where it is still going on, and what `certify` raises.
+    """
+    earlier = read_earlier(folder)
+    certificate, asked = earlier.certificate, earlier.asked
+    claims = certificate.guarantees
+    _check(query, claims, workload, cluster, registry)
+    query = replace(query, settings={**_SETTINGS, **query.settings})
+    check_same(earlier, query, workload, versions_here(find_java().version))
+    check_code(earlier, query)
+    if cluster.name != certificate.cluster.get("cluster"):
+        raise ScenarioChanged(f"the campaign was begun on {certificate.cluster.get('cluster')}, not on {cluster.name}")
+    budget = budget or Budget()
+    if why := nothing_left(earlier, budget.goes_on):
+        raise NothingLeft(f"{folder}: nothing is left to do, since {why}")
+    ledger = Ledger(folder, claims, registry.oracles, budget, show, not_covered=[FIRST_ENTRY])
+    ledger.go_on_from(earlier)
+    brief = Brief(query, workload, claims, registry, certificate.seed, asked.origin, asked.fed_from)
+    faults = CrashPlan(asked.victims, asked.recovering, asked.split_brain)
+    try:
+        return Certified(folder, _run(new_run_id(query.name), brief, faults, cluster, ledger, frozenset(asked.named)))
+    except BaseException as error:
+        error.add_note(GO_ON.format(folder=shlex.quote(str(folder))))
+        raise
+
+
+def _run(
+    name: str, brief: Brief, faults: CrashPlan, cluster: Cluster, ledger: Ledger, named: frozenset[str]
+) -> Certificate:
+    try:
+        (ledger.folder / "runs").mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageFailed(f"cannot make {ledger.folder}: {error.strerror or error}") from error
+    with Journal(ledger.folder) as journal:
+        ledger.journal = journal
+        if ledger.earlier is not None:
+            clear_up(ledger.folder, ledger.earlier)
+        return _Campaign(name, brief, faults, cluster, ledger, named).run()
 
 
 def _check(query: Query, claims: Sequence[Guarantee], workload: Workload, cluster: Cluster, registry: Registry) -> None:
@@ -191,14 +271,18 @@ class _Campaign:
     ledger: Ledger
     named: frozenset[str]
     """The guarantees that somebody has claimed; more is judged."""
+    began: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="milliseconds"))
+    planned_now: set[Planned] = field(default_factory=set)
+    """What this part of the campaign could try."""
+
+    @property
+    def asked(self) -> Asked:
+        brief, faults = self.brief, self.faults
+        named, code = tuple(sorted(self.named)), code_of(brief.query)
+        return Asked(named, faults.victims, faults.recovering, faults.split_brain, brief.origin, brief.fed_from, code)
 
     def run(self) -> Certificate:
-        began = datetime.now(UTC).isoformat(timespec="milliseconds")
         ledger = self.ledger
-        try:
-            (ledger.folder / "runs").mkdir(parents=True)
-        except OSError as error:
-            raise StorageFailed(f"cannot make {ledger.folder}: {error.strerror or error}") from error
         watches_inside = self._fetch_agent()
         work = (ledger.folder / "work").resolve()
         try:
@@ -210,11 +294,11 @@ class _Campaign:
                     lives = self._run_references(lanes)
                 self._state_time(lanes, lives)
                 references = [stamped for life in lives for stamped in life.records]
-                unjudgeable = collate_references(History(references, ()), self.brief.query.shape).unjudgeable
+                unjudgeable = self._why_unjudgeable(references)
                 profile = profile_of(lives[0])
-                write_points(ledger.folder / POINTS, lives[0])
                 if unjudgeable:
-                    return self._write(began, unjudgeable, profile)
+                    write_points(ledger.folder / POINTS, lives[0])
+                    return self._write(unjudgeable, profile)
                 self._note_unpassed_hooks(lives[0])
                 self._note_seen_outside(lives)
                 profile = self._note_messages(lanes, profile)
@@ -223,30 +307,64 @@ class _Campaign:
                 if of_driver:
                     self._plan_crash_states(covering, profile, of_driver)
                 losing = self._plan_losses(profile, lanes, lives[: len(lanes)], references)
-                in_lanes = self._in_lanes(lanes[0], references, kills)
-                kills = replace(kills, drawn=[one for one in kills.drawn if not self._dies_in_lane(one)])
-                self._cover(covering, in_lanes, SHARES)
+                in_lanes = Proving(
+                    ledger, self.brief, LaneKiller(lanes[0]), self.cluster.name, references, Kills((), (), kills.keys)
+                )
+                assert ledger.journal is not None
+                ledger.journal.begin(self._certificate("", profile))
+                write_points(ledger.folder / POINTS, lives[0])
+                ledger.took(START, 1, ledger.spent)
+                self._take_up(in_lanes, is_driver_alone)
+                self._cover(covering, in_lanes, SHARES, LATER_SHARE)
                 self._lose_power(losing, POWER_SHARE)
+                affording = Affording(ledger, self.brief, covering, losing, kills, of_driver)
                 if not self._is_over():
-                    unjudgeable = self._kill(stack, covering, in_lanes, lanes, references, kills, work)
-                    self._lose_power(losing, LAST_SHARES[0])
+                    unjudgeable = self._kill(stack, affording, covering, kills, in_lanes, lanes, references, work)
+                    self._lose_power(losing, LAST_SHARE)
                 if self._is_over():
                     ledger.exhausted = ALL_VIOLATED
                 else:
                     covering.leave()
                     losing.leave()
+                    self._leave_unpassed(profile)
+                self._tell_of_loss(in_lanes)
         finally:
             shutil.rmtree(work, ignore_errors=True)
-        return self._write(began, unjudgeable, profile)
+        more = None if self._is_over() or unjudgeable else affording.more()
+        return self._write(unjudgeable, profile, more)
+
+    def _why_unjudgeable(self, references: Sequence[Stamped]) -> str:
+        """By the runs without failures; where the campaign goes on, they have to agree with earlier ones."""
+        ledger, query = self.ledger, self.brief.query
+        unjudgeable = collate_references(History(references, ()), query.shape).unjudgeable
+        if unjudgeable or ledger.earlier is None:
+            return unjudgeable
+        given = offered(query.batches(self.brief.workload))
+        return why_other(ledger.folder, ledger.earlier, given, references, query.shape)
+
+    def _take_up(self, proving: Proving, those: Callable[[Trial], bool]) -> None:
+        """What an earlier part of the campaign has shown and had no time to confirm."""
+        ledger = self.ledger
+        if ledger.earlier is None or (self._is_over() and ledger.counterexample is not None):
+            return
+        open_claims = [str(claim) for claim in ledger.claims if not ledger.is_confirmed(str(claim))]
+        if ledger.counterexample is None:
+            open_claims = [str(claim) for claim in ledger.claims]
+        states, real_ones = ledger.earlier.unconfirmed(open_claims)
+        with ledger.timed("kills"):
+            proving.take_up([trial for trial in real_ones if those(trial)])
+            if those is is_driver_alone and states:
+                proving.confirm(states)
 
     def _kill(
         self,
         stack: ExitStack,
+        affording: Affording,
         covering: Covering,
+        kills: Kills,
         in_lanes: Proving,
         lanes: Sequence[Lane],
         references: Sequence[Stamped],
-        kills: Kills,
         work: Path,
     ) -> str:
         """What only a cluster can show, and then what is left. Returns why its kills cannot be judged; empty where they
@@ -261,22 +379,33 @@ class _Campaign:
             if not unjudgeable:
                 proving.prove()
         if not unjudgeable and not self._is_over():
-            # In the time that kills have left. The sample comes last: without it, all that is planned can be covered.
-            self._cover(covering, in_lanes, LAST_SHARES)
+            self._take_up(proving, lambda trial: not is_driver_alone(trial))
+            affording.draw()
+            sample = affording.sample()
+            reserved = SAFETY * affording.seconds_of(sample) / (60 * ledger.budget.minutes)
+            share = max(0.0, LAST_SHARE - reserved)
+            # Once it was begun, it bounds nothing unless it ends.
+            until = OVERRUN if reserved * 60 * ledger.budget.minutes <= ledger.left else 1.0
+            # What is left leaves claims open; then the sample; then that for which others stand.
+            self._cover(covering, in_lanes, (share, share), 0.0)
             with ledger.timed("kills"):
-                for prover in (in_lanes, proving):
-                    if not self._is_over():
-                        prover.sample()
+                for prover, dies_here in ((in_lanes, True), (proving, False)):
+                    drawn = [one for one in sample if affording.dies_in_lane(one) is dies_here]
+                    if drawn and not self._is_over():
+                        prover.sample(drawn, until)
+            self._cover(covering, in_lanes, (LAST_SHARE, LAST_SHARE), LAST_SHARE)
         return unjudgeable
 
-    def _in_lanes(self, lane: Lane, references: Sequence[Stamped], kills: Kills) -> Proving:
-        """Who kills in a lane: what crash states have shown, and what was drawn that no two runs on a cluster pass."""
-        drawn = [one for one in kills.drawn if self._dies_in_lane(one)]
-        own = replace(kills, of_nodes=(), splits=(), drawn=drawn)
-        return Proving(self.ledger, self.brief, LaneKiller(lane), self.cluster.name, references, own)
-
-    def _dies_in_lane(self, planned: Planned) -> bool:
-        return self.brief.query.copyable and planned.crash.point in IN_LANES
+    def _leave_unpassed(self, profile: Profile) -> None:
+        """Lines of an earlier part of the campaign that could not be tried, since nothing came to them."""
+        ledger = self.ledger
+        if ledger.earlier is None:
+            return
+        missing = [line for line in ledger.earlier.certificate.plan if line not in self.planned_now]
+        tried = {line for trial in ledger.trials if not trial.missed for line in lines_of(trial)}
+        ledger.not_reached += [
+            NotReached(line, NOT_PASSED) for line in missing if line not in tried and not line.crash.recovering
+        ]
 
     def _is_over(self) -> bool:
         """Whether every claim that somebody has made is known to be violated, and nobody has asked for more."""
@@ -378,16 +507,17 @@ class _Campaign:
         splits = of_split_brains(profile) if self.faults.split_brain and of_driver else []
         # So far apart that one driver of two has mostly gone before the next two meet.
         splits = spread(splits, with_data[1::2], keys)
-        ledger.plan += [*of_driver, *nodes, *answers, *splits]
-        if of_driver and ledger.budget.kills:
-            population = f"all {len(of_driver):,} planned crashes of the driver, up to {KILLS_A_RUN} along one stream"
-            ledger.draw = Draw.of(population, range(len(of_driver)), ledger.budget.kills, self.brief.seed)
-        drawn = [] if ledger.draw is None else [of_driver[place] for place in ledger.draw.drawn]
+        of_driver, nodes, answers, splits = map(self._add, (of_driver, nodes, answers, splits))
         if not self.brief.query.copyable:
             # No crash state stands for them: each is killed, whether it is drawn or not.
             nodes = [*of_driver, *nodes]
         nodes = messages_first([*nodes, *answers])
-        return of_driver, Kills(nodes, drawn, splits, keys)
+        return of_driver, Kills(ledger.unkilled(nodes), ledger.unkilled(splits), keys)
+
+    def _add(self, lines: Sequence[Planned]) -> list[Planned]:
+        found = self.ledger.add(lines)
+        self.planned_now.update(found)
+        return found
 
     def _plan_crash_states(self, covering: Covering, profile: Profile, of_driver: Sequence[Planned]) -> None:
         query = self.brief.query
@@ -404,12 +534,13 @@ class _Campaign:
         """Of power, where somebody claims that the query survives that."""
         ledger, brief = self.ledger, self.brief
         losses = plan_losses(profile, lanes, lives, brief.claims, brief.query.copyable)
-        ledger.plan += [Planned(one.crash) for one in losses.waiting]
+        lines = self._add([Planned(one.crash) for one in losses.waiting])
+        waiting = [Waiting(line.crash, one.passed) for line, one in zip(lines, losses.waiting, strict=True)]
         ledger.not_reached += losses.not_reached
         ledger.not_covered[:0] = not_lost(brief.claims) if losses.waiting else [UNSYNCED]
         losing = Covering(ledger, brief, lanes[: len(losses.lives)], losses.lives, references, How.POWER_LOSS)
         if losses.waiting:
-            losing.plan_losses(losses.waiting, ByLoss(losses))
+            losing.plan_losses(waiting, ByLoss(losses))
         return losing
 
     def _lose_power(self, losing: Covering, share: float) -> None:
@@ -417,22 +548,51 @@ class _Campaign:
             with self.ledger.timed("losses of power"):
                 losing.cover(share, share)
 
-    def _cover(self, covering: Covering, in_lanes: Proving, shares: tuple[float, float]) -> None:
-        """Recover from crash states; whatever they show is tried for real at once."""
+    def _tell_of_loss(self, in_lanes: Proving) -> None:
+        """Of power, where that is all that violates."""
+        for claim in map(str, self.ledger.claims):
+            losses = [one for one in showing(claim, self.ledger.trials) if one.how is How.POWER_LOSS]
+            if losses and self.ledger.counterexample is None:
+                in_lanes.tell(claim, losses)
+
+    def _cover(self, covering: Covering, in_lanes: Proving, shares: tuple[float, float], later: float) -> None:
+        """Recover from crash states, until these shares of the time are spent, `later` of those for which others
+        stand; whatever they show is tried for real at once."""
         while covering.remains and not self._is_over():
             with self.ledger.timed("crash states"):
-                suspicious = covering.cover(*shares)
+                suspicious = covering.cover(*shares, later)
             if not suspicious:
                 return
             with self.ledger.timed("kills"):
                 in_lanes.confirm(suspicious)
             covering.doubt(_shown(suspicious))
 
-    def _write(self, began: str, unjudgeable: str, profile: Profile) -> Certificate:
+    def _write(self, unjudgeable: str, profile: Profile, more: More | None = None) -> Certificate:
+        ledger = self.ledger
+        certificate = msgspec.structs.replace(self._certificate(unjudgeable, profile), more=more)
+        # What the lanes have is no part of it.
+        shutil.rmtree(ledger.folder / "work", ignore_errors=True)
+        written = write_certificate(ledger.folder, with_conclusion(certificate))
+        assert ledger.journal is not None
+        ledger.journal.end()
+        return written
+
+    def _certificate(self, unjudgeable: str, profile: Profile) -> Certificate:
+        """What it comes to by now, without a conclusion."""
         ledger = self.ledger
         brief = self.brief
-        ledger.durations["total"] = ledger.spent
-        certificate = Certificate(
+        earlier = ledger.earlier
+        began, asked = self.began, self.asked
+        parts: tuple[Part, ...] = ()
+        durations = dict(ledger.durations)
+        durations["total"] = durations.get("total", 0.0) + ledger.spent
+        if earlier is not None:
+            began, parts = earlier.certificate.began, earlier.parts
+        versions = versions_here(find_java().version)
+        machine = {"system": platform.platform(), "cores": os.cpu_count() or 0, "byteorder": sys.byteorder}
+        budget = {"runs": ledger.budget.runs, "minutes": ledger.budget.minutes, "kills": ledger.budget.kills}
+        known = 0 if earlier is None else len(earlier.certificate.trials)
+        return Certificate(
             version=VERSION,
             seal="",
             name=self.name,
@@ -443,14 +603,9 @@ class _Campaign:
             seed=brief.seed,
             cluster=dict(self.cluster.describe(brief.named.scenario)),
             settings=dict(brief.query.settings),
-            versions={
-                "streamproof": version("streamproof"),
-                "pyspark": version("pyspark"),
-                "python": platform.python_version(),
-                "java": str(find_java().version),
-            },
-            machine={"system": platform.platform(), "cores": os.cpu_count() or 0, "byteorder": sys.byteorder},
-            budget={"runs": ledger.budget.runs, "minutes": ledger.budget.minutes, "kills": ledger.budget.kills},
+            versions=versions,
+            machine=machine,
+            budget=budget,
             exhausted=ledger.exhausted,
             not_covered=tuple(ledger.not_covered),
             batches=dict(Counter(kind for kinds in profile.kinds.values() for kind in kinds)),
@@ -463,14 +618,13 @@ class _Campaign:
             coverage=(),
             bounds=(),
             counterexample=ledger.counterexample,
-            durations={part: round(spent, 2) for part, spent in ledger.durations.items()},
+            durations={part: round(spent, 2) for part, spent in durations.items()},
             figures=ledger.figures,
             files={},
             uncut=ledger.uncut,
+            asked=asked,
+            parts=(*parts, Part(self.began, versions, machine, budget, known)),
         )
-        # What the lanes have is no part of it.
-        shutil.rmtree(ledger.folder / "work", ignore_errors=True)
-        return write_certificate(ledger.folder, with_conclusion(certificate))
 
 
 def _shown(trials: Sequence[Trial]) -> set[str]:

@@ -27,13 +27,15 @@ from ..errors import AlteredCertificate, ExitStatus, InvalidCertificate, Storage
 from ..judging.guarantees import Guarantee
 from ..recording.claims_and_faults import SavedClaim
 from .conclusion import ClaimVerdict, Conclusion, Covered, NotReached, Planned, Uncut, conclude, exit_status
-from .page import page
-from .plan import Crash, How, Trial
+from .page import more_said, page
+from .plan import Crash, How, Trial, Victim
 from .statistics import Bound, Draw
 
 VERSION: Final = 2
 FILE: Final = "certificate.json"
 PAGE: Final = "certificate.md"
+JOURNAL: Final = "campaign.jsonl"
+"""In the folder of a campaign that is under way, or was interrupted. No certificate has one."""
 _UNSEALED: Final = "0" * 64
 
 
@@ -67,6 +69,53 @@ class Counterexample(msgspec.Struct, frozen=True):
     """How many crashes the schedule had before it was shrunk."""
     events_before: int
     """How many events the input had before it was shrunk."""
+
+
+class Asked(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a campaign was asked for, as far as nothing else of a certificate says it: who goes on with it asks the
+    same."""
+
+    named: tuple[str, ...]
+    """The guarantees that somebody has claimed; more is judged."""
+    victims: tuple[Victim, ...]
+    recovering: bool
+    split_brain: bool
+    origin: str = ""
+    """`module:attribute` of the query; empty where it exists in one process only."""
+    fed_from: str = ""
+    """The same, of its workload; empty where that is what it is fed anyway."""
+    code: dict[str, str] = {}
+    """The user's modules, each with the SHA-256 of its file."""
+
+
+class Part(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One part of a campaign that was continued, or could be."""
+
+    began: str
+    """UTC, ISO 8601."""
+    versions: dict[str, str]
+    machine: dict[str, Any]
+    budget: dict[str, Any]
+    known: int = 0
+    """How many trials there were before it."""
+    interrupted: bool = False
+    """Whether it came to no end of its own."""
+    left_out: tuple[str, ...] = ()
+    """Where it was interrupted, the schedules of the runs that were under way, which count for nothing."""
+
+
+class More(msgspec.Struct, frozen=True):
+    """What more time would buy."""
+
+    untried: int
+    """Planned crashes that nothing was tried of."""
+    planned: int
+    sample: int
+    """Kills of the random sample that are left."""
+    minutes: int
+    """About so many more would do."""
+    command: str
+    """Goes on; empty where only a program has the query."""
 
 
 class Certificate(msgspec.Struct, frozen=True):
@@ -132,6 +181,12 @@ class Certificate(msgspec.Struct, frozen=True):
     """Every other file of the folder -> its SHA-256; filled in when it is written."""
     uncut: tuple[Uncut, ...] = ()
     """What the user's code does where nothing can be held or copied."""
+    asked: Asked | None = None
+    """What it takes to go on with the campaign. None: it was written by a streamproof that could not."""
+    parts: tuple[Part, ...] = ()
+    """Of the campaign, in order: one, unless it was continued."""
+    more: More | None = None
+    """None: nothing is left that more time would buy."""
 
     @property
     def exit_status(self) -> ExitStatus:
@@ -153,6 +208,7 @@ def concluded(certificate: Certificate) -> Conclusion:
         exhausted=certificate.exhausted,
         draw=certificate.draw,
         uncut=certificate.uncut,
+        more="" if certificate.more is None else more_said(certificate.more),
     )
 
 
@@ -181,8 +237,8 @@ def write_certificate(folder: Path, certificate: Certificate) -> Certificate:
 
 
 def is_certificate(folder: Path) -> bool:
-    """Whether somebody meant it to be one, be it damaged."""
-    return (folder / FILE).exists() or (folder / PAGE).exists()
+    """Whether somebody meant it to be one, be it damaged, or not finished."""
+    return any((folder / name).exists() for name in (FILE, PAGE, JOURNAL))
 
 
 def read_certificate(folder: Path) -> Certificate:
@@ -246,13 +302,14 @@ def _listed(sentences: Sequence[str], most: int = 10) -> str:
 
 
 def _names(folder: Path) -> Iterator[str]:
-    """Every file of the folder but `certificate.json`, by its path in it with "/", in order."""
+    """Every file of the folder but `certificate.json`, and the journal from which that is written, by its path in it
+    with "/", in order."""
     found = []
     for root, folders, files in os.walk(folder):
         # A link is listed, and never followed.
         links = [name for name in folders if os.path.islink(os.path.join(root, name))]
         found += [Path(root, name).relative_to(folder).as_posix() for name in (*files, *links)]
-    return (name for name in sorted(found) if name != FILE)
+    return (name for name in sorted(found) if name not in (FILE, JOURNAL))
 
 
 def _digest(path: Path) -> str:

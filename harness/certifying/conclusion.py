@@ -6,10 +6,11 @@ A pure function of the plan and the trials, so that whoever has the records come
   power can be lost here for real: what a loss of power violates has to show in two recoveries from it, and in each.
 - A claim is judged by trials of losses of power where it is made of them, on the terms that it states, and by all other
   trials where it is not.
-- HOLDS says: for each crash that was planned, at least one trial passed, and every other trial passed too. A crash that
-  was not reached, not tried, or came to no verdict in one of its trials (the query stalled, its rows cannot be told
-  from lost ones, ...) makes the claim UNKNOWN, whatever else passed. Only a kill that missed is no trial of a crash:
-  it stands open until a real one at the same crash has passed.
+- HOLDS says: for each crash that was planned, at least one trial passed, and every other trial passed too; where no
+  time was left to try it, others that are like it have passed (`alike`), which the verdict says. A crash that was not
+  reached, not tried and like no other, or came to no verdict in one of its trials (the query stalled, its rows cannot
+  be told from lost ones, ...) makes the claim UNKNOWN, whatever else passed. Only a kill that missed is no trial of a
+  crash: it stands open until a real one at the same crash has passed.
 - Where the subject's own runs without failures disagree, nothing is judged.
 """
 
@@ -24,6 +25,7 @@ import msgspec
 from ..errors import ExitStatus
 from ..judging.guarantees import Guarantee
 from ..judging.verdicts import Status
+from .alike import Alike
 from .plan import Crash, How, Trial, Victim
 from .statistics import Bound, Draw, lower_bound, upper_bound
 
@@ -141,13 +143,15 @@ def conclude(
     exhausted: str = "",
     draw: Draw | None = None,
     uncut: Sequence[Uncut] = (),
+    more: str = "",
 ) -> Conclusion:
     """The verdict on each claim, the coverage of each line of the plan, and what the sample bounds.
 
-    `unjudgeable` says why nothing can be judged at all, `exhausted` which part of the budget ended the campaign. What
-    is `uncut`, and not accepted, lets no claim hold.
+    `unjudgeable` says why nothing can be judged at all, `exhausted` which part of the budget ended the campaign, and
+    `more` what more of it would buy. What is `uncut`, and not accepted, lets no claim hold.
     """
     claims: Terms = {str(guarantee): guarantee.terms for guarantee in guarantees}
+    alike = Alike(plan)
     tried = _by_line(trials)
     why_not = {one.planned: one.why for one in not_reached}
     # What was not reached, or came to no verdict, is no less open for standing in no plan.
@@ -175,8 +179,9 @@ def conclude(
             list(lines[claim].values()),
             [trial for trial in trials if claims[claim] == trial.terms],
             unjudgeable,
-            exhausted,
+            f"{exhausted}; {more}" if exhausted and more else exhausted,
             left,
+            alike,
         )
         for claim in claims
     )
@@ -289,6 +294,7 @@ def _verdict(
     unjudgeable: str,
     exhausted: str,
     uncut: Sequence[Uncut],
+    alike: Alike,
 ) -> ClaimVerdict:
     covered = sum(line.covered for line in lines)
     verdict = ClaimVerdict(claim, Status.UNKNOWN, "", covered=covered, planned=len(lines))
@@ -297,7 +303,10 @@ def _verdict(
     violating = [trial for trial in trials if trial.verdicts.get(claim) is Status.VIOLATED]
     if shown := showing(claim, trials):
         return _violated(verdict, claim, shown, violating, trials, lines)
-    reasons = tuple(_reasons(claim, lines, trials, violating, exhausted))
+    passed = {line.planned for line in lines if line.covered}
+    spared = [one for one in lines if _is_untried(one) and alike.is_spared(one.planned, passed.__contains__)]
+    wanted = [line for line in lines if line not in spared]
+    reasons = tuple(_reasons(wanted, len(lines), trials, violating, exhausted))
     if uncut:
         more = f"; and {len(uncut) - 5:,} more" if len(uncut) > 5 else ""
         reasons = (*reasons, f"{UNCUT}: {'; '.join(map(str, uncut[:5]))}{more}")
@@ -305,7 +314,13 @@ def _verdict(
         summary = f"{covered:,} of {_crashes(len(lines))} passed" if trials else ""
         shown_by = violating[0].folder if violating else ""
         return msgspec.structs.replace(verdict, reasons=reasons, summary=summary, shown_by=shown_by)
-    return msgspec.structs.replace(verdict, status=Status.HOLDS, summary=_held(claim, terms, lines, trials))
+    return msgspec.structs.replace(
+        verdict, status=Status.HOLDS, summary=_held(claim, terms, wanted, trials, len(spared))
+    )
+
+
+def _is_untried(line: _Line) -> bool:
+    return not line.trials and line.why_not is None
 
 
 def _violated(
@@ -379,9 +394,10 @@ def schedule(trial: Trial) -> str:
 
 
 def _reasons(
-    claim: str, lines: Sequence[_Line], trials: Sequence[Trial], violating: Sequence[Trial], exhausted: str
+    lines: Sequence[_Line], total: int, trials: Sequence[Trial], violating: Sequence[Trial], exhausted: str
 ) -> Iterator[str]:
-    """Why a claim that no kill violates cannot be said to hold; nothing where it can."""
+    """Why a claim that no kill violates cannot be said to hold; nothing where it can. `lines` are those of `total` that
+    no others stand for."""
     if violating:
         yield _only_in_states(violating, trials)
     if not lines:
@@ -391,14 +407,14 @@ def _reasons(
     else:
         missed = [line.why_not for line in lines if line.why_not is not None]
         if missed:
-            yield f"{len(missed):,} of {_crashes(len(lines))} could not be reached: {_counted(missed)}"
+            yield f"{len(missed):,} of {_crashes(total)} could not be reached: {_counted(missed)}"
         rest = [line for line in lines if not line.covered and not line.violated and line.why_not is None]
         unclear = ["; ".join(line.open) for line in rest if line.trials]
         if unclear:
-            yield f"{len(unclear):,} of {_crashes(len(lines))} came to no verdict: {_counted(unclear)}"
+            yield f"{len(unclear):,} of {_crashes(total)} came to no verdict: {_counted(unclear)}"
         untried = sum(not line.trials for line in rest)
         if untried:
-            yield f"{untried:,} of {_crashes(len(lines))} were not tried{_because(exhausted)}"
+            yield f"{untried:,} of {_crashes(total)} were not tried{_because(exhausted)}"
 
 
 def _only_in_states(violating: Sequence[Trial], trials: Sequence[Trial]) -> str:
@@ -411,9 +427,13 @@ def _only_in_states(violating: Sequence[Trial], trials: Sequence[Trial]) -> str:
     return f"a crash state shows a violation ({next(iter(shown))}{more}), not confirmed by a kill: {tried}"
 
 
-def _held(claim: str, terms: str, lines: Sequence[_Line], trials: Sequence[Trial]) -> str:
+def _held(claim: str, terms: str, lines: Sequence[_Line], trials: Sequence[Trial], spared: int) -> str:
+    """`spared` is how many more were planned that others stand for."""
     held = [trial for trial in trials if trial.verdicts.get(claim) is Status.HOLDS]
     every = f"all {_crashes(len(lines))}" if len(lines) > 1 else "the one planned crash"
+    if spared:
+        total = len(lines) + spared
+        every = f"{len(lines):,} of {_crashes(total)}, and so all that none of the others stands for,"
     text = f"{every} passed: {tried_said(held)}"
     missed = len(trials) - len(held)
     text = f"{text}; {count(missed, 'more trial')} struck nothing" if missed else text

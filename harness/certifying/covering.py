@@ -13,11 +13,12 @@ import msgspec
 
 from ..judging.verdicts import Status
 from ..recording.records import Stamped
+from .alike import Alike
 from .brief import Brief
 from .conclusion import NotReached, Planned
 from .crash_states import Looks
 from .lane import Lane, Life, Passed
-from .ledger import Ledger, violates
+from .ledger import RECOVERY, Ledger, violates
 from .plan import How, Trial, Victim
 from .planning import crash_at, points_of_the_driver, worst_to_recover_from
 from .profile import AFTER_RESTART, Profile, batch_of, profile_of
@@ -58,6 +59,8 @@ class Covering:
         """Of what waits."""
         self._waiting: list[Group] = []
         """The most worth trying is the last."""
+        self._later: list[Group] = []
+        """The same, of those for which others stand (`alike`), once these have passed."""
         self._first_lanes: list[Group] = []
         """States of the first lane's only, which has its folders."""
         self._recovery: Crashed | None = None
@@ -76,44 +79,82 @@ class Covering:
         """To be recovered from: every crash of the driver that was planned, one for each point of the profile, and
         crashes during one of the recoveries."""
         waiting = []
+        times = Counter(line.crash for line in planned)
         for passed, line in zip(points_of_the_driver(profile, every_batch=True), planned, strict=True):
+            if self._ledger.has_recovered(self._how, (line.crash,), times[line.crash]):
+                continue
             if passed.state is None:
                 self._ledger.not_reached.append(NotReached(line, passed.why_not))
             else:
                 waiting.append(Waiting(line.crash, passed))
-        self._waiting = by_worth(self._states[0].groups(waiting), _SINK, self._brief.seed)[::-1]
+        alike = Alike(planned)
+        groups = by_worth(self._states[0].groups(waiting), _SINK, self._brief.seed)[::-1]
+        later = [all(alike.comes_later(Planned(one.crash)) for one in group) for group in groups]
+        self._waiting = [group for group, is_later in zip(groups, later, strict=True) if not is_later]
+        self._later = [group for group, is_later in zip(groups, later, strict=True) if is_later]
         worst = worst_to_recover_from(profile)
+        if recovering and self._has_been_recovering():
+            return
         if recovering and worst is None:
             self._ledger.not_covered.append(NEVER_RECOVERING)
         # Where its state is not known, why it is not leaves the claim open already.
         elif recovering and worst is not None and worst.state is not None:
-            crash = crash_at(profile, worst, Victim.DRIVER)
-            self._recovery = crashed_in_profile(self._states[0].life, worst, crash)
+            (line,) = self._ledger.add([Planned(crash_at(profile, worst, Victim.DRIVER))])
+            self._recovery = crashed_in_profile(self._states[0].life, worst, line.crash)
+
+    def _has_been_recovering(self) -> bool:
+        """Whether an earlier part of the campaign has tried all crashes during a recovery."""
+        planned = {line for line in self._ledger.plan if line.crash.recovering}
+        tried = {Planned(trial.crashes[-1]) for trial in self._ledger.trials if trial.how is How.CRASH_STATE}
+        missed = set() if self._ledger.earlier is None else self._ledger.earlier.open
+        return bool(planned) and planned <= tried and not planned & missed
 
     def plan_losses(self, waiting: Sequence[Waiting], order: Callable[[Group], object]) -> None:
         """To be recovered from: losses of power, the most worth trying first, by `order`."""
-        self._waiting = sorted(self._states[0].groups(waiting), key=order, reverse=True)  # type: ignore[arg-type]
+        times = Counter(one.crash for one in waiting)
+        left = [one for one in waiting if not self._ledger.has_recovered(self._how, (one.crash,), times[one.crash])]
+        self._waiting = sorted(self._states[0].groups(left), key=order, reverse=True)  # type: ignore[arg-type]
 
     @property
     def remains(self) -> bool:
         """Whether something waits to be recovered from."""
+        return self.needed or bool(self._later)
+
+    @property
+    def needed(self) -> bool:
+        """Whether some of it is what nothing stands for."""
         return bool(self._waiting or self._first_lanes or self._waiting_again or self._recovery)
+
+    def recoveries_left(self, later: bool = True) -> int:
+        """So many at most."""
+        groups = len(self._waiting) + len(self._first_lanes) + len(self._waiting_again)
+        again = 0
+        if self._recovery is not None:
+            batch = self._recovery.crashes[-1].batch
+            again = len({one.digest for one in self._states[0].of_batch(batch)})
+        return groups + again + (len(self._later) if later else 0)
 
     def doubt(self, claims: Iterable[str]) -> None:
         """Of these, a violation was not confirmed. After some times, do not come to a halt over them any more."""
         self._doubted.update(claims)
 
-    def cover(self, share: float, share_while_recovering: float) -> list[Trial]:
-        """Recover from what waits, until that share of the campaign's time is spent: of single crashes, and then of
-        crashes while it recovers. It comes to a halt where a state shows a violation that is new, and returns the
-        trials that do."""
+    def cover(self, share: float, share_while_recovering: float, share_later: float | None = None) -> list[Trial]:
+        """Recover from what waits, until that share of the campaign's time is spent: of single crashes, then of
+        crashes while it recovers, and then of those for which others stand. It comes to a halt where a state shows a
+        violation that is new, and returns the trials that do."""
         before, known = time.monotonic(), len(self._ledger.trials)
         self._share = share_while_recovering
         self._cover_each(share, known)
         if not self._new(known):
             self._cover_recovery(share_while_recovering, known)
-        self._recoveries += len({trial.folder for trial in self._ledger.trials[known:]})
-        self._seconds += time.monotonic() - before
+        if not self._new(known) and not self.needed and self._later:
+            self._waiting, self._later = self._later, []
+            self._cover_each(share_while_recovering if share_later is None else share_later, known)
+            self._waiting, self._later = [], self._waiting
+        recoveries, seconds = len({trial.folder for trial in self._ledger.trials[known:]}), time.monotonic() - before
+        self._recoveries += recoveries
+        self._seconds += seconds
+        self._ledger.took(RECOVERY, recoveries, seconds)
         name = "crash states a minute" if self._how is How.CRASH_STATE else "losses of power a minute"
         self._ledger.figures[name] = round(60 * self._recoveries / self._seconds, 1)
         return self._new(known)
@@ -124,13 +165,16 @@ class Covering:
         if self._shown():
             return
         if self.remains and not ledger.exhausted:
-            ledger.exhausted = f"minutes: {ledger.budget.minutes:g}, {self._share:.0%} of them for crash states"
+            runs = ledger.budget.runs
+            time_is_up = runs is None or ledger.spent >= 60 * ledger.budget.minutes * self._share
+            budget = f"minutes: {ledger.budget.minutes:g}" if time_is_up else f"runs: {runs:,}"
+            ledger.exhausted = f"{budget}, {self._share:.0%} of them for crash states"
         if self._recovery is not None and ledger.trials:
             crash = msgspec.structs.replace(self._recovery.crashes[-1], recovering=True)
             ledger.not_reached.append(NotReached(Planned(crash), NO_TIME))
         # Of a point that a batch passes more than once, a recovery from one time says nothing of the others.
         tried = {trial.crashes for trial in ledger.trials if trial.how is self._how}
-        single = [(one.crash,) for group in (*self._waiting, *self._first_lanes) for one in group]
+        single = [(one.crash,) for group in (*self._waiting, *self._first_lanes, *self._later) for one in group]
         first = () if self._second is None else self._second[0].crashes
         again = [(*first, one.crash) for group in self._waiting_again for one in group]
         left = dict.fromkeys(crashes for crashes in (*single, *again) if crashes in tried)
@@ -206,7 +250,7 @@ class Covering:
         assert here is not None
         crashed = crashed_in_profile(states.life, here, first.crash)
         life = recover(lane, crashed)
-        mates = [*mates, *self._alike(states, here, life, (self._waiting, self._first_lanes))]
+        mates = [*mates, *self._alike(states, here, life, (self._waiting, self._first_lanes, self._later))]
         trials = self._enter(lane, crashed, mates, states, life, run)
         if self._how is How.POWER_LOSS and any(map(violates, trials)):
             # It cannot be tried for real: what shows again is shown.
@@ -282,16 +326,18 @@ class Covering:
             return
         batch = first.crashes[-1].batch
         again = replace(profile_of(second), kinds={batch: (AFTER_RESTART,)})
+        passed = [one for one in points_of_the_driver(again, every_batch=True) if batch_of(one.address) == batch]
+        lines = [Planned(crash_at(again, one, Victim.DRIVER, recovering=True)) for one in passed]
         waiting = []
-        for passed in points_of_the_driver(again, every_batch=True):
-            if batch_of(passed.address) != batch:
+        lines = self._ledger.add(lines)
+        times = Counter(lines)
+        for one, line in zip(passed, lines, strict=True):
+            if self._ledger.has_recovered(self._how, (*first.crashes, line.crash), times[line]):
                 continue
-            crash = crash_at(again, passed, Victim.DRIVER, recovering=True)
-            self._ledger.plan.append(Planned(crash))
-            if passed.state is None:
-                self._ledger.not_reached.append(NotReached(Planned(crash), passed.why_not))
+            if one.state is None:
+                self._ledger.not_reached.append(NotReached(line, one.why_not))
             else:
-                waiting.append(Waiting(crash, passed))
+                waiting.append(Waiting(line.crash, one))
         states = LifeStates(second)
         self._second = first, states
         self._waiting_again = by_worth(states.groups(waiting), _SINK, self._brief.seed)[::-1]

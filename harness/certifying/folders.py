@@ -31,6 +31,13 @@ def check_unused(folder: Path) -> None:
         raise RunFolderInUse(f"{folder} is not empty; name another folder for the certificate, or remove it")
 
 
+def runs_so_far(folder: Path) -> int:
+    """The highest number of a run in the folder."""
+    runs = folder / "runs"
+    numbers = [run.name.rpartition("-")[2] for run in (runs.iterdir() if runs.exists() else ())]
+    return max((int(number) for number in numbers if number.isdigit()), default=0)
+
+
 @contextlib.contextmanager
 def one_at_a_time(root: Path) -> Iterator[None]:
     """Wait until no other process certifies into this folder: two at once would take the time of each other's budgets,

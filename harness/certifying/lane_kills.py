@@ -34,6 +34,11 @@ IN_LANES: Final = frozenset({Point.FILE, Point.LINE})
 """Points that no two runs on a cluster pass in one order."""
 
 
+def is_of_lanes(planned: Planned) -> bool:
+    """Whether only a lane can carry it out; so it is where the power fails."""
+    return planned.crash.point in IN_LANES or planned.crash.lost is not None
+
+
 @contextmanager
 def lane_of_its_own(query: Query, workload: Workload, work: Path, name: str) -> Iterator[Lane]:
     """For one schedule. Raises what is wrong with the machine or the query; MissingTool: nothing can be mounted."""

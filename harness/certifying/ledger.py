@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import Counter
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..judging.failed_oracles import kept_of
 from ..judging.guarantees import Guarantee
@@ -17,10 +19,18 @@ from ..judging.verdicts import Status
 from .budget import Budget, Progress
 from .certificate import Counterexample
 from .conclusion import NotReached, Planned, Uncut, real, showing
+from .folders import runs_so_far
+from .journal import Journal
 from .plan import Crash, How, Trial
 from .rejudging import JudgedRun, judge_read, judge_run, read_run
 from .statistics import Draw
 
+if TYPE_CHECKING:
+    from .continuing import Earlier
+
+ALL_VIOLATED = "each claim that was made is violated, which ended the campaign; --go-on tries the rest"
+START, RECOVERY, RUN, COMPARED = "start", "recovery", "run", "compared"
+"""What takes time: all until there is a plan, a recovery from a state, a run with kills, a cluster's first run."""
 FIRST_CONFIRMED = "first confirmed violation, seconds"
 """The figure that says after what time a real kill has shown a violation for the first time."""
 
@@ -45,13 +55,79 @@ class Ledger:
     """Which part of the budget is spent."""
     draw: Draw | None = None
     counterexample: Counterexample | None = None
+    journal: Journal | None = None
+    """Where what comes about is written at once."""
+    earlier: Earlier | None = None
+    """What there was before, where a campaign goes on."""
+    _paces: dict[str, tuple[int, float]] = field(default_factory=dict)
     _began: float = field(default_factory=time.monotonic)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     """Of what is counted."""
     _runs: int = 0
+    _numbered: int = 0
+    """Runs of earlier parts."""
     _phase: str = ""
     _expected: int = 0
     _done: int = 0
+
+    def go_on_from(self, earlier: Earlier) -> None:
+        """Take over what an earlier part of the campaign has come to; what it could not reach is tried again."""
+        before = earlier.certificate
+        self.earlier = earlier
+        self.plan = list(before.plan)
+        self.trials = list(before.trials)
+        self.draw, self.counterexample = before.draw, before.counterexample
+        self.durations, self.figures = dict(before.durations), dict(before.figures)
+        self._numbered = runs_so_far(self.folder)
+
+    def add(self, lines: Sequence[Planned]) -> list[Planned]:
+        """To the plan. Returns them as the plan has them: some may have been planned before."""
+        found = list(lines) if self.earlier is None else self.earlier.as_before(lines)
+        known = set(self.plan)
+        new = tuple(line for line in dict.fromkeys(found) if line not in known)
+        self.plan += new
+        if self.journal is not None and new:
+            self.journal.plan(new)
+        return found
+
+    def has_recovered(self, how: How, crashes: tuple[Crash, ...], times: int = 1) -> bool:
+        """Whether an earlier part of the campaign has."""
+        return self.earlier is not None and self.earlier.has_recovered(how, crashes, times)
+
+    def unkilled(self, lines: Sequence[Planned]) -> list[Planned]:
+        """Those that no earlier part of the campaign has tried by a kill."""
+        return [line for line in lines if self.earlier is None or not self.earlier.has_killed(line)]
+
+    def fix(self, draw: Draw) -> None:
+        """The random sample, before its first kill."""
+        self.draw = draw
+        if self.journal is not None:
+            self.journal.drawn(draw)
+
+    def found(self, counterexample: Counterexample) -> None:
+        self.counterexample = counterexample
+        if self.journal is not None:
+            self.journal.found(counterexample)
+
+    def took(self, what: str, times: int, seconds: float) -> None:
+        """So many of these took so long."""
+        before, spent = self._paces.get(what, (0, 0.0))
+        self._paces[what] = before + times, spent + seconds
+
+    def pace(self, what: str) -> float | None:
+        """Seconds that one takes; None: nobody knows."""
+        times, spent = self._paces.get(what, (0, 0.0))
+        return spent / times if times else None
+
+    @property
+    def left(self) -> float:
+        """Seconds."""
+        return max(0.0, 60 * self.budget.minutes - self.spent)
+
+    @property
+    def runs_left(self) -> int | None:
+        """None: as many as there is time for."""
+        return None if self.budget.runs is None else max(0, self.budget.runs - self._runs)
 
     def new_run(self, kind: str) -> str:
         """The folder of one more run, relative to the certificate's. It is not there yet."""
@@ -67,7 +143,7 @@ class Ledger:
 
     def _next_run(self, kind: str) -> str:
         self._runs += 1
-        return f"runs/{kind}-{self._runs:04d}"
+        return f"runs/{kind}-{self._numbered + self._runs:04d}"
 
     def judge(self, run: str, crashes: Sequence[Crash]) -> JudgedRun:
         judged = judge_run(self.folder / run, crashes, self.claims, self.oracles)
@@ -86,6 +162,8 @@ class Ledger:
                 Trial(crashes, how, run, judged.statuses, judged.reason, sampled, judged.digest, judged.missed)
             )
         self.trials += trials
+        if self.journal is not None:
+            self.journal.tried(tuple(trials))
         if any(real(trial) and violates(trial) for trial in trials):
             self.figures.setdefault(FIRST_CONFIRMED, round(self.spent, 1))
         self.advance(steps)
@@ -97,12 +175,14 @@ class Ledger:
         return any(times > 1 for times in shown.values())
 
     def within_budget(self, share: float = 1.0) -> bool:
-        """Whether less than that share of the time is spent, and not all runs are; notes which of them is spent."""
-        if self.budget.runs is not None and self._runs >= self.budget.runs:
-            self.exhausted = f"runs: {self.budget.runs:,}"
+        """Whether less than that share of the time is spent, and of the runs; notes which of them is spent."""
+        runs = self.budget.runs
+        if runs is not None and self._runs >= math.ceil(runs * min(share, 1.0)):
+            if self._runs >= runs:
+                self.exhausted = f"runs: {runs:,}"
             return False
         if self.spent >= 60 * self.budget.minutes * share:
-            if share == 1:
+            if share >= 1:
                 self.exhausted = f"minutes: {self.budget.minutes:g}"
             return False
         return True
@@ -128,8 +208,7 @@ class Ledger:
     def advance(self, steps: int = 1) -> None:
         with self._lock:
             self._done += steps
-        left = max(0.0, 60 * self.budget.minutes - self.spent)
-        self.show(Progress(self._phase, self._done, self._expected, left))
+        self.show(Progress(self._phase, self._done, self._expected, self.left))
 
 
 def violates(trial: Trial) -> bool:

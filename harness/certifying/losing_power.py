@@ -10,19 +10,24 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from ..addresses import Point, Side
+from ..errors import InvalidOperator, ScenarioChanged
 from ..judging.guarantees import Guarantee, PowerLoss
+from ..judging.references import REFERENCES
 from ..promises import Extent
 from ..recording.history import Lost
+from .brief import Brief
 from .conclusion import NotReached, Planned
 from .lane import Lane, Life, Passed
 from .plan import Crash, Victim
 from .planning import crash_at, steady_batch
-from .profile import Profile, batch_of
+from .profile import Profile, batch_of, profile_of
+from .recovering import crashed_in_profile, offered, recover, write_run
 from .waiting import Group, Waiting
 
 NO_JOURNAL: Final = "what was synced is not known, since no file operation is journalled here: {why}"
@@ -103,6 +108,38 @@ def _rank(lost: Lost | None) -> int:
     if lost.extent is Extent.EVERYTHING or not lost.of_sink:
         return 2
     return 0 if lost.extent is Extent.CONTENTS else 1
+
+
+def lose_again(folder: Path, brief: Brief, crash: Crash, lane: Lane) -> None:
+    """Lose this once more, after runs without failures of its own, and write down what the query comes to.
+
+    Raises ScenarioChanged where it does not come to the point, or has synced what was lost there; InvalidOperator for a
+    query that fails without any fault, and what went wrong with the lane.
+    """
+    lives: list[Life] = []
+    for actor in REFERENCES:
+        lane.store.clear()
+        life = lane.live(actor, actor, 1, watched=not lives)
+        if life.failure is not None:
+            raise InvalidOperator(f"without any fault: {life.failure}")
+        lives.append(life)
+    losses = plan_losses(profile_of(lives[0]), [lane], lives[:1], brief.claims, brief.query.copyable)
+    found = next((one for one in losses.waiting if _is_same(one.crash, crash)), None)
+    if found is None:
+        raise ScenarioChanged(f"{crash}: nothing of that can be lost there now; check out what was certified")
+    crashed = crashed_in_profile(lives[0], found.passed, crash)
+    before = [*offered(brief.query.batches(brief.workload)), *(one for life in lives for one in life.records)]
+    write_run(folder, brief.named, lane, crashed, [crashed], recover(lane, crashed), before, brief.seed)
+
+
+def _is_same(one: Crash, other: Crash) -> bool:
+    return (one.point, one.side, one.key, one.actor, one.lost) == (
+        other.point,
+        other.side,
+        other.key,
+        other.actor,
+        other.lost,
+    )
 
 
 def _chosen(profile: Profile) -> list[Passed]:

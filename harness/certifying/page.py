@@ -11,15 +11,17 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from ..addresses import Point, Side
 from ..judging.verdicts import Anomaly, Status
+from .alike import RULE, Alike
 from .conclusion import Covered, Planned, Uncut, count, tried_said
 from .plan import How, Victim
 
 if TYPE_CHECKING:
-    from .certificate import Certificate, Counterexample
+    from .certificate import Certificate, Counterexample, More
     from .statistics import Bound, Draw
 
 KINDS: Final = ("first", "steady", "late-data", "eviction", "compaction", "after-restart", "last", "no-data")
@@ -84,17 +86,55 @@ def not_covered_said(certificate: Certificate) -> Iterator[str]:
         yield f"Planned and not reached: {crashes[0]}{more} ({why})"
     lines = [line for line in certificate.coverage if not line.not_reached]
     untried = [line for line in lines if not line.states and not line.kills]
-    if untried:
-        found = "a violation was confirmed before" if certificate.counterexample is not None else ""
-        why = certificate.exhausted or found
-        because = f" ({why})" if why else ""
-        more = f", and {len(untried) - 1:,} more" if len(untried) > 1 else ""
-        yield f"Planned and not tried{because}: {untried[0].planned}{more}"
+    spared = _spared(certificate, untried)
+    found = "a violation was confirmed before" if certificate.counterexample is not None else ""
+    why = certificate.exhausted or found
+    because = f" ({why})" if why else ""
+    for some, rule in (
+        ([line for line in untried if line not in spared], ""),
+        (spared, f". Others stand for it: {RULE}"),
+    ):
+        if some:
+            more = f", and {len(some) - 1:,} more" if len(some) > 1 else ""
+            yield f"Planned and not tried{because}: {some[0].planned}{more}{rule}"
+    if certificate.more is not None:
+        yield more_said(certificate.more, True)
+    for part in certificate.parts:
+        if part.left_out:
+            more = f", and {len(part.left_out) - 1:,} more" if len(part.left_out) > 1 else ""
+            yield f"Under way when the campaign was interrupted, and counted for nothing: {part.left_out[0]}{more}"
     unclear = [line for line in lines if (line.states or line.kills) and not _known(line)]
     if unclear:
         more = f", and {len(unclear) - 1:,} more" if len(unclear) > 1 else ""
         yield f"Tried, and without a verdict on every claim: {unclear[0].planned}{more}"
     yield from certificate.not_covered
+
+
+def _spared(certificate: Certificate, untried: Sequence[Covered]) -> list[Covered]:
+    """Those that leave no claim open, since others stand for them."""
+    alike = Alike(certificate.plan)
+    passed = {line.planned: line.passed for line in certificate.coverage}
+    guarantees = [claim.as_guarantee() for claim in certificate.claims]
+    return [
+        line
+        for line in untried
+        if all(
+            alike.is_spared(line.planned, lambda one, claim=str(claim): claim in passed.get(one, ()))  # type: ignore[misc]
+            for claim in guarantees
+            if claim.terms == line.planned.crash.terms
+        )
+    ]
+
+
+def more_said(more: More, whole: bool = False) -> str:
+    """What more time would buy; as a whole sentence, with what is left."""
+    minutes = count(more.minutes, "minute")
+    how = f": {more.command}" if more.command else ""
+    if not whole:
+        return f"about {minutes} more would do{how}"
+    left = [f"{more.untried:,} of {count(more.planned, 'planned crash', 'planned crashes')}"] if more.untried else []
+    left += [f"{count(more.sample, 'kill')} of the random sample"] if more.sample else []
+    return f"What more time would buy: {' and '.join(left)} are left, for which about {minutes} would do{how}"
 
 
 def _uncut_said(uncut: Sequence[Uncut]) -> Iterator[str]:
@@ -142,6 +182,7 @@ def _covered(certificate: Certificate) -> Iterator[str]:
     if certificate.batches:
         kinds = ", ".join(f"{kind} ({certificate.batches[kind]:,})" for kind in _kinds(certificate.batches))
         yield f"- kinds of batch: {kinds}"
+    yield from (f"- {text}" for text in continued_said(certificate))
     yield from (f"- {text}" for text in sample_said(certificate.draw, certificate.bounds))
     yield ""
 
@@ -429,6 +470,7 @@ def _circumstances(certificate: Certificate) -> Iterator[str]:
     facts: list[tuple[str, Any]] = [
         ("campaign", certificate.name),
         ("began", certificate.began),
+        *((f"part {number}", _part(certificate, number)) for number in _numbers(certificate)),
         ("claims", ", ".join(map(str, certificate.claims)) or "nothing"),
         ("input", _flat(certificate.workload)),
         ("seed", certificate.seed),
@@ -446,6 +488,34 @@ def _circumstances(certificate: Certificate) -> Iterator[str]:
     yield "`certificate.json` has all of this, every planned crash and every trial; `streamproof judge` on this folder"
     yield "verifies each file and judges every run again."
     yield ""
+
+
+def _numbers(certificate: Certificate) -> range:
+    """Of the parts of a campaign that was continued."""
+    return range(1, len(certificate.parts) + 1) if len(certificate.parts) > 1 else range(0)
+
+
+def _part(certificate: Certificate, number: int) -> str:
+    part = certificate.parts[number - 1]
+    after = certificate.parts[number].known if number < len(certificate.parts) else len(certificate.trials)
+    text = (
+        f"began {part.began}, {count(after - part.known, 'trial')}; budget {_flat(part.budget)}; {_flat(part.versions)}"
+    )
+    text += f"; {_flat(part.machine)}"
+    return f"{text}; interrupted" if part.interrupted else text
+
+
+def continued_said(certificate: Certificate) -> Iterator[str]:
+    """That it was, and what of it counts for nothing; a sentence each."""
+    parts = certificate.parts
+    if len(parts) > 1:
+        trials = [after.known - part.known for part, after in pairwise(parts)]
+        counts = ", ".join(f"{n:,}" for n in (*trials, len(certificate.trials) - parts[-1].known))
+        versions = "; ".join(dict.fromkeys(_flat(part.versions) for part in parts))
+        yield (
+            f"continued: {len(parts)} parts, of {counts} trials, each with runs without failures of its own, which "
+            f"agree; all with {versions}"
+        )
 
 
 def _titled(title: str, facts: Mapping[str, Any]) -> Iterator[str]:

@@ -16,8 +16,8 @@ from .brief import Brief
 from .certificate import Counterexample
 from .conclusion import NotReached, Planned
 from .killing import Kill, streams
-from .lane_kills import IN_LANES
-from .ledger import Ledger, violates
+from .lane_kills import is_of_lanes
+from .ledger import COMPARED, RUN, Ledger, violates
 from .plan import Crash, How, Trial
 from .rejudging import first_wrong
 from .saved import COUNTEREXAMPLE, KIND, SavedSchedule, write_saved
@@ -25,6 +25,7 @@ from .saved import VERSION as SAVED_VERSION
 from .shrinking import Place, Reproduction, shrink
 
 KILLS_A_RUN = 6
+WITHOUT_FAILURES = "runs/without-failures"
 ELSEWHERE = "without any failure, the query gives something else on the cluster than with one task at a time"
 NO_END = "without any failure, the query does not come to the end of its input on the cluster"
 REPEATS = 3
@@ -36,11 +37,13 @@ class Kills:
     """What is planned to be tried by kills."""
 
     of_nodes: Sequence[Planned]
-    drawn: Sequence[Planned]
-    """The sample."""
     splits: Sequence[Planned]
     keys: Mapping[Place, Crash]
     """The points that the batches of a run pass."""
+
+    @property
+    def lines(self) -> tuple[Planned, ...]:
+        return (*self.of_nodes, *self.splits)
 
 
 class Proving:
@@ -56,6 +59,8 @@ class Proving:
         kills: Kills,
     ) -> None:
         """`cluster` is the name of that on which a counterexample is to be replayed."""
+        earlier = ledger.earlier
+        self._part = "" if earlier is None else f"-{len(earlier.parts) + 1}"
         self._ledger = ledger
         self._brief = brief
         self._carry_out = kill
@@ -72,8 +77,10 @@ class Proving:
             return ""
         self._ledger.begin("a run without failures on the cluster", 1)
         # It tries nothing, and counts as no run.
-        run = "runs/without-failures"
+        run = f"{WITHOUT_FAILURES}{self._part}"
+        before = time.monotonic()
         self._kill(run, self._brief, (), self._references)
+        self._ledger.took(COMPARED, 1, time.monotonic() - before)
         judged = self._ledger.judge(run, ())
         for verdict in judged.verdicts:
             if verdict.status is Status.VIOLATED:
@@ -86,18 +93,43 @@ class Proving:
         """What crash states have shown, of each claim, until the budget is spent."""
         self._timed(lambda: self._confirm_any(suspicious))
 
+    def take_up(self, shown: Sequence[Trial]) -> None:
+        """What real trials of an earlier part of the campaign have shown, and nobody has repeated or made small."""
+        schedules = dict.fromkeys(
+            (trial.crashes, trial.how) for trial in sorted(shown, key=lambda one: len(one.crashes))
+        )
+
+        def repeat() -> None:
+            for crashes, how in schedules:
+                planned = tuple(Planned(crash, how is How.SPLIT_BRAIN) for crash in crashes)
+                if self._ledger.within_budget() and self._isolate(planned):
+                    return
+
+        self._timed(repeat)
+
     def prove(self) -> None:
         """Until a violation is confirmed, what is planned is done, or the budget is spent."""
         self._timed(lambda: self._try_all({"kills": self._kills.of_nodes, "split brains": self._kills.splits}, False))
 
-    def sample(self) -> None:
-        """Until a violation is confirmed, the sample is done, or the budget is spent."""
-        self._timed(lambda: self._try_all({"the sample": self._kills.drawn}, True))
+    def sample(self, drawn: Sequence[Planned], share: float) -> None:
+        """Until a violation is confirmed, the sample is done, or that share of the budget is spent."""
+        self._timed(lambda: self._try_all({"the sample": drawn}, True, share))
+
+    def tell(self, claim: str, shown: Sequence[Trial]) -> None:
+        """Of losses of power that violate a claim, the first, as it is: nothing is made smaller."""
+        first = shown[0]
+        same = sum(one.crashes == first.crashes for one in shown)
+        planned = tuple(map(Planned, first.crashes))
+        whole = Reproduction(planned, self._brief.workload.events, self._brief.query.batch_events)
+        self._ledger.found(self._story(whole, first, claim, (same, same), whole))
+        write_saved(self._ledger.folder / COUNTEREXAMPLE, self._saved(whole))
 
     def _timed(self, work: Callable[[], object]) -> None:
         before, known = time.monotonic(), len(self._ledger.trials)
         work()
-        self._seconds += time.monotonic() - before
+        spent = time.monotonic() - before
+        self._seconds += spent
+        self._ledger.took(RUN, len({trial.folder for trial in self._ledger.trials[known:]}), spent)
         self._killed += sum({trial.folder: len(trial.crashes) for trial in self._ledger.trials[known:]}.values())
         if self._killed:
             self._ledger.figures["real kills a minute"] = round(60 * self._killed / self._seconds, 1)
@@ -111,12 +143,12 @@ class Proving:
                     break
                 self._confirm(planned)
 
-    def _try_all(self, phases: Mapping[str, Sequence[Planned]], sampled: bool) -> None:
+    def _try_all(self, phases: Mapping[str, Sequence[Planned]], sampled: bool, share: float = 1.0) -> None:
         for phase, plan in phases.items():
             runs = list(streams(plan, KILLS_A_RUN))
             self._ledger.begin(phase, len(runs))
             for planned in runs:
-                if not self._ledger.within_budget():
+                if not self._ledger.within_budget(share):
                     return
                 trials = self._try(planned, sampled)
                 if any(map(violates, trials)):
@@ -188,7 +220,7 @@ class Proving:
             # Of the first claim that is violated there is one.
             return True
         smallest, trial = self._shrink(whole, claim, shown[-1])
-        self._ledger.counterexample = self._story(smallest, trial, claim, (len(shown), repeats), whole)
+        self._ledger.found(self._story(smallest, trial, claim, (len(shown), repeats), whole))
         write_saved(self._ledger.folder / COUNTEREXAMPLE, self._saved(smallest))
         return True
 
@@ -245,7 +277,7 @@ class Proving:
         file = self._ledger.folder / COUNTEREXAMPLE
         if not self._brief.origin:
             return f'# in a test: streamproof.survives("{file}", query)'
-        cluster = "embedded" if any(one.crash.point in IN_LANES for one in found.planned) else self._cluster
+        cluster = "embedded" if any(map(is_of_lanes, found.planned)) else self._cluster
         return f"streamproof replay {shlex.quote(str(file))} --cluster {cluster}"
 
     def _saved(self, found: Reproduction) -> SavedSchedule:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from ..addresses import Address, Point
-from ..errors import ExitStatus, InvalidHistory, InvalidScenario
+from ..errors import ExitStatus, InvalidCertificate, InvalidHistory, InvalidScenario
 from ..judging.collation import Collation
 from ..judging.guarantees import Guarantee
 from ..judging.judgement import collate_query, not_come
@@ -22,6 +22,7 @@ from ..recording.folder import Description, read_description, read_history
 from ..recording.history import History
 from .certificate import Certificate, check_files, concluded, read_certificate
 from .conclusion import ClaimVerdict, Conclusion, real
+from .journal import is_under_way
 from .plan import CRASH_STATES, POWER_LOSSES, Crash, How, Trial, Victim
 from .statistics import Bound
 
@@ -154,6 +155,11 @@ def judge_certificate(folder: Path, oracles: Mapping[str, Oracle]) -> Rejudged:
     Raises InvalidCertificate, AlteredCertificate (which names the files) or UnknownCertificateVersion for what cannot
     be judged, UnknownName for a claim without an oracle.
     """
+    if is_under_way(folder):
+        raise InvalidCertificate(
+            f"the campaign in {folder} has come to no end: it is going on, or was interrupted; go on with: streamproof "
+            f"certify --continue {folder}"
+        )
     certificate = read_certificate(folder)
     check_files(folder, certificate)
     differences = list(_strange_folders(certificate))

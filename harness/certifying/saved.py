@@ -24,7 +24,8 @@ from ..workload import Workload
 from .brief import Brief
 from .conclusion import Planned
 from .killing import kill
-from .lane_kills import IN_LANES, LaneKiller, lane_of_its_own
+from .lane_kills import LaneKiller, is_of_lanes, lane_of_its_own
+from .losing_power import lose_again
 from .rejudging import JudgedRun, judge_run
 
 COUNTEREXAMPLE: Final = "counterexample.json"
@@ -116,7 +117,7 @@ def replay_saved(
     fed = replace(workload, events=saved.events, seed=saved.workload_seed)
     claims = [claim.as_guarantee() for claim in saved.claims]
     named = Named(query.name, saved.origin or query.name, "", Scenario(resized, fed, claims=claims))
-    if any(one.crash.point in IN_LANES for one in saved.planned):
+    if any(map(is_of_lanes, saved.planned)):
         _kill_in_lane(folder, Brief(resized, fed, tuple(claims), registry, saved.seed, saved.origin), saved, cluster)
     else:
         kill(folder, named, saved.planned, cluster, registry, (), saved.seed)
@@ -127,14 +128,17 @@ def _kill_in_lane(folder: Path, brief: Brief, saved: SavedSchedule, cluster: Clu
     """Raises Unsupported for a cluster that is no session of this machine's."""
     if cluster.name != "embedded":
         raise Unsupported(
-            f"{saved.planned[0]}: that is a point of a session with one task slot on this machine, which the cluster "
+            f"{saved.planned[0]}: that is a matter of a session with one task slot on this machine, which the cluster "
             f"{cluster.name!r} is not; replay it with --cluster embedded"
         )
     with (
         TemporaryDirectory(prefix="streamproof-replay-") as work,
         lane_of_its_own(brief.query, brief.workload, Path(work), new_run_id(brief.query.name)) as lane,
     ):
-        LaneKiller(lane)(folder, brief, saved.planned, ())
+        if saved.planned[0].crash.lost is None:
+            LaneKiller(lane)(folder, brief, saved.planned, ())
+        else:
+            lose_again(folder, brief, saved.planned[0].crash, lane)
 
 
 def _check_same(saved: SavedSchedule, query: Query) -> None:

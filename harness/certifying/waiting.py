@@ -13,10 +13,10 @@ from random import Random
 from ..addresses import FINE_POINTS, Address, Point
 from ..recording.history import Lost
 from ..recording.records import Delivered, EmptyBatch
-from .crash_states import Looks
+from .crash_states import CrashState, Looks
 from .lane import Life, Passed
 from .plan import Crash
-from .profile import FIRST, STEADY
+from .profile import FIRST, STEADY, batch_of
 
 Group = list["Waiting"]
 
@@ -50,6 +50,10 @@ class LifeStates:
     def passed(self, waiting: Waiting) -> Passed | None:
         """The same point in this life; None where that has no such state."""
         return self._passed.get(waiting.place)
+
+    def of_batch(self, batch: int) -> list[CrashState]:
+        """All that is known of one batch."""
+        return [one.state for one in self._passed.values() if one.state is not None and batch_of(one.address) == batch]
 
     def same(self, one: Passed, other: Passed) -> bool:
         """Whether nothing happened between two points that outlives a crash."""

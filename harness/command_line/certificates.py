@@ -12,7 +12,16 @@ from rich.text import Text
 
 from ..certifying.certificate import PAGE, Certificate
 from ..certifying.conclusion import count
-from ..certifying.page import covered_said, in_short, not_covered_said, sample_said, shrunk_said, story, subject_name
+from ..certifying.page import (
+    continued_said,
+    covered_said,
+    in_short,
+    not_covered_said,
+    sample_said,
+    shrunk_said,
+    story,
+    subject_name,
+)
 from ..certifying.rejudging import Rejudged
 from .screen import STYLES, place
 
@@ -23,6 +32,8 @@ SENTENCES: Final = 6
 def end_of_campaign(certificate: Certificate, folder: Path) -> Iterator[Text]:
     """What a certificate says, in a screen."""
     yield from _summary(certificate)
+    if certificate.more is not None and certificate.more.command:
+        yield Text.assemble("  ", ("more time: ", "dim"), certificate.more.command)
     yield Text.assemble(
         "  certificate ",
         str(folder / PAGE),
@@ -75,6 +86,7 @@ def _summary(certificate: Certificate) -> Iterator[Text]:
     yield Text(f"  {in_short(certificate)}", "bold")
     yield Text()
     yield _row("covered", covered_said(certificate))
+    yield from (_row("", sentence) for sentence in continued_said(certificate))
     yield from (_row("not covered", sentence) for sentence in _most(list(not_covered_said(certificate))))
     yield from (_row("sample", sentence) for sentence in sample_said(certificate.draw, certificate.bounds))
     yield Text()

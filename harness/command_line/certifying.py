@@ -106,6 +106,8 @@ def certificate_document(certificate: Certificate, folder: Path) -> dict[str, An
         "not_covered": list(not_covered_said(certificate)),
         "bounds": [msgspec.to_builtins(bound) for bound in certificate.bounds],
         "counterexample": msgspec.to_builtins(certificate.counterexample),
+        "parts": msgspec.to_builtins(certificate.parts),
+        "more": msgspec.to_builtins(certificate.more),
         "durations": certificate.durations,
         "figures": certificate.figures,
         "exit_status": int(certificate.exit_status),

@@ -13,7 +13,7 @@ import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
@@ -21,11 +21,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 import typer
 from rich.console import Console
 
-from ..errors import ExitStatus, RunFolderInUse, StorageFailed, StreamproofError, UnknownName, UserMistake
+from ..errors import ExitStatus, NothingLeft, RunFolderInUse, StorageFailed, StreamproofError, UnknownName, UserMistake
 
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from ..certifying.campaign import Certified
     from ..registry import Registry
     from ..scenario import Scenario
 
@@ -260,15 +261,17 @@ def run(
 
 @app.command()
 def certify(
+    context: typer.Context,
     name: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="NAME",
             help="module:attribute of a function of a DataFrame, a Query, or a function without arguments that returns "
             "one; or the name of a subject that is installed.",
             autocompletion=_complete_subject,
+            show_default=False,
         ),
-    ],
+    ] = None,
     claims: Annotated[
         list[str] | None,
         typer.Option(
@@ -343,6 +346,16 @@ def certify(
         Path | None,
         typer.Option(help="Where the certificate goes; by default a new folder in certificates/.", show_default=False),
     ] = None,
+    continued: Annotated[
+        Path | None,
+        typer.Option(
+            "--continue",
+            metavar="FOLDER",
+            help="Go on with the campaign of a certificate, or one that was interrupted: what it has tried counts. "
+            "Only --minutes, --runs and --go-on are yours then.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> ExitStatus:
     """Crash a query at every crash point: a certificate of what it promises, or the smallest schedule that refutes it.
@@ -354,12 +367,16 @@ def certify(
     from ..certifying.folders import check_unused, new_folder
     from ..certifying.planning import every_crash_point
     from ..certifying.subjects import Shape, claims_named, load_subject, load_workload, usual_workload
-    from .certificates import end_of_campaign
-    from .certifying import CertifyingLine, certificate_document
+    from .certifying import CertifyingLine
     from .clusters import make_spark_cluster
 
     if minutes is not None and not 0 < minutes < float("inf"):
         raise typer.BadParameter("--minutes needs a positive number")
+    if continued is not None:
+        _refuse_beside_continue(context)
+        return _go_on(continued, minutes, runs, goes_on, as_json)
+    if name is None:
+        raise typer.BadParameter("say what is to be certified, as module:attribute; or --continue FOLDER")
     registry = _registry()
     plan = every_crash_point(*(victims or ()), recovering=recovering, split_brain=split_brain)
     limits: dict[str, Any] = {"runs": runs, "minutes": minutes, "kills": kills}
@@ -373,7 +390,7 @@ def certify(
     path = new_folder(subject.query.name) if folder is None else folder
     check_unused(path)
     _reap_silently()
-    with CertifyingLine(sys.stderr, "starting Spark") as line:
+    with _saying_how_to_go_on(), CertifyingLine(sys.stderr, "starting Spark") as line:
         certified = campaign.certify(
             subject.query,
             claimed,
@@ -388,6 +405,63 @@ def certify(
             fed_from=workload or "",
             show=line.show,
         )
+    return _certified(certified, as_json)
+
+
+_BESIDE_CONTINUE = frozenset({"continued", "minutes", "runs", "goes_on", "as_json"})
+
+
+def _refuse_beside_continue(context: typer.Context) -> None:
+    """Whatever else a campaign is asked for was said when it was begun."""
+    for parameter in context.command.params:
+        source = context.get_parameter_source(str(parameter.name))
+        given = source is not None and source.name not in ("DEFAULT", "DEFAULT_MAP")
+        if given and parameter.name not in _BESIDE_CONTINUE:
+            said = parameter.opts[0] if parameter.opts[0].startswith("-") else "NAME"
+            raise typer.BadParameter(f"{said} was said when the campaign was begun: leave it out beside --continue")
+
+
+def _go_on(folder: Path, minutes: float | None, runs: int | None, goes_on: bool, as_json: bool) -> ExitStatus:
+    from ..certifying import campaign
+    from ..certifying.budget import Budget
+    from ..certifying.certificate import read_certificate
+    from ..certifying.continuing import read_earlier, subject_of
+    from .certifying import CertifyingLine
+    from .clusters import make_spark_cluster
+
+    registry = _registry()
+    earlier = read_earlier(folder)
+    query, fed = subject_of(folder, earlier, registry)
+    before = earlier.certificate
+    limits: dict[str, Any] = {"runs": runs, "minutes": minutes, "kills": before.budget.get("kills")}
+    budget = Budget(**{name: limit for name, limit in limits.items() if limit is not None}, goes_on=goes_on)
+    chosen = make_spark_cluster(str(before.cluster.get("cluster")))
+    _reap_silently()
+    try:
+        with _saying_how_to_go_on(), CertifyingLine(sys.stderr, "starting Spark") as line:
+            certified = campaign.go_on(
+                folder, query, workload=fed, cluster=chosen, registry=registry, budget=budget, show=line.show
+            )
+    except NothingLeft as error:
+        _complain(str(error))
+        certified = campaign.Certified(folder, read_certificate(folder))
+    return _certified(certified, as_json)
+
+
+@contextlib.contextmanager
+def _saying_how_to_go_on() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        # Whoever turns it into an exit status keeps nothing of it.
+        _complain_of(error)
+        raise
+
+
+def _certified(certified: Certified, as_json: bool) -> ExitStatus:
+    from .certificates import end_of_campaign
+    from .certifying import certificate_document
+
     if as_json:
         _write_json(certificate_document(certified.certificate, certified.folder))
     else:
@@ -864,9 +938,16 @@ def _usage(error: Exception, message: str) -> str:
     return message if context is None else f"{message}\n{context.get_usage()}\nMore: {context.command_path} --help"
 
 
+def _complain_of(error: BaseException) -> None:
+    """What whoever met an error has added to it."""
+    for note in getattr(error, "__notes__", ()):
+        _complain(note)
+
+
 def _failed(text: str, error: Exception, status: ExitStatus, session: _Session, arguments: Sequence[str]) -> int:
     """Say what went wrong; where the run had begun or the mistake may be ours, also where to find more."""
     _complain(text)
+    _complain_of(error)
     folder = session.folder
     begun = folder is not None and not isinstance(error, RunFolderInUse) and (folder / "scenario.json").exists()
     ours = not isinstance(error, StreamproofError) and status is ExitStatus.OWN_FAILURE

@@ -18,7 +18,7 @@ import pytest
 
 from heard_late import hear_late
 from streamproof.harness.addresses import Point, Side
-from streamproof.harness.certifying import campaign, covering, lane
+from streamproof.harness.certifying import affording, campaign, covering, lane
 from streamproof.harness.certifying.campaign import Budget, Certified, Progress
 from streamproof.harness.certifying.certificate import altered_files, read_certificate
 from streamproof.harness.certifying.conclusion import ClaimVerdict
@@ -240,13 +240,8 @@ def test_a_point_that_was_not_recovered_from_each_time_is_open(
     raise AssertionError("no point that is passed twice was left half tried")
 
 
-def test_crashes_while_it_recovers_that_nothing_was_left_for_leave_it_open(
-    certify: Callable[..., Certified], tmp_path: Path
-) -> None:
-    faults = every_crash_point("driver", recovering=False, split_brain=False)
-    single = certify(toy(Does.BY_ID), [exactly_once()], faults, budget=Budget(kills=0), folder=tmp_path / "single")
-    runs = len({trial.folder for trial in single.certificate.trials})
-    certified = certify(toy(Does.BY_ID), budget=Budget(runs=runs, kills=0))
+def test_crashes_while_it_recovers_that_nothing_was_left_for_leave_it_open(certify: Callable[..., Certified]) -> None:
+    certified = certify(toy(Does.BY_ID), budget=Budget(runs=7, kills=0))
     assert status(certified) is Status.UNKNOWN
     assert covering.NO_TIME in reasons(certified)
 
@@ -316,7 +311,7 @@ def test_what_crash_states_had_no_time_for_is_said(
     certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(campaign, "SHARES", (0.0, 0.0))
-    monkeypatch.setattr(campaign, "LAST_SHARES", (0.0, 0.0))
+    monkeypatch.setattr(campaign, "LAST_SHARE", 0.0)
     certified = certify(toy(Does.BY_ID))
     assert status(certified) is Status.UNKNOWN
     assert certified.certificate.exhausted == "minutes: 10, 0% of them for crash states"
@@ -378,7 +373,7 @@ def test_a_drawn_kill_from_which_it_does_not_come_back_violates_in_the_bound_too
     certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(campaign, "SHARES", (0.0, 0.0))
-    monkeypatch.setattr(campaign, "LAST_SHARES", (0.0, 0.0))
+    monkeypatch.setattr(campaign, "LAST_SHARE", 0.0)
     certified = certify(toy(Does.FAILS_AGAIN), [exactly_once()], DRIVER_ALONE, budget=Budget(kills=3))
     once, back = certified.certificate.bounds
     assert (back.claim, back.finished, back.violations) == ("recovers (90 s)", 3, 3)
@@ -635,6 +630,34 @@ def test_a_run_on_the_cluster_that_does_not_come_to_its_end_without_failures_lea
     assert {verdict.status for verdict in certified.certificate.verdicts} == {Status.UNKNOWN}
 
 
+def test_a_budget_of_runs_keeps_some_for_kills(certify: Callable[..., Certified]) -> None:
+    certified = certify(toy(Does.BY_ID), budget=Budget(runs=8, kills=2))
+    hows = {trial.folder: trial.how for trial in certified.certificate.trials}
+    assert Counter(hows.values())[How.CRASH_STATE] == 6
+    assert {How.KILL, How.SPLIT_BRAIN} <= set(hows.values())
+
+
+def test_a_sample_that_does_not_fit_is_made_smaller_and_bounds_something_all_the_same(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(affording, "KILL", 100.0)
+    certified = certify(toy(Does.BY_ID), budget=Budget(kills=50)).certificate
+    assert certified.draw is not None
+    assert certified.draw.size == 4
+    assert [(bound.finished, bound.why_none) for bound in certified.bounds] == [(4, ""), (4, "")]
+    assert "More random kills: 50 were asked for, and 4 drawn" in certified.not_covered[0]
+
+
+def test_a_sample_of_which_not_one_fits_is_not_drawn(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(affording, "KILL", 1000.0)
+    certified = certify(toy(Does.BY_ID), budget=Budget(kills=50)).certificate
+    assert certified.draw is None
+    assert "50 were asked for, and not one fits" in certified.not_covered[0]
+    assert {verdict.status for verdict in certified.verdicts} == {Status.HOLDS}
+
+
 @pytest.mark.parametrize("runs", [1, 7])
 def test_a_budget_of_runs_ends_it_and_says_what_was_not_tried(certify: Callable[..., Certified], runs: int) -> None:
     certified = certify(toy(Does.BY_ID), budget=Budget(runs=runs, kills=0))
@@ -718,9 +741,11 @@ def test_what_was_there_before_an_error_is_there_after_it(certify: Callable[...,
     assert list(folder.iterdir()) == []
 
 
-def test_who_interrupts_it_finds_nothing_half_done(certify: Callable[..., Certified], tmp_path: Path) -> None:
+def test_who_interrupts_it_before_anything_was_tried_finds_nothing_half_done(
+    certify: Callable[..., Certified], tmp_path: Path
+) -> None:
     def interrupt(progress: Progress) -> None:
-        if progress.phase == "kills":
+        if progress.phase == "crash states":
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

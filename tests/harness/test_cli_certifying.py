@@ -50,6 +50,7 @@ pytestmark = pytest.mark.usefixtures("here", "no_campaign")
 @pytest.fixture
 def no_campaign(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(campaign, "certify", campaigns.certify)
+    monkeypatch.setattr(campaign, "go_on", campaigns.go_on)
     monkeypatch.setattr(clusters, "reap_all", list)
     monkeypatch.setattr(machine, "find_java", lambda: Path("java"))
     monkeypatch.setattr(machine, "find_spark", lambda: Path("spark"))
@@ -419,3 +420,52 @@ def test_where_nobody_watches_nothing_is_drawn() -> None:
     with CertifyingLine(stream, "starting Spark") as line:
         line.show(Progress("kills", 1, 9, 1.0))
     assert stream.getvalue() == ""
+
+
+# Going on
+
+
+def test_a_campaign_is_gone_on_with_by_its_folder_alone(ask: Ask, module: str) -> None:
+    assert ask("certify", f"{module}:unclear", "--claim", "exactly-once", "--kills", 4, "--folder", "here").status == 2
+    answer = ask("certify", "--continue", "here", "--minutes", 3)
+    assert (answer.status, answer.err) == (2, "")
+    called = json.loads(Path("here.called").read_text())
+    assert called["query"] == "unclear"
+    assert called["cluster"] == "embedded"
+    assert (called["budget"]["minutes"], called["budget"]["runs"]) == (3, None)
+
+
+def test_where_nothing_is_left_to_do_the_certificate_is_shown_as_it_is(ask: Ask, module: str) -> None:
+    ask("certify", f"{module}:holds", "--claim", "exactly-once", "--folder", "here")
+    answer = ask("certify", "--continue", "here")
+    assert answer.status == 0
+    assert "here: nothing is left to do, since all that was planned was tried" in answer.err
+    assert "HOLDS" in answer.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("holds", "--continue", "here"), "NAME was said when the campaign was begun"),
+        (("--continue", "here", "--claim", "exactly-once"), "--claim was said when the campaign was begun"),
+        (("--continue", "here", "--no-split-brain"), "--split-brain was said when the campaign was begun"),
+        (("--continue", "nowhere"), "nowhere holds no certificate"),
+        ((), "say what is to be certified"),
+    ],
+)
+def test_what_cannot_be_gone_on_with_is_the_users_mistake(ask: Ask, arguments: tuple[str, ...], said: str) -> None:
+    answer = ask("certify", *arguments)
+    assert answer.status == 3
+    assert said in answer.err.replace("\n", " ")
+
+
+def test_who_interrupts_a_campaign_is_told_how_to_go_on(ask: Ask, module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*given: object, **named: object) -> NoReturn:
+        error = KeyboardInterrupt()
+        error.add_note(campaign.GO_ON.format(folder="here"))
+        raise error
+
+    monkeypatch.setattr(campaign, "certify", interrupted)
+    answer = ask("certify", f"{module}:holds", "--claim", "exactly-once", "--folder", "here")
+    assert answer.status == 130
+    assert "go on with: streamproof certify --continue here" in answer.err

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from streamproof.harness.certifying.budget import Budget
-from streamproof.harness.certifying.campaign import Certified, certify
+from streamproof.harness.certifying.campaign import Certified, certify, go_on
 from streamproof.harness.certifying.plan import How, Victim
 from streamproof.harness.certifying.planning import CrashPlan, every_crash_point
 from streamproof.harness.certifying.rejudging import judge_certificate
@@ -68,6 +68,29 @@ def statuses(found: Certified) -> dict[str, Status]:
 
 def reasons(found: Certified) -> str:
     return "\n".join(chain.from_iterable(verdict.reasons for verdict in found.certificate.verdicts))
+
+
+@pytest.mark.parametrize("runs", [2, pytest.param(None, marks=pytest.mark.long)])
+def test_a_campaign_goes_on_where_it_stood(runs: int | None, tmp_path: Path) -> None:
+    one = small("sqlite-by-batch")
+    first = certified(one, tmp_path, faults=DRIVER_ONLY, budget=Budget(kills=0, runs=2)).certificate
+    assert set(statuses(Certified(tmp_path, first)).values()) == {Status.UNKNOWN}
+    again = go_on(
+        tmp_path / "certificate",
+        one.query,
+        workload=one.workload,
+        cluster=EmbeddedCluster(),
+        registry=Registry(),
+        budget=Budget(kills=0, runs=runs),
+    )
+    assert set(again.certificate.plan) == set(first.plan), "both parts pass the same points"
+    assert again.certificate.trials[: len(first.trials)] == first.trials
+    assert len({trial.folder for trial in again.certificate.trials}) >= 4
+    schedules = [trial.crashes for trial in again.certificate.trials]
+    assert len(set(schedules)) == len(schedules), "nothing is tried again that was tried"
+    assert judge_certificate(again.folder, Registry().oracles).differences == ()
+    wanted = Status.UNKNOWN if runs else Status.HOLDS
+    assert set(statuses(again).values()) == {wanted}, reasons(again)
 
 
 @pytest.mark.long

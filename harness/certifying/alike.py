@@ -1,0 +1,110 @@
+"""Which planned crashes are so like others that these stand for them, where no time is left to try each.
+
+- Batches are alike that are of the same kinds, and pass the same points in the same order, by the names of what is
+  done there, whatever numbers are in them. A crash of the driver in one of them is like that at the same place in
+  another. It need not be tried itself where two like it have passed; or all others, where there are no two.
+- A split brain is like one at an earlier point of the same step: the driver that wakes up there comes to this point
+  too, beside its successor, and goes on from it. It need not be tried itself where such a one has passed.
+
+Nothing stands for a crash of anything else, during a recovery, or with a loss of power.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from ..addresses import Point, Side
+from .plan import Crash, Victim
+
+if TYPE_CHECKING:
+    from .conclusion import Planned
+
+RULE: Final = (
+    "a crash of the driver that was not tried costs no verdict where at least two like it have passed (or the only "
+    "one), in other batches of the same kinds that pass the same points in the same order; nor does a split brain "
+    "where one at an earlier point has passed, since the driver that wakes up there comes to this point too"
+)
+ENOUGH: Final = 2
+"""So many stand for another one."""
+SPLIT_ORDER: Final = (
+    (Point.ADD_BATCH, Side.BEFORE),
+    (Point.ADD_BATCH, Side.AFTER),
+    (Point.COMMIT_LOG, Side.BEFORE),
+)
+"""Where a driver is paused, in the order in which a batch comes to it."""
+_NUMBER: Final = re.compile(r"\d+")
+_Place = tuple[object, ...]
+
+
+class Alike:
+    """Of a plan, which lines are like which."""
+
+    def __init__(self, plan: Sequence[Planned]) -> None:
+        by_batch: dict[int, list[Planned]] = {}
+        for line in plan:
+            if _of_driver(line):
+                by_batch.setdefault(line.crash.batch, []).append(line)
+        self._batches: dict[object, list[dict[_Place, Planned]]] = {}
+        """Batches that are alike, each with its lines by their places, in order."""
+        self._of: dict[Planned, tuple[object, _Place]] = {}
+        for _, lines in sorted(by_batch.items()):
+            placed = _placed(lines)
+            # Lines of code are planned where their kind of batch comes first, and say nothing of the others.
+            course = tuple(place for place, line in placed.items() if line.crash.point is not Point.LINE)
+            sort = lines[0].crash.kinds, course
+            self._batches.setdefault(sort, []).append(placed)
+            self._of.update((line, (sort, place)) for place, line in placed.items())
+        self._splits = [line for line in plan if line.split_brain]
+
+    def like(self, line: Planned) -> list[Planned]:
+        """The others that can stand for it, the first in the plan first."""
+        if line.split_brain:
+            order = _split_order(line)
+            return [one for one in self._splits if one != line and _split_order(one) < order]
+        if line not in self._of:
+            return []
+        sort, place = self._of[line]
+        return [one for placed in self._batches[sort] if (one := placed.get(place)) is not None and one != line]
+
+    def is_spared(self, line: Planned, has_passed: Callable[[Planned], bool]) -> bool:
+        """Whether others stand for it."""
+        others = self.like(line)
+        if line.split_brain:
+            return any(map(has_passed, others))
+        return bool(others) and sum(map(has_passed, others)) >= min(ENOUGH, len(others))
+
+    def comes_later(self, line: Planned) -> bool:
+        """Whether so many like it come before it in the plan that those stand for it."""
+        if line.split_brain or line not in self._of:
+            return False
+        before = [one for one in self.like(line) if one.crash.batch < line.crash.batch]
+        return len(before) >= ENOUGH
+
+
+def _of_driver(line: Planned) -> bool:
+    crash = line.crash
+    return crash.victim is Victim.DRIVER and not (line.split_brain or crash.recovering or crash.lost)
+
+
+def _placed(lines: Sequence[Planned]) -> dict[_Place, Planned]:
+    """Each by what is done there, and how often the batch has done that before."""
+    times: Counter[_Place] = Counter()
+    placed: dict[_Place, Planned] = {}
+    for line in lines:
+        what = _what(line.crash)
+        placed[*what, times[what]] = line
+        times[what] += 1
+    return placed
+
+
+def _what(crash: Crash) -> _Place:
+    name = crash.place if crash.point is Point.LINE else _NUMBER.sub("N", crash.key.partition("/")[2])
+    return crash.point, crash.side, crash.actor, crash.victim, name
+
+
+def _split_order(line: Planned) -> int:
+    at = line.crash.point, line.crash.side
+    return SPLIT_ORDER.index(at) if at in SPLIT_ORDER else -1

@@ -1,0 +1,100 @@
+"""Which crashes stand for others that no time was left to try."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from certified import ONCE, ONCE_OUTPUT, crash_at, trial
+from streamproof.harness.addresses import Point, Side
+from streamproof.harness.certifying.alike import Alike
+from streamproof.harness.certifying.conclusion import ClaimVerdict, Planned, conclude
+from streamproof.harness.certifying.plan import Crash, How, Victim
+from streamproof.harness.judging.verdicts import Status
+
+
+def batch(number: int, *names: str, kinds: tuple[str, ...] = ("steady",)) -> list[Planned]:
+    """Its commit, and operations on files."""
+    crashes = [crash_at(number, kinds=kinds)]
+    crashes += [crash_at(number, kinds=kinds, point=Point.FILE, key=f"{number}/{name}") for name in names]
+    return [Planned(crash) for crash in crashes]
+
+
+def files(number: int) -> list[Planned]:
+    return batch(number, f"write sink/{number}#1", f"rename sink/{number}#1")
+
+
+def verdict(plan: Sequence[Planned], tried: Sequence[Planned]) -> ClaimVerdict:
+    trials = [
+        trial(one.crash, how=How.SPLIT_BRAIN if one.split_brain else How.CRASH_STATE, name=f"run-{number}")
+        for number, one in enumerate(tried)
+    ]
+    return conclude([ONCE, ONCE_OUTPUT], plan, trials, [], exhausted="minutes: 2").verdicts[0]
+
+
+def test_two_batches_stand_for_a_third_that_passes_the_same_points() -> None:
+    plan = [*files(1), *files(2), *files(3)]
+    found = verdict(plan, plan[:6])
+    assert found.status is Status.HOLDS
+    assert "6 of 9 planned crashes, and so all that none of the others stands for, passed" in found.summary
+
+
+def test_one_batch_does_not_where_there_is_another_one() -> None:
+    plan = [*files(1), *files(2), *files(3)]
+    found = verdict(plan, plan[:3])
+    assert found.status is Status.UNKNOWN
+    assert found.reasons == ("6 of 9 planned crashes were not tried: minutes: 2",)
+
+
+def test_the_only_other_batch_stands_for_one() -> None:
+    plan = [*files(1), *files(2)]
+    assert verdict(plan, plan[:3]).status is Status.HOLDS
+
+
+def test_one_that_was_not_passed_stands_for_nothing() -> None:
+    plan = [*files(1), *files(2), *files(3)]
+    assert verdict(plan, [*plan[:2], *plan[3:6]]).status is Status.UNKNOWN
+
+
+def test_nothing_stands_for_a_batch_of_another_kind_or_another_course() -> None:
+    steady = [*files(1), *files(2)]
+    last = [Planned(msgspec.structs.replace(one.crash, kinds=("steady", "last"))) for one in files(3)]
+    shorter, other = files(3)[:2], batch(3, "rename sink/3#1", "write sink/3#1")
+    for odd in (last, shorter, other):
+        assert verdict([*steady, *odd], steady).status is Status.UNKNOWN
+
+
+def test_nothing_stands_for_a_kill_of_anything_else_a_recovery_or_a_loss_of_power() -> None:
+    steady = [*files(1), *files(2)]
+    for changes in ({"victim": Victim.EXECUTOR}, {"recovering": True}):
+        odd: list[Crash] = [crash_at(number, kinds=("steady",), **changes) for number in (1, 2, 3)]  # type: ignore[arg-type]
+        tried = [Planned(crash) for crash in odd]
+        assert Alike([*steady, *tried]).like(tried[2]) == []
+        assert verdict([*steady, *tried], [*steady, *tried[:2]]).status is Status.UNKNOWN
+
+
+def test_lines_of_code_are_like_the_same_line_however_many_others_a_batch_was_planned_with() -> None:
+    def line(number: int, which: int) -> Planned:
+        return Planned(crash_at(number, kinds=("steady",), point=Point.LINE, key=f"{number}/sinks.write:{which}#1"))
+
+    plan = [*files(1), line(1, 3), line(1, 4), *files(2), line(2, 4), *files(3), line(3, 4)]
+    assert verdict(plan, [one for one in plan if one.crash.batch < 3]).status is Status.HOLDS
+    plan = [*plan, line(3, 7)]
+    assert verdict(plan, [one for one in plan if one.crash.batch < 3]).status is Status.UNKNOWN
+
+
+def test_a_split_brain_at_an_earlier_point_stands_for_later_ones_and_no_later_one_for_it() -> None:
+    before = Planned(crash_at(1, point=Point.ADD_BATCH), split_brain=True)
+    after = Planned(crash_at(3, point=Point.ADD_BATCH, side=Side.AFTER), split_brain=True)
+    commit = Planned(crash_at(1), split_brain=True)
+    plan = [*files(1), before, after, commit]
+    assert verdict(plan, [*files(1), before]).status is Status.HOLDS
+    assert verdict(plan, [*files(1), after, commit]).status is Status.UNKNOWN
+    assert verdict(plan, files(1)).status is Status.UNKNOWN
+
+
+def test_what_comes_later_is_what_two_batches_before_it_stand_for() -> None:
+    plan = [*files(1), *files(2), *files(3), *files(4)]
+    alike = Alike(plan)
+    assert [one for one in plan if alike.comes_later(one)] == plan[6:]
