@@ -15,6 +15,7 @@ from .judging.guarantees import Guarantee
 from .judging.oracle import Oracle
 from .model import operator_of, replica_of, slice_of
 from .places import Places
+from .proper import proper, switch
 from .quantities import Duration, seconds
 from .schedule import AtTime, Fault
 from .subject import SchemeSubject, Subject
@@ -44,8 +45,13 @@ class Scenario:
             listed = isinstance(given, list | tuple) and all(isinstance(one, kind) for one in given)
             if not listed and not (name == "claims" and given is None):
                 raise InvalidScenario(f"{name}={given!r} must be a list of {name}")
-        if not isinstance(self.deadline, Duration):
+        if not isinstance(self.deadline, Duration) or not self.deadline.micros:
             raise InvalidScenario(f"deadline={self.deadline!r} needs its unit, as in seconds(60)")
+        if not callable(getattr(self.subject, "collate", None)):
+            wanted = "a scheme on a topology, as in gap(word_count()), or a Query"
+            raise InvalidScenario(f"the subject of a scenario cannot be {self.subject!r}; it is {wanted}")
+        proper(self.workload, Workload, "the workload of a scenario", "a Workload, as text() makes one")
+        switch(self.minimal, "minimal")
 
     @property
     def claimed(self) -> tuple[Guarantee, ...]:

@@ -22,6 +22,7 @@ from .judging.tolerance import Tolerance
 from .judging.verdicts import Anomaly, tally
 from .manager import Speaking
 from .model import Role, Topology, replica_name
+from .proper import positive, proper, switch
 from .quantities import Duration, Events
 from .recording.history import History
 from .slices.components import Components
@@ -41,6 +42,10 @@ class Claim:
     """What else has to be as the scheme assumes it, in words."""
     rests_on: tuple[Mechanism, ...] | None = None
     """What has to have been at work for the claim to be tried at all; None: whatever is switched on."""
+
+    def __post_init__(self) -> None:
+        proper(self.guarantee, Guarantee, "what is claimed", "a Guarantee, as exactly_once() makes one")
+        proper(self.tolerates, Tolerance, "what a claim tolerates", "a Tolerance")
 
 
 class Subject(Protocol):
@@ -164,7 +169,21 @@ class SchemeSubject:
     """And around the store that their checkpoints go to."""
 
     def __post_init__(self) -> None:
-        """Raises InvalidTopology for a merge that does not fit where channels meet."""
+        """Raises InvalidTopology for a merge that does not fit where channels meet, InvalidScenario for parts of
+        another kind than declared."""
+        proper(self.topology, Topology, "the topology of a subject", "a Topology, as word_count() makes one")
+        proper(self.kind, str, "the kind of a subject", "the name of a scheme")
+        for what, given in (("components", self.components), ("wraps", self.wraps)):
+            proper(given, Mapping, what, "a mapping from Role")
+            for role in given:
+                proper(role, Role, f"a key of {what}", "a Role")
+        for role in Role:
+            proper(self.components.get(role), Components, f"components[{role}]", "Components(...)")
+        proper(self.claims, tuple, "claims", "a tuple of Claim")
+        for claim in self.claims:
+            proper(claim, Claim, "a claim of a subject", "a Claim, as in Claim(exactly_once())")
+        positive(self.replicas, "replicas")
+        switch(self.keeps_state, "keeps_state")
         for slice_id in self.topology.operator_slices:
             sequencer(self.components[Role.OPERATOR].merge, len(self.topology.upstream(slice_id)))
 

@@ -19,7 +19,7 @@ from ..harness.quantities import Duration, Events, events, seconds
 from ..harness.slices.components import Components, Numbering
 from ..harness.slices.merging import ByTime, Merge
 from ..harness.subject import Claim, SchemeSubject
-from .requirements import at_least, deterministic, merging, promised
+from .requirements import at_least, deterministic, merging, promised, settings
 
 
 def active_replication(
@@ -35,9 +35,12 @@ def active_replication(
     Costs everything `replicas` times, messages even its square; an output log of about `acknowledge_every` events a
     channel in memory; no checkpoints.
 
-    Raises InvalidTopology for operators that are not deterministic, InvalidScenario for fewer than two replicas.
+    Raises InvalidTopology for operators that are not deterministic, InvalidScenario for fewer than two replicas, and
+    for no merge.
     """
-    deterministic(topology, "active replication")
+    scheme = "active replication"
+    deterministic(topology, scheme)
+    settings(scheme, acknowledge_every=acknowledge_every, merge=merge, silence=silence)
     at_least(2, "replicas", replicas)
     quiet = promised(topology, merge, silence)
     return SchemeSubject(

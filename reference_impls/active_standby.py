@@ -20,7 +20,7 @@ from ..harness.slices.components import Standby
 from ..harness.slices.merging import ByTime, Merge
 from ..harness.subject import Claim, SchemeSubject
 from .active_replication import active_replication
-from .requirements import deterministic, filtering, merging
+from .requirements import deterministic, filtering, merging, settings
 
 
 def active_standby(
@@ -39,7 +39,9 @@ def active_standby(
 
     Raises InvalidTopology for operators that are not deterministic.
     """
-    deterministic(topology, "active standby")
+    scheme = "active standby"
+    deterministic(topology, scheme)
+    settings(scheme, acknowledge_every=acknowledge_every, sink_filter=sink_filter, merge=merge, silence=silence)
     active = active_replication(topology, acknowledge_every=acknowledge_every, merge=merge, silence=silence)
     operators = replace(active.components[Role.OPERATOR], standby=Standby.SILENT)
     sinks = replace(active.components[Role.SINK], duplicate_filter=sink_filter)

@@ -16,6 +16,7 @@ from ..harness.slices.components import Standby
 from ..harness.slices.merging import ByTime, Merge
 from ..harness.subject import SchemeSubject
 from .passive_replication import passive_replication
+from .requirements import made, settings
 
 
 def deployed(
@@ -28,6 +29,9 @@ def deployed(
 ) -> SchemeSubject:
     """Claims what passive replication claims, under the same conditions. Costs the same, and an operator that is loaded
     and idle."""
+    scheme = "a deployed spare"
+    made(topology, scheme)
+    settings(scheme, checkpoint_every=checkpoint_every, sink_filter=sink_filter, merge=merge, silence=silence)
     passive = passive_replication(
         topology, checkpoint_every=checkpoint_every, sink_filter=sink_filter, merge=merge, silence=silence
     )

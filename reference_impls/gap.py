@@ -13,10 +13,12 @@ from ..harness.model import Role, Topology
 from ..harness.quantities import Events, events
 from ..harness.slices.components import AcknowledgeAt, Checkpointing, Components, Part
 from ..harness.subject import Claim, SchemeSubject
+from .requirements import settings
 
 
 def gap(topology: Topology, *, checkpoint_every: Events = events(500)) -> SchemeSubject:
     """Claims gap recovery within the checkpoint interval, for any number of failures. Costs checkpoints of state."""
+    settings("gap recovery", checkpoint_every=checkpoint_every)
     operators = Components(
         checkpointing=Checkpointing(checkpoint_every, frozenset({Part.STATE}), AcknowledgeAt.NEVER),
     )

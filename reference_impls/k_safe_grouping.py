@@ -20,7 +20,7 @@ from ..harness.model import Role, Topology
 from ..harness.quantities import Events, events
 from ..harness.slices.components import Components, Numbering
 from ..harness.subject import Claim, SchemeSubject
-from .requirements import at_least, bounded_fan_out, deterministic, single_channels, single_source
+from .requirements import at_least, bounded_fan_out, deterministic, settings, single_channels, single_source
 
 
 def k_safe_grouping(topology: Topology, *, k: int = 1, acknowledge_every: Events = events(100)) -> SchemeSubject:
@@ -42,6 +42,7 @@ def k_safe_grouping(topology: Topology, *, k: int = 1, acknowledge_every: Events
 def unchecked(topology: Topology, *, k: int = 1, acknowledge_every: Events = events(100)) -> SchemeSubject:
     """The scheme on any topology, also where it does not keep what it claims."""
     at_least(1, "k", k)
+    settings("k-safe grouping", acknowledge_every=acknowledge_every)
     return SchemeSubject(
         kind="k-safe-grouping",
         topology=topology,

@@ -26,7 +26,7 @@ from ..harness.quantities import Duration, Events, events, seconds
 from ..harness.slices.components import Checkpointing, Components, Numbering
 from ..harness.slices.merging import ByTime, Merge
 from ..harness.subject import Claim, SchemeSubject
-from .requirements import deterministic, filtering, merging, promised
+from .requirements import deterministic, filtering, merging, promised, settings
 
 
 def passive_replication(
@@ -45,7 +45,9 @@ def passive_replication(
 
     Raises InvalidTopology for operators that are not deterministic.
     """
-    deterministic(topology, "passive replication")
+    scheme = "passive replication"
+    deterministic(topology, scheme)
+    settings(scheme, checkpoint_every=checkpoint_every, sink_filter=sink_filter, merge=merge, silence=silence)
     operators = Components(
         output_log=True,
         duplicate_filter=True,

@@ -18,7 +18,7 @@ from ..harness.quantities import Duration, Events, events, seconds
 from ..harness.slices.components import Checkpointing, Components, Keeper, Numbering, Standby
 from ..harness.slices.merging import ByTime, Merge
 from ..harness.subject import Claim, SchemeSubject
-from .requirements import deterministic, filtering, merging, promised
+from .requirements import deterministic, filtering, merging, promised, settings
 
 
 def passive_standby(
@@ -38,7 +38,11 @@ def passive_standby(
 
     Raises InvalidTopology for operators that are not deterministic.
     """
-    deterministic(topology, "passive standby")
+    scheme = "passive standby"
+    deterministic(topology, scheme)
+    settings(
+        scheme, synchronize_every=synchronize_every, sink_filter=sink_filter, merge=merge, silence=silence, hot=hot
+    )
     quiet = promised(topology, merge, silence)
     return SchemeSubject(
         kind=f"passive-standby-{'hot' if hot else 'cold'}",

@@ -5,12 +5,38 @@ from __future__ import annotations
 from ..harness.errors import InvalidScenario, InvalidTopology
 from ..harness.judging.exercised import Mechanism
 from ..harness.model import Topology
-from ..harness.quantities import Duration
-from ..harness.slices.merging import ByTime, Merge
+from ..harness.proper import Kind, proper
+from ..harness.quantities import Duration, Events
+from ..harness.slices.merging import ByTime, Merge, RoundRobin
+
+_INTERVALS = ("checkpoint_every", "synchronize_every", "acknowledge_every")
+_UNORDERED = "without a merge, what is taken again comes in another order"
+_SETTINGS: dict[str, tuple[Kind, str]] = {
+    **dict.fromkeys(_INTERVALS, (Events, "a number of events, as in events(100)")),
+    **dict.fromkeys(("silence", "timeout"), (Duration, "an amount of time, as in seconds(0.5)")),
+    **dict.fromkeys(("sink_filter", "hot"), (bool, "True or False")),
+    "merge": (ByTime | RoundRobin, f"ByTime() or RoundRobin(): {_UNORDERED}"),
+}
+"""Setting of a scheme -> its kind, and how to write one."""
+
+
+def settings(scheme: str, **given: object) -> None:
+    """Refuse settings of a wrong kind, an interval that is left out, and a wait for nothing. Raises InvalidScenario."""
+    for name, value in given.items():
+        kind, wanted = _SETTINGS[name]
+        proper(value, kind, f"{name} of {scheme}", wanted)
+        if isinstance(value, Duration) and not value.micros:
+            raise InvalidScenario(f"{name} of {scheme} cannot be nothing; it is an amount of time, as in ms(2)")
+
+
+def made(topology: Topology, scheme: str) -> None:
+    """A function that makes a topology is none. Raises InvalidTopology."""
+    proper(topology, Topology, f"what {scheme} protects", "a Topology, as word_count() makes one", InvalidTopology)
 
 
 def deterministic(topology: Topology, scheme: str) -> None:
     """Replay and replicas give the same only where the operators do. Raises InvalidTopology."""
+    made(topology, scheme)
     _refuse(
         topology,
         scheme,
@@ -32,6 +58,7 @@ def bounded_fan_out(topology: Topology, scheme: str, most: int | None = None) ->
 
 def forgetful(topology: Topology, scheme: str) -> None:
     """A state that is lost comes back by replay only if it soon depends on nothing older. Raises InvalidTopology."""
+    made(topology, scheme)
     wrong = [
         name
         for name, stage in topology.stages.items()

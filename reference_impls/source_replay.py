@@ -23,7 +23,7 @@ from ..harness.model import Role, Topology
 from ..harness.quantities import Duration, seconds
 from ..harness.slices.components import Components, Tracking
 from ..harness.subject import Claim, SchemeSubject
-from .requirements import forgetful
+from .requirements import forgetful, settings
 
 
 def source_replay(
@@ -37,7 +37,9 @@ def source_replay(
     Raises InvalidTopology for an operator that keeps state without a window, or whose window is not shorter than the
     time-out.
     """
-    forgetful(topology, "source replay")
+    scheme = "source replay"
+    forgetful(topology, scheme)
+    settings(scheme, timeout=timeout, silence=silence)
     tracking = Tracking(timeout)
     for name, stage in topology.stages.items():
         if stage.operator.window is not None and stage.operator.window * 1_000 >= timeout.micros:

@@ -19,7 +19,7 @@ from ..harness.model import Role, Topology, operator_of
 from ..harness.quantities import Duration, Events, events
 from ..harness.slices.components import Components, Numbering
 from ..harness.subject import Claim, SchemeSubject
-from .requirements import bounded_fan_out, deterministic, filtering, forgetful, single_channels
+from .requirements import bounded_fan_out, deterministic, filtering, forgetful, settings, single_channels
 
 
 def upstream_backup(
@@ -37,6 +37,7 @@ def upstream_backup(
     """
     scheme = "upstream backup"
     deterministic(topology, scheme)
+    settings(scheme, acknowledge_every=acknowledge_every, sink_filter=sink_filter)
     forgetful(topology, scheme)
     bounded_fan_out(topology, scheme)
     single_channels(topology, scheme, "the numbers of its outputs would not rise")

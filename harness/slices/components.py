@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from types import UnionType
 
 from ..errors import InvalidScenario
+from ..proper import positive, proper, switch
 from ..quantities import Duration, Events
 from .merging import ByTime, Merge, RoundRobin
 
@@ -68,7 +68,12 @@ class Checkpointing:
     keeper: Keeper = Keeper.STORE
 
     def __post_init__(self) -> None:
-        _needs(self.every, Events, "the interval of checkpoints", "a number of events, as in events(500)")
+        proper(self.every, Events, "the interval of checkpoints", "a number of events, as in events(500)")
+        proper(self.contents, frozenset, "what a checkpoint holds", "a frozenset of Part")
+        for part in self.contents:
+            proper(part, Part, "a part of a checkpoint", "a Part")
+        proper(self.acknowledge, AcknowledgeAt, "when a checkpoint is acknowledged", "an AcknowledgeAt")
+        proper(self.keeper, Keeper, "who keeps checkpoints", "a Keeper")
 
 
 class Standby(StrEnum):
@@ -94,7 +99,8 @@ class Tracking:
     """An event is sent so many times at most; then it is given up, and the input does not end."""
 
     def __post_init__(self) -> None:
-        _needs(self.timeout, Duration, "a time-out", "an amount of time, as in seconds(30)")
+        proper(self.timeout, Duration, "a time-out", "an amount of time, as in seconds(30)")
+        positive(self.attempts, "attempts")
         if not self.timeout.micros:
             raise InvalidScenario("a time-out cannot be nothing: every event would be sent again at once")
 
@@ -126,20 +132,13 @@ class Components:
     """For a source: follow what becomes of its events."""
 
     def __post_init__(self) -> None:
-        if self.acknowledge_every is not None:
-            _needs(
-                self.acknowledge_every,
-                Events,
-                "the interval of acknowledgements",
-                "a number of events, as in events(100)",
-            )
-        if self.silence is not None:
-            _needs(self.silence, Duration, "silence", "an amount of time, as in ms(2)")
-        if self.merge is not None:
-            _needs(self.merge, ByTime | RoundRobin, "a merge", "ByTime() or RoundRobin()")
-
-
-def _needs(given: object, kind: type | UnionType, what: str, wanted: str) -> None:
-    """What is wrong must not come to light in the middle of a run. Raises InvalidScenario."""
-    if not isinstance(given, kind):
-        raise InvalidScenario(f"{what} cannot be {given!r}; it is {wanted}")
+        for name in ("output_log", "duplicate_filter", "acknowledge_outputs", "anchored"):
+            switch(getattr(self, name), name)
+        proper(self.numbering, Numbering, "numbering", "a Numbering")
+        proper(self.checkpointing, Checkpointing | None, "checkpointing", "Checkpointing(...), or None")
+        proper(self.standby, Standby | None, "standby", "a Standby, or None")
+        proper(self.tracking, Tracking | None, "tracking", "Tracking(...), or None")
+        wanted = "a number of events, as in events(100)"
+        proper(self.acknowledge_every, Events | None, "the interval of acknowledgements", wanted)
+        proper(self.silence, Duration | None, "silence", "an amount of time, as in ms(2)")
+        proper(self.merge, ByTime | RoundRobin | None, "a merge", "ByTime() or RoundRobin()")

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from ..errors import InvalidTopology
 from ..model import Event
+from ..proper import positive, proper
 from .messages import Anchor, after
 
 ALWAYS = sys.maxsize
@@ -26,6 +27,12 @@ class RoundRobin:
     channel that has ended is passed over."""
 
     weights: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Raises InvalidTopology for a weight that lets no event of its channel through."""
+        proper(self.weights, tuple | None, "weights", "a tuple of whole numbers from 1 up", InvalidTopology)
+        for weight in self.weights or ():
+            positive(weight, f"one of the weights {self.weights}", InvalidTopology)
 
 
 @dataclass(frozen=True)
@@ -90,10 +97,8 @@ def sequencer(merge: Merge | None, channels: int) -> Sequencer:
     """With a single channel there is nothing to merge. Raises InvalidTopology for weights that do not fit."""
     match merge:
         case RoundRobin(weights=weights) if channels > 1:
-            if weights is not None and (len(weights) != channels or min(weights) < 1):
-                raise InvalidTopology(
-                    f"a slice with {channels} input channels needs as many weights from 1 up, not {weights}"
-                )
+            if weights is not None and len(weights) != channels:
+                raise InvalidTopology(f"a slice with {channels} input channels needs as many weights, not {weights}")
             return _ByTurns(weights or (1,) * channels)
         case ByTime() if channels > 1:
             return _ByTimes(channels)
