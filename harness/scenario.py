@@ -13,6 +13,7 @@ from .errors import InvalidScenario, UnknownName, Unsupported
 from .injection import FaultKind, Hits, Reach
 from .judging.guarantees import Guarantee
 from .judging.oracle import Oracle
+from .library import listed_by
 from .model import operator_of, replica_of, slice_of
 from .places import Places
 from .proper import proper, switch
@@ -75,7 +76,7 @@ def check(
     scenario.workload.check(subject.sources)
     for fault in scenario.faults:
         if fault.kind not in kinds:
-            raise UnknownName("kind of fault", fault.kind, sorted(kinds))
+            raise UnknownName("kind of fault", fault.kind, sorted(kinds), listed_by("faults"))
         kind = kinds[fault.kind]
         if reach_of(kind, fault, places) is Reach.SLICES:
             _check_link(subject, fault)
@@ -92,7 +93,7 @@ def check(
     for guarantee in (*scenario.claimed, *scenario.breaks, *of_losses):
         oracle = oracles.get(guarantee.name)
         if oracle is None:
-            raise UnknownName("guarantee", guarantee.name, sorted(oracles))
+            raise UnknownName("guarantee", guarantee.name, sorted(oracles), listed_by("oracles"))
         if oracle.bound and not isinstance(guarantee.within, oracle.bound):
             kinds_of_bound = " or ".join(f"a {kind.__name__.lower()}" for kind in oracle.bound)
             raise InvalidScenario(f"the claim {guarantee.name} needs {kinds_of_bound} as its bound")

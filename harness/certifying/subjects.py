@@ -11,6 +11,7 @@ from ..errors import InvalidScenario, StreamproofError, UnknownName
 from ..judging.guarantees import Guarantee
 from ..judging.oracle import Oracle
 from ..judging.shapes import OutputMode
+from ..library import listed_by
 from ..query import Query
 from ..registry import Certifiable, Registry, certifiable_in, described_error, load
 from ..subject import Claim
@@ -54,7 +55,7 @@ def load_subject(name: str, registry: Registry, shape: Shape = Shape(), lenient:
                 f"{name} is a module: say what in it is to be certified, as module:attribute; there are: "
                 f"{', '.join(offered) or 'none'}"
             )
-        raise UnknownName("subject", name, [*sorted(registry.subjects), "module:attribute"])
+        raise UnknownName("subject", name, [*sorted(registry.subjects), "module:attribute"], listed_by("subjects"))
     return as_subject(registry.subjects[name], shape, name, lenient)
 
 
@@ -113,9 +114,17 @@ def _known(made: Any) -> Subject | None:
     if isinstance(made, type) or not isinstance(getattr(made, "query", None), Query):
         return None
     row: Certifiable = made
+    return Subject(row.query, _stated(row), getattr(row, "workload", None))
+
+
+def _stated(row: Certifiable) -> tuple[Guarantee, ...]:
     stated = getattr(row, "claims", ()) or row.query.claims
-    claims = tuple(claim.guarantee if isinstance(claim, Claim) else claim for claim in stated)
-    return Subject(row.query, claims, getattr(row, "workload", None))
+    return tuple(claim.guarantee if isinstance(claim, Claim) else claim for claim in stated)
+
+
+def claims_of(row: Certifiable) -> str:
+    """What an entry of a table claims, in words."""
+    return f"Claims {', '.join(map(str, _stated(row))) or 'nothing'}."
 
 
 def _parameters(function: Any, name: str) -> list[str]:
@@ -135,7 +144,7 @@ def claims_named(names: Sequence[str], oracles: Mapping[str, Oracle]) -> tuple[G
     """
     for name in names:
         if name not in oracles:
-            raise UnknownName("guarantee", name, sorted(oracles))
+            raise UnknownName("guarantee", name, sorted(oracles), listed_by("oracles"))
         if oracles[name].bound:
             kinds = " or ".join(f"a {kind.__name__.lower()}" for kind in oracles[name].bound)
             raise InvalidScenario(

@@ -21,6 +21,7 @@ from ..exploration.shrinking import STEADY, Shrunk, shows, shrink
 from ..judging.exercised import Mechanism, said_never, unexercised
 from ..judging.judgement import require_repeatable
 from ..judging.verdicts import Status
+from ..library import listed_by
 from ..registry import MUTANT, SCALED, Mutant, Named, Registry
 from ..scaling import EVENTS, changes
 from ..scenario import Scenario
@@ -114,7 +115,7 @@ def explore(
     bench = Bench(named.scenario, registry, seed=seed, options=_world(for_spark, own is not None))
     for kind in kinds:
         if kind not in registry.faults:
-            raise UnknownName("kind of fault", kind, sorted(registry.faults))
+            raise UnknownName("kind of fault", kind, sorted(registry.faults), listed_by("faults"))
         registry.faults[kind].require(bench.cluster.name, registry.faults[kind].drawn)
     plans = _plans(budget, seed, pairs, kinds)
     findings = search(bench, plans, budget, jobs=jobs, master=master, origin=named.origin, show=line.show)

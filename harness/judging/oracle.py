@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..errors import UnknownName
+from ..library import listed_by
 from ..quantities import Duration, Events
 from ..recording.history import History
 from .collation import Collation
@@ -141,7 +142,7 @@ def judge(case: Case, guarantees: Sequence[Guarantee], oracles: Mapping[str, Ora
     comes out UNKNOWN, as that. Raises UnknownName for a guarantee without an oracle."""
     for guarantee in guarantees:
         if guarantee.name not in oracles:
-            raise UnknownName("guarantee", guarantee.name, sorted(oracles))
+            raise UnknownName("guarantee", guarantee.name, sorted(oracles), listed_by("oracles"))
     known: dict[Guarantee, Verdict] = {}
     return [_consistent(case, _judged(case, guarantee, oracles, known), oracles, known) for guarantee in guarantees]
 
