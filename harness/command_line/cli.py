@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 import typer
 from rich.console import Console
 
+from ..certifying.budget import KILLS, MINUTES
 from ..errors import ExitStatus, RunFolderInUse, StorageFailed, StreamproofError, UnknownName, UserMistake
 from ..library import LISTS
 
@@ -293,7 +294,8 @@ def certify(
     minutes: Annotated[
         float | None,
         typer.Option(
-            help="Time for it, 10 unless told otherwise; what is not tried by then is said.", show_default=False
+            help=f"Time for it, {MINUTES:g} unless told otherwise; what is not tried by then is said.",
+            show_default=False,
         ),
     ] = None,
     runs: Annotated[
@@ -303,7 +305,9 @@ def certify(
     kills: Annotated[
         int | None,
         typer.Option(
-            min=0, help="Real kills to draw at random, for the bound on how many violate.", show_default=False
+            min=0,
+            help=f"Real kills to draw at random, for the bound on how many violate; {KILLS} unless told otherwise.",
+            show_default=False,
         ),
     ] = None,
     goes_on: Annotated[
