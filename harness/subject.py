@@ -6,7 +6,7 @@ one life cycle of all subjects: prepare, start, drained, stop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -20,7 +20,7 @@ from .judging.guarantees import Guarantee, implied
 from .judging.reexecution import Reexecutor
 from .judging.tolerance import Tolerance
 from .judging.verdicts import Anomaly, tally
-from .manager import Speaking
+from .manager import Manager, NodeJoined, Speaking
 from .model import Role, Topology, replica_name
 from .proper import positive, proper, switch
 from .quantities import Duration, Events
@@ -201,6 +201,14 @@ class SchemeSubject:
     def speaking(self) -> Speaking:
         """Which replicas of a slice speak for it."""
         return Speaking.ALL if self.components[Role.OPERATOR].standby is None else Speaking.ONE
+
+    def placement(self, nodes: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Node -> the replicas that the manager places there first, once all of these have joined; the order in which
+        they join makes no difference. They die with it."""
+        manager = Manager(self.topology.operator_slices, len(nodes), self.replicas, self.speaking)
+        for node in nodes:
+            manager.on(NodeJoined(node))
+        return {node: tuple(actor for actor, at in manager.node_of.items() if at == node) for node in nodes}
 
     @property
     def sources(self) -> tuple[str, ...]:

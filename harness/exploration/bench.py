@@ -17,7 +17,6 @@ from ..judging.judgement import BEYOND, judge_claims
 from ..judging.oracle import Case
 from ..judging.tolerance import Tolerance
 from ..judging.verdicts import Anomaly, Status, Verdict
-from ..manager import Manager, NodeJoined
 from ..model import operator_of, slice_of
 from ..quantities import Duration
 from ..recording.history import FaultMissed, History
@@ -151,12 +150,8 @@ class Bench:
     @cached_property
     def _placement(self) -> dict[str, str]:
         """Actor -> its node, once all nodes have joined."""
-        nodes = self.cluster.places.workers
-        subject = self.subject
-        manager = Manager(subject.topology.operator_slices, len(nodes), subject.replicas, subject.speaking)
-        for node in nodes:
-            manager.on(NodeJoined(node))
-        return manager.node_of
+        placement = self.subject.placement(self.cluster.places.workers)
+        return {actor: node for node, actors in placement.items() for actor in actors}
 
     @cached_property
     def calm_and_spared(self) -> tuple[Reached, ...]:

@@ -25,8 +25,6 @@ from ..errors import (
 from ..judging.guarantees import Guarantee
 from ..judging.judgement import Judgement
 from ..judging.verdicts import Evidence, Status, Verdict
-from ..manager import Manager, NodeJoined
-from ..model import Topology
 from ..quantities import Duration
 from ..recording.folder import write_json
 from ..recording.history import History
@@ -119,7 +117,7 @@ class Counterexample(msgspec.Struct, frozen=True):
     world: dict[str, Any]
     """How its machines behave."""
     placement: dict[str, list[str]]
-    """Node -> the slices that it runs before the first fault; they die with it."""
+    """Node -> the replicas that it runs before the first fault; they die with it."""
     faults: tuple[SavedFault, ...]
     guarantee: str
     anomaly: str
@@ -206,13 +204,8 @@ def _shape(scenario: Scenario) -> dict[str, Any]:
 
 
 def _placement(scenario: Scenario, nodes: tuple[str, ...]) -> dict[str, list[str]]:
-    """As the manager decides it once every node has joined."""
     assert isinstance(scenario.subject, SchemeSubject)
-    topology: Topology = scenario.subject.topology
-    manager = Manager(topology.operator_slices, len(nodes))
-    for node in nodes:
-        manager.on(NodeJoined(node))
-    return {node: [s for s, at in manager.node_of.items() if at == node] for node in nodes}
+    return {node: list(actors) for node, actors in scenario.subject.placement(nodes).items()}
 
 
 def save(path: Path, found: Counterexample) -> None:
