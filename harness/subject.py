@@ -14,6 +14,7 @@ from itertools import combinations, product
 from typing import Any, Protocol
 
 from .addresses import FINE_POINTS, Point
+from .errors import UnknownName
 from .judging.collation import Collation, collate_reexecution
 from .judging.exercised import Exercised, Mechanism, Shape, exercised
 from .judging.guarantees import Guarantee, implied
@@ -27,7 +28,7 @@ from .quantities import Duration, Events
 from .recording.history import History
 from .slices.components import Components
 from .slices.machine import Slice, SliceSpec
-from .slices.merging import sequencer
+from .slices.merging import RoundRobin, sequencer
 from .stores import CheckpointStore
 
 
@@ -170,7 +171,7 @@ class SchemeSubject:
 
     def __post_init__(self) -> None:
         """Raises InvalidTopology for a merge that does not fit where channels meet, InvalidScenario for parts of
-        another kind than declared."""
+        another kind than declared, UnknownName for weights of what the topology has not."""
         proper(self.topology, Topology, "the topology of a subject", "a Topology, as word_count() makes one")
         proper(self.kind, str, "the kind of a subject", "the name of a scheme")
         for what, given in (("components", self.components), ("wraps", self.wraps)):
@@ -184,8 +185,13 @@ class SchemeSubject:
             proper(claim, Claim, "a claim of a subject", "a Claim, as in Claim(exactly_once())")
         positive(self.replicas, "replicas")
         switch(self.keeps_state, "keeps_state")
+        operators = self.components[Role.OPERATOR]
+        known = [*self.topology.stages, *self.topology.operator_slices]
+        for name in operators.merge.named if isinstance(operators.merge, RoundRobin) else ():
+            if name not in known:
+                raise UnknownName("operator or slice with weights", name, known)
         for slice_id in self.topology.operator_slices:
-            sequencer(self.components[Role.OPERATOR].merge, len(self.topology.upstream(slice_id)))
+            sequencer(operators.of(slice_id).merge, len(self.topology.upstream(slice_id)))
 
     @property
     def name(self) -> str:
@@ -309,7 +315,7 @@ class SchemeSubject:
     def specs(self) -> tuple[SliceSpec, ...]:
         """Its slices, upstream before downstream."""
         return tuple(
-            SliceSpec(slice_id, self.topology, self.components[role], self.wraps.get(role))
+            SliceSpec(slice_id, self.topology, self.components[role].of(slice_id), self.wraps.get(role))
             for slice_id in self.topology.slices
             for role in (self.topology.role(slice_id),)
         )
@@ -323,6 +329,8 @@ def _plain(fields: Any) -> Any:
     """What JSON gives back the same."""
     if isinstance(fields, dict):
         return {str(key): _plain(value) for key, value in fields.items()}
+    if isinstance(fields, tuple):
+        return [_plain(value) for value in fields]
     if isinstance(fields, frozenset):
         return sorted(str(value) for value in fields)
     return str(fields) if isinstance(fields, StrEnum) else fields

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from ..errors import InvalidScenario
@@ -130,6 +130,10 @@ class Components:
     """Tell the source what was made of its events, so that it can follow them."""
     tracking: Tracking | None = None
     """For a source: follow what becomes of its events."""
+
+    def of(self, slice_id: str) -> Components:
+        """Those of one slice, with what is set for it alone."""
+        return replace(self, merge=self.merge.of(slice_id)) if isinstance(self.merge, RoundRobin) else self
 
     def __post_init__(self) -> None:
         for name in ("output_log", "duplicate_filter", "acknowledge_outputs", "anchored"):

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from ..errors import InvalidTopology
-from ..model import Event
+from ..errors import InvalidTopology, OwnFailure
+from ..model import Event, operator_of
 from ..proper import positive, proper
 from .messages import Anchor, after
 
@@ -24,15 +24,33 @@ ALWAYS = sys.maxsize
 @dataclass(frozen=True)
 class RoundRobin:
     """So many events of each channel in turn (listing 3.5), in the order of the channels; `weights` None: one each. A
-    channel that has ended is passed over."""
+    channel that has ended is passed over.
 
-    weights: tuple[int, ...] | None = None
+    Where slices have different numbers of channels, `weights` maps an operator, or one of its slices, to its weights;
+    what it does not name takes one each.
+    """
+
+    weights: tuple[int, ...] | Mapping[str, tuple[int, ...]] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
         """Raises InvalidTopology for a weight that lets no event of its channel through."""
-        proper(self.weights, tuple | None, "weights", "a tuple of whole numbers from 1 up", InvalidTopology)
-        for weight in self.weights or ():
-            positive(weight, f"one of the weights {self.weights}", InvalidTopology)
+        given = () if self.weights is None else self.weights
+        for weights in given.values() if isinstance(given, Mapping) else (given,):
+            wanted = "a tuple of whole numbers from 1 up, or a mapping from operators to such tuples"
+            proper(weights, tuple, "weights", wanted, InvalidTopology)
+            for weight in weights:
+                positive(weight, f"one of the weights {weights}", InvalidTopology)
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The operators and slices that have weights of their own."""
+        return tuple(self.weights) if isinstance(self.weights, Mapping) else ()
+
+    def of(self, slice_id: str) -> RoundRobin:
+        """The merge of one slice."""
+        if not isinstance(self.weights, Mapping):
+            return self
+        return RoundRobin(self.weights.get(slice_id, self.weights.get(operator_of(slice_id))))
 
 
 @dataclass(frozen=True)
@@ -97,8 +115,13 @@ def sequencer(merge: Merge | None, channels: int) -> Sequencer:
     """With a single channel there is nothing to merge. Raises InvalidTopology for weights that do not fit."""
     match merge:
         case RoundRobin(weights=weights) if channels > 1:
+            if isinstance(weights, Mapping):
+                raise OwnFailure(f"weights of several slices, {weights}, for one of them")
             if weights is not None and len(weights) != channels:
-                raise InvalidTopology(f"a slice with {channels} input channels needs as many weights, not {weights}")
+                raise InvalidTopology(
+                    f"a slice with {channels} input channels needs as many weights, not {weights}; weights for each "
+                    "operator: RoundRobin({'count': (2, 1)})"
+                )
             return _ByTurns(weights or (1,) * channels)
         case ByTime() if channels > 1:
             return _ByTimes(channels)
