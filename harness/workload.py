@@ -31,7 +31,8 @@ class Workload:
     draw: Draw
     seed: int = 7
     rate: int | None = None
-    """Events/s that a source offers; None: as fast as they are taken (in the simulator: as its options say)."""
+    """Events/s that a source offers; None: as fast as they are taken (in the simulator: as its options say). A
+    search that brings the input down leaves it aside."""
     spacing: Mapping[str, int] = field(default_factory=dict, hash=False)
     """Source slice -> milliseconds of event time from each of its events to the next; 1 for those not named. A source
     with 10 offers a tenth of `events`, in step with the others: its channels are idle for nine milliseconds in ten."""

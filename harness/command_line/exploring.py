@@ -31,7 +31,7 @@ from .progress_line import LiveLine
 MUTANT_EVENTS: Final = 60
 """What mutants are fed unless told otherwise: enough for several checkpoints, and little to shrink."""
 _MUTANT_BATCH: Final = 4
-_MUTANT_WORLD: Final = SimulationOptions(offer_interval=3_000)
+_MUTANT_WORLD: Final = SimulationOptions(offer_interval=3_000, obeys_rate=False)
 """So slow a source, in such small batches, that recoveries are over while there is still input to come."""
 _SPREAD_WORLD: Final = replace(_MUTANT_WORLD, nodes=6, link_delay=(100, 12_000))
 _SCALED_WORLD: Final = replace(_MUTANT_WORLD, turn=1_500, step_limit=200_000)

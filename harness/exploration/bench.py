@@ -101,7 +101,7 @@ class Bench:
     def aims(self) -> Aims:
         """What faults can be drawn from."""
         workload, options = self.scenario.workload, self.cluster.options
-        offering = -(-workload.events // workload.batch) * options.offer_interval
+        offering = -(-workload.events // workload.batch) * options.interval(workload)
         span = offering + options.detection + options.redeployment
         return Aims(
             self.actors, self.scenario.subject.links, self.cluster.places.nodes, Duration(offering), Duration(span)

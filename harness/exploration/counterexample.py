@@ -277,7 +277,8 @@ def _claims(path: Path, found: Counterexample, scenario: Scenario) -> list[Guara
 def simulated(found: Counterexample) -> SimulatedCluster:
     """The world that it was found in. Raises InvalidCounterexample."""
     try:
-        return SimulatedCluster(msgspec.convert(found.world, SimulationOptions))
+        # One that was saved before worlds could obey a rate was found in one that did not.
+        return SimulatedCluster(msgspec.convert({"obeys_rate": False, **found.world}, SimulationOptions))
     except msgspec.ValidationError as error:
         raise InvalidCounterexample(f"the simulated world of the counterexample cannot be made: {error}") from error
 
@@ -311,15 +312,15 @@ def replay(
             f"{path} was found with the slices on nodes so: {_placed(found.placement)}; {cluster.name} with "
             f"{len(cluster.places.workers)} nodes places them otherwise"
         )
-    planned = replace(planned, workload=_paced(planned.workload, simulated(found).options.offer_interval))
+    planned = replace(planned, workload=_paced(planned.workload, simulated(found).options))
     named = Named(found.scenario, found.origin or "", "", planned)
     finished = run_named(named, cluster, registry, seed=found.seed, folder=folder, show=show)
     return Replayed(found, planned, cluster.name, finished.judgement, finished.history, finished.folder)
 
 
-def _paced(workload: Workload, interval: int) -> Workload:
-    """With a batch every `interval` microseconds: at another pace, other input is outstanding when a fault strikes."""
-    return replace(workload, rate=max(1, round(workload.batch / interval * 1e6)))
+def _paced(workload: Workload, world: SimulationOptions) -> Workload:
+    """At the pace of the world: at another, other input is outstanding when a fault strikes."""
+    return replace(workload, rate=max(1, round(workload.batch / world.interval(workload) * 1e6)))
 
 
 def _placed(placement: Mapping[str, list[str]]) -> str:

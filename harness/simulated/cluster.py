@@ -78,6 +78,7 @@ class SimulatedDeployment:
             subject.wrap_store(MemoryStore()),
             batches,
             run.scenario.workload.stretch,
+            options.interval(run.scenario.workload),
             controller,
             run.kinds,
             run.recorder,
