@@ -26,7 +26,6 @@ from streamproof.scenarios.equi_join import equi_join
 from streamproof.scenarios.order import two_splitters
 from streamproof.scenarios.random_draws import random_draws
 from streamproof.scenarios.stateless import stateless
-from streamproof.scenarios.windows import windows
 from streamproof.scenarios.word_count import word_count
 from streamproof.scenarios.word_stream import word_stream
 from verdicts_of import run
@@ -80,8 +79,6 @@ def test_what_a_scheme_cannot_protect_is_refused_with_the_reason() -> None:
         k_safe_grouping(equi_join())
     with pytest.raises(InvalidTopology, match="declares no fan_out"):
         k_safe_grouping(word_count())
-    with pytest.raises(InvalidTopology, match="make the time-out longer"):
-        source_replay(windows(window=20), timeout=seconds(0.02))
     with pytest.raises(InvalidScenario, match=r"replicas=1: .* needs 2 or more"):
         active_replication(word_count(), replicas=1)
     with pytest.raises(InvalidScenario, match=r"k=0: .* needs 1 or more"):
