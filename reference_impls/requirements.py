@@ -79,12 +79,6 @@ def single_channels(topology: Topology, scheme: str, why: str) -> None:
     _refuse(topology, scheme, merging, f"has more than one input channel: {why}")
 
 
-def single_source(topology: Topology, scheme: str) -> None:
-    """Raises InvalidTopology where events of several sources meet, whose numbers say nothing about one another."""
-    if len(topology.sources) > 1:
-        raise InvalidTopology(f"{scheme} needs a single source; {topology.name!r} has {', '.join(topology.sources)}")
-
-
 def promised(topology: Topology, merge: Merge, silence: Duration) -> Duration | None:
     """After how long an idle channel has to say how far time has come: needed where a merge goes by time, and nowhere
     else."""

@@ -75,8 +75,6 @@ def test_what_a_scheme_cannot_protect_is_refused_with_the_reason() -> None:
         upstream_backup(word_count())
     with pytest.raises(InvalidTopology, match="more than one input channel: its high-water mark"):
         k_safe_grouping(two_splitters())
-    with pytest.raises(InvalidTopology, match="single source"):
-        k_safe_grouping(equi_join())
     with pytest.raises(InvalidTopology, match="declares no fan_out"):
         k_safe_grouping(word_count())
     with pytest.raises(InvalidScenario, match=r"replicas=1: .* needs 2 or more"):
