@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Protocol
 
 from .addresses import Address
-from .errors import Unsupported
+from .errors import InvalidScenario, Unsupported
 from .injection import FaultKind
+from .model import Role
 from .places import Places
 from .quantities import Duration
 from .recording.recorder import Recorder
@@ -61,6 +62,42 @@ def check_room(subject: SchemeSubject, nodes: int) -> None:
             f"{subject.name} has {subject.replicas} replicas of each slice, apart from one another: "
             f"it needs as many nodes, and there {'is' if nodes == 1 else 'are'} {nodes}"
         )
+
+
+def check_pace(scenario: Scenario, interval: int | None) -> None:
+    """Whether what is in a window leaves it before it is taken for lost and sent again, where batches come every
+    `interval` microseconds; None: nobody knows how often.
+
+    A window is in event time and a time-out in the world's: only the pace of the input makes one of the other.
+
+    Raises InvalidScenario.
+    """
+    subject, workload = scenario.subject, scenario.workload
+    if not isinstance(subject, SchemeSubject):
+        return
+    sources, operators = subject.setups[Role.SOURCE].mechanisms, subject.setups[Role.OPERATOR].mechanisms
+    timeout = next((one.sends_again_after for one in sources if one.sends_again_after is not None), None)
+    if timeout is None:
+        return
+    idle = next((one.silent_for for one in operators if one.silent_for is not None), Duration(0))
+    for name, stage in subject.topology.stages.items():
+        window = stage.operator.window
+        if window is None:
+            continue
+        who = f"{name} of {subject.name!r} has a window of {window} ms of event time"
+        again = f"an event is sent again after {timeout}"
+        if interval is None:
+            raise InvalidScenario(
+                f"{who}, and {again}: how long a window lasts here depends on how fast the input comes; give the "
+                "workload a rate"
+            )
+        # What comes first in a batch leaves when a batch brings a later time than the window's end.
+        lasts = Duration((window // workload.stretch + 1) * interval + idle.micros)
+        if lasts >= timeout:
+            raise InvalidScenario(
+                f"{who}, which lasts {lasts} where {workload.stretch} ms of it come every {Duration(interval)}, and "
+                f"{again}: make the time-out longer than the window and the latency together, or the input faster"
+            )
 
 
 class Cluster(Protocol):

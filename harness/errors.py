@@ -6,7 +6,12 @@ the class's `exit_status`; a traceback is for our own mistakes only.
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from enum import IntEnum
+
+_FEW = 6
+"""Names that are all said to whoever mistakes one."""
+_NEAREST = 3
 
 
 class ExitStatus(IntEnum):
@@ -36,11 +41,16 @@ class InvalidScenario(UserMistake):
 
 
 class UnknownName(UserMistake):
-    """A name that no registry knows."""
+    """A name that no registry knows. Where there are many, the message has the nearest, and the command that lists all
+    of them."""
 
-    def __init__(self, kind: str, name: str, known: list[str]) -> None:
-        listed = ", ".join(known) if known else "none"
-        super().__init__(f"there is no {kind} {name!r}; there are: {listed}")
+    def __init__(self, kind: str, name: str, known: list[str], listed_by: str = "") -> None:
+        if listed_by and len(known) > _FEW:
+            nearest = ", ".join(get_close_matches(str(name), known, _NEAREST, cutoff=0))
+            there_are = f"the nearest are: {nearest}. All {len(known):,}: {listed_by}"
+        else:
+            there_are = f"there are: {', '.join(known) or 'none'}"
+        super().__init__(f"there is no {kind} {name!r}; {there_are}")
         self.kind = kind
         self.name = name
         self.known = known

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, Literal, get_args
+
+List = Literal["scenarios", "schemes", "faults", "oracles", "subjects", "mutants"]
+LISTS: Final[tuple[List, ...]] = get_args(List)
+"""What is installed and goes by a name."""
+
+
+def listed_by(kind: List) -> str:
+    """The command that says all names."""
+    return f"streamproof list {kind}"
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import msgspec
 
 from .errors import InvalidOperator, InvalidTopology
+from .proper import proper
 
 Value = Any
 """A value of an event or of a row of state: what JSON can carry. Tuples become lists, and bytes become base64 text."""
@@ -32,7 +33,7 @@ _NAME = re.compile(r"\w[\w.-]*")
 """Names of operators go into crash addresses, channel names and file names."""
 
 NUMBERING_SPAN = 1_000_000_000
-"""Sequence numbers that one incarnation may use before it would run into those of the next (`slices.components`)."""
+"""Sequence numbers that one incarnation may use before it would run into those of the next (`slices.spec`)."""
 
 
 class Event(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -339,6 +340,7 @@ def _targets(partitioning: Partitioning, index: int, ups: int, downs: int) -> ra
 
 
 def _check(topology: Topology) -> None:
+    _check_kinds(topology)
     names = set(topology.stages) | set(topology.sources) | set(topology.sinks)
     if len(names) != len(topology.stages) + len(topology.sources) + len(topology.sinks):
         raise InvalidTopology(f"topology {topology.name!r} uses a name twice among its operators, sources and sinks")
@@ -346,7 +348,8 @@ def _check(topology: Topology) -> None:
         if _NAME.fullmatch(name) is None:
             raise InvalidTopology(f"{name!r} cannot be a name; use letters, digits, '_', '.' and '-'")
     for name, stage in topology.stages.items():
-        if not isinstance(stage.parallelism, int) or stage.parallelism < 1:
+        parallelism = stage.parallelism
+        if not isinstance(parallelism, int) or isinstance(parallelism, bool) or parallelism < 1:
             raise InvalidTopology(f"operator {name!r} has parallelism {stage.parallelism}; it needs 1, 2, ...")
         if not isinstance(stage.operator, Operator):
             raise InvalidTopology(f"{name!r} is a {type(stage.operator).__name__}; derive it from streamproof.Operator")
@@ -379,6 +382,25 @@ def _check(topology: Topology) -> None:
             raise InvalidTopology(f"sink {name!r} has an output")
         if (name not in topology.sources and name not in fed) or (name not in topology.sinks and name not in feeding):
             raise InvalidTopology(f"{name!r} is not connected on both sides; every path leads from a source to a sink")
+
+
+def _check_kinds(topology: Topology) -> None:
+    """Raises InvalidTopology for parts of another kind than declared."""
+    who = f"topology {topology.name!r}"
+    proper(topology.name, str, "the name of a topology", "a text", InvalidTopology)
+    if not topology.name:
+        raise InvalidTopology("a topology needs a name")
+    proper(topology.stages, Mapping, f"{who}: stages", "a mapping from names of operators to Stage", InvalidTopology)
+    for name, stage in topology.stages.items():
+        proper(name, str, f"{who}: a name of an operator", "a text", InvalidTopology)
+        proper(stage, Stage, f"{who}: operator {name!r}", "Stage(operator), or Stage(operator, 2)", InvalidTopology)
+    for what, given in (("edges", topology.edges), ("sources", topology.sources), ("sinks", topology.sinks)):
+        proper(given, tuple, f"{who}: {what}", "a tuple", InvalidTopology)
+    for edge in topology.edges:
+        proper(edge, Edge, f"{who}: an edge", "an Edge, as in Edge('source', 'split')", InvalidTopology)
+        proper(edge.partitioning, Partitioning, f"{who}: the partitioning of {edge}", "a Partitioning", InvalidTopology)
+    for name in (*topology.sources, *topology.sinks):
+        proper(name, str, f"{who}: a name of a source or sink", "a text", InvalidTopology)
 
 
 def _check_operator(name: str, operator: Operator[Any]) -> None:

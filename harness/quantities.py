@@ -13,6 +13,11 @@ class Events:
 
     count: int
 
+    def __post_init__(self) -> None:
+        """Raises InvalidScenario unless `count` is a positive whole number."""
+        if not isinstance(self.count, int) or isinstance(self.count, bool) or self.count < 1:
+            raise InvalidScenario(f"events({self.count!r}) needs a positive whole number")
+
     def __str__(self) -> str:
         return f"{self.count:,} events"
 
@@ -22,6 +27,13 @@ class Duration:
     """A span of time in microseconds: virtual in the simulator, real on a cluster."""
 
     micros: int
+
+    def __post_init__(self) -> None:
+        """Raises InvalidScenario unless `micros` is a whole number that is not negative."""
+        if not isinstance(self.micros, int) or isinstance(self.micros, bool) or self.micros < 0:
+            raise InvalidScenario(
+                f"Duration({self.micros!r}) needs whole microseconds that are not negative; ms() and seconds() make one"
+            )
 
     @property
     def seconds(self) -> float:
@@ -33,8 +45,6 @@ class Duration:
 
 def events(count: int) -> Events:
     """Raises InvalidScenario unless `count` is a positive whole number."""
-    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-        raise InvalidScenario(f"events({count!r}) needs a positive whole number")
     return Events(count)
 
 

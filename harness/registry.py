@@ -26,7 +26,7 @@ from .injection import FaultKind
 from .judging.guarantees import Guarantee
 from .judging.oracle import Oracle
 from .judging.verdicts import Anomaly
-from .library import Entry, entries
+from .library import Entry, entries, listed_by
 from .model import Topology
 from .quantities import Events
 from .query import Query
@@ -156,7 +156,7 @@ class Registry:
         if ":" not in name:
             entry = self.scenarios.get(name)
             if entry is None:
-                raise UnknownName("scenario", name, sorted(self.scenarios))
+                raise UnknownName("scenario", name, sorted(self.scenarios), listed_by("scenarios"))
             return Named(name, name, entry.summary, _made(entry.make, name))
         made = load(name)
         summary = (getattr(made, "__doc__", None) or "").strip().partition("\n")[0]
@@ -175,7 +175,7 @@ class Registry:
         """The topology and the workload of a scenario under a mutant, judged against what the mutant claims."""
         mutant = self.mutants.get(name)
         if mutant is None:
-            raise UnknownName("mutant", name, sorted(self.mutants))
+            raise UnknownName("mutant", name, sorted(self.mutants), listed_by("mutants"))
         base = self.scenario(origin)
         subject = base.scenario.subject
         if not isinstance(subject, SchemeSubject):

@@ -13,8 +13,10 @@ from .errors import InvalidScenario, UnknownName, Unsupported
 from .injection import FaultKind, Hits, Reach
 from .judging.guarantees import Guarantee
 from .judging.oracle import Oracle
+from .library import listed_by
 from .model import operator_of, replica_of, slice_of
 from .places import Places
+from .proper import proper, switch
 from .quantities import Duration, seconds
 from .schedule import AtTime, Fault
 from .subject import SchemeSubject, Subject
@@ -44,8 +46,13 @@ class Scenario:
             listed = isinstance(given, list | tuple) and all(isinstance(one, kind) for one in given)
             if not listed and not (name == "claims" and given is None):
                 raise InvalidScenario(f"{name}={given!r} must be a list of {name}")
-        if not isinstance(self.deadline, Duration):
+        if not isinstance(self.deadline, Duration) or not self.deadline.micros:
             raise InvalidScenario(f"deadline={self.deadline!r} needs its unit, as in seconds(60)")
+        if not callable(getattr(self.subject, "collate", None)):
+            wanted = "a scheme on a topology, as in gap(word_count()), or a Query"
+            raise InvalidScenario(f"the subject of a scenario cannot be {self.subject!r}; it is {wanted}")
+        proper(self.workload, Workload, "the workload of a scenario", "a Workload, as text() makes one")
+        switch(self.minimal, "minimal")
 
     @property
     def claimed(self) -> tuple[Guarantee, ...]:
@@ -69,7 +76,7 @@ def check(
     scenario.workload.check(subject.sources)
     for fault in scenario.faults:
         if fault.kind not in kinds:
-            raise UnknownName("kind of fault", fault.kind, sorted(kinds))
+            raise UnknownName("kind of fault", fault.kind, sorted(kinds), listed_by("faults"))
         kind = kinds[fault.kind]
         if reach_of(kind, fault, places) is Reach.SLICES:
             _check_link(subject, fault)
@@ -86,7 +93,7 @@ def check(
     for guarantee in (*scenario.claimed, *scenario.breaks, *of_losses):
         oracle = oracles.get(guarantee.name)
         if oracle is None:
-            raise UnknownName("guarantee", guarantee.name, sorted(oracles))
+            raise UnknownName("guarantee", guarantee.name, sorted(oracles), listed_by("oracles"))
         oracle.check(guarantee)
     for guarantee in (*scenario.claimed, *of_losses):
         _check_applies(subject, guarantee, oracles)

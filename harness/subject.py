@@ -6,7 +6,7 @@ one life cycle of all subjects: prepare, start, drained, stop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from enum import StrEnum
 from functools import cached_property
@@ -14,7 +14,7 @@ from itertools import combinations, product
 from typing import Any, Protocol
 
 from .addresses import FINE_POINTS, Point
-from .errors import InvalidTopology
+from .errors import UnknownName
 from .judging.collation import Collation, collate_reexecution
 from .judging.exercised import Activity, Exercised, Shape, exercised
 from .judging.guarantees import Guarantee
@@ -22,8 +22,9 @@ from .judging.lattice import Standing, implied
 from .judging.reexecution import Reexecutor
 from .judging.tolerance import Tolerance
 from .judging.verdicts import Anomaly, tally
-from .manager import Speaking
+from .manager import Manager, NodeJoined, Speaking
 from .model import Role, Topology, operator_of, replica_name
+from .proper import positive, proper, switch
 from .quantities import Duration, Events
 from .recording.history import History
 from .slices.machine import Slice
@@ -44,6 +45,10 @@ class Claim:
     """What else has to be as the scheme assumes it, in words."""
     rests_on: tuple[Activity, ...] | None = None
     """What has to have been at work for the claim to be tried at all; None: whatever is switched on."""
+
+    def __post_init__(self) -> None:
+        proper(self.guarantee, Guarantee, "what is claimed", "a Guarantee, as exactly_once() makes one")
+        proper(self.tolerates, Tolerance, "what a claim tolerates", "a Tolerance")
 
 
 class Subject(Protocol):
@@ -170,14 +175,31 @@ class SchemeSubject:
     """And around the store that their checkpoints go to."""
 
     def __post_init__(self) -> None:
-        """Raises InvalidTopology for a merge that does not fit where channels meet, and for settings of an operator
-        that is not there."""
-        for name in self.operators:
+        """Raises InvalidTopology for a merge that does not fit where channels meet, InvalidScenario for parts of
+        another kind than declared, UnknownName for settings of what the topology has not."""
+        proper(self.topology, Topology, "the topology of a subject", "a Topology, as word_count() makes one")
+        proper(self.kind, str, "the kind of a subject", "the name of a scheme")
+        for what, given in (("setups", self.setups), ("wraps", self.wraps)):
+            proper(given, Mapping, what, "a mapping from Role")
+            for role in given:
+                proper(role, Role, f"a key of {what}", "a Role")
+        for role in Role:
+            proper(self.setups.get(role), Setup, f"setups[{role}]", "Setup(...)")
+        proper(self.operators, Mapping, "operators", "a mapping from names of operators")
+        for name, setup in self.operators.items():
+            proper(setup, Setup, f"operators[{name!r}]", "Setup(...)")
             if name not in self.topology.stages:
-                raise InvalidTopology(
-                    f"{self.kind} has settings for operator {name!r}; {self.topology.name!r} has "
-                    f"{', '.join(self.topology.stages)}"
-                )
+                raise UnknownName("operator with settings", name, list(self.topology.stages))
+        proper(self.claims, tuple, "claims", "a tuple of Claim")
+        for claim in self.claims:
+            proper(claim, Claim, "a claim of a subject", "a Claim, as in Claim(exactly_once())")
+        positive(self.replicas, "replicas")
+        switch(self.keeps_state, "keeps_state")
+        known = [*self.topology.stages, *self.topology.operator_slices]
+        for setup in (self.setups[Role.OPERATOR], *self.operators.values()):
+            for name in () if setup.merge is None else setup.merge.named:
+                if name not in known:
+                    raise UnknownName("operator or slice with weights", name, known)
         for slice_id in self.topology.operator_slices:
             sequencer(self.setup_of(slice_id).merge, slice_id, len(self.topology.upstream(slice_id)))
 
@@ -209,6 +231,14 @@ class SchemeSubject:
     def replicas_take_all(self) -> bool:
         """Whether all replicas of a slice take all of its input."""
         return self.setups[Role.OPERATOR].replicas_take_all
+
+    def placement(self, nodes: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Node -> the replicas that the manager places there first, once all of these have joined; the order in which
+        they join makes no difference. They die with it."""
+        manager = Manager(self.topology.operator_slices, len(nodes), self.replicas, self.speaking)
+        for node in nodes:
+            manager.on(NodeJoined(node))
+        return {node: tuple(actor for actor, at in manager.node_of.items() if at == node) for node in nodes}
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -309,7 +339,7 @@ class SchemeSubject:
     def _shape(self) -> Shape:
         topology = self.topology
         ends = frozenset(s for s in topology.slices if topology.role(s) is not Role.OPERATOR)
-        tracked = any(one.sends_again for one in self._mechanisms(Role.SOURCE))
+        tracked = any(one.sends_again_after is not None for one in self._mechanisms(Role.SOURCE))
         tracking = frozenset(self.sources) if tracked else frozenset()
         return Shape(self.replicas, self.speaking is Speaking.ALL, tracking, ends)
 

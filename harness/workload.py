@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from .errors import InvalidScenario, UnknownName
 from .model import PLAIN, Event, carried
+from .proper import proper
 
 Draw = Callable[[int, int], Iterator[tuple[str, object]]]
 """(number of events, seed) -> that many (key, value)."""
@@ -30,7 +31,8 @@ class Workload:
     draw: Draw
     seed: int = 7
     rate: int | None = None
-    """Events/s that a source offers; None: as fast as they are taken (in the simulator: as its options say)."""
+    """Events/s that a source offers; None: as fast as they are taken (in the simulator: as its options say). A
+    search that brings the input down leaves it aside."""
     spacing: Mapping[str, int] = field(default_factory=dict, hash=False)
     """Source slice -> milliseconds of event time from each of its events to the next; 1 for those not named. A source
     with 10 offers a tenth of `events`, in step with the others: its channels are idle for nine milliseconds in ten."""
@@ -38,6 +40,11 @@ class Workload:
     """What a millisecond of event time stands for here: all times of events are multiplied by it."""
 
     def __post_init__(self) -> None:
+        proper(self.name, str, "the name of a workload", "a text")
+        proper(self.spacing, Mapping, f"workload {self.name!r}: spacing", "a mapping from sources to milliseconds")
+        proper(self.seed, int, f"workload {self.name!r}: seed", "a whole number")
+        if not callable(self.draw):
+            raise InvalidScenario(f"workload {self.name!r}: draw={self.draw!r} needs a function of a number and a seed")
         amounts = {"events": self.events, "batch": self.batch, "rate": 1 if self.rate is None else self.rate}
         amounts["tick"] = self.tick
         amounts |= {f"spacing[{source!r}]": amount for source, amount in self.spacing.items()}

@@ -22,7 +22,7 @@ from .mechanisms.duplicate_filter import DuplicateFilter
 from .mechanisms.merges import ByTime
 from .mechanisms.output_log import OutputLog
 from .mechanisms.replicas import Replicas, Standby
-from .requirements import deterministic, filtering, merging, promised
+from .requirements import deterministic, filtering, merging, promised, settings
 
 
 def active_standby(
@@ -41,7 +41,9 @@ def active_standby(
 
     Raises InvalidTopology for operators that are not deterministic.
     """
-    deterministic(topology, "active standby")
+    scheme = "active standby"
+    deterministic(topology, scheme)
+    settings(scheme, acknowledge_every=acknowledge_every, sink_filter=sink_filter, merge=merge, silence=silence)
     quiet = promised(topology, merge, silence)
     acknowledging = AcknowledgeEvery(acknowledge_every)
     masked = (DuplicateFilter(),) if sink_filter else ()

@@ -17,6 +17,7 @@ from ..harness.subject import SchemeSubject
 from .mechanisms.merges import ByTime
 from .mechanisms.replicas import Replicas, Standby
 from .passive_replication import passive_replication
+from .requirements import made, settings
 
 
 def deployed(
@@ -29,6 +30,9 @@ def deployed(
 ) -> SchemeSubject:
     """Claims what passive replication claims, under the same conditions. Costs the same, and an operator that is loaded
     and idle."""
+    scheme = "a deployed spare"
+    made(topology, scheme)
+    settings(scheme, checkpoint_every=checkpoint_every, sink_filter=sink_filter, merge=merge, silence=silence)
     passive = passive_replication(
         topology, checkpoint_every=checkpoint_every, sink_filter=sink_filter, merge=merge, silence=silence
     )

@@ -15,10 +15,12 @@ from ..harness.slices.operator import LISTENERS, NUMBER, VECTOR
 from ..harness.slices.spec import Setup
 from ..harness.subject import Claim, SchemeSubject
 from .mechanisms.checkpointing import AcknowledgeAt, Checkpointing
+from .requirements import settings
 
 
 def gap(topology: Topology, *, checkpoint_every: Events = events(500)) -> SchemeSubject:
     """Claims gap recovery within the checkpoint interval, for any number of failures. Costs checkpoints of state."""
+    settings("gap recovery", checkpoint_every=checkpoint_every)
     state_alone = frozenset({VECTOR, NUMBER, LISTENERS})
     operators = Setup((Checkpointing(checkpoint_every, state_alone, AcknowledgeAt.NEVER),))
     return SchemeSubject(

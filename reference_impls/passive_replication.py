@@ -31,7 +31,7 @@ from .mechanisms.checkpointing import Checkpointing
 from .mechanisms.duplicate_filter import DuplicateFilter
 from .mechanisms.merges import ByTime
 from .mechanisms.output_log import OutputLog
-from .requirements import deterministic, filtering, merging, promised
+from .requirements import deterministic, filtering, merging, promised, settings
 
 
 def passive_replication(
@@ -50,7 +50,9 @@ def passive_replication(
 
     Raises InvalidTopology for operators that are not deterministic.
     """
-    deterministic(topology, "passive replication")
+    scheme = "passive replication"
+    deterministic(topology, scheme)
+    settings(scheme, checkpoint_every=checkpoint_every, sink_filter=sink_filter, merge=merge, silence=silence)
     quiet = promised(topology, merge, silence)
     masked = (DuplicateFilter(),) if sink_filter else ()
     needs = "deterministic operators, a source that replays, checkpoints that survive"

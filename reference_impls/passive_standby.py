@@ -24,7 +24,7 @@ from .mechanisms.duplicate_filter import DuplicateFilter
 from .mechanisms.merges import ByTime
 from .mechanisms.output_log import OutputLog
 from .mechanisms.replicas import Replicas, Standby
-from .requirements import deterministic, filtering, merging, promised
+from .requirements import deterministic, filtering, merging, promised, settings
 
 
 def passive_standby(
@@ -44,7 +44,11 @@ def passive_standby(
 
     Raises InvalidTopology for operators that are not deterministic.
     """
-    deterministic(topology, "passive standby")
+    scheme = "passive standby"
+    deterministic(topology, scheme)
+    settings(
+        scheme, synchronize_every=synchronize_every, sink_filter=sink_filter, merge=merge, silence=silence, hot=hot
+    )
     quiet = promised(topology, merge, silence)
     masked = (DuplicateFilter(),) if sink_filter else ()
     replicas = Replicas(Standby.QUEUING if hot else Standby.HOLDING, keep_checkpoints=True)

@@ -5,14 +5,39 @@ from __future__ import annotations
 from ..harness.errors import InvalidScenario, InvalidTopology
 from ..harness.judging.exercised import Activity
 from ..harness.model import Topology
-from ..harness.quantities import Duration
+from ..harness.proper import Kind, proper
+from ..harness.quantities import Duration, Events
 from ..harness.slices.merging import Merge
-from .mechanisms.settings import needs
 from .mechanisms.silence import TellSilence
+
+_INTERVALS = ("checkpoint_every", "synchronize_every", "acknowledge_every")
+_UNORDERED = "without a merge, what is taken again comes in another order"
+_SETTINGS: dict[str, tuple[Kind, str]] = {
+    **dict.fromkeys(_INTERVALS, (Events, "a number of events, as in events(100)")),
+    **dict.fromkeys(("silence", "timeout"), (Duration, "an amount of time, as in seconds(0.5)")),
+    **dict.fromkeys(("sink_filter", "hot"), (bool, "True or False")),
+    "merge": (Merge, f"ByTime() or RoundRobin(): {_UNORDERED}"),
+}
+"""Setting of a scheme -> its kind, and how to write one."""
+
+
+def settings(scheme: str, **given: object) -> None:
+    """Refuse settings of a wrong kind, an interval that is left out, and a wait for nothing. Raises InvalidScenario."""
+    for name, value in given.items():
+        kind, wanted = _SETTINGS[name]
+        proper(value, kind, f"{name} of {scheme}", wanted)
+        if isinstance(value, Duration) and not value.micros:
+            raise InvalidScenario(f"{name} of {scheme} cannot be nothing; it is an amount of time, as in ms(2)")
+
+
+def made(topology: Topology, scheme: str) -> None:
+    """A function that makes a topology is none. Raises InvalidTopology."""
+    proper(topology, Topology, f"what {scheme} protects", "a Topology, as word_count() makes one", InvalidTopology)
 
 
 def deterministic(topology: Topology, scheme: str) -> None:
     """Replay and replicas give the same only where the operators do. Raises InvalidTopology."""
+    made(topology, scheme)
     _refuse(
         topology,
         scheme,
@@ -34,6 +59,7 @@ def bounded_fan_out(topology: Topology, scheme: str, most: int | None = None) ->
 
 def forgetful(topology: Topology, scheme: str) -> None:
     """A state that is lost comes back by replay only if it soon depends on nothing older. Raises InvalidTopology."""
+    made(topology, scheme)
     wrong = [
         name
         for name, stage in topology.stages.items()
@@ -54,17 +80,10 @@ def single_channels(topology: Topology, scheme: str, why: str) -> None:
     _refuse(topology, scheme, merging, f"has more than one input channel: {why}")
 
 
-def single_source(topology: Topology, scheme: str) -> None:
-    """Raises InvalidTopology where events of several sources meet, whose numbers say nothing about one another."""
-    if len(topology.sources) > 1:
-        raise InvalidTopology(f"{scheme} needs a single source; {topology.name!r} has {', '.join(topology.sources)}")
-
-
-def promised(topology: Topology, merge: Merge | None, silence: Duration) -> tuple[TellSilence, ...]:
+def promised(topology: Topology, merge: Merge, silence: Duration) -> tuple[TellSilence, ...]:
     """An idle channel has to say how far time has come where a merge goes by time, and nowhere else."""
-    needs(merge, Merge | None, "a merge", "ByTime() or RoundRobin()")
     meets = any(len(topology.upstream(slice_id)) > 1 for slice_id in topology.operator_slices)
-    return (TellSilence(silence),) if meets and merge is not None and merge.by_time else ()
+    return (TellSilence(silence),) if meets and merge.by_time else ()
 
 
 def merging(topology: Topology, merge: Merge | None) -> tuple[Activity, ...]:

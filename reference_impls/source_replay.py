@@ -6,8 +6,9 @@ acker).
 - What is not at zero when its time is out is sent again by the source, as a new attempt with ids of its own.
 - Nobody filters: what was on its way all the same counts again. Duplicates are legal, without any failure too.
 - A state is lost with its slice. An operator with a window therefore tells nothing of an event before it has left the
-  window, so that a failure brings the whole window back; and so the window, with the latency, has to be shorter than
-  the time-out, or its events are sent again and again. One that keeps state for ever could never tell, and is refused.
+  window, so that a failure brings the whole window back; and so the window, in the time that it takes at the pace of
+  the input, has to be shorter with the latency than the time-out, or its events are sent again and again, and given
+  up. One that keeps state for ever could never tell, and is refused.
 - Event time goes on while what was lost waits for its time-out, and when it comes again its window may be over: it is
   forgotten at once, though others that were in that window are not, and a second failure brings those back alone. So
   with windows the claim is for one failure.
@@ -15,7 +16,6 @@ acker).
 
 from __future__ import annotations
 
-from ..harness.errors import InvalidTopology
 from ..harness.judging.exercised import Activity
 from ..harness.judging.guarantees import at_least_once
 from ..harness.judging.tolerance import Tolerance
@@ -25,7 +25,7 @@ from ..harness.slices.spec import Setup
 from ..harness.subject import Claim, SchemeSubject
 from .mechanisms.silence import TellSilence
 from .mechanisms.tracking import Tell, Track
-from .requirements import forgetful
+from .requirements import forgetful, settings
 
 
 def source_replay(
@@ -36,17 +36,13 @@ def source_replay(
 
     Costs a message to the source for every batch that a slice takes, and whole events again that came too late.
 
-    Raises InvalidTopology for an operator that keeps state without a window, or whose window is not shorter than the
-    time-out.
+    Raises InvalidTopology for an operator that keeps state without a window. Where a window is not shorter than the
+    time-out at the pace at which the input comes, a cluster refuses the scenario.
     """
-    forgetful(topology, "source replay")
+    scheme = "source replay"
+    forgetful(topology, scheme)
+    settings(scheme, timeout=timeout, silence=silence)
     track, quiet = Track(timeout), TellSilence(silence)
-    for name, stage in topology.stages.items():
-        if stage.operator.window is not None and stage.operator.window * 1_000 >= timeout.micros:
-            raise InvalidTopology(
-                f"{name} of {topology.name!r} has a window of {stage.operator.window} ms, and an event is sent again "
-                f"after {timeout}: make the time-out longer than the window and the latency together"
-            )
     return SchemeSubject(
         kind="source-replay",
         topology=topology,

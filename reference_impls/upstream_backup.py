@@ -22,7 +22,7 @@ from ..harness.subject import Claim, SchemeSubject
 from .mechanisms.acknowledging import AcknowledgeEvery, AcknowledgeOutputs
 from .mechanisms.duplicate_filter import DuplicateFilter
 from .mechanisms.output_log import OutputLog
-from .requirements import bounded_fan_out, deterministic, filtering, forgetful, single_channels
+from .requirements import bounded_fan_out, deterministic, filtering, forgetful, settings, single_channels
 
 
 def upstream_backup(
@@ -40,6 +40,7 @@ def upstream_backup(
     """
     scheme = "upstream backup"
     deterministic(topology, scheme)
+    settings(scheme, acknowledge_every=acknowledge_every, sink_filter=sink_filter)
     forgetful(topology, scheme)
     bounded_fan_out(topology, scheme)
     single_channels(topology, scheme, "the numbers of its outputs would not rise")

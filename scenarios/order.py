@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import zlib
 
+from ..harness.errors import InvalidTopology
 from ..harness.model import Edge, Event, Operator, Output, Partitioning, Stage, Topology
+from ..harness.proper import positive
 from .stateless import Forward
 from .word_count import Count
 
@@ -19,6 +21,8 @@ class Regroup(Operator[None]):
     fan_out = 1
 
     def __init__(self, groups: int) -> None:
+        """Raises InvalidTopology unless there is a group to put events in."""
+        positive(groups, "groups", InvalidTopology)
         self.groups = groups
 
     def initial_state(self) -> None:

@@ -7,7 +7,9 @@ from collections.abc import Iterable
 from operator import itemgetter
 from typing import Any
 
+from ..harness.errors import InvalidOperator
 from ..harness.model import Edge, Event, Operator, Output, Partitioning, Stage, Topology
+from ..harness.proper import positive
 from .stateless import Forward
 
 Taken = list[list[Any]]
@@ -27,6 +29,8 @@ class WindowedCount(Operator[Taken]):
     fan_out = 1
 
     def __init__(self, window: int) -> None:
+        """Raises InvalidOperator for no window at all."""
+        positive(window, "window", InvalidOperator)
         self.window: int = window
 
     def initial_state(self) -> Taken:

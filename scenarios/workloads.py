@@ -15,6 +15,7 @@ from importlib import import_module
 from random import Random
 
 from ..harness.errors import UnknownName
+from ..harness.proper import positive
 from ..harness.workload import Workload
 
 DOCUMENTED = (
@@ -48,7 +49,7 @@ def text(
     in all are `unicode-names`, the names of 12,886 characters of Unicode 3.2, in which a few words come very often, and
     `zen`, which is short. Raises UnknownName for any other.
     """
-    if name not in _TEXTS:
+    if not isinstance(name, str) or name not in _TEXTS:
         raise UnknownName("text", name, list(_TEXTS))
 
     def draw(count: int, seed: int) -> Iterator[tuple[str, object]]:
@@ -71,19 +72,21 @@ def numbered(
 ) -> Workload:
     """Events that mean nothing, under one of `keys` keys each, drawn from the seed: what the trace topology is fed, and
     windows, joins and merges."""
+    positive(keys, "keys")
 
     def draw(count: int, seed: int) -> Iterator[tuple[str, object]]:
         random = Random(seed)
         for number in range(count):
             yield f"k{random.randrange(keys)}", number
 
-    return Workload("numbered", events, batch, draw, seed, rate, spacing or {})
+    return Workload("numbered", events, batch, draw, seed, rate, {} if spacing is None else spacing)
 
 
 def words(
     vocabulary: int = 50, *, events: int = 200, batch: int = 10, seed: int = 7, rate: int | None = None
 ) -> Workload:
     """Lines of a single word each, drawn from a small vocabulary: as many events in every part of a word count."""
+    positive(vocabulary, "vocabulary")
 
     def draw(count: int, seed: int) -> Iterator[tuple[str, object]]:
         random = Random(seed)
@@ -97,6 +100,7 @@ def single_words(
     vocabulary: int = 50, *, events: int = 200, batch: int = 10, seed: int = 7, rate: int | None = None
 ) -> Workload:
     """As `words`, already split: keyed by the word, with the value 1, as a counter takes them."""
+    positive(vocabulary, "vocabulary")
 
     def draw(count: int, seed: int) -> Iterator[tuple[str, object]]:
         random = Random(seed)

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import isfinite
+from typing import Final
 
 from ..errors import InvalidScenario
+
+MINUTES: Final = 10.0
+KILLS: Final = 10
+"""What is spent unless somebody says otherwise."""
 
 
 @dataclass(frozen=True)
@@ -14,8 +19,8 @@ class Budget:
 
     runs: int | None = None
     """Recoveries and runs with kills, at most."""
-    minutes: float = 10.0
-    kills: int = 10
+    minutes: float = MINUTES
+    kills: int = KILLS
     """The size of the random sample of real kills."""
     goes_on: bool = False
     """Whether it is spent to its end although every claim is known to be violated."""

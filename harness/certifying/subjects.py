@@ -13,6 +13,7 @@ from ..judging.guarantees import Guarantee
 from ..judging.oracle import Oracle
 from ..judging.parameters import parse_claim
 from ..judging.shapes import OutputMode
+from ..library import listed_by
 from ..query import Query
 from ..registry import Certifiable, Registry, certifiable_in, load
 from ..subject import Claim
@@ -56,7 +57,7 @@ def load_subject(name: str, registry: Registry, shape: Shape = Shape(), lenient:
                 f"{name} is a module: say what in it is to be certified, as module:attribute; there are: "
                 f"{', '.join(offered) or 'none'}"
             )
-        raise UnknownName("subject", name, [*sorted(registry.subjects), "module:attribute"])
+        raise UnknownName("subject", name, [*sorted(registry.subjects), "module:attribute"], listed_by("subjects"))
     return as_subject(registry.subjects[name], shape, name, lenient)
 
 
@@ -115,9 +116,17 @@ def _known(made: Any) -> Subject | None:
     if isinstance(made, type) or not isinstance(getattr(made, "query", None), Query):
         return None
     row: Certifiable = made
+    return Subject(row.query, _stated(row), getattr(row, "workload", None))
+
+
+def _stated(row: Certifiable) -> tuple[Guarantee, ...]:
     stated = getattr(row, "claims", ()) or row.query.claims
-    claims = tuple(claim.guarantee if isinstance(claim, Claim) else claim for claim in stated)
-    return Subject(row.query, claims, getattr(row, "workload", None))
+    return tuple(claim.guarantee if isinstance(claim, Claim) else claim for claim in stated)
+
+
+def claims_of(row: Certifiable) -> str:
+    """What an entry of a table claims, in words."""
+    return f"Claims {', '.join(map(str, _stated(row))) or 'nothing'}."
 
 
 def _parameters(function: Any, name: str) -> list[str]:
@@ -140,7 +149,7 @@ def claims_named(names: Sequence[str], oracles: Mapping[str, Oracle]) -> tuple[G
     for text in names:
         name = text.partition(":")[0]
         if name not in oracles:
-            raise UnknownName("guarantee", name, sorted(oracles))
+            raise UnknownName("guarantee", name, sorted(oracles), listed_by("oracles"))
         found.append(parse_claim(text, name, oracles[name].parameters))
     return tuple(dict.fromkeys(found))
 

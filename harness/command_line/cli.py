@@ -21,7 +21,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 import typer
 from rich.console import Console
 
+from ..certifying.budget import KILLS, MINUTES
 from ..errors import ExitStatus, NothingLeft, RunFolderInUse, StorageFailed, StreamproofError, UnknownName, UserMistake
+from ..library import LISTS
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -31,10 +33,11 @@ if TYPE_CHECKING:
     from ..scenario import Scenario
 
 INTERRUPTED: Final = 130
+AT_ONCE: Final = ("scenarios", "schemes", "faults", "oracles")
+"""What `list` shows unless asked for one kind. Subjects import Spark, and mutants are broken on purpose."""
 SEED: Final = 7
 SCHEDULES: Final = 1_000
 _FROM_WORST: Final = (ExitStatus.VIOLATED, ExitStatus.UNKNOWN, ExitStatus.HOLDS)
-LISTED: Final = ("scenarios", "schemes", "faults", "oracles")
 
 
 @dataclass
@@ -86,7 +89,7 @@ def _complete_claim(incomplete: str) -> list[str]:
 
 
 def _complete_kind(incomplete: str) -> list[str]:
-    return [kind for kind in LISTED if kind.startswith(incomplete)]
+    return [kind for kind in LISTS if kind.startswith(incomplete)]
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
@@ -100,14 +103,19 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit()
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def _streamproof(
+    context: typer.Context,
     version: Annotated[
         bool,
         typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and exit."),
     ] = False,
 ) -> None:
     """Proves, or refutes, what a stream processor promises about failure."""
+    if context.invoked_subcommand is None:
+        _write(context.get_help() + "\n")
+        # Nothing was asked for, so that nothing can be said to hold: a script that has lost its command must not pass.
+        raise typer.Exit(ExitStatus.USER_MISTAKE)
 
 
 @app.command()
@@ -136,26 +144,29 @@ def doctor(as_json: Json = False) -> ExitStatus:
 @app.command("list")
 def list_(
     kind: Annotated[
-        str | None, typer.Argument(help="One of: " + ", ".join(LISTED) + ".", autocompletion=_complete_kind)
+        str | None, typer.Argument(help="One of: " + ", ".join(LISTS) + ".", autocompletion=_complete_kind)
     ] = None,
     as_json: Json = False,
 ) -> ExitStatus:
-    """List the scenarios, schemes, faults and oracles that are installed."""
+    """List the scenarios, schemes, faults and oracles that are installed; subjects and mutants when asked for."""
+    from ..certifying.subjects import claims_of
     from .screen import first_sentence, library
 
-    if kind is not None and kind not in LISTED:
-        raise UnknownName("list", kind, list(LISTED))
+    if kind is not None and kind not in LISTS:
+        raise UnknownName("list", kind, list(LISTS))
     registry = _registry()
     makers = {
         "scenarios": lambda: {entry.name: entry.summary for entry in registry.scenarios.values()},
         "schemes": lambda: {entry.name: entry.summary for entry in registry.schemes.values()},
         "faults": lambda: {fault.name: fault.breaks for fault in registry.faults.values()},
         "oracles": lambda: {oracle.guarantee: oracle.definition for oracle in registry.oracles.values()},
+        "subjects": lambda: {name: claims_of(subject) for name, subject in registry.subjects.items()},
+        "mutants": lambda: {mutant.name: f"Breaks: {mutant.breaks}." for mutant in registry.mutants.values()},
     }
     found = {
         name: {key: first_sentence(text) for key, text in makers[name]().items()}
-        for name in LISTED
-        if kind in (None, name)
+        for name in LISTS
+        if kind == name or (kind is None and name in AT_ONCE)
     }
     if as_json:
         more = {name: oracle.described for name, oracle in registry.oracles.items()} if "oracles" in found else {}
@@ -292,7 +303,8 @@ def certify(
     minutes: Annotated[
         float | None,
         typer.Option(
-            help="Time for it, 10 unless told otherwise; what is not tried by then is said.", show_default=False
+            help=f"Time for it, {MINUTES:g} unless told otherwise; what is not tried by then is said.",
+            show_default=False,
         ),
     ] = None,
     runs: Annotated[
@@ -302,7 +314,9 @@ def certify(
     kills: Annotated[
         int | None,
         typer.Option(
-            min=0, help="Real kills to draw at random, for the bound on how many violate.", show_default=False
+            min=0,
+            help=f"Real kills to draw at random, for the bound on how many violate; {KILLS} unless told otherwise.",
+            show_default=False,
         ),
     ] = None,
     goes_on: Annotated[

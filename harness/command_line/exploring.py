@@ -21,6 +21,7 @@ from ..exploration.shrinking import STEADY, Shrunk, shows, shrink
 from ..judging.exercised import Activity, said_never, unexercised
 from ..judging.judgement import require_repeatable
 from ..judging.verdicts import Status
+from ..library import listed_by
 from ..registry import MUTANT, SCALED, Mutant, Named, Registry
 from ..running import verdict_document
 from ..scaling import EVENTS, changes
@@ -31,7 +32,7 @@ from .progress_line import LiveLine
 MUTANT_EVENTS: Final = 60
 """What mutants are fed unless told otherwise: enough for several checkpoints, and little to shrink."""
 _MUTANT_BATCH: Final = 4
-_MUTANT_WORLD: Final = SimulationOptions(offer_interval=3_000)
+_MUTANT_WORLD: Final = SimulationOptions(offer_interval=3_000, obeys_rate=False)
 """So slow a source, in such small batches, that recoveries are over while there is still input to come."""
 _SPREAD_WORLD: Final = replace(_MUTANT_WORLD, nodes=6, link_delay=(100, 12_000))
 _SCALED_WORLD: Final = replace(_MUTANT_WORLD, turn=1_500, step_limit=200_000)
@@ -115,7 +116,7 @@ def explore(
     bench = Bench(named.scenario, registry, seed=seed, options=_world(for_spark, own is not None))
     for kind in kinds:
         if kind not in registry.faults:
-            raise UnknownName("kind of fault", kind, sorted(registry.faults))
+            raise UnknownName("kind of fault", kind, sorted(registry.faults), listed_by("faults"))
         registry.faults[kind].require(bench.cluster.name, registry.faults[kind].drawn)
     plans = _plans(budget, seed, pairs, kinds)
     findings = search(bench, plans, budget, jobs=jobs, master=master, origin=named.origin, show=line.show)

@@ -9,7 +9,6 @@ from ..cluster import Cluster
 from ..injection import FaultKind
 from ..judging.guarantees import Guarantee
 from ..judging.lattice import Standing, implied
-from ..manager import Manager, NodeJoined
 from ..registry import Named
 from ..scenario import check_carriers
 from ..schedule import Fault
@@ -71,7 +70,8 @@ def plan(
 ) -> Plan:
     """The plan of a scenario that has been checked."""
     scenario = named.scenario
-    placement = _placement(named, cluster)
+    subject, workers = scenario.subject, cluster.places.workers
+    placement = subject.placement(workers) if isinstance(subject, SchemeSubject) else {}
     return Plan(
         scenario=named.name,
         subject=scenario.subject.name,
@@ -98,18 +98,6 @@ def _claim(subject: Subject, guarantee: Guarantee, standings: Mapping[str, Stand
         if guarantee.name in implied(claim.guarantee.name, standings):
             return PlannedClaim(str(guarantee), str(claim.tolerates), claim.needs)
     return PlannedClaim(str(guarantee), "", "")
-
-
-def _placement(named: Named, cluster: Cluster) -> dict[str, tuple[str, ...]]:
-    """As the manager decides once every node has joined; the order in which they join makes no difference."""
-    subject = named.scenario.subject
-    if not isinstance(subject, SchemeSubject):
-        return {}
-    workers = cluster.places.workers
-    manager = Manager(subject.topology.operator_slices, len(workers), subject.replicas, subject.speaking)
-    for node in workers:
-        manager.on(NodeJoined(node))
-    return {node: tuple(s for s, at in manager.node_of.items() if at == node) for node in workers}
 
 
 def _planned(fault: Fault, carrier: str, placement: dict[str, tuple[str, ...]]) -> PlannedFault:

@@ -15,6 +15,7 @@ from ..judging.exercised import Activity, Exercised, unexercised
 from ..judging.judgement import Judgement
 from ..judging.recovery import Recovery
 from ..judging.verdicts import Evidence, Status, Tally, Verdict
+from ..library import List
 from ..query import KIND as QUERY
 from ..recording.folder import Description
 from ..recording.history import FaultMissed, FaultStruck, History
@@ -304,7 +305,7 @@ def planned(plan: Plan) -> Iterator[Text]:
     yield Text("  nothing was started")
 
 
-def library(sections: Mapping[str, Mapping[str, str]]) -> Iterator[Text]:
+def library(sections: Mapping[List, Mapping[str, str]]) -> Iterator[Text]:
     """What `list` says: kind -> name -> its one line."""
     for place, (kind, names) in enumerate(sections.items()):
         if place:

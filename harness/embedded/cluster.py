@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from ..carriers import TOXIPROXY
-from ..cluster import Cluster, Run, check_room
+from ..cluster import Cluster, Run, check_pace, check_room
 from ..errors import Unsupported, UserMistake
 from ..places import numbered_workers
 from ..query import Query
@@ -77,6 +77,7 @@ def check_subject(scenario: Scenario, workers: int) -> None:
         raise Unsupported(f"{subject.name} is a {subject.kind}, which Spark cannot run")
     if isinstance(subject, SchemeSubject):
         check_room(subject, workers)
+        check_pace(scenario, None if scenario.workload.rate is None else scenario.workload.interval)
     if isinstance(subject, Query):
         check_points(scenario)
     if isinstance(subject, Query) and scenario.workload.rate is not None:

@@ -18,7 +18,6 @@ from ..judging.oracle import Case
 from ..judging.reasons import Reason, Why
 from ..judging.tolerance import Tolerance
 from ..judging.verdicts import Status, Verdict
-from ..manager import Manager, NodeJoined
 from ..model import operator_of, slice_of
 from ..quantities import Duration
 from ..recording.history import FaultMissed, History
@@ -107,7 +106,7 @@ class Bench:
     def aims(self) -> Aims:
         """What faults can be drawn from."""
         workload, options = self.scenario.workload, self.cluster.options
-        offering = -(-workload.events // workload.batch) * options.offer_interval
+        offering = -(-workload.events // workload.batch) * options.interval(workload)
         span = offering + options.detection + options.redeployment
         return Aims(
             self.actors, self.scenario.subject.links, self.cluster.places.nodes, Duration(offering), Duration(span)
@@ -156,12 +155,8 @@ class Bench:
     @cached_property
     def _placement(self) -> dict[str, str]:
         """Actor -> its node, once all nodes have joined."""
-        nodes = self.cluster.places.workers
-        subject = self.subject
-        manager = Manager(subject.topology.operator_slices, len(nodes), subject.replicas, subject.speaking)
-        for node in nodes:
-            manager.on(NodeJoined(node))
-        return manager.node_of
+        placement = self.subject.placement(self.cluster.places.workers)
+        return {actor: node for node, actors in placement.items() for actor in actors}
 
     @cached_property
     def calm_and_spared(self) -> tuple[Reached, ...]:

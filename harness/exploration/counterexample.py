@@ -24,8 +24,6 @@ from ..errors import (
 from ..judging.guarantees import Guarantee
 from ..judging.judgement import Judgement
 from ..judging.verdicts import Evidence, Status, Verdict
-from ..manager import Manager, NodeJoined
-from ..model import Topology
 from ..recording.claims_and_faults import SavedClaim, SavedFault
 from ..recording.folder import write_json
 from ..recording.history import History
@@ -59,7 +57,7 @@ class Counterexample(msgspec.Struct, frozen=True):
     world: dict[str, Any]
     """How its machines behave."""
     placement: dict[str, list[str]]
-    """Node -> the slices that it runs before the first fault; they die with it."""
+    """Node -> the replicas that it runs before the first fault; they die with it."""
     faults: tuple[SavedFault, ...]
     claim: SavedClaim
     """The one that is violated."""
@@ -148,13 +146,8 @@ def _shape(scenario: Scenario) -> dict[str, Any]:
 
 
 def _placement(scenario: Scenario, nodes: tuple[str, ...]) -> dict[str, list[str]]:
-    """As the manager decides it once every node has joined."""
     assert isinstance(scenario.subject, SchemeSubject)
-    topology: Topology = scenario.subject.topology
-    manager = Manager(topology.operator_slices, len(nodes))
-    for node in nodes:
-        manager.on(NodeJoined(node))
-    return {node: [s for s, at in manager.node_of.items() if at == node] for node in nodes}
+    return {node: list(actors) for node, actors in scenario.subject.placement(nodes).items()}
 
 
 def save(path: Path, found: Counterexample) -> None:
@@ -227,7 +220,8 @@ def _claims(path: Path, found: Counterexample, scenario: Scenario) -> list[Guara
 def simulated(found: Counterexample) -> SimulatedCluster:
     """The world that it was found in. Raises InvalidCounterexample."""
     try:
-        return SimulatedCluster(msgspec.convert(found.world, SimulationOptions))
+        # One that was saved before worlds could obey a rate was found in one that did not.
+        return SimulatedCluster(msgspec.convert({"obeys_rate": False, **found.world}, SimulationOptions))
     except msgspec.ValidationError as error:
         raise InvalidCounterexample(f"the simulated world of the counterexample cannot be made: {error}") from error
 
@@ -261,15 +255,15 @@ def replay(
             f"{path} was found with the slices on nodes so: {_placed(found.placement)}; {cluster.name} with "
             f"{len(cluster.places.workers)} nodes places them otherwise"
         )
-    planned = replace(planned, workload=_paced(planned.workload, simulated(found).options.offer_interval))
+    planned = replace(planned, workload=_paced(planned.workload, simulated(found).options))
     named = Named(found.scenario, found.origin or "", "", planned)
     finished = run_named(named, cluster, registry, seed=found.seed, folder=folder, show=show)
     return Replayed(found, planned, cluster.name, finished.judgement, finished.history, finished.folder)
 
 
-def _paced(workload: Workload, interval: int) -> Workload:
-    """With a batch every `interval` microseconds: at another pace, other input is outstanding when a fault strikes."""
-    return replace(workload, rate=max(1, round(workload.batch / interval * 1e6)))
+def _paced(workload: Workload, world: SimulationOptions) -> Workload:
+    """At the pace of the world: at another, other input is outstanding when a fault strikes."""
+    return replace(workload, rate=max(1, round(workload.batch / world.interval(workload) * 1e6)))
 
 
 def _placed(placement: Mapping[str, list[str]]) -> str:

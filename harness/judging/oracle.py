@@ -13,6 +13,7 @@ from typing import Final
 
 from ..error_text import described_error
 from ..errors import StreamproofError, UnknownName
+from ..library import listed_by
 from ..recording.history import History
 from .collation import Collation
 from .guarantees import Amount, Guarantee
@@ -202,7 +203,7 @@ def judge(case: Case, guarantees: Sequence[Guarantee], oracles: Mapping[str, Ora
     comes out UNKNOWN, as that. Raises UnknownName for a guarantee without an oracle."""
     for guarantee in guarantees:
         if guarantee.name not in oracles:
-            raise UnknownName("guarantee", guarantee.name, sorted(oracles))
+            raise UnknownName("guarantee", guarantee.name, sorted(oracles), listed_by("oracles"))
     known: dict[Guarantee, Verdict] = {}
     return [_consistent(case, _judged(case, guarantee, oracles, known), oracles, known) for guarantee in guarantees]
 

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 
-from ..cluster import Cluster, Live, Run, check_room
+from ..cluster import Cluster, Live, Run, check_pace, check_room
 from ..controller import Controller
 from ..errors import Unsupported
 from ..model import Role
@@ -37,6 +37,7 @@ class SimulatedCluster:
                 "Run it with --cluster embedded"
             )
         check_room(scenario.subject, self.options.nodes)
+        check_pace(scenario, self.options.interval(scenario.workload))
 
     def require(self, carriers: Collection[str]) -> None:
         """All of it is simulated."""
@@ -78,6 +79,7 @@ class SimulatedDeployment:
             subject.wrap_store(MemoryStore()),
             batches,
             run.scenario.workload.stretch,
+            options.interval(run.scenario.workload),
             controller,
             run.kinds,
             run.recorder,

@@ -47,6 +47,7 @@ from ..slices.sink import SinkSlice
 from ..slices.source import SourceSlice
 from ..slices.spec import SliceSpec
 from ..stores import CheckpointStore, FencedOff
+from ..workload import Workload
 from .agenda import Action, Agenda
 from .disk import Disks
 from .freezing import Freezable
@@ -64,7 +65,10 @@ class SimulationOptions:
 
     nodes: int = 3
     offer_interval: int = 1_000
-    """Between two batches of a source."""
+    """Between two batches of a source, of a workload without a rate."""
+    obeys_rate: bool = True
+    """Whether a workload's own rate is kept to, where it states one. A search makes its own world, whose proportions it
+    has chosen: there input comes as `offer_interval` says."""
     link_delay: tuple[int, int] = (200, 800)
     """Bounds of a message's delay, drawn uniformly for each; channels stay FIFO."""
     disk_delay: tuple[int, int] = (500, 3_000)
@@ -80,9 +84,14 @@ class SimulationOptions:
     step_limit: int = 5_000_000
     """A run that takes more steps than this is given up as not coming to rest."""
 
+    def interval(self, workload: Workload) -> int:
+        """Between two batches of each source of this workload."""
+        return workload.interval if self.obeys_rate and workload.rate is not None else self.offer_interval
+
 
 LIKE_EMBEDDED: Final = SimulationOptions(
     offer_interval=250_000,
+    obeys_rate=False,
     link_delay=(100, 1_000),
     disk_delay=(1_000, 20_000),
     detection=30_000,
@@ -152,6 +161,7 @@ class SimulatedWorld:
         store: CheckpointStore,
         batches: Mapping[str, Sequence[list[Event]]],
         stretch: int,
+        interval: int,
         controller: Controller,
         kinds: Mapping[str, FaultKind],
         recorder: Recorder,
@@ -166,6 +176,7 @@ class SimulatedWorld:
         self._specs = {spec.slice_id: spec for spec in specs}
         self._batches = batches
         self._stretch = stretch
+        self._interval = interval
         self._controller = controller
         self._watched: dict[str, frozenset[Point]] = {}
         self._awaits_delivery = controller.watches(Point.SEND_DELIVERED)
@@ -422,7 +433,7 @@ class SimulatedWorld:
         match spec.role:
             case Role.SOURCE:
                 batches = iter(self._batches[slice_id])
-                return wrapped(SourceSlice(spec, batches, self._options.offer_interval, self._stretch))
+                return wrapped(SourceSlice(spec, batches, self._interval, self._stretch))
             case Role.SINK:
                 return wrapped(SinkSlice(spec))
             case Role.OPERATOR:

@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..model import Event, Topology
-from ..quantities import Events
+from ..quantities import Duration, Events
 from .messages import Checkpoint, Message, Tie
 
 if TYPE_CHECKING:
@@ -80,9 +80,14 @@ class Mechanism:
         return False
 
     @property
-    def sends_again(self) -> bool:
-        """Whether a source sends again by it what it does not hear of, in attempts of their own."""
-        return False
+    def sends_again_after(self) -> Duration | None:
+        """After how long a source sends again by it what it does not hear of, in attempts of their own."""
+        return None
+
+    @property
+    def silent_for(self) -> Duration | None:
+        """How long a channel is idle by it before its receivers hear how far event time has come."""
+        return None
 
     def addressees(self, topology: Topology, slice_id: str) -> Iterable[str]:
         """Slices beside the neighbours of a slice that it sends to; they speak from the beginning."""

@@ -26,6 +26,10 @@ class Merge(Protocol):
     def by_time(self) -> bool:
         """Whether it waits for event time to pass on a channel, so that an idle one has to say how far it has come."""
 
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The operators and slices that it has settings of their own for."""
+
     def sequencer(self, slice_id: str, channels: int) -> Sequencer:
         """What holds the input of a slice with so many channels, two or more. Raises InvalidTopology where it does not
         fit."""

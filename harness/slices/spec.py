@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..model import Role, Topology, chosen, operator_of
+from ..proper import proper
 from .mechanism import Mechanism
 from .merging import Merge
 from .messages import Flow, Message
@@ -39,6 +40,14 @@ class Setup:
     numbering: Numbering = Numbering.FRESH
     merge: Merge | None = None
     """The order in which several channels are taken; None: as they arrive."""
+
+    def __post_init__(self) -> None:
+        """Raises InvalidScenario for parts of another kind than declared."""
+        proper(self.mechanisms, tuple, "mechanisms", "a tuple of Mechanism")
+        for one in self.mechanisms:
+            proper(one, Mechanism, "a mechanism", "a Mechanism, as in OutputLog()")
+        proper(self.numbering, Numbering, "numbering", "a Numbering")
+        proper(self.merge, Merge | None, "a merge", "ByTime() or RoundRobin()")
 
     @property
     def all_speak(self) -> bool:

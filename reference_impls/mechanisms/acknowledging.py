@@ -7,13 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ...harness.model import Event
+from ...harness.proper import proper
 from ...harness.quantities import Events
 from ...harness.slices.channels import InputChannel
 from ...harness.slices.machine import Machine
 from ...harness.slices.mechanism import AtWork, Made, Mechanism
 from ...harness.slices.messages import Tie
 from ...harness.slices.operator import OperatorSlice
-from .settings import needs
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class AcknowledgeEvery(Mechanism):
     every: Events
 
     def __post_init__(self) -> None:
-        needs(self.every, Events, "the interval of acknowledgements", "a number of events, as in events(100)")
+        proper(self.every, Events, "the interval of acknowledgements", "a number of events, as in events(100)")
 
     @property
     def safe_every(self) -> Events:

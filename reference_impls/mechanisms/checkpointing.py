@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from ...harness.errors import OwnFailure
 from ...harness.model import Event
+from ...harness.proper import proper
 from ...harness.quantities import Events
 from ...harness.recording.records import CheckpointDurable
 from ...harness.slices.channels import InputChannel
@@ -15,7 +16,6 @@ from ...harness.slices.effects import Durable, Persist
 from ...harness.slices.mechanism import AtWork, Mechanism
 from ...harness.slices.messages import CheckpointId, Tie
 from ...harness.slices.operator import STATE, OperatorSlice
-from .settings import needs
 
 
 class AcknowledgeAt(StrEnum):
@@ -41,7 +41,9 @@ class Checkpointing(Mechanism):
     acknowledge: AcknowledgeAt = AcknowledgeAt.DURABLE
 
     def __post_init__(self) -> None:
-        needs(self.every, Events, "the interval of checkpoints", "a number of events, as in events(500)")
+        proper(self.every, Events, "the interval of checkpoints", "a number of events, as in events(500)")
+        proper(self.without, frozenset, "what a checkpoint leaves out", "a frozenset of names of parts")
+        proper(self.acknowledge, AcknowledgeAt, "when a checkpoint is acknowledged", "an AcknowledgeAt")
 
     @property
     def checkpoint_every(self) -> Events:

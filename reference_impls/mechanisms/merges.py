@@ -2,29 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from ...harness.errors import InvalidTopology
+from ...harness.model import operator_of
+from ...harness.proper import positive, proper
 from ...harness.slices.merging import Queues, Run, Sequencer
 
 
 @dataclass(frozen=True)
 class RoundRobin:
     """So many events of each channel in turn (listing 3.5), in the order of the channels; `weights` None: one each. A
-    channel that has ended is passed over."""
+    channel that has ended is passed over.
 
-    weights: tuple[int, ...] | None = None
+    Where slices have different numbers of channels, `weights` maps an operator, or one of its slices, to its weights;
+    what it does not name takes one each.
+    """
+
+    weights: tuple[int, ...] | Mapping[str, tuple[int, ...]] | None = field(default=None, hash=False)
+
+    def __post_init__(self) -> None:
+        """Raises InvalidTopology for a weight that lets no event of its channel through."""
+        given = () if self.weights is None else self.weights
+        for weights in given.values() if isinstance(given, Mapping) else (given,):
+            wanted = "a tuple of whole numbers from 1 up, or a mapping from operators to such tuples"
+            proper(weights, tuple, "weights", wanted, InvalidTopology)
+            for weight in weights:
+                positive(weight, f"one of the weights {weights}", InvalidTopology)
 
     @property
     def by_time(self) -> bool:
         return False
 
+    @property
+    def named(self) -> tuple[str, ...]:
+        return tuple(self.weights) if isinstance(self.weights, Mapping) else ()
+
     def sequencer(self, slice_id: str, channels: int) -> Sequencer:
         weights = self.weights
-        if weights is not None and (len(weights) != channels or min(weights) < 1):
+        if isinstance(weights, Mapping):
+            weights = weights.get(slice_id, weights.get(operator_of(slice_id)))
+        if weights is not None and len(weights) != channels:
             raise InvalidTopology(
-                f"a slice with {channels} input channels needs as many weights from 1 up, not {weights}"
+                f"{slice_id} with {channels} input channels needs as many weights, not {weights}; weights for each "
+                "operator: RoundRobin({'count': (2, 1)})"
             )
         return _ByTurns(weights or (1,) * channels)
 
@@ -37,6 +59,10 @@ class ByTime:
     @property
     def by_time(self) -> bool:
         return True
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        return ()
 
     def sequencer(self, slice_id: str, channels: int) -> Sequencer:
         return _ByTimes(channels)

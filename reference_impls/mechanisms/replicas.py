@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
 from typing import Any
 
+from ...harness.proper import proper, switch
 from ...harness.recording.records import Promoted, Restored
 from ...harness.slices.effects import Durable, Gone, Promote, Start
 from ...harness.slices.mechanism import AtWork, Keeper, Mechanism
@@ -86,6 +87,10 @@ class Replicas(Mechanism):
     keep_checkpoints: bool = False
     """The other replicas keep checkpoints in their memory: state synchronization (section 7.3.1). Durable is what all
     of them have."""
+
+    def __post_init__(self) -> None:
+        proper(self.standby, Standby | None, "standby", "a Standby, or None")
+        switch(self.keep_checkpoints, "keep_checkpoints")
 
     @property
     def all_speak(self) -> bool:

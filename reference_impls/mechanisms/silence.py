@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ...harness.proper import proper
 from ...harness.quantities import Duration
 from ...harness.slices.effects import Timer
 from ...harness.slices.machine import Machine
 from ...harness.slices.mechanism import AtWork, Mechanism
-from .settings import needs
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,11 @@ class TellSilence(Mechanism):
     patience: Duration
 
     def __post_init__(self) -> None:
-        needs(self.patience, Duration, "silence", "an amount of time, as in ms(2)")
+        proper(self.patience, Duration, "silence", "an amount of time, as in ms(2)")
+
+    @property
+    def silent_for(self) -> Duration:
+        return self.patience
 
     def attach(self, machine: Machine) -> AtWork:
         return _TellSilence(machine, self.patience.micros)

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from ...harness.errors import InvalidScenario
 from ...harness.model import NUMBERING_SPAN, Event, Role, Topology
+from ...harness.proper import positive, proper
 from ...harness.quantities import Duration
 from ...harness.slices.channels import InputChannel
 from ...harness.slices.effects import Start, Timer
@@ -26,7 +27,6 @@ from ...harness.slices.merging import ALWAYS
 from ...harness.slices.messages import Flow, Message, Tie
 from ...harness.slices.operator import OperatorSlice
 from ...harness.slices.source import SourceSlice
-from .settings import needs
 
 
 class Anchor(NamedTuple):
@@ -65,7 +65,8 @@ class Track(Mechanism):
     """An event is sent so many times at most; then it is given up, and the input does not end."""
 
     def __post_init__(self) -> None:
-        needs(self.timeout, Duration, "a time-out", "an amount of time, as in seconds(30)")
+        proper(self.timeout, Duration, "a time-out", "an amount of time, as in seconds(30)")
+        positive(self.attempts, "attempts")
         if not self.timeout.micros:
             raise InvalidScenario("a time-out cannot be nothing: every event would be sent again at once")
 
@@ -74,8 +75,8 @@ class Track(Mechanism):
         return True
 
     @property
-    def sends_again(self) -> bool:
-        return True
+    def sends_again_after(self) -> Duration:
+        return self.timeout
 
     def attach(self, machine: SourceSlice) -> AtWork:
         return _Track(machine, self)

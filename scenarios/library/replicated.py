@@ -53,6 +53,26 @@ def k_safe() -> Scenario:
     )
 
 
+def two_safe() -> Scenario:
+    """Two machines of three crash together; each key group has a third worker in step, and nobody waits."""
+    return Scenario(
+        subject=k_safe_grouping(word_stream(), k=2, acknowledge_every=events(100)),
+        workload=single_words(events=4_000, batch=50, rate=4_000),
+        faults=[crash("count-0", "count-0/1").after(events(900))],
+    )
+
+
+def two_safe_one_too_many() -> Scenario:
+    """All three workers of a key group crash together: k = 2 does not cover that."""
+    return Scenario(
+        subject=k_safe_grouping(word_stream(), k=2, acknowledge_every=events(100)),
+        workload=single_words(events=4_000, batch=50, rate=4_000),
+        faults=[crash("count-0", "count-0/1", "count-0/2").after(events(900))],
+        claims=[],
+        breaks=[at_least_once()],
+    )
+
+
 def k_safe_one_too_many() -> Scenario:
     """Both workers of a key group crash together: k = 1 does not cover that."""
     return Scenario(
@@ -83,5 +103,7 @@ SCENARIOS = (
     Entry("order.active-replication", active_merging),
     Entry("words.k-safe-grouping", k_safe),
     Entry("words.k-safe-grouping-one-too-many", k_safe_one_too_many),
+    Entry("words.2-safe-grouping", two_safe),
+    Entry("words.2-safe-grouping-one-too-many", two_safe_one_too_many),
     Entry("two-splitters.k-safe-grouping", merging_splitters),
 )

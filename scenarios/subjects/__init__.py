@@ -11,6 +11,7 @@ from ...harness.certifying.plan import Victim
 from ...harness.errors import UnknownName
 from ...harness.judging.guarantees import at_least_once, at_most_once, exactly_once
 from ...harness.judging.verdicts import Anomaly, Status
+from ...harness.library import listed_by
 from .batches import acknowledges_early, batch_id_first, blind_append, remembers_in_memory, sqlite_by_batch
 from .counting import counts_by_processor, counts_in_pandas
 from .files import file_sink, file_sink_by_listing
@@ -175,4 +176,4 @@ def subject(name: str) -> Subject:
     for one in SUBJECTS:
         if one.name == name:
             return one
-    raise UnknownName("subject", name, names())
+    raise UnknownName("subject", name, names(), listed_by("subjects"))

@@ -201,7 +201,7 @@ def test_the_example_of_the_readme_runs(ask: Ask) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["run", "nonsense", "--cluster", "simulated"], ["no scenario 'nonsense'", "word-count.gap"]),
+        (["run", "nonsense", "--cluster", "simulated"], ["no scenario 'nonsense'", "streamproof list scenarios"]),
         (["run", "word-count.gap", "--cluster", "dockr"], ["no cluster 'dockr'", "embedded, simulated"]),
         (["run", "nowhere:x", "--cluster", "simulated"], ["cannot import 'nowhere'"]),
         (["run", ":", "--cluster", "simulated"], ["module:attribute"]),
@@ -212,8 +212,20 @@ def test_the_example_of_the_readme_runs(ask: Ask) -> None:
         (["run", "word-count.gap", "--seed", "one"], ["--seed"]),
         (["run"], ["NAME"]),
         (["walk"], ["walk"]),
-        ([], ["Missing command"]),
-        (["list", "nonsense"], ["no list 'nonsense'", "scenarios, schemes, faults, oracles"]),
+        (["list", "nonsense"], ["no list 'nonsense'", "scenarios, schemes, faults, oracles, subjects, mutants"]),
+        (
+            ["run", "word-count.gpa", "--cluster", "simulated"],
+            ["no scenario 'word-count.gpa'; the nearest are: word-count.gap, ", "streamproof list scenarios"],
+        ),
+        (
+            ["run", "mutant:gap-without-checkpointed-stat@word-count.gap"],
+            ["no mutant", "the nearest are: gap-without-checkpointed-state, ", "streamproof list mutants"],
+        ),
+        (["certify", "file-snik"], ["the nearest are: file-sink, file-sink-by-listing", "streamproof list subjects"]),
+        (
+            ["certify", "file-sink", "--claim", "exactly-onec"],
+            ["no guarantee 'exactly-onec'; the nearest are: exactly-once, ", "streamproof list oracles"],
+        ),
         (["judge", "nowhere"], ["nowhere is the folder of no run"]),
     ],
 )
@@ -601,9 +613,25 @@ def test_everything_is_listed(ask: Ask) -> None:
     for words in ("scenarios", "word-count.gap", "schemes", "passive-replication", "crash", "exactly-once-output"):
         assert words in answer.out
     document = ask("list", "--json").document
-    assert sorted(document) == ["faults", "oracles", "scenarios", "schemes"]
+    assert sorted(document) == ["faults", "mutants", "oracles", "scenarios", "schemes", "subjects"]
     assert all(entry["summary"] for entries in document.values() for entry in entries)
     assert list(ask("list", "faults", "--json").document) == ["faults"]
+
+
+def test_a_name_that_there_is_not_is_answered_with_the_three_nearest(ask: Ask) -> None:
+    said = ask("run", "no-such").err.strip()
+    nearest, every = said.partition("the nearest are: ")[2].split(". All ")
+    scenarios = ask("list", "scenarios", "--json").document["scenarios"]
+    assert len(nearest.split(", ")) == 3
+    assert set(nearest.split(", ")) < {entry["name"] for entry in scenarios}
+    assert every == f"{len(scenarios)}: streamproof list scenarios"
+
+
+def test_streamproof_alone_shows_its_help_and_holds_nothing_for_proved(ask: Ask) -> None:
+    answer = ask()
+    assert (answer.status, answer.err) == (3, "")
+    assert answer.out == ask("--help").out
+    assert "certify" in answer.out
 
 
 @pytest.fixture

@@ -7,14 +7,16 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
+from unittest.mock import Mock
 
 import pytest
 from pyspark import SparkContext
 
 import campaigns
 from asking import Ask
+from streamproof import pytest_plugin
 from streamproof.harness.certifying import campaign, replaying
-from streamproof.harness.certifying.budget import Progress
+from streamproof.harness.certifying.budget import Budget, Progress
 from streamproof.harness.certifying.saved import write_saved
 from streamproof.harness.certifying.subjects import Shape
 from streamproof.harness.command_line import cli, clusters
@@ -469,3 +471,16 @@ def test_who_interrupts_a_campaign_is_told_how_to_go_on(ask: Ask, module: str, m
     answer = ask("certify", f"{module}:holds", "--claim", "exactly-once", "--folder", "here")
     assert answer.status == 130
     assert "go on with: streamproof certify --continue here" in answer.err
+
+
+def test_the_help_says_the_budget_that_is_in_force(ask: Ask) -> None:
+    said = " ".join(ask("certify", "--help").out.split())
+    assert f"Time for it, {Budget().minutes:g} unless told otherwise" in said
+    assert f"how many violate; {Budget().kills} unless told otherwise" in said
+
+
+def test_the_options_of_pytest_say_the_budget_that_is_in_force() -> None:
+    parser = Mock()
+    pytest_plugin.pytest_addoption(parser)
+    options = {call.args[0]: call.kwargs["help"] for call in parser.getgroup.return_value.addoption.call_args_list}
+    assert f"(default: {Budget().minutes:g}m, {Budget().kills} kills)" in options["--streamproof-budget"]

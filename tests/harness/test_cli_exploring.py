@@ -130,7 +130,8 @@ def test_other_kinds_of_fault_are_drawn_when_asked_for(ask: Ask) -> None:
     assert "schedules  30, in" in answer.out
     wrong = ask("explore", SOUND, "--fault", "nonsense", "--jobs", 1)
     assert wrong.status == 3
-    assert "there is no kind of fault 'nonsense'; there are: bandwidth, " in wrong.err
+    assert "there is no kind of fault 'nonsense'; the nearest are: " in wrong.err
+    assert "streamproof list faults" in wrong.err
 
 
 def test_the_help_says_how_a_short_and_a_long_search_are_asked_for(ask: Ask) -> None:

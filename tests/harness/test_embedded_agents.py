@@ -65,6 +65,7 @@ SCENARIOS = (
     "word-count.active-replication",
     "words.k-safe-grouping",
     "words.k-safe-grouping-one-too-many",
+    "words.2-safe-grouping",
 )
 
 

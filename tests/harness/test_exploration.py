@@ -41,6 +41,7 @@ from streamproof.harness.model import Event, Output
 from streamproof.harness.quantities import Duration, events, ms, seconds
 from streamproof.harness.recording.claims_and_faults import SavedFault
 from streamproof.harness.recording.folder import read_description
+from streamproof.harness.recording.history import Placed
 from streamproof.harness.recording.records import Offered
 from streamproof.harness.registry import Named, Registry
 from streamproof.harness.scenario import Scenario
@@ -399,6 +400,21 @@ def test_a_counterexample_is_read_as_it_was_written(file: Path) -> None:
     assert all(fault.address is not None for fault in found.faults)
     assert found.placement == {"node-0": ["relay-0"], "node-1": ["trace-0"], "node-2": ["trace-1"]}
     assert found.evidence
+
+
+def test_a_counterexample_says_of_secondaries_too_with_which_node_they_die(tmp_path: Path) -> None:
+    origin = "mutant:active-replication-never-in-step-again@word-count.active-replication"
+    bench = bench_of(origin)
+    violation = search(bench, plans(), Budget(400), until=lambda v: True).violations[0]
+    path = tmp_path / "counterexample.json"
+    small = shrink(bench, violation.trial, violation.kind, effort=EFFORT)
+    save(path, counterexample(named(origin), violation, small, named(origin).scenario))
+    first: dict[str, str] = {}
+    for entry in replay(path).history.timeline:
+        if isinstance(entry, Placed):
+            first.setdefault(entry.actor, entry.node)
+    assert "count-1/1" in first
+    assert {actor: node for node, actors in load(path).placement.items() for actor in actors} == first
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamproof.harness.errors import InvalidTopology
-from streamproof.harness.model import Event
+from simulation import history_of
+from streamproof.faults.crash import crash
+from streamproof.harness.errors import InvalidTopology, UnknownName
+from streamproof.harness.judging.verdicts import Status
+from streamproof.harness.model import Edge, Event, Partitioning, Stage, Topology
+from streamproof.harness.quantities import events as of
+from streamproof.harness.recording.records import Taken
+from streamproof.harness.scenario import Scenario
 from streamproof.harness.slices.merging import ALWAYS, Merge, Run, Sequencer, sequencer
+from streamproof.harness.subject import SchemeSubject
 from streamproof.reference_impls.mechanisms.merges import ByTime, RoundRobin
+from streamproof.reference_impls.passive_replication import passive_replication
+from streamproof.scenarios.order import Chain, Regroup, order
+from streamproof.scenarios.workloads import numbered
+from verdicts_of import run as judged_run
 
 Key = tuple[int, int]
 """(channel, number): an event."""
@@ -284,3 +299,59 @@ def test_a_channel_that_has_another_speaker_has_not_ended() -> None:
 def test_weights_have_to_fit_the_channels(weights: tuple[int, ...]) -> None:
     with pytest.raises(InvalidTopology, match="weights"):
         sequencer(RoundRobin(weights), "s-0", 2)
+
+
+def two_fan_ins() -> Topology:
+    """Three relays meet in a chain, which meets a fourth in another: `first-0` has three channels, `last-0` two."""
+    edges = (
+        *(Edge("source", relay, Partitioning.FULL) for relay in ("relay", "late")),
+        Edge("relay", "first", Partitioning.FULL),
+        Edge("first", "last"),
+        Edge("late", "last"),
+        Edge("last", "sink"),
+    )
+    stages = {"relay": Stage(Regroup(5), 3), "late": Stage(Regroup(7)), "first": Stage(Chain()), "last": Stage(Chain())}
+    return Topology("two-fan-ins", stages, edges)
+
+
+def in_turn(weights: Mapping[str, tuple[int, ...]]) -> SchemeSubject:
+    merge = RoundRobin(weights)
+    return passive_replication(two_fan_ins(), checkpoint_every=of(500), sink_filter=True, merge=merge)
+
+
+def test_fan_ins_of_different_width_have_weights_of_their_own() -> None:
+    scenario = Scenario(in_turn({"first": (3, 1, 2), "last-0": (1, 4)}), numbered(events=120, batch=6))
+    records = [one.record for one in history_of(scenario, ()).records]
+    for name, weights in (("first-0", (3, 1, 2)), ("last-0", (1, 4))):
+        ups = two_fan_ins().upstream(name)
+        taken = [one for one in records if isinstance(one, Taken) and one.slice == name]
+        turns = [(up, sum(one.count for one in same)) for up, same in groupby(taken, key=lambda one: one.upstream)]
+        assert turns[: len(ups)] == list(zip(ups, weights, strict=True))
+    judged = judged_run(scenario, (crash("first-0").after(of(30)),))
+    assert judged.claim.status is Status.HOLDS
+
+
+def test_whoever_has_no_weights_takes_one_of_each_channel() -> None:
+    (last,) = (spec for spec in in_turn({"first": (3, 1, 2)}).specs if spec.slice_id == "last-0")
+    waiting = sequencer(last.setup.merge, "last-0", 2)
+    for channel in (0, 1):
+        waiting.put(Run(channel, 1, [Event("s-0", seq, "k", None, seq) for seq in (1, 2)]))
+    turns = [waiting.next(9) for _ in range(4)]
+    assert [(run.channel, len(run.events)) for run in turns if run is not None] == [(0, 1), (1, 1)] * 2
+
+
+@pytest.mark.parametrize("name", ["frist", "first-1"])
+def test_weights_of_what_the_topology_has_not_are_refused(name: str) -> None:
+    with pytest.raises(UnknownName, match=f"'{name}'; there are: relay, late, first, last, relay-0"):
+        in_turn({name: (1, 1, 1)})
+
+
+def test_weights_that_do_not_fit_their_slice_are_refused() -> None:
+    with pytest.raises(InvalidTopology, match="3 input channels needs as many weights, not"):
+        in_turn({"first": (1, 2)})
+
+
+@pytest.mark.parametrize("weights", [(3, 2), {"chain": (3, 2)}])
+def test_a_run_with_weights_is_described_as_its_record_gives_it_back(weights: Any) -> None:
+    described = passive_replication(order(), merge=RoundRobin(weights)).describe()
+    assert json.loads(json.dumps(described)) == described

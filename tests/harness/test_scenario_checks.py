@@ -112,7 +112,7 @@ WRONG: dict[str, tuple[Scenario, str]] = {
     "a source": (with_faults(crash("source-0").after(events(5))), "'source-0'"),
     "an unknown kind": (
         with_faults(Fault("flood", ("count-0",))),
-        "kind of fault 'flood'; there are: bandwidth, bridge, ",
+        "kind of fault 'flood'; the nearest are: .*streamproof list faults",
     ),
     "a link of one end": (
         with_faults(partition("count-0", "count-0").after(seconds(1))),
@@ -214,7 +214,10 @@ WRONG: dict[str, tuple[Scenario, str]] = {
         with_faults(crash("count-0").at(Moment(Point.STARTED, incarnation=2))),
         "recovers only if an earlier fault hits it",
     ),
-    "an unknown guarantee": (claiming(Guarantee("perfection")), "guarantee 'perfection'; there are:.*precise-recovery"),
+    "an unknown guarantee": (
+        claiming(Guarantee("perfection")),
+        "guarantee 'perfection'; the nearest are: precise-recovery",
+    ),
     "a claim without its bound": (claiming(Guarantee("recovers-within")), "needs a duration as its bound"),
     "a claim with the wrong bound": (
         claiming(Guarantee("recovers-within", events(5))),

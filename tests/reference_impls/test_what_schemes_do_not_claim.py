@@ -26,7 +26,6 @@ from streamproof.scenarios.equi_join import equi_join
 from streamproof.scenarios.order import two_splitters
 from streamproof.scenarios.random_draws import random_draws
 from streamproof.scenarios.stateless import stateless
-from streamproof.scenarios.windows import windows
 from streamproof.scenarios.word_count import word_count
 from streamproof.scenarios.word_stream import word_stream
 from verdicts_of import run
@@ -76,12 +75,8 @@ def test_what_a_scheme_cannot_protect_is_refused_with_the_reason() -> None:
         upstream_backup(word_count())
     with pytest.raises(InvalidTopology, match="more than one input channel: its high-water mark"):
         k_safe_grouping(two_splitters())
-    with pytest.raises(InvalidTopology, match="single source"):
-        k_safe_grouping(equi_join())
     with pytest.raises(InvalidTopology, match="declares no fan_out"):
         k_safe_grouping(word_count())
-    with pytest.raises(InvalidTopology, match="make the time-out longer"):
-        source_replay(windows(window=20), timeout=seconds(0.02))
     with pytest.raises(InvalidScenario, match=r"replicas=1: .* needs 2 or more"):
         active_replication(word_count(), replicas=1)
     with pytest.raises(InvalidScenario, match=r"k=0: .* needs 1 or more"):
@@ -90,17 +85,17 @@ def test_what_a_scheme_cannot_protect_is_refused_with_the_reason() -> None:
 
 def test_amounts_without_their_unit_and_merges_that_do_not_fit_are_refused_before_anything_starts() -> None:
     plain: Any = 500
-    with pytest.raises(InvalidScenario, match=r"interval of checkpoints cannot be 500; .* events"):
+    with pytest.raises(InvalidScenario, match=r"checkpoint_every of .* cannot be 500; .* events"):
         passive_replication(word_count(), checkpoint_every=plain)
-    with pytest.raises(InvalidScenario, match=r"interval of acknowledgements cannot be 500; .* events"):
+    with pytest.raises(InvalidScenario, match=r"acknowledge_every of .* cannot be 500; .* events"):
         active_replication(word_count(), acknowledge_every=plain)
-    with pytest.raises(InvalidScenario, match=r"silence cannot be 500; .* ms"):
+    with pytest.raises(InvalidScenario, match=r"silence of .* cannot be 500; .* seconds"):
         active_replication(equi_join(), silence=plain)
-    with pytest.raises(InvalidScenario, match=r"time-out cannot be 500; .* seconds"):
+    with pytest.raises(InvalidScenario, match=r"timeout of .* cannot be 500; .* seconds"):
         source_replay(stateless(), timeout=plain)
-    with pytest.raises(InvalidScenario, match="time-out cannot be nothing"):
+    with pytest.raises(InvalidScenario, match=r"timeout of .* cannot be nothing"):
         source_replay(stateless(), timeout=seconds(0))
-    with pytest.raises(InvalidScenario, match="merge cannot be 500"):
+    with pytest.raises(InvalidScenario, match=r"merge of .* cannot be 500"):
         active_replication(equi_join(), merge=plain)
     with pytest.raises(InvalidTopology, match="as many weights"):
         active_replication(equi_join(), merge=RoundRobin((1,)))

@@ -1,0 +1,87 @@
+"""k-safe grouping with several sources, and with more than one worker to spare."""
+
+import pytest
+
+from simulation import addresses, history_of
+from streamproof.faults.crash import crash
+from streamproof.harness.addresses import Moment
+from streamproof.harness.errors import InvalidTopology
+from streamproof.harness.judging.verdicts import Status
+from streamproof.harness.model import Edge, Partitioning, Stage, Topology
+from streamproof.harness.quantities import events
+from streamproof.harness.recording.records import Delivered
+from streamproof.harness.registry import Registry
+from streamproof.harness.running import run_in_memory
+from streamproof.harness.scenario import Scenario
+from streamproof.harness.simulated.cluster import SimulatedCluster
+from streamproof.reference_impls.k_safe_grouping import k_safe_grouping
+from streamproof.scenarios.stateless import Forward
+from streamproof.scenarios.word_count import Count
+from streamproof.scenarios.workloads import single_words
+from verdicts_of import run
+
+
+def two_streams(meeting: bool = False) -> Topology:
+    """A source each for two lines of a relay and a counter, whose numbers are the same; or they meet at one counter."""
+    lines = ("left", "right")
+    counters = dict.fromkeys(lines, "count") if meeting else {line: f"{line}-count" for line in lines}
+    return Topology(
+        "two-streams",
+        {
+            **{f"{line}-relay": Stage(Forward()) for line in lines},
+            **{counter: Stage(Count()) for counter in counters.values()},
+        },
+        (
+            *(Edge(line, f"{line}-relay") for line in lines),
+            *(Edge(f"{line}-relay", counters[line]) for line in lines),
+            *(Edge(counter, "sink", Partitioning.MERGE) for counter in dict.fromkeys(counters.values())),
+        ),
+        sources=lines,
+    )
+
+
+def scenario_of(k: int) -> Scenario:
+    workload = single_words(vocabulary=12, events=16, batch=4)
+    return Scenario(k_safe_grouping(two_streams(), k=k, acknowledge_every=events(8)), workload)
+
+
+def test_sources_that_give_the_same_numbers_are_not_taken_for_one_another() -> None:
+    records = history_of(scenario_of(1), ()).records
+    rows = [row for one in records if isinstance(one.record, Delivered) for row in one.record.rows]
+    assert sorted(row.seq for row in rows) == sorted([*range(1, 17)] * 2)
+
+
+def test_every_crash_with_two_sources_leaves_every_claim_standing() -> None:
+    scenario = scenario_of(1)
+    actors = set(scenario.subject.actors)
+    reached = [one.address for one in addresses(scenario, world="spread") if one.address.name in actors]
+    assert len(reached) > 100
+    held = 0
+    for address in reached[::5]:
+        judged = run(scenario, (crash(address.name).at(Moment.exactly(address)),), world="spread")
+        assert judged.alarms() == []
+        held += judged.claim.status is Status.HOLDS
+    assert held > 20
+
+
+@pytest.mark.parametrize("at", range(6, 16, 4))
+def test_with_two_to_spare_any_two_workers_of_a_group_may_go_at_once(at: int) -> None:
+    for pair in (("", "/1"), ("", "/2"), ("/1", "/2")):
+        fault = crash(*(f"left-count-0{replica}" for replica in pair)).after(events(at))
+        judged = run(scenario_of(2), (fault,))
+        assert judged.claim.status is Status.HOLDS
+        assert judged.alarms() == []
+
+
+def test_sources_that_meet_before_the_sink_are_refused() -> None:
+    with pytest.raises(InvalidTopology, match="count-0 of 'two-streams' has more than one input channel"):
+        k_safe_grouping(two_streams(meeting=True))
+
+
+@pytest.mark.parametrize("name", ["words.2-safe-grouping", "words.2-safe-grouping-one-too-many"])
+def test_the_library_has_two_to_spare(name: str) -> None:
+    registry = Registry()
+    scenario = registry.scenario(name).scenario
+    assert len(scenario.subject.actors) == 6
+    _, judgement = run_in_memory(scenario, SimulatedCluster(), registry.faults, registry.oracles, seed=7)
+    assert judgement.exit_status == 0
