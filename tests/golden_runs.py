@@ -15,8 +15,9 @@ import msgspec
 
 from golden_lines import Block, Came, Difference, Planned, decoded, difference, said
 from simulation import CASES, EVERY, history_of, scenario_of
-from streamproof.harness.judging.guarantees import K_SAFETY, RECOVERS, STRENGTH, Guarantee
+from streamproof.harness.judging.guarantees import K_SAFETY, RECOVERS, Guarantee
 from streamproof.harness.judging.judgement import judge_claims
+from streamproof.harness.judging.lattice import ranked
 from streamproof.harness.judging.oracle import Case
 from streamproof.harness.judging.verdicts import Status, Verdict
 from streamproof.harness.quantities import Duration
@@ -89,15 +90,15 @@ def claims_of(of: Scenario) -> str:
 def others_than_claimed(of: Scenario) -> tuple[str, ...]:
     """The lattice, and what stands beside it, as far as it means something without a bound."""
     claimed = {guarantee.name for guarantee in of.claimed}
-    return tuple(name for name in (*STRENGTH, K_SAFETY, RECOVERS) if name not in claimed)
+    return tuple(name for name in (*ranked(JUDGES), K_SAFETY, RECOVERS) if name not in claimed)
 
 
 def _written(guarantee: Guarantee) -> str:
-    within, opens = guarantee.within, guarantee.opens_within
+    within, opens = guarantee.within, dict(guarantee.amounts).get("opens_within")
     bounds = []
     if within is not None:
         bounds.append(f"{within.micros}us" if isinstance(within, Duration) else f"{within.count}ev")
-    if opens is not None:
+    if isinstance(opens, Duration):
         bounds.append(f"opens={opens.micros}us")
     return f"{guarantee.name}({','.join(bounds)})" if bounds else guarantee.name
 

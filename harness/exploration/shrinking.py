@@ -18,7 +18,7 @@ from typing import Final
 
 from ..addresses import Address, Moment, Point
 from ..census import Reached
-from ..errors import InvalidOperator
+from ..errors import InvalidOperator, InvalidScenario
 from ..injection import Hits
 from ..quantities import Duration
 from ..recording.history import History
@@ -179,11 +179,21 @@ class _Shrinker:
         for fewer in (*_amounts(events), events):
             if batch == 1 and fewer == events:
                 return
-            smaller = self.bench.with_input(fewer, 1)
+            smaller = self._resized(fewer, 1)
+            if smaller is None:
+                return
             for schedule in islice(self._anew(smaller, ()), _TRIES):
                 if self._shows(smaller, schedule):
                     self.bench, self.schedule = smaller, schedule
                     return
+
+    def _resized(self, events: int, batch: int) -> Bench | None:
+        """None where the scenario makes no sense with such an input: in smaller batches event time passes more slowly,
+        and a window can come to last longer than the time-out of a source."""
+        try:
+            return self.bench.with_input(events, batch)
+        except InvalidScenario:
+            return None
 
     def _anew(self, bench: Bench, before: Schedule) -> Iterator[Schedule]:
         place = len(before)

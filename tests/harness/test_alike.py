@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from certified import ONCE, ONCE_OUTPUT, crash_at, trial
+from certified import CLAIMS, crash_at, trial
 from streamproof.harness.addresses import Point, Side
 from streamproof.harness.certifying.alike import Alike
 from streamproof.harness.certifying.conclusion import ClaimVerdict, Planned, conclude
@@ -30,7 +30,7 @@ def verdict(plan: Sequence[Planned], tried: Sequence[Planned]) -> ClaimVerdict:
         trial(one.crash, how=How.SPLIT_BRAIN if one.split_brain else How.CRASH_STATE, name=f"run-{number}")
         for number, one in enumerate(tried)
     ]
-    return conclude([ONCE, ONCE_OUTPUT], plan, trials, [], exhausted="minutes: 2").verdicts[0]
+    return conclude(CLAIMS, plan, trials, [], exhausted="minutes: 2").verdicts[0]
 
 
 def test_two_batches_stand_for_a_third_that_passes_the_same_points() -> None:

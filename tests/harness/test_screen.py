@@ -34,6 +34,7 @@ from streamproof.harness.recording.records import CheckpointTaken, Record, Stamp
 from streamproof.harness.registry import Registry
 from streamproof.harness.schedule import Fault, checkpoint
 from streamproof.harness.simulated.cluster import SimulatedCluster
+from verdicts_of import JUDGES
 
 PLANNED = crash("count-0").at(checkpoint(3).durable)
 FAULT = str(PLANNED)
@@ -86,7 +87,7 @@ def shown(
 
 def test_a_query_is_under_no_scheme() -> None:
     named = Registry().scenario("query.word-count")
-    lines = [line.plain for line in planned(plan(named, SimulatedCluster(), Registry().faults, 7))]
+    lines = [line.plain for line in planned(plan(named, SimulatedCluster(), Registry().faults, JUDGES, 7))]
     assert lines[0].startswith("query-word-count, a Structured Streaming query     simulator, 3 nodes")
     assert "  hits       driver" in lines
 

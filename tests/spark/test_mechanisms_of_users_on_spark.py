@@ -1,0 +1,17 @@
+"""A mechanism that the package does not know is killed at its own crash point on embedded Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from streamproof.harness.embedded.cluster import EmbeddedCluster
+from users_mechanism_on_clusters import dies_where_the_mechanism_says
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.mark.parametrize("careful", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_a_crash_at_a_users_point_shows_what_it_breaks(careful: bool, tmp_path: Path) -> None:
+    dies_where_the_mechanism_says(EmbeddedCluster(), tmp_path / "run", careful=careful)
