@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from golden_draws import counterexample as shrunk_counterexample
 from simulation import EVERY, scenario_of
 from streamproof import assert_survives, delay, loss, partition, pause
 from streamproof.harness.addresses import Address, Moment, Point, Side
@@ -583,3 +584,10 @@ def test_a_counterexample_is_plain_data(file: Path) -> None:
     content = json.loads(file.read_text())
     assert content["version"] == 4
     assert set(content) == set(Counterexample.__struct_fields__)
+
+
+def test_an_input_that_the_scenario_refuses_is_none_to_shrink_to() -> None:
+    """In batches of one, the window would last longer than the time-out of its source."""
+    sized, planned = shrunk_counterexample("source-replay-telling-of-what-is-in-the-window")
+    assert sized.batch > 1
+    assert planned.schedule.startswith("crash")
