@@ -149,6 +149,20 @@ class Reexecution:
             yield Intake(record, rerun.seqs[begin:end], rerun.took[begin:end])
             begin = end
 
+    def taken_of(self, rerun: Rerun) -> dict[tuple[str, int], list[tuple[int, int]]]:
+        """(Upstream slice, its incarnation) -> from where to where, among all that an incarnation took, that is what it
+        took of this one."""
+        whose: dict[tuple[str, int], list[tuple[int, int]]] = {}
+        begin = 0
+        for record, end in self.batches(rerun):
+            places = whose.setdefault((record.upstream, record.upstream_incarnation), [])
+            if places and places[-1][1] == begin:
+                places[-1] = (places[-1][0], end)
+            else:
+                places.append((begin, end))
+            begin = end
+        return whose
+
     def made_before(self, opening: Opening, sender: Rerun) -> int:
         """How many outputs of its present stretch the sender had made for a channel when it was opened."""
         source = sender.slice_id in self.offered
