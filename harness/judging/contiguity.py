@@ -72,6 +72,8 @@ def find_flaws(reexecution: Reexecution, complete: bool, opens_by: OpensBy | Non
                         known = [rerun.lineage()] if to in stateful else [one.took for one in reruns.values()]
                         yield from _long_flaws(sender, to, times, some, alive and lasts, known, where, ordered=True)
                         continue
+                    if _took_all(sender, to, some):
+                        continue
                     channel = _Channel(sender, to, times, some, alive and lasts)
                     had = partial(_lineage, rerun) if to in stateful else partial(_ever_taken, reruns)
                     yield from channel.flaws(had, where, ordered=True)
@@ -93,6 +95,8 @@ def find_flaws(reexecution: Reexecution, complete: bool, opens_by: OpensBy | Non
             if is_long(sender.emitted[sink].events):
                 heard = [derivations for _, derivations in delivered.values()]
                 yield from _long_flaws(sender, sink, times, some, whole, heard, name, ordered=False)
+                continue
+            if _took_all(sender, sink, some):
                 continue
             channel = _Channel(sender, sink, times, some, whole)
             # In which order they came is told by the tallies.
@@ -220,6 +224,11 @@ _Piece = tuple[int, Derivation | None]
 that was never made; by its number it has come all the same."""
 _Range = tuple[int, int]
 """Places on a channel, the second one excluded."""
+
+
+def _took_all(sender: Rerun, to: str, taken: _Took) -> bool:
+    """Whether everything was taken, once and in order: the channels that no fault touches."""
+    return sender.emitted[to].places is None and sender.channel(to)[1] == taken[1]
 
 
 class _Channel:

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, overload
 
+import msgspec
+
 from ..model import Event, Processor
 from ..recording.records import Delivered, Opened, Taken
 from .packed import CHUNK, Packed, joined, packed_events, packed_numbers, packed_tuples
@@ -217,8 +219,7 @@ class Output:
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
+class Delivery(msgspec.Struct, frozen=True):
     """Rows that were delivered together, each beside what made it."""
 
     record: Delivered
