@@ -83,9 +83,11 @@ class Emissions:
         events, end = self.events.at_hand, place + count
         if self.inherited or not count or end > len(events):
             return None
-        if events[place].seq != first or events[end - 1].seq != last:
+        # In one go: single events of what is in columns would make rows of a chunk once for each.
+        found = events[place:end]
+        if found[0].seq != first or found[-1].seq != last:
             return None
-        return events[place:end], self.derivations.at_hand[place:end]
+        return found, self.derivations.at_hand[place:end]
 
     def in_a_row(self, first: int, last: int, count: int, since: int) -> int | None:
         """Where `count` events in a row begin, of which the first and the last have these numbers, though numbers need
