@@ -18,7 +18,7 @@ from ..model import Event, operator_of, rows_of
 from ..recording.history import Aborted, FaultMissed, FaultStruck, History, Stalled
 from .contents import Lacking, find_lacking
 from .contiguity import find_flaws
-from .exactness import same_content, same_rows, same_value
+from .exactness import other_keys, same_content, same_events
 from .lives import still_there
 from .long_lineages import compared, has_twice, needed
 from .made import derivations_of, is_long
@@ -356,6 +356,8 @@ def _altered(deliveries: Deliveries, wanted: Mapping[Derivation, Event], long: b
         from .long_channels import altered
 
         return altered(deliveries, wanted)
+    if _are_these(deliveries, wanted):
+        return ()
     wrong: dict[Derivation, Output] = {}
     right: set[Derivation] = set()
     for delivery in deliveries:
@@ -372,18 +374,23 @@ def _altered(deliveries: Deliveries, wanted: Mapping[Derivation, Event], long: b
     return [(output, wanted[derivation]) for derivation, output in wrong.items()]
 
 
+def _are_these(deliveries: Deliveries, wanted: Mapping[Derivation, Event]) -> bool:
+    """Whether just these events were delivered, in this order and with these numbers, as in most histories of a
+    search."""
+    rows, should = [row for delivery in deliveries for row in delivery.record.rows], list(wanted.values())
+    if rows != should or not same_events(rows, should):
+        return False
+    return [derivation for delivery in deliveries for derivation in delivery.derivations] == list(wanted)
+
+
 def _other_state(rerun: Reexecution, wanted: Expected) -> Iterator[Evidence]:
     """States at the end that are others than without failures."""
     for slice_id, rows in wanted.states.items():
         kept = rerun.kept.get(slice_id, {})
         for survivor in rerun.survivors(slice_id) if slice_id not in rerun.doubtful else ():
             held = kept.get(survivor.number)
-            if held is not None and not same_rows(held, rows):
-                key = next(
-                    k
-                    for k in sorted(held.keys() | rows.keys())
-                    if k not in held or k not in rows or not same_value(held[k], rows[k])
-                )
+            if held is not None and (others := other_keys(held, rows)):
+                key = others[0]
                 was, should = (repr(one[key]) if key in one else "not there" for one in (held, rows))
                 yield Evidence(
                     f"state of key {key!r} is {was}, and {should} without failures", f"{slice_id}#{survivor.number}"
@@ -469,13 +476,12 @@ def _wrong_state(rerun: Reexecution) -> Iterator[Evidence]:
         operator = rerun.topology.stages[operator_of(slice_id)].operator
         for incarnation, rows in states.items():
             given = rows_of(operator, rerun.reruns[slice_id][incarnation].state)
-            for key in sorted(rows.keys() | given.keys()):
-                if key not in rows or key not in given or not same_value(rows[key], given[key]):
-                    was, gives = (repr(r[key]) if key in r else "not there" for r in (rows, given))
-                    yield Evidence(
-                        f"state of key {key!r} is {was}, but what was taken gives {gives}",
-                        f"{slice_id}#{incarnation}",
-                    )
+            for key in other_keys(rows, given):
+                was, gives = (repr(r[key]) if key in r else "not there" for r in (rows, given))
+                yield Evidence(
+                    f"state of key {key!r} is {was}, but what was taken gives {gives}",
+                    f"{slice_id}#{incarnation}",
+                )
 
 
 class Faults:

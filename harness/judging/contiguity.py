@@ -9,12 +9,13 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import pairwise
+from itertools import islice, pairwise, takewhile
+from operator import eq
 from typing import Any
 
 from ..model import Event
 from .made import is_long
-from .packed import CHUNK
+from .packed import CHUNK, joined
 from .reexecution import Reexecution
 from .reruns import Deliveries, Derivation, Rerun
 from .verdicts import Evidence
@@ -22,8 +23,9 @@ from .verdicts import Evidence
 OpensBy = Callable[[Reexecution, Rerun, Rerun, int], int]
 """(history, sender, receiver, when it was opened) -> by when the receiver had to have opened the channel, in
 microseconds since the run began."""
-_Batch = tuple[Sequence[int], Sequence[Derivation | None]]
-"""The numbers and derivations of what was taken together."""
+_Took = tuple[Sequence[int], Sequence[Derivation | None]]
+"""The numbers and derivations of what was taken of one sender, in the order in which it was taken."""
+_NOTHING: _Took = ((), ())
 _Opened = Mapping[tuple[str, int, str, int], Sequence[int]]
 """(sender, its incarnation, receiver, its incarnation) -> for each time that it opened the channel, the place of the
 first output that it had to be sent from then on."""
@@ -63,15 +65,16 @@ def find_flaws(reexecution: Reexecution, complete: bool, opens_by: OpensBy | Non
                     lasts = _alive(reexecution, sender)
                     times = opened.get((up, number, to, rerun.number), ())
                     deaf = deaf and not (lasts and times)
-                    batches = took.get((up, number), ())
-                    if not batches and not times:
+                    some = took.get((up, number), _NOTHING)
+                    if not len(some[0]) and not times:
                         continue
                     if long or is_long(sender.emitted[to].events):
-                        some = batches if long else _in_columns(batches)
                         known = [rerun.lineage()] if to in stateful else [one.took for one in reruns.values()]
                         yield from _long_flaws(sender, to, times, some, alive and lasts, known, where, ordered=True)
                         continue
-                    channel = _Channel(sender, to, times, batches, alive and lasts)
+                    if _took_all(sender, to, some):
+                        continue
+                    channel = _Channel(sender, to, times, some, alive and lasts)
                     had = partial(_lineage, rerun) if to in stateful else partial(_ever_taken, reruns)
                     yield from channel.flaws(had, where, ordered=True)
                 if deaf and alive:
@@ -83,30 +86,31 @@ def find_flaws(reexecution: Reexecution, complete: bool, opens_by: OpensBy | Non
         if deliveries.count > CHUNK:
             yield from _long_deliveries(reexecution, name, deliveries, opened, complete)
             continue
-        delivered: dict[int, list[_Batch]] = {}
-        for delivery in deliveries:
-            batches = delivered.setdefault(delivery.record.incarnation, [])
-            batches.append(([row.seq for row in delivery.record.rows], delivery.derivations))
-        has = partial(_delivered, delivered)
+        delivered = _delivered(deliveries)
+        has = partial(_ever_delivered, delivered)
         for number, sender in _senders(reexecution, up).items():
             times = opened.get((up, number, sink, 1), ())
             whole = complete and _alive(reexecution, sender)
+            some = delivered.get(number, _NOTHING)
             if is_long(sender.emitted[sink].events):
-                heard = [derivations for taken in delivered.values() for _, derivations in taken]
-                some = _in_columns(delivered.get(number, ()))
+                heard = [derivations for _, derivations in delivered.values()]
                 yield from _long_flaws(sender, sink, times, some, whole, heard, name, ordered=False)
                 continue
-            channel = _Channel(sender, sink, times, delivered.get(number, ()), whole)
+            if _took_all(sender, sink, some):
+                continue
+            channel = _Channel(sender, sink, times, some, whole)
             # In which order they came is told by the tallies.
             yield from channel.flaws(has, name, ordered=False)
 
 
 def _taken(reexecution: Reexecution, rerun: Rerun) -> dict[tuple[str, int], Any]:
-    took: dict[tuple[str, int], list[_Batch]] = {}
-    for intake in reexecution.intakes(rerun):
-        batches = took.setdefault((intake.record.upstream, intake.record.upstream_incarnation), [])
-        batches.append((intake.seqs, intake.derivations))
-    return took
+    return {
+        whose: (
+            joined(rerun.seqs[begin:end] for begin, end in places),
+            joined(rerun.took[begin:end] for begin, end in places),
+        )
+        for whose, places in reexecution.taken_of(rerun).items()
+    }
 
 
 def _long_taken(reexecution: Reexecution, rerun: Rerun) -> dict[tuple[str, int], Any]:
@@ -115,9 +119,13 @@ def _long_taken(reexecution: Reexecution, rerun: Rerun) -> dict[tuple[str, int],
     return dict(taken_of(reexecution, rerun))
 
 
-def _in_columns(batches: Sequence[_Batch]) -> Any:
-    seqs = [seq for some, _ in batches for seq in some]
-    return seqs, [derivation for _, derivations in batches for derivation in derivations]
+def _delivered(deliveries: Deliveries) -> dict[int, _Took]:
+    found: dict[int, tuple[list[int], list[Derivation | None]]] = {}
+    for delivery in deliveries:
+        seqs, derivations = found.setdefault(delivery.record.incarnation, ([], []))
+        seqs += [row.seq for row in delivery.record.rows]
+        derivations += delivery.derivations
+    return dict(found)
 
 
 def _long_deliveries(
@@ -132,7 +140,7 @@ def _long_deliveries(
         times = opened.get((up, number, sink, 1), ())
         whole = complete and _alive(reexecution, sender)
         # In which order they came is told by the tallies.
-        some = delivered.get(number, ())
+        some = delivered.get(number, _NOTHING)
         yield from _long_flaws(sender, sink, times, some, whole, known, name, ordered=False)
 
 
@@ -151,7 +159,7 @@ def _long_flaws(
 
     from .long_intakes import LongChannel
 
-    seqs, derivations = taken or ((), ())
+    seqs, derivations = taken
     channel = LongChannel(sender, to, opened, (np.asarray(seqs, np.int64), derivations), whole)
     took, missing, disorder = channel.flaws(known, ordered)
     yield from _told(sender, took, missing, disorder, where)
@@ -174,8 +182,8 @@ def _ever_taken(reruns: Mapping[int, Rerun]) -> Collection[Derivation | None]:
     return {derivation for rerun in reruns.values() for derivation in rerun.took}
 
 
-def _delivered(batches: Mapping[int, Sequence[_Batch]]) -> Collection[Derivation | None]:
-    return {derivation for taken in batches.values() for _, derivations in taken for derivation in derivations}
+def _ever_delivered(delivered: Mapping[int, _Took]) -> Collection[Derivation | None]:
+    return {derivation for _, derivations in delivered.values() for derivation in derivations}
 
 
 def _senders(reexecution: Reexecution, upstream: str) -> Mapping[int, Rerun]:
@@ -218,17 +226,21 @@ _Range = tuple[int, int]
 """Places on a channel, the second one excluded."""
 
 
+def _took_all(sender: Rerun, to: str, taken: _Took) -> bool:
+    """Whether everything was taken, once and in order: the channels that no fault touches."""
+    return sender.emitted[to].places is None and sender.channel(to)[1] == taken[1]
+
+
 class _Channel:
     """What one incarnation of a receiver took of what one incarnation upstream had for it."""
 
-    def __init__(self, sender: Rerun, to: str, opened: Sequence[int], taken: Sequence[_Batch], whole: bool) -> None:
+    def __init__(self, sender: Rerun, to: str, opened: Sequence[int], taken: _Took, whole: bool) -> None:
         self._events, self._derivations = sender.channel(to)
         self._sender = sender
         self._rising = sender.emitted[to].places is None
         self._taken: list[_Range] = []
         """In the order in which it was taken."""
-        for seqs, derivations in taken:
-            self._find(seqs, derivations)
+        self._find(*taken)
         self._in_place = _joined(self._taken)
         inherited = len(self._events) - len(sender.emitted[to].events)
         self._opened = [inherited + made for made in opened]
@@ -236,17 +248,25 @@ class _Channel:
         """Neither end was gone before the other had taken everything."""
 
     def _find(self, seqs: Sequence[int], derivations: Sequence[Derivation | None]) -> None:
-        if not seqs:
-            return
-        if self._rising:
-            low = bisect_left(self._events, seqs[0], key=_seq)
-            if self._derivations[low : low + len(seqs)] == derivations:
-                self._taken.append((low, low + len(seqs)))
-                return
-        for piece in zip(seqs, derivations, strict=True):
-            place = self._places.get(piece)
-            if place is not None:
-                self._taken.append((place, place + 1))
+        begin = 0
+        while begin < len(seqs):
+            low, high = self._in_a_row(begin, seqs, derivations) if self._rising else (0, 0)
+            if low == high:
+                place = self._places.get((seqs[begin], derivations[begin]))
+                if place is None:
+                    begin += 1
+                    continue
+                low, high = place, place + 1
+            self._taken.append((low, high))
+            begin += high - low
+
+    def _in_a_row(self, begin: int, seqs: Sequence[int], derivations: Sequence[Derivation | None]) -> _Range:
+        """As many of these from `begin` on as stand there one after the other: all of them, as a rule."""
+        made, low = self._derivations, bisect_left(self._events, seqs[begin], key=_seq)
+        if not begin and made[low : low + len(seqs)] == derivations:
+            return low, low + len(seqs)
+        same = map(eq, islice(made, low, None), islice(derivations, begin, None))
+        return low, low + sum(1 for _ in takewhile(bool, same))
 
     @cached_property
     def _places(self) -> dict[_Piece, int]:

@@ -27,6 +27,17 @@ def same_rows(one: Mapping[str, Value], other: Mapping[str, Value]) -> bool:
     return one.keys() == other.keys() and all(same_value(value, other[key]) for key, value in one.items())
 
 
+def other_keys(one: Mapping[str, Value], other: Mapping[str, Value]) -> list[str]:
+    """The keys, in their order, of rows that are not the same, or only in one of the two."""
+    if same_rows(one, other):
+        return []
+    return [
+        key
+        for key in sorted(one.keys() | other.keys())
+        if key not in one or key not in other or not same_value(one[key], other[key])
+    ]
+
+
 def same_events(some: Sequence[Event], others: Sequence[Event]) -> bool:
     """Whether these are the same events, one by one."""
     if some != others:

@@ -98,14 +98,15 @@ class Execution:
         life = self._lives[number]
         while self._done[number] < len(life):
             record = life[self._done[number]]
-            begun_from = _begun_from(record)
-            if begun_from is not None:
-                whose, checkpoint = begun_from
-                ahead = whose in self._lives and self._done[whose] < len(self._lives[whose])
-                if ahead and whose not in waiting and not self._has(whose, checkpoint):
-                    return begun_from
-            if self._share(number):
-                return None
+            if isinstance(record, (Started, Restored)):
+                begun_from = _begun_from(record)
+                if begun_from is not None:
+                    whose, checkpoint = begun_from
+                    ahead = whose in self._lives and self._done[whose] < len(self._lives[whose])
+                    if ahead and whose not in waiting and not self._has(whose, checkpoint):
+                        return begun_from
+                if self._share(number, record):
+                    return None
             self._done[number] += 1
             if isinstance(record, Started):
                 self.found[number] = self._begin(record)
@@ -264,19 +265,19 @@ class Execution:
 
     # Those that did the same
 
-    def _share(self, number: int) -> bool:
-        """Whether all that is still to come of a life is what another did from the same state on, so that it is known.
+    def _share(self, number: int, record: Started | Restored) -> bool:
+        """Whether all that is still to come of a life, from this record on, is what another did from the same state on,
+        so that it is known.
 
         Replicas that take the same in the same order do the same, but for chance and for a numbering of their own.
         """
         if len(self._lives) == 1:
             return False
         life, done = self._lives[number], self._done[number]
-        record = life[done]
-        if isinstance(record, Restored) and number in self.found and not self.found[number].took:
-            replica = self.found[number].replica
-        elif isinstance(record, Started):
+        if isinstance(record, Started):
             replica = record.replica
+        elif number in self.found and not self.found[number].took:
+            replica = self.found[number].replica
         else:
             return False
         begun, next_seq = _begun_from(record), record.next_seq

@@ -6,18 +6,15 @@ Counted from the records: those of the slice runtime, which is the same for ever
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from ..recording.history import History
 from ..recording.records import (
     CheckpointDurable,
-    CheckpointTaken,
     Delivered,
-    Ended,
     InStep,
-    Kept,
     Offered,
     Opened,
     Promoted,
@@ -93,10 +90,8 @@ def exercised(history: History, shape: Shape) -> Exercised:
     in_step: dict[tuple[str, int], int] = {}
     promoted: set[tuple[str, int]] = set()
     taken_over: list[tuple[str, int]] = []
-    for stamped in history.records:
+    for stamped in history.of(*_TELLING):
         record = stamped.record
-        if type(record) in _NOTHING_TO_SAY:
-            continue
         if isinstance(record, CheckpointDurable):
             durable.add((record.slice, record.incarnation, record.number))
         elif isinstance(record, Opened):
@@ -135,15 +130,8 @@ def exercised(history: History, shape: Shape) -> Exercised:
     return counts
 
 
-_NOTHING_TO_SAY = frozenset({Taken, Delivered, CheckpointTaken, Ended, Kept})
-"""Most of the records. The first two are read where there was something to be replayed."""
-
-
-def _heard(history: History) -> Iterator[Taken | Delivered]:
-    for stamped in history.records:
-        record = stamped.record
-        if isinstance(record, Taken | Delivered):
-            yield record
+_TELLING = (CheckpointDurable, Opened, Offered, Started, Restored, Promoted, InStep, Worked, Refused)
+"""The fewest of the records. What was taken and delivered is read where there was something to be replayed."""
 
 
 _Connection = tuple[str, int, str, int]
@@ -175,11 +163,13 @@ def _replays(
     if not made:
         return 0
     replayed: set[_Connection] = set()
-    for record in _heard(history):
+    for stamped in history.of(Taken, Delivered):
+        record = stamped.record
         if isinstance(record, Taken):
             link = (record.upstream, record.upstream_incarnation, record.slice, record.incarnation)
             first = record.first
         else:
+            assert isinstance(record, Delivered)
             link = (record.channel.partition(">")[0], record.incarnation, record.sink, 1)
             first = min(event.seq for event in record.rows)
         if first < made.get(link, 0):
@@ -193,7 +183,8 @@ def _sent_again(history: History, shape: Shape) -> int:
         return 0
     highest: dict[tuple[str, str], int] = {}
     again = 0
-    for record in _heard(history):
+    for stamped in history.of(Taken):
+        record = stamped.record
         if isinstance(record, Taken) and record.upstream in shape.tracking:
             channel = (record.upstream, record.slice)
             again += record.first <= highest.get(channel, 0)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..model import Operator, Value, rows_of
 from ..recording.records import CheckpointTaken
-from .exactness import same_value
+from .exactness import other_keys
 from .verdicts import Evidence
 
 
@@ -36,12 +36,11 @@ def find_unfaithful(operator: Operator[Any], checkpoint: CheckpointTaken, state:
     except Exception as error:  # Whatever the user's code raises.
         return Unfaithful(checkpoint, f"it cannot be restored: {type(error).__name__}: {error}")
     for given, what in ((restored, "once restored"), (rows_of(operator, state), "after snapshot()")):
-        for key in sorted(rows.keys() | given.keys()):
-            if key not in rows or key not in given or not same_value(rows[key], given[key]):
-                return Unfaithful(
-                    checkpoint,
-                    f"the state of key {key!r} was {_said(rows, key)}, and is {_said(given, key)} {what}",
-                )
+        for key in other_keys(rows, given):
+            return Unfaithful(
+                checkpoint,
+                f"the state of key {key!r} was {_said(rows, key)}, and is {_said(given, key)} {what}",
+            )
     return None
 
 

@@ -20,19 +20,10 @@ Taken = tuple[Numbers, Sequence[Derivation | None]]
 
 def taken_of(reexecution: Reexecution, rerun: Rerun) -> dict[tuple[str, int], Taken]:
     """What an incarnation took of each upstream and incarnation of it."""
-    whose: dict[tuple[str, int], list[tuple[int, int]]] = {}
-    begin = 0
-    for record, end in reexecution.batches(rerun):
-        places = whose.setdefault((record.upstream, record.upstream_incarnation), [])
-        if places and places[-1][1] == begin:
-            places[-1] = (places[-1][0], end)
-        else:
-            places.append((begin, end))
-        begin = end
     seqs = array_of(rerun.seqs)
     return {
         up: (np.concatenate([seqs[low:high] for low, high in places]), _pieces(rerun.took, places))
-        for up, places in whose.items()
+        for up, places in reexecution.taken_of(rerun).items()
     }
 
 

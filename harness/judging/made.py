@@ -19,7 +19,11 @@ T = TypeVar("T")
 
 def is_long(*sequences: object) -> bool:
     """Whether any of these is so long that it is in columns, and has to be gone through in columns as well."""
-    return any(isinstance(rows, Made | View) or (isinstance(rows, Packed) and rows.packed) for rows in sequences)
+    for rows in sequences:
+        kind = type(rows)
+        if kind is Made or kind is View or (kind is Packed and rows.packed):  # type: ignore[attr-defined]
+            return True
+    return False
 
 
 def made_of(derivations: Sequence[Derivation], events: Sequence[Event]) -> Mapping[Derivation, Event]:

@@ -185,14 +185,16 @@ class Packed(Rows[T]):
             self.settle()
 
     def extend(self, rows: Iterable[T]) -> None:
-        if isinstance(rows, Rows):
-            for part in rows.parts():
-                self.extend(part)
-            return
-        if type(rows) is Piece:
+        if type(rows) is list:
+            self._loan = None
+        elif type(rows) is Piece:
             known, here = self._loan, len(self.tail)
             if known is None or known[0] is not rows.origin or known[1] + here - known[2] != rows.place:
                 self._loan = rows.origin, rows.place, here
+        elif isinstance(rows, Rows):
+            for part in rows.parts():
+                self.extend(part)
+            return
         else:
             self._loan = None
         self.tail += rows
@@ -233,6 +235,11 @@ class Packed(Rows[T]):
         if not found._chunks:
             found.tail, found._skip = self.tail[found._skip :], 0
         return found
+
+    @property
+    def at_hand(self) -> Sequence[T]:
+        """The same rows, as a list where there are few."""
+        return self if self._chunks else self.tail
 
     @property
     def packed(self) -> bool:

@@ -149,6 +149,20 @@ class Reexecution:
             yield Intake(record, rerun.seqs[begin:end], rerun.took[begin:end])
             begin = end
 
+    def taken_of(self, rerun: Rerun) -> dict[tuple[str, int], list[tuple[int, int]]]:
+        """(Upstream slice, its incarnation) -> from where to where, among all that an incarnation took, that is what it
+        took of this one."""
+        whose: dict[tuple[str, int], list[tuple[int, int]]] = {}
+        begin = 0
+        for record, end in self.batches(rerun):
+            places = whose.setdefault((record.upstream, record.upstream_incarnation), [])
+            if places and places[-1][1] == begin:
+                places[-1] = (places[-1][0], end)
+            else:
+                places.append((begin, end))
+            begin = end
+        return whose
+
     def made_before(self, opening: Opening, sender: Rerun) -> int:
         """How many outputs of its present stretch the sender had made for a channel when it was opened."""
         source = sender.slice_id in self.offered
@@ -214,7 +228,8 @@ class Reexecution:
                 made = [(event.seq, d) for event, d in zip(emissions.events, emissions.derivations, strict=True)]
                 upto = next((n for n in range(len(made), 0, -1) if made[n - 1] in heard[to]), 0)
                 if upto:
-                    last = max(last, _taken_for(emissions.derivations[:upto], rerun.took, stretch.begins))
+                    made_visible = emissions.derivations[:upto]
+                    last = max(last, _taken_for(made_visible, rerun.took.at_hand, stretch.begins))
             if last:
                 found.append(last)
         return found
@@ -439,28 +454,28 @@ class _Hearing:
         sink = channel.partition(">")[2]
         self._rising = all(sender.emitted[sink].places is None for sender in senders.values())
         self._seen: set[Derivation] | None = None if self._rising else set()
-        self._heard: dict[int, int] = {}
+        self._emitted = {number: sender.emitted[sink] for number, sender in senders.items()} if self._rising else {}
+        self._heard = dict.fromkeys(self._emitted, 0)
         """Incarnation -> the place after what was heard last of it, where that is known."""
 
     def hear(self, at: int, record: Delivered) -> None:
-        following = _following(record, at, self._senders, self._heard) if self._rising else None
-        self.deliveries.append(following or _delivery(record, at, self._senders, self._seen))
+        self.deliveries.append(self._following(at, record) or _delivery(record, at, self._senders, self._seen))
 
-
-def _following(record: Delivered, at: int, senders: Mapping[int, Rerun], heard: dict[int, int]) -> Delivery | None:
-    """What was delivered, if it is what its sender made after that of which it was `heard` last, as it is nearly
-    always."""
-    sender, rows, place = senders.get(record.incarnation), record.rows, heard.get(record.incarnation, 0)
-    if sender is None or not rows:
-        return None
-    made = sender.emitted[record.sink].at(place, rows[0].seq, rows[-1].seq, len(rows))
-    if made is None or not same_events(made[0], rows):
-        return None
-    heard[record.incarnation] = place + len(rows)
-    if isinstance(made[0], Piece):
-        # What was made is kept already.
-        record = msgspec.structs.replace(record, rows=made[0])
-    return Delivery(record, at, made[1])
+    def _following(self, at: int, record: Delivered) -> Delivery | None:
+        """What was delivered, if it is what its sender made after that of which it was heard last, as it is nearly
+        always."""
+        emitted, rows = self._emitted.get(record.incarnation), record.rows
+        if emitted is None or not rows:
+            return None
+        place = self._heard[record.incarnation]
+        made = emitted.at(place, rows[0].seq, rows[-1].seq, len(rows))
+        if made is None or not same_events(made[0], rows):
+            return None
+        self._heard[record.incarnation] = place + len(rows)
+        if type(made[0]) is Piece:
+            # What was made is kept already.
+            record = msgspec.structs.replace(record, rows=made[0])
+        return Delivery(record, at, made[1])
 
 
 def _delivery(

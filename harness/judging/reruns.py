@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, overload
 
+import msgspec
+
 from ..model import Event, Processor
 from ..recording.records import Delivered, Opened, Taken
 from .packed import CHUNK, Packed, joined, packed_events, packed_numbers, packed_tuples
@@ -67,25 +69,25 @@ class Emissions:
             else:
                 chosen = [place for place in range(stop) if first <= events[place].seq <= last]
             return [events[place] for place in chosen], [self.derivations[place] for place in chosen]
-        searched = events if events.packed else events.tail
-        low = bisect_left(searched, first, 0, stop, key=_seq)
-        high = bisect_right(searched, last, low, stop, key=_seq)
+        low = bisect_left(events.at_hand, first, 0, stop, key=_seq)
+        high = bisect_right(events.at_hand, last, low, stop, key=_seq)
         return events[low:high], self.derivations[low:high]
 
     def place_after(self, number: int) -> int:
         """Where what is numbered higher begins, where numbers rise."""
-        events = self.events
-        return bisect_right(events if events.packed else events.tail, number, key=_seq)
+        return bisect_right(self.events.at_hand, number, key=_seq)
 
     def at(self, place: int, first: int, last: int, count: int) -> tuple[Sequence[Event], Sequence[Derivation]] | None:
         """The `count` events from a place on, if they are all those numbered from `first` to `last`. Asked for where
         somebody who took what comes before goes on, it spares the search."""
-        events, end = self.events, place + count
+        events, end = self.events.at_hand, place + count
         if self.inherited or not count or end > len(events):
             return None
-        if events[place].seq != first or events[end - 1].seq != last:
+        # In one go: single events of what is in columns would make rows of a chunk once for each.
+        found = events[place:end]
+        if found[0].seq != first or found[-1].seq != last:
             return None
-        return events[place:end], self.derivations[place:end]
+        return found, self.derivations.at_hand[place:end]
 
     def in_a_row(self, first: int, last: int, count: int, since: int) -> int | None:
         """Where `count` events in a row begin, of which the first and the last have these numbers, though numbers need
@@ -219,8 +221,7 @@ class Output:
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
+class Delivery(msgspec.Struct, frozen=True):
     """Rows that were delivered together, each beside what made it."""
 
     record: Delivered

@@ -203,7 +203,8 @@ def of(records: Sequence[Stamped], *kinds: type[Record]) -> Iterator[Stamped]:
     """The records of these kinds, in their order."""
     if not isinstance(records, list) and isinstance(records, Records):
         return records.of(*kinds)
-    return (stamped for stamped in records if isinstance(stamped.record, kinds))
+    wanted = frozenset(kinds)
+    return (stamped for stamped in records if type(stamped.record) in wanted)
 
 
 @dataclass(frozen=True)

@@ -120,6 +120,7 @@ class Machine:
         """What receivers have said before it was at work."""
         self._timers: dict[type, Callable[[Any], None]] = {ReplayOn: self._replay_on}
         self.attached = tuple([mechanism.attach(self) for mechanism in spec.setup.mechanisms])
+        self._defining = defining(*map(type, self.attached))
         self._heard: dict[type, Callable[[str, Any], None]] = {}
         """What takes each kind of message of a mechanism's."""
         for readers in self.hooks("readers"):
@@ -143,8 +144,7 @@ class Machine:
 
     def hooks(self, name: str) -> list[Callable[..., Any]]:
         """Those of the attached mechanisms that define a hook, in their order."""
-        attached = self.attached
-        return [getattr(attached[place], name) for place in defining(tuple(map(type, attached)), name)]
+        return [getattr(self.attached[place], name) for place in self._defining[name]]
 
     # What a mechanism asks for
 

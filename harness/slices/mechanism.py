@@ -245,8 +245,13 @@ class Keeper:
         raise NotImplementedError
 
 
+HOOKS = tuple(name for name, hook in vars(AtWork).items() if callable(hook) and not name.startswith("_"))
+
+
 @cache
-def defining(kinds: tuple[type[AtWork], ...], name: str) -> tuple[int, ...]:
-    """The places of those of these kinds that define a hook."""
-    blank = getattr(AtWork, name)
-    return tuple(place for place, kind in enumerate(kinds) if getattr(kind, name) is not blank)
+def defining(*kinds: type[AtWork]) -> Mapping[str, tuple[int, ...]]:
+    """Hook -> the places of those of these kinds that define it. Worked out once: machines are made by the thousand."""
+    return {
+        name: tuple(place for place, kind in enumerate(kinds) if getattr(kind, name) is not getattr(AtWork, name))
+        for name in HOOKS
+    }

@@ -135,7 +135,10 @@ class OperatorSlice(Machine):
         """Nothing is waited for, as nearly always: no need to put it down first."""
         if not (self.working and self._at_once and self.waiting.empty):
             return False
-        return all(count <= left() for left in self._left)
+        most = count
+        for left in self._left:
+            most = min(most, left())
+        return most == count
 
     def _channel_ended(self, channel: InputChannel) -> None:
         self.waiting.end(channel.place, True)

@@ -21,12 +21,18 @@ class DuplicateFilter(Mechanism):
 
 
 class _DuplicateFilter(AtWork):
+    def __init__(self, machine: Machine) -> None:
+        super().__init__(machine)
+        self._inherits = machine.spec.inherits
+
     def came_in(self, channel: InputChannel, events: list[Event]) -> list[Event]:
-        given = events
-        if self.machine.spec.inherits:
-            events = after(events, channel.seen)
-        elif events[0].seq <= channel.seen:
-            # Of replicas every copy but the first, and all of it.
-            events = after(events, channel.seen) if events[-1].seq > channel.seen else []
-        self.machine.dropped += len(given) - len(events)
-        return events
+        if not self._inherits:
+            if events[0].seq > channel.seen:
+                return events
+            if events[-1].seq <= channel.seen:
+                # Of replicas every copy but the first, and all of it.
+                self.machine.dropped += len(events)
+                return []
+        passed = after(events, channel.seen)
+        self.machine.dropped += len(events) - len(passed)
+        return passed

@@ -13,6 +13,8 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import xor
 from typing import Any, NamedTuple
 
 from ...harness.errors import InvalidScenario
@@ -104,20 +106,22 @@ _MASK = (1 << 64) - 1
 
 def mixed(*parts: int) -> int:
     """64 bits that look random, never 0, from numbers that are not (splitmix64)."""
-    value = 0
-    for part in parts:
-        value = (value + part + 0x9E3779B97F4A7C15) & _MASK
-        value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
-        value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & _MASK
-        value ^= value >> 31
-    return value or 1
+    return reduce(_mix, parts, 0) or 1
+
+
+def _mix(value: int, part: int) -> int:
+    value = (value + part + 0x9E3779B97F4A7C15) & _MASK
+    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & _MASK
+    return value ^ (value >> 31)
 
 
 class Ids:
     """The ids that one incarnation of a slice gives to what it sends."""
 
     def __init__(self, slice_id: str, incarnation: int) -> None:
-        self._prefix = (zlib.crc32(slice_id.encode()), incarnation)
+        self._prefix = reduce(_mix, (zlib.crc32(slice_id.encode()), incarnation), 0)
+        """Mixed: every id goes on from here."""
         self._count = 0
 
     def __iter__(self) -> Iterator[int]:
@@ -125,7 +129,7 @@ class Ids:
 
     def __next__(self) -> int:
         self._count += 1
-        return mixed(*self._prefix, self._count)
+        return _mix(self._prefix, self._count) or 1
 
 
 class Accounts:
@@ -134,9 +138,9 @@ class Accounts:
     def __init__(self) -> None:
         self._due: dict[str, dict[int, int]] = {}
 
-    def tell(self, anchor: Anchor, ids: int) -> None:
-        roots = self._due.setdefault(anchor.source, {})
-        roots[anchor.root] = roots.get(anchor.root, 0) ^ ids
+    def tell(self, source: str, root: int, ids: int) -> None:
+        roots = self._due.setdefault(source, {})
+        roots[root] = roots.get(root, 0) ^ ids
 
     def send(self, machine: Machine) -> None:
         """One message for each source that has something to be told."""
@@ -154,8 +158,7 @@ class _TellDelivered(AtWork):
 
     def took(self, up: str, channel: InputChannel, events: list[Event], ties: list[Tie] | None) -> None:
         for tie in ties or ():
-            anchor = Anchor(*tie)
-            self._accounts.tell(anchor, anchor.id)
+            self._accounts.tell(*tie)
         self._accounts.send(self.machine)
 
 
@@ -173,17 +176,16 @@ class _TellTaken(AtWork):
     def made(self, up: str, event: Event, tie: Tie | None, outputs: list[Made], ties: list[list[Tie]]) -> None:
         if tie is None:
             return
-        anchor = Anchor(*tie)
-        ids = anchor.id
+        source, root, ids = tie
         for _, places in outputs:
             for place in places:
                 one = next(self._ids)
                 ids ^= one
-                ties[place].append(Anchor(anchor.source, anchor.root, one))
-        self._account(event, anchor, ids)
+                ties[place].append(Anchor(source, root, one))
+        self._account(event, source, root, ids)
 
-    def _account(self, event: Event, anchor: Anchor, ids: int) -> None:
-        self._accounts.tell(anchor, ids)
+    def _account(self, event: Event, source: str, root: int, ids: int) -> None:
+        self._accounts.tell(source, root, ids)
 
     def took(self, up: str, channel: InputChannel, events: list[Event], ties: list[Tie] | None) -> None:
         if ties is not None:
@@ -196,11 +198,11 @@ class _TellLeft(_TellTaken):
     def __init__(self, machine: OperatorSlice, window: int) -> None:
         super().__init__(machine)
         self._window = window
-        self._held: deque[tuple[int, Anchor, int]] = deque()
-        """(event time, input, exclusive or) of what is still in the window."""
+        self._held: deque[tuple[int, str, int, int]] = deque()
+        """(event time, source, root, exclusive or) of what is still in the window."""
 
-    def _account(self, event: Event, anchor: Anchor, ids: int) -> None:
-        self._held.append((event.time, anchor, ids))
+    def _account(self, event: Event, source: str, root: int, ids: int) -> None:
+        self._held.append((event.time, source, root, ids))
 
     def took(self, up: str, channel: InputChannel, events: list[Event], ties: list[Tie] | None) -> None:
         if ties is not None:
@@ -209,11 +211,11 @@ class _TellLeft(_TellTaken):
     def rested(self) -> None:
         """What has left the window matters no more."""
         time = self.machine.progress
-        kept: deque[tuple[int, Anchor, int]] = deque()
+        kept: deque[tuple[int, str, int, int]] = deque()
         for held in self._held:
-            at, anchor, ids = held
+            at, source, root, ids = held
             if at + self._window <= time:
-                self._accounts.tell(anchor, ids)
+                self._accounts.tell(source, root, ids)
             else:
                 kept.append(held)
         self._held = kept
@@ -234,13 +236,10 @@ class Followed:
 
     def send(self, root: int, copies: int) -> list[Anchor]:
         """An event goes out in so many copies."""
-        anchors = [Anchor(self._source, root, next(self._ids)) for _ in range(copies)]
-        ids = 0
-        for anchor in anchors:
-            ids ^= anchor.id
-        if anchors:
-            self._open[root] = ids
-        return anchors
+        ids = [next(self._ids) for _ in range(copies)]
+        if ids:
+            self._open[root] = reduce(xor, ids)
+        return [Anchor(self._source, root, one) for one in ids]
 
     def told(self, roots: Sequence[tuple[int, int]]) -> None:
         for root, ids in roots:
