@@ -19,12 +19,9 @@ from streamproof.harness.recording.records import Delivered
 
 def judge(case: Case, guarantee: Guarantee) -> Verdict:
     """The recorder takes no key of a sink more than `times` times. (Ours.)"""
-    most = guarantee.amount("times")
-    assert isinstance(most, int), "required, and checked before the run"
+    most = guarantee.required("times", int)
     counts: Counter[tuple[str, str]] = Counter()
-    for stamped in case.history.of(Delivered):
-        delivered = stamped.record
-        assert isinstance(delivered, Delivered)
+    for delivered in case.history.each(Delivered):
         counts.update((delivered.sink, row.key) for row in delivered.rows)
     often = [Evidence(f"{key!r} came {n} times", sink) for (sink, key), n in sorted(counts.items()) if n > most]
     found = (tally("too-often", len(often), often),) if often else ()
