@@ -108,7 +108,6 @@ CASES = [
     if _accepts(build, topology())
 ]
 """Every scheme on every workload that it does not refuse."""
-LOSSY = ("amnesia", "gap")
 
 SLOW_SOURCE = SimulationOptions(offer_interval=3_000)
 """So slow that a recovery is over long before the input is."""

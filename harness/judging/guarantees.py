@@ -4,6 +4,7 @@ says its oracle."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 from ..errors import InvalidScenario
 from ..promises import Promise
@@ -32,6 +33,7 @@ OPENS_WITHIN = "opens_within"
 
 Amount = Duration | Events | int | float
 """What a claim can state, each with its unit but for plain numbers."""
+AmountType = TypeVar("AmountType", bound=Amount)
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,14 @@ class Guarantee:
     def amount(self, name: str) -> Amount | None:
         """None where the claim does not state it."""
         return dict(self.amounts).get(name)
+
+    def required(self, name: str, kind: type[AmountType]) -> AmountType:
+        """An amount that every claim states, since its parameter is required. Raises InvalidScenario for one that does
+        not."""
+        amount = self.stated.get(name)
+        if not isinstance(amount, kind):
+            raise InvalidScenario(f"the claim {self.name} needs {name}, of the kind {kind.__name__}; it has {amount!r}")
+        return amount
 
     def __str__(self) -> str:
         if self.power is not None:

@@ -68,7 +68,7 @@ def collate_references(history: History, shape: OutputShape) -> Collation:
         superseded_outputs=findings.superseded_outputs,
         reordered=findings.reordered,
         reordered_repeats=findings.reordered_repeats,
-        inputs=sum(len(s.record.events) for s in history.of(Offered) if isinstance(s.record, Offered)),
+        inputs=sum(len(offered.events) for offered in history.each(Offered)),
         doubt=findings.doubt,
     )
 
@@ -111,11 +111,11 @@ def _judge_given(history: History, shape: OutputShape, story: Story, incomplete:
 
 def _kept(history: History) -> dict[str, Kept]:
     """What each actor kept last."""
-    return {s.record.actor: s.record for s in history.of(Kept) if isinstance(s.record, Kept)}
+    return {kept.actor: kept for kept in history.each(Kept)}
 
 
 def _were_run(history: History) -> bool:
-    ended = {s.record.slice for s in history.of(Ended) if isinstance(s.record, Ended)}
+    ended = {ended.slice for ended in history.each(Ended)}
     return ended.issuperset(REFERENCES)
 
 

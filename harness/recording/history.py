@@ -7,12 +7,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, cast, runtime_checkable
 
 import msgspec
 
 from ..promises import Extent
 from .records import Record, Stamped
+
+RecordType = TypeVar("RecordType", bound=Record)
 
 
 class Stamp(msgspec.Struct, frozen=True):
@@ -220,6 +222,10 @@ class History:
         """The records of these kinds, in their order. Whoever needs only some asks for them here: of a long history
         they are read from the disk each time."""
         return of(self.records, *kinds)
+
+    def each(self, kind: type[RecordType]) -> Iterator[RecordType]:
+        """The records of one kind, in their order, without the time of each."""
+        return (stamped.record for stamped in self.of(cast(type[Record], kind)) if isinstance(stamped.record, kind))
 
     @property
     def drained(self) -> bool:

@@ -18,7 +18,7 @@ from streamproof.harness.judging.lattice import implied, ranked
 from streamproof.harness.judging.oracle import Case, Oracle
 from streamproof.harness.judging.reasons import Why
 from streamproof.harness.judging.verdicts import Status, Verdict
-from streamproof.harness.quantities import events, ms, seconds
+from streamproof.harness.quantities import Duration, Events, events, ms, seconds
 from streamproof.harness.registry import Registry
 from streamproof.harness.running import run_in_memory
 from streamproof.harness.scenario import Scenario
@@ -41,10 +41,10 @@ from streamproof.harness.recording.records import Delivered
 
 def judge(case, guarantee):
     """The recorder takes no key of a sink more than `times` times. (Ours.)"""
-    most = guarantee.amount("times")
+    most = guarantee.required("times", int)
     counts = Counter()
-    for stamped in case.history.of(Delivered):
-        counts.update((stamped.record.sink, row.key) for row in stamped.record.rows)
+    for delivered in case.history.each(Delivered):
+        counts.update((delivered.sink, row.key) for row in delivered.rows)
     often = [Evidence(f"{key!r} came {n} times", sink) for (sink, key), n in sorted(counts.items()) if n > most]
     found = (tally("too-often", len(often), often),) if often else ()
     return decide(case, guarantee, found, f"{len(counts)} keys, none more than {most} times")
@@ -144,6 +144,14 @@ def test_it_stands_below_ours_where_it_says_so(installed: Path) -> None:
     assert "no-key-more-than" in implied("precise-recovery", oracles)
     assert "no-key-more-than" not in implied("exactly-once-output", oracles)
     assert "no-key-more-than" not in ranked(oracles)
+
+
+def test_an_amount_that_is_required_is_there_in_its_kind() -> None:
+    claim = gap_recovery(events(500), ms(20))
+    assert claim.required("within", Events) == events(500)
+    assert claim.required("opens_within", Duration) == ms(20)
+    with pytest.raises(InvalidScenario, match="the claim gap-recovery needs times, of the kind int; it has None"):
+        claim.required("times", int)
 
 
 @pytest.mark.parametrize(
