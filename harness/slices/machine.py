@@ -7,7 +7,7 @@ of them; it names the mechanisms that are attached. No thread, socket, clock or 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Protocol
 
 from ..errors import OwnFailure
@@ -142,9 +142,11 @@ class Machine:
         self._handlers[type(given)](self, given)
         return effects
 
-    def hooks(self, name: str) -> list[Callable[..., Any]]:
+    def hooks(self, name: str) -> Sequence[Callable[..., Any]]:
         """Those of the attached mechanisms that define a hook, in their order."""
-        return [getattr(self.attached[place], name) for place in self._defining[name]]
+        places = self._defining[name]
+        # Most hooks are nobody's.
+        return [getattr(self.attached[place], name) for place in places] if places else ()
 
     # What a mechanism asks for
 
