@@ -7,14 +7,20 @@ import configparser
 import re
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from streamproof import Scenario, events, ms, numbered, passive_replication, trace
 from streamproof.harness import wire
 from streamproof.harness.certifying import certificate, saved
 from streamproof.harness.command_line.cli import app
 from streamproof.harness.exploration import counterexample
+from streamproof.harness.judging.verdicts import Status
 from streamproof.harness.recording import folder
+from streamproof.harness.registry import Registry
+from streamproof.harness.running import run_in_memory
+from streamproof.harness.simulated.cluster import SimulatedCluster
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = [
@@ -28,8 +34,8 @@ FILES = re.compile(r"[\w.*-]*(?:/[\w.*-]*)+|[\w-]+\.(?:py|md|toml|ini|yaml)")
 NAMES = re.compile(r"[A-Za-z_][\w-]{3,}(?:\.[a-z_]+)*(?:\(.*\))?")
 NEAR = ("", "harness", "harness/certifying", "reference_impls", "reference_impls/mutants", "scenarios", "tests")
 """Where a file is meant to be that a sentence calls by less than its path."""
-NOT_OURS = {"LD_PRELOAD", "ptrace", "my-fault"}
-"""Names of others, and one that stands for a reader's own."""
+NOT_OURS = {"LD_PRELOAD", "ptrace"}
+"""Names of others."""
 
 
 @pytest.fixture(params=DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
@@ -112,6 +118,28 @@ def test_code_in_documents_can_be_parsed(document: Path) -> None:
     blocks = re.findall(r"^```python\n(.*?)^```", document.read_text(), flags=re.DOTALL | re.MULTILINE)
     for block in blocks:
         ast.parse(block)
+
+
+def example(line: str) -> dict[str, Any]:
+    """What the block of CONTRIBUTING.md makes in which this stands."""
+    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL | re.MULTILINE)
+    (found,) = [block for block in blocks if line in block]
+    made: dict[str, Any] = {}
+    exec(found, made)
+    return made
+
+
+def test_the_fault_and_the_workload_of_contributing_work() -> None:
+    """The fault bites twice, and a scheme survives it."""
+    fault, workload = example("def crash_beside_pause"), example("def countdown")["countdown"]
+    planned = fault["crash_beside_pause"]("trace-0", "relay-0").after(events(40)).lasting(ms(4))
+    subject = passive_replication(trace(), checkpoint_every=events(20), sink_filter=True)
+    scenario = Scenario(subject, numbered(), [planned])
+    kinds = {**Registry().faults, planned.kind: fault["KIND"]}
+    history, judgement = run_in_memory(scenario, SimulatedCluster(), kinds, Registry().oracles, seed=1)
+    assert [struck.bite.why_not for struck in history.struck()] == ["", ""]
+    assert [verdict.status for verdict in judgement.verdicts] == [Status.HOLDS]
+    assert [event.value for batch in workload(events=3).batches("source-0") for event in batch] == [3, 2, 1]
 
 
 def test_what_lint_ignores_is_said_in_the_architecture() -> None:
