@@ -1,0 +1,150 @@
+"""What the documents name is there."""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamproof import Scenario, events, ms, numbered, passive_replication, trace
+from streamproof.harness import wire
+from streamproof.harness.certifying import certificate, saved
+from streamproof.harness.command_line.cli import app
+from streamproof.harness.exploration import counterexample
+from streamproof.harness.judging.verdicts import Status
+from streamproof.harness.recording import folder
+from streamproof.harness.registry import Registry
+from streamproof.harness.running import run_in_memory
+from streamproof.harness.simulated.cluster import SimulatedCluster
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCUMENTS = [
+    *(ROOT / name for name in ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+    ROOT / "examples" / "README.md",
+]
+MADE = {".venv", ".tox"}
+"""Folders that are not kept in the repository."""
+FILES = re.compile(r"[\w.*-]*(?:/[\w.*-]*)+|[\w-]+\.(?:py|md|toml|ini|yaml)")
+NAMES = re.compile(r"[A-Za-z_][\w-]{3,}(?:\.[a-z_]+)*(?:\(.*\))?")
+NEAR = ("", "harness", "harness/certifying", "reference_impls", "reference_impls/mutants", "scenarios", "tests")
+"""Where a file is meant to be that a sentence calls by less than its path."""
+NOT_OURS = {"LD_PRELOAD", "ptrace"}
+"""Names of others."""
+
+
+@pytest.fixture(params=DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def document(request: pytest.FixtureRequest) -> Path:
+    path: Path = request.param
+    return path
+
+
+def quoted(document: Path) -> list[str]:
+    """What stands in backticks within sentences and tables."""
+    text = re.sub(r"^```.*?^```", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)
+    return re.findall(r"`([^`\n]+)`", text)
+
+
+def commands(document: Path) -> list[str]:
+    """The lines of shell in a document, and what of it stands in sentences."""
+    blocks = re.findall(r"^```sh\n(.*?)^```", document.read_text(), flags=re.DOTALL | re.MULTILINE)
+    lines = [line.partition("  #")[0].strip() for block in blocks for line in block.splitlines()]
+    spoken = [said for said in quoted(document) if re.match(r"(?:\.venv/bin/|bin/|streamproof |tox )", said)]
+    return [line for line in (*lines, *spoken) if line]
+
+
+@cache
+def words_of_the_source() -> frozenset[str]:
+    files = [
+        path
+        for suffix in ("*.py", "*.toml", "*.ini", "*.java")
+        for path in ROOT.rglob(suffix)
+        if not any(part.startswith(".") for part in path.relative_to(ROOT).parts)
+    ]
+    return frozenset(word for file in files for word in re.findall(r"[A-Za-z_][\w-]*", file.read_text()))
+
+
+def test_links_lead_to_files(document: Path) -> None:
+    links = re.findall(r"\]\(([^)#]+)\)", document.read_text())
+    inside = [link for link in links if "://" not in link]
+    assert [link for link in inside if not (document.parent / link).exists()] == []
+
+
+def test_files_and_folders_are_there(document: Path) -> None:
+    named = [said for said in quoted(document) if FILES.fullmatch(said) and not said.startswith("/")]
+    homes = [document.parent, *(ROOT / near for near in NEAR)]
+    kept = [said for said in named if said.partition("/")[0] not in MADE]
+    assert [said for said in kept if not any((home / said).exists() for home in homes)] == []
+
+
+def test_names_of_code_are_in_the_code(document: Path) -> None:
+    """Classes, functions, settings, mutants, faults: whatever is quoted and is one word."""
+    heads = {re.split(r"[.(]", said)[0] for said in quoted(document) if NAMES.fullmatch(said)}
+    assert sorted(heads - words_of_the_source() - NOT_OURS) == []
+
+
+def test_commands_are_there(document: Path) -> None:
+    known = {command.name or command.callback.__name__ for command in app.registered_commands if command.callback}
+    environments = {name.removeprefix("testenv:") for name in tox().sections()}
+    for line in commands(document):
+        asked = re.match(r"(?:\.venv/bin/)?streamproof (\w+)", line)
+        if asked:
+            assert asked[1] in known, line
+        for environment in re.findall(r"(?:bin/test|tox(?: run)?)(?: -q)? -e ([\w-]+)", line):
+            assert environment in environments, line
+        for path in re.findall(r"(?:^| )((?:tests|bin)/[\w./-]+)", line):
+            assert (ROOT / path).exists(), line
+
+
+def tox() -> configparser.ConfigParser:
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.read(ROOT / "tox.ini")
+    return parser
+
+
+def test_the_changelog_has_the_versions_of_formats() -> None:
+    table = re.findall(r"^\| .*? \| (\d+) \| `([^`]+)` \|", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    modules = (folder, counterexample, saved, certificate, wire)
+    versions = {str(Path(*module.__name__.split(".")[1:]).with_suffix(".py")): module.VERSION for module in modules}
+    assert {file: int(version) for version, file in table} == versions
+
+
+def test_code_in_documents_can_be_parsed(document: Path) -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```", document.read_text(), flags=re.DOTALL | re.MULTILINE)
+    for block in blocks:
+        ast.parse(block)
+
+
+def example(line: str) -> dict[str, Any]:
+    """What the block of CONTRIBUTING.md makes in which this stands."""
+    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL | re.MULTILINE)
+    (found,) = [block for block in blocks if line in block]
+    made: dict[str, Any] = {}
+    exec(found, made)
+    return made
+
+
+def test_the_fault_and_the_workload_of_contributing_work() -> None:
+    """The fault bites twice, and a scheme survives it."""
+    fault, workload = example("def crash_beside_pause"), example("def countdown")["countdown"]
+    planned = fault["crash_beside_pause"]("trace-0", "relay-0").after(events(40)).lasting(ms(4))
+    subject = passive_replication(trace(), checkpoint_every=events(20), sink_filter=True)
+    scenario = Scenario(subject, numbered(), [planned])
+    kinds = {**Registry().faults, planned.kind: fault["KIND"]}
+    history, judgement = run_in_memory(scenario, SimulatedCluster(), kinds, Registry().oracles, seed=1)
+    assert [struck.bite.why_not for struck in history.struck()] == ["", ""]
+    assert [verdict.status for verdict in judgement.verdicts] == [Status.HOLDS]
+    assert [event.value for batch in workload(events=3).batches("source-0") for event in batch] == [3, 2, 1]
+
+
+def test_what_lint_ignores_is_said_in_the_architecture() -> None:
+    """The number of imports in circles."""
+    contracts = (ROOT / ".importlinter").read_text()
+    ignored = re.findall(r"^    streamproof\.\S+ -> ", contracts, re.MULTILINE)
+    assert len(ignored) == 12
+    assert "twelve imports" in " ".join((ROOT / "ARCHITECTURE.md").read_text().split())
