@@ -66,6 +66,9 @@ class Crashed:
     state: CrashState
     life: int
     """The number of the life that would recover from it."""
+    began: tuple[tuple[int, int], ...] = ()
+    """(its number, when it began) of each life that has recovered before. A lane tries other crashes between one life
+    and the next, and that is no time that a recovery takes."""
 
 
 def crashed_in_profile(life: Life, passed: Passed, crash: Crash) -> Crashed:
@@ -79,12 +82,14 @@ def crashed_again(before: Crashed, life: Life, passed: Passed, crash: Crash) -> 
     """In a life that recovered from an earlier crash."""
     assert passed.state is not None
     records = (*before.records, *life.records[: passed.records])
-    return Crashed((*before.crashes, crash), (*before.passed, passed), records, passed.state, before.life + 1)
+    began = (*before.began, (before.life, life.records[0].at if life.records else passed.at))
+    return Crashed((*before.crashes, crash), (*before.passed, passed), records, passed.state, before.life + 1, began)
 
 
 def mate_of(crashed: Crashed, crash: Crash, passed: Passed) -> Crashed:
     """Another crash that the recovery from one stands for, with what the record of that says of it."""
-    return Crashed((*crashed.crashes[:-1], crash), (*crashed.passed[:-1], passed), (), crashed.state, crashed.life)
+    crashes, places = (*crashed.crashes[:-1], crash), (*crashed.passed[:-1], passed)
+    return Crashed(crashes, places, (), crashed.state, crashed.life, crashed.began)
 
 
 def recover(lane: Lane, crashed: Crashed, watched: bool = False) -> Life:
@@ -141,7 +146,8 @@ def write_run(
     faults = [Fault(kind, (DRIVER,), Moment.exactly(passed.address)) for passed in struck]
     strikes = [_put_back(lane, number, passed) for number, passed in enumerate(struck)]
     lives = tuple(enumerate((*life.before, life), start=crashed.life))
-    write_lane_run(folder, named, lane, faults, strikes, (*before, *crashed.records), lives, seed, how)
+    records = (*before, *crashed.records)
+    write_lane_run(folder, named, lane, faults, strikes, records, lives, seed, how, began=crashed.began)
 
 
 def _put_back(lane: Lane, number: int, passed: Passed) -> Strike:
@@ -163,9 +169,11 @@ def write_lane_run(
     lives: Sequence[tuple[int, Life]],
     seed: int,
     how: str = KILLS_IN_A_LANE,
+    *,
+    began: Sequence[tuple[int, int]] = (),
 ) -> None:
     """Write down a run whose lives were lived in a lane. `before` is all that is known from before `lives`, each of
-    which has its number."""
+    which has its number; `began` says when those lives began that are in it, but for the first."""
     scenario = replace(named.scenario, faults=faults)
     description = describe(replace(named, scenario=scenario), _Lanes(lane, how), seed, folder.name)
     with RunFolder(folder, description) as recorder:
@@ -176,10 +184,13 @@ def write_lane_run(
             fault = str(faults[strike.number])
             recorder.log(FaultStruck(stamp, strike.number, fault, str(strike.address), strike.bite, strike.lost))
             recorder.log(NodeGone(stamp, DRIVER))
+        for number, at in began:
+            recorder.log(NodeUp(Stamp(at), DRIVER))
+            recorder.log(Placed(Stamp(at), DRIVER, number, DRIVER))
         for number, one in lives:
-            began = Stamp(one.records[0].at if one.records else recorder.latest.at)
-            recorder.log(NodeUp(began, DRIVER))
-            recorder.log(Placed(began, DRIVER, number, DRIVER))
+            up = Stamp(one.records[0].at if one.records else recorder.latest.at)
+            recorder.log(NodeUp(up, DRIVER))
+            recorder.log(Placed(up, DRIVER, number, DRIVER))
             if isinstance(one.failure, InvalidOperator):
                 recorder.log(LifeFailed(Stamp(one.failed_at), DRIVER, number, one.failed_in, str(one.failure)))
                 recorder.log(NodeGone(Stamp(one.failed_at), DRIVER))

@@ -362,13 +362,34 @@ def test_who_crashes_again_while_it_recovers_lives_a_third_time(tmp_path: Path) 
     run = judged(tmp_path / "run", twice, recovered({1: BATCHES[1], 2: BATCHES[2]}, incarnation=3))
     assert run.statuses == {ONCE: Status.HOLDS, ONCE_OUTPUT: Status.VIOLATED}
     assert [one.address for one in run.history.struck()] == [str(one.address) for one in twice.passed]
-    assert [entry.incarnation for entry in run.history.timeline if isinstance(entry, Placed)] == [3]
+    assert [entry.incarnation for entry in run.history.timeline if isinstance(entry, Placed)] == [2, 3]
     # In the other order they are another schedule.
     turned = judge_run(tmp_path / "run", twice.crashes[::-1], CLAIMS, JUDGES)
     assert turned.statuses[ONCE] is Status.UNKNOWN
 
 
 # The record
+
+
+def later(life: Life, by: int) -> Life:
+    """The same, microseconds later."""
+    moved = Life(life.actor, life.incarnation)
+    moved.records += [Stamped(stamped.at + by, stamped.record) for stamped in life.records]
+    moved.passed += [replace(passed, at=passed.at + by) for passed in life.passed]
+    return moved
+
+
+def test_what_a_lane_tries_between_two_lives_is_no_time_that_a_recovery_takes(tmp_path: Path) -> None:
+    """The lane has tried others for ten minutes before each of them."""
+    second = later(recovered({1: BATCHES[1]}, ends=False), 600_000_000)
+    passed = second.passed[0]
+    twice = crashed_again(BEFORE_SINK, second, passed, crash_of(passed, recovering=True))
+    third = later(recovered({1: BATCHES[1], 2: BATCHES[2]}, incarnation=3), 1_200_000_000)
+    written(tmp_path / "run", twice, third)
+    placed = [entry for entry in read_history(tmp_path / "run").timeline if isinstance(entry, Placed)]
+    assert [one.incarnation for one in placed] == [2, 3]
+    (verdict,) = judge_run(tmp_path / "run", twice.crashes, (recovers(seconds(150)),), JUDGES).verdicts
+    assert verdict.status is Status.HOLDS, verdict.summary
 
 
 def test_a_life_of_a_reference_run_is_told_as_the_judged_drivers(tmp_path: Path) -> None:
