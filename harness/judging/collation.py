@@ -148,7 +148,7 @@ def collate_reexecution(history: History, rerun: Reexecution, expected: Expected
         for one in channels:
             deliveries, should = rerun.deliveries[one.channel], wanted.delivered[one.channel]
             altered.append((one.channel, _altered(deliveries, should, one.long)))
-    unjudgeable = next(iter(rerun.unexplained.values()), "") or expected.false_window
+    unjudgeable = next(iter(rerun.unexplained.values()), "") or expected.false_word
     story = _Story(rerun, wanted, faults)
 
     def counted(name: str, anomaly: Anomaly, tell: Callable[..., Evidence]) -> Tally:
@@ -346,7 +346,7 @@ def _superseded(rerun: Reexecution, upstream: str, sink: str, first: Mapping[Der
     made = [set(survivor.channel(sink)[1]) for survivor in survivors]
     given_up = [d for d in first if made and all(d not in known for known in made)]
     if given_up:
-        had = [set(survivor.lineage()) for survivor in survivors]
+        had = [{*survivor.lineage(), *survivor.roots()} for survivor in survivors]
         yield from (first[d] for d in given_up if all(d[:-1] in known for known in had))
 
 
@@ -514,7 +514,7 @@ class _Story:
 
     def _input(self, derivation: Derivation, event: Event | None) -> str:
         what = "" if event is None else f" ({event.key!r}, {event.value!r})"
-        return f"input {derivation[0]} #{derivation[1]:,}{what}"
+        return f"{self._rerun.said(derivation)}{what}"
 
     def lost(self, survivor: Rerun | str, derivation: Derivation) -> Evidence:
         slice_id = survivor if isinstance(survivor, str) else survivor.slice_id
@@ -575,8 +575,8 @@ class _Story:
         after = "nobody took it again" if one.forgotten else "it was not there when that was made"
         fault = self._faults.of((one.of, *self._rerun.topology.upstream(one.of)))
         return Evidence(
-            f"{self._input(one.missing, event)}: missing from the output of input {one.output[0]} "
-            f"#{one.output[1]:,}, to which it belongs; {after}",
+            f"{self._input(one.missing, event)}: missing from the output of {self._rerun.said(one.output)}, to which "
+            f"it belongs; {after}",
             one.channel,
             (),
             None if fault is None else fault.number,

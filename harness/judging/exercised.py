@@ -14,6 +14,7 @@ from ..recording.history import History
 from ..recording.records import (
     CheckpointDurable,
     CheckpointTaken,
+    Closed,
     Delivered,
     Ended,
     InStep,
@@ -135,7 +136,7 @@ def exercised(history: History, shape: Shape) -> Exercised:
     return counts
 
 
-_NOTHING_TO_SAY = frozenset({Taken, Delivered, CheckpointTaken, Ended, Kept})
+_NOTHING_TO_SAY = frozenset({Taken, Closed, Delivered, CheckpointTaken, Ended, Kept})
 """Most of the records. The first two are read where there was something to be replayed."""
 
 
