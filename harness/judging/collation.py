@@ -131,6 +131,7 @@ def collate_reexecution(history: History, rerun: Reexecution, expected: Expected
         for channel, deliveries in rerun.deliveries.items()
         if channel.partition(">")[0] not in rerun.doubtful
     ]
+    made_otherwise = [(one.channel, d) for one in channels for d in _made_otherwise(rerun, one)]
     wrong_state = list(_wrong_state(rerun))
     incomplete = _incomplete(history, rerun)
     flaws = list(find_flaws(rerun, not incomplete))
@@ -186,8 +187,12 @@ def collate_reexecution(history: History, rerun: Reexecution, expected: Expected
         forgotten=tally(Anomaly.LOST_INPUT, len(forgotten), map(story.lacking, forgotten)),
         altered=tally(
             Anomaly.PHANTOM_OUTPUT,
-            sum(len(others) for _, others in altered) + len(other_state),
-            _chain(other_state, (story.altered(channel, *one) for channel, others in altered for one in others)),
+            sum(len(others) for _, others in altered) + len(other_state) + len(made_otherwise),
+            _chain(
+                (story.made_otherwise(*one) for one in made_otherwise),
+                other_state,
+                (story.altered(channel, *one) for channel, others in altered for one in others),
+            ),
         ),
         passed_over=tally(Anomaly.LOST_INPUT, len(passed_over), passed_over),
         disordered=tally(Anomaly.REORDERED_OUTPUT, len(disordered), disordered),
@@ -310,6 +315,21 @@ class _ChannelCount:
             reopened = max(0, openings[upstream, number] - 1)
             self.reordered_repeats += [(output,) for output in found[reopened:] if id(output) in again]
         self.superseded = [(output,) for output in _superseded(rerun, upstream, sink, first)]
+
+
+def _made_otherwise(rerun: Reexecution, one: _ChannelCount | LongChannelCount) -> list[Derivation]:
+    """Of the outputs that were not delivered, take out those that belong to the end of an epoch to which every survivor
+    came, and of what it had taken made others: they were not lost on their way."""
+    upstream, _, sink = one.channel.partition(">")
+    if upstream not in rerun.epochs or not len(one.lost):
+        return []
+    survivors = rerun.survivors(upstream)
+    ended = set.intersection(*(survivor.roots() for survivor in survivors)) if survivors else set()
+    made = {d for survivor in survivors for d in survivor.channel(sink)[1]}
+    found = [d for (d,) in one.lost if d[:-1] in ended and d not in made]
+    others = set(found)
+    one.lost = [(d,) for (d,) in one.lost if d not in others]
+    return found
 
 
 class _Repeats:
@@ -590,6 +610,14 @@ class _Story:
             channel,
             (output.at,),
             self._faults.before(output.at),
+        )
+
+    def made_otherwise(self, channel: str, derivation: Derivation) -> Evidence:
+        should = self._wanted.delivered[channel][derivation]
+        return Evidence(
+            f"{self._rerun.said(derivation)}: what was taken in it gives other outputs; without failures one is "
+            f"({should.key!r}, {should.value!r})",
+            channel,
         )
 
     def superseded(self, channel: str, output: Output) -> Evidence:

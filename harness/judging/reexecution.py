@@ -103,8 +103,24 @@ class Reexecution:
         return Order.FREE if merge is None else merge.order
 
     def commutes(self, slice_id: str) -> bool:
-        """Whether the order of the events of an epoch does not matter to a slice, by what its operator says."""
-        return slice_id in self.epochs and self.topology.stages[operator_of(slice_id)].operator.commutative
+        """Whether the order of the events of an epoch does not matter to what a slice makes: it says so, and makes
+        nothing before an epoch ends."""
+        return slice_id in self._commuting
+
+    @cached_property
+    def _commuting(self) -> frozenset[str]:
+        stages = self.topology.stages
+        return frozenset(s for s in self.epochs if stages[operator_of(s)].operator.commutative and self._is_silent(s))
+
+    def _is_silent(self, slice_id: str) -> bool:
+        """Whether all that it made was made at the ends of epochs."""
+        return all(
+            derivation[0] == slice_id
+            for rerun in self.reruns[slice_id].values()
+            for stretch in rerun.stretches
+            for emissions in stretch.emitted.values()
+            for derivation in emissions.derivations
+        )
 
     def said(self, derivation: Derivation) -> str:
         """What is at the root of a derivation, in words."""
