@@ -7,6 +7,7 @@ from . import (
     active_standby,
     amnesia,
     deployed,
+    epoch_based_processing,
     gap,
     k_safe_grouping,
     passive_replication,
@@ -27,4 +28,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *active_replication.MUTANTS,
     *k_safe_grouping.MUTANTS,
     *source_replay.MUTANTS,
+    *epoch_based_processing.MUTANTS,
 )
