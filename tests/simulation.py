@@ -31,6 +31,7 @@ from streamproof.reference_impls.active_standby import active_standby
 from streamproof.reference_impls.amnesia import amnesia
 from streamproof.reference_impls.deployed import deployed
 from streamproof.reference_impls.epoch_based_processing import epoch_based_processing
+from streamproof.reference_impls.epoch_merge import epoch_merge
 from streamproof.reference_impls.gap import gap
 from streamproof.reference_impls.k_safe_grouping import k_safe_grouping
 from streamproof.reference_impls.mechanisms.merges import RoundRobin
@@ -84,6 +85,7 @@ SCHEMES: dict[str, Build] = {
     "epoch-based-processing-masked": lambda topology: epoch_based_processing(
         topology, checkpoint_epochs=2, sink_filter=True
     ),
+    "epoch-merge": lambda topology: epoch_merge(topology, acknowledge_every=EVERY),
 }
 WORKLOADS: dict[str, tuple[Callable[[], Topology], Workload]] = {
     "word-count-words": (word_count, words(vocabulary=12, events=32, batch=4)),
@@ -103,6 +105,7 @@ WORKLOADS: dict[str, tuple[Callable[[], Topology], Workload]] = {
         partial(jumping_join, epoch=8),
         numbered(events=32, keys=4, batch=4, spacing={"right-0": 6}),
     ),
+    "eager-jumping-join": (partial(jumping_join, epoch=8, eager=True), numbered(events=32, keys=4, batch=4)),
 }
 
 

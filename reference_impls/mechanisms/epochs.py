@@ -62,6 +62,18 @@ class Epochs:
         return size
 
 
+@dataclass(frozen=True)
+class EpochBags(Epochs):
+    """Nothing of an epoch before it closes; then the events of one channel after those of another (listing 5.1)."""
+
+    @property
+    def order(self) -> Order:
+        return Order.TOTAL
+
+    def sequencer(self, slice_id: str, channels: int) -> Sequencer:
+        return Bags(channels, self._size(slice_id))
+
+
 class InEpochs(Queues):
     """What has come in, and how far each channel has passed. `turn` is the current epoch."""
 
@@ -152,6 +164,13 @@ class InEpochs(Queues):
 
 class AsTheyComeInEpochs(InEpochs):
     pass
+
+
+class Bags(InEpochs):
+    """A bag is what waits of a channel up to the end of the current epoch."""
+
+    def next(self, most: int) -> Run | None:
+        return super().next(most) if self.passed else None
 
 
 @dataclass(frozen=True)

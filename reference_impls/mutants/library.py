@@ -8,6 +8,7 @@ from . import (
     amnesia,
     deployed,
     epoch_based_processing,
+    epoch_merge,
     gap,
     k_safe_grouping,
     passive_replication,
@@ -29,4 +30,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *k_safe_grouping.MUTANTS,
     *source_replay.MUTANTS,
     *epoch_based_processing.MUTANTS,
+    *epoch_merge.MUTANTS,
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ...faults.crash import crash
 from ...harness.judging.guarantees import exactly_once_output, precise_recovery, rollback_recovery
 from ...harness.library import Entry
@@ -9,8 +11,9 @@ from ...harness.quantities import events
 from ...harness.scenario import Scenario
 from ...harness.schedule import checkpoint
 from ...reference_impls.epoch_based_processing import epoch_based_processing
+from ...reference_impls.epoch_merge import epoch_merge
 from ..jumping_join import jumping_join
-from ..tumbling import tumbling_count
+from ..tumbling import running_count, tumbling_count
 from ..workloads import numbered, words
 
 
@@ -45,8 +48,52 @@ def joining() -> Scenario:
     )
 
 
+def without_events() -> Scenario:
+    """Epochs of three times a millisecond, in most of which nothing comes; each of them is told all the same."""
+    return Scenario(
+        subject=epoch_merge(running_count(1, epoch=3)),
+        workload=replace(words(events=600, batch=10), spacing={"source-0": 10}),
+        faults=[crash("count-0").after(events(20))],
+        claims=[precise_recovery()],
+    )
+
+
+def equal_times() -> Scenario:
+    """Both sources have an event at every time, and an epoch is one time: those that are equal are one epoch."""
+    return Scenario(
+        subject=epoch_merge(jumping_join(epoch=1)),
+        workload=numbered(events=400, keys=2, batch=10),
+        faults=[crash("join-0").after(events(150))],
+        claims=[precise_recovery()],
+    )
+
+
+def merging() -> Scenario:
+    """Replicas of joins that tell each pair at once, in an order that is fixed; one crashes, and nothing pauses."""
+    return Scenario(
+        subject=epoch_merge(jumping_join(epoch=8, eager=True)),
+        workload=numbered(events=800, keys=16, batch=10),
+        faults=[crash("join-0").after(events(300))],
+        claims=[precise_recovery()],
+    )
+
+
+def merging_idle() -> Scenario:
+    """One of two sources is idle for most of the time: silence closes epochs, and a replica's crash is masked."""
+    return Scenario(
+        subject=epoch_merge(jumping_join(epoch=8)),
+        workload=numbered(events=800, keys=4, batch=10, spacing={"right-0": 12}),
+        faults=[crash("join-0").after(events(300))],
+        claims=[precise_recovery()],
+    )
+
+
 SCENARIOS = (
     Entry("tumbling-count.epoch-based-processing", tumbling),
     Entry("tumbling-count.epoch-based-processing-masked", tumbling_masked),
     Entry("jumping-join.epoch-based-processing", joining),
+    Entry("running-count.epoch-merge-without-events", without_events),
+    Entry("jumping-join.epoch-merge-equal-times", equal_times),
+    Entry("eager-jumping-join.epoch-merge", merging),
+    Entry("jumping-join.epoch-merge-idle", merging_idle),
 )

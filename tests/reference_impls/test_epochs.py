@@ -11,7 +11,7 @@ from streamproof.harness.errors import InvalidTopology
 from streamproof.harness.model import Event
 from streamproof.harness.slices.merging import Merge, Run, Sequencer, sequencer
 from streamproof.reference_impls.epoch_based_processing import epoch_based_processing
-from streamproof.reference_impls.mechanisms.epochs import Epochs
+from streamproof.reference_impls.mechanisms.epochs import EpochBags, Epochs
 from streamproof.reference_impls.mechanisms.merges import ByTime
 from streamproof.scenarios.equi_join import equi_join
 from streamproof.scenarios.tumbling import tumbling_count
@@ -62,15 +62,16 @@ def waited(merge: Merge | None) -> dict[int, int]:
         (ByTime(), {1: 1, 3: 4, 4: 3, 2: 0, 5: 0}),
         (None, {1: 0, 3: 0, 4: 0, 2: 0, 6: 0, 5: 0}),
         (Epochs(3), {1: 0, 3: 0, 4: 3, 2: 0, 6: 1, 5: 0}),
+        (EpochBags(3), {1: 5, 3: 4, 2: 2}),
     ],
-    ids=["by time", "as it comes", "epoch-based processing"],
+    ids=["by time", "as it comes", "epoch-based processing", "epoch-based merge"],
 )
 def test_events_wait_as_long_as_table_4_1_says(merge: Merge | None, wanted: dict[int, int]) -> None:
     assert waited(merge) == wanted
-    assert sum(wanted.values()) == {ByTime: 8, type(None): 0, Epochs: 4}[type(merge)]
+    assert sum(wanted.values()) == {ByTime: 8, type(None): 0, Epochs: 4, EpochBags: 11}[type(merge)]
 
 
-@pytest.mark.parametrize("merge", [Epochs(3)])
+@pytest.mark.parametrize("merge", [Epochs(3), EpochBags(3)])
 class TestBoth:
     def test_silence_closes_epochs_in_order_those_without_events_too(self, merge: Merge) -> None:
         probe = Probe(merge)
@@ -104,7 +105,7 @@ class TestBoth:
     def test_equal_times_are_of_one_epoch_and_one_at_its_end_is_of_no_other(self, merge: Merge) -> None:
         probe = Probe(merge)
         probe.feed([(1, 0, 3), (2, 1, 3), (3, 0, 4), (4, 1, 4)])
-        assert probe.taken[3] == (2 if isinstance(merge, Epochs) else 4)
+        assert probe.taken[3] == (2 if isinstance(merge, Epochs) and not isinstance(merge, EpochBags) else 4)
         assert probe.closed == [0]
 
     def test_what_was_taken_by_whoever_s_state_was_taken_over_is_dropped_and_the_epoch_is_theirs(
@@ -120,6 +121,16 @@ class TestBoth:
         probe.take(1)
         assert probe.taken.keys() == {7}
         assert probe.closed == [2]
+
+
+def test_bags_are_taken_in_the_order_of_their_channels_and_not_of_arrival() -> None:
+    waiting = sequencer(EpochBags(3), "s-0", 2)
+    waiting.put(Run(1, 1, [Event("c-1", 1, "k", None, 1)]))
+    waiting.put(Run(0, 1, [Event("c-0", 1, "k", None, 2)]))
+    waiting.silence(0, 3)
+    waiting.silence(1, 3)
+    taken = [run.channel for _ in range(2) if (run := waiting.next(9)) is not None]
+    assert taken == [0, 1]
 
 
 def test_operators_that_are_not_commutative_are_refused_where_channels_meet() -> None:
