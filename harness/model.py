@@ -63,6 +63,10 @@ class Operator(ABC, Generic[State]):
     kept."""
     fan_out: int | None = None
     """An event makes at most so many outputs; None: there is no telling."""
+    epoch: int | None = None
+    """Milliseconds of event time after which `close` is called; None: never."""
+    commutative: bool = False
+    """Whether neither what `close` makes nor the state after it depends on the order of the events of an epoch."""
 
     @abstractmethod
     def initial_state(self) -> State:
@@ -71,6 +75,11 @@ class Operator(ABC, Generic[State]):
     @abstractmethod
     def process(self, event: Event, state: State) -> Iterable[Output]:
         """Take one event into `state` and return what it makes, in order. The event itself must not be changed."""
+
+    def close(self, upper: int, state: State) -> Iterable[Output]:
+        """What is made at the end of an epoch, in an order that follows from `state`, as that of its keys. All events
+        up to the time `upper` have been taken, and none after it. `state` may be changed in place."""
+        return ()
 
     def snapshot(self, state: State) -> bytes:
         """`state` as bytes that do not change when the state goes on. By default: MessagePack."""
@@ -405,14 +414,18 @@ def _check_kinds(topology: Topology) -> None:
 
 def _check_operator(name: str, operator: Operator[Any]) -> None:
     """Whether what an operator says of itself can be so. Schemes rely on it."""
-    for attribute in ("window", "fan_out"):
+    for attribute in ("window", "fan_out", "epoch"):
         amount = getattr(operator, attribute)
         if amount is not None and (not isinstance(amount, int) or isinstance(amount, bool) or amount < 1):
             raise InvalidOperator(f"operator {name!r}: {attribute}={amount!r} must be a positive whole number, or None")
-    for attribute in ("deterministic", "order_sensitive"):
+    for attribute in ("deterministic", "order_sensitive", "commutative"):
         answer = getattr(operator, attribute)
         if not isinstance(answer, bool):
             raise InvalidOperator(f"operator {name!r}: {attribute}={answer!r} must be True or False")
+    if operator.epoch is None and type(operator).close is not Operator.close:
+        raise InvalidOperator(
+            f"operator {name!r}: close() is never called; say after how many milliseconds (epoch=...)"
+        )
     if operator.deterministic and isinstance(operator, RandomOperator):
         raise InvalidOperator(
             f"operator {name!r}: deterministic=True, but a RandomOperator draws numbers; if it needs none, "

@@ -202,6 +202,8 @@ class SchemeSubject:
                     raise UnknownName("operator or slice with weights", name, known)
         for slice_id in self.topology.operator_slices:
             sequencer(self.setup_of(slice_id).merge, slice_id, len(self.topology.upstream(slice_id)))
+        # Made now, so that what does not fit is refused before anything runs.
+        assert self.specs
 
     def setup_of(self, slice_id: str) -> Setup:
         """What a slice is made of."""
@@ -260,7 +262,7 @@ class SchemeSubject:
     @property
     def points(self) -> frozenset[Point]:
         mechanisms = self._mechanisms(*Role)
-        checkpoints = any(one.checkpoint_every is not None for one in mechanisms)
+        checkpoints = any(one.takes_checkpoints for one in mechanisms)
         points = SLICE_POINTS if checkpoints else SLICE_POINTS - CHECKPOINT_POINTS
         return points if any(one.points for one in mechanisms) else points - {Point.MECHANISM}
 
@@ -327,7 +329,7 @@ class SchemeSubject:
     @cached_property
     def _switched_on(self) -> frozenset[Activity]:
         found = {Activity.RESTART}
-        if self.checkpoint_every is not None:
+        if any(one.takes_checkpoints for one in self._mechanisms(Role.OPERATOR)):
             found |= {Activity.CHECKPOINT, Activity.RESTORE}
         if any(one.replays for one in self._mechanisms(Role.SOURCE)):
             found.add(Activity.REPLAY)

@@ -8,12 +8,13 @@ from ..harness.judging.exactness import same_rows, same_value
 from ..harness.judging.guarantees import EXACTLY_ONCE_OUTPUT, GAP, PRECISE, ROLLBACK_REPEATING, Guarantee
 from ..harness.judging.long_lineages import first_difference
 from ..harness.judging.oracle import EFFECTS, Case, Oracle, decide, effects
-from ..harness.judging.ordering import order_matters
+from ..harness.judging.ordering import first_moved, order_matters
 from ..harness.judging.reasons import Reason, Why
 from ..harness.judging.reexecution import Reexecution, made_by
 from ..harness.judging.reruns import Rerun
 from ..harness.judging.verdicts import Anomaly, Evidence, Tally, Verdict, tally
 from ..harness.model import channel_name
+from ..harness.slices.merging import Order
 
 _WRONG = ("duplicate_outputs", "superseded_outputs", "reordered", "disordered", "unmerged", "passed_over")
 
@@ -25,9 +26,10 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     The order is the recorded one; of a slice with replicas that of one of them which lives to the end, and the others
     hold what it holds. O has every output once, in order, as pi gives it, and so has every slice what it took of
     another; T is what pi gives; and wherever an incarnation of a slice with state is gone after something that it took
-    had become visible (delivered, or taken downstream), those who are left have taken the same, in the same order. It
-    is legal: every incarnation takes each channel in its own order and without holes, and several in that of their
-    merge. run(pi) is executed from the beginning, and restores nothing.
+    had become visible (delivered, or taken downstream), those who are left have taken the same, in the same order, or,
+    where that is declared to be free within an epoch, in the same epoch. It is
+    legal: every incarnation takes each channel in its own order and without holes, and several in that of their merge.
+    run(pi) is executed from the beginning, and restores nothing.
     (StreamMine3G, section 2.2.2.) A black box does not say its order: UNKNOWN, unless it differs from the runs
     without failures.
     """
@@ -69,7 +71,7 @@ def _complaints(reexecution: Reexecution, pi: Rerun, survivors: Sequence[Rerun])
     """What the order of one survivor does not explain."""
     slice_id = pi.slice_id
     held = reexecution.kept.get(slice_id, {})
-    compared = len(survivors) > 1 or order_matters(reexecution.topology)
+    compared = len(survivors) > 1 or order_matters(reexecution)
     for rerun in reexecution.reruns[slice_id].values():
         if rerun is pi:
             continue
@@ -83,6 +85,9 @@ def _complaints(reexecution: Reexecution, pi: Rerun, survivors: Sequence[Rerun])
 
 
 def _changes(reexecution: Reexecution, rerun: Rerun, survivor: Rerun) -> Iterator[Evidence]:
+    if reexecution.order(rerun.slice_id) is Order.PER_EPOCH:
+        yield from _changed_epochs(reexecution, rerun, survivor)
+        return
     after = survivor.lineage()
     for visible in reexecution.visible(rerun):
         before = rerun.lineage(visible)
@@ -90,8 +95,21 @@ def _changes(reexecution: Reexecution, rerun: Rerun, survivor: Rerun) -> Iterato
         if place is not None:
             derivation = before[place]
             yield Evidence(
-                f"incarnation {rerun.number} had taken input {derivation[0]} #{derivation[1]:,} as number "
+                f"incarnation {rerun.number} had taken {reexecution.said(derivation)} as number "
                 f"{place + 1}, and it was visible; after the recovery another came in its place",
+                rerun.slice_id,
+            )
+
+
+def _changed_epochs(reexecution: Reexecution, rerun: Rerun, survivor: Rerun) -> Iterator[Evidence]:
+    """The same where the order within an epoch is free: what it had taken in an epoch is taken in that epoch again."""
+    for visible in reexecution.visible(rerun):
+        moved = first_moved(rerun, visible, survivor)
+        if moved is not None:
+            derivation, epoch = moved
+            yield Evidence(
+                f"incarnation {rerun.number} had taken {reexecution.said(derivation)} in epoch {epoch:,}, and it was "
+                "visible; after the recovery it was not taken there",
                 rerun.slice_id,
             )
 
@@ -109,8 +127,8 @@ def _other_outputs(reexecution: Reexecution, rerun: Rerun, pi: Rerun) -> Iterato
             if other is None or one.key != other.key or not same_value(one.value, other.value):
                 instead = "nothing" if other is None else f"({other.key!r}, {other.value!r})"
                 yield Evidence(
-                    f"of #{rerun.number} came ({one.key!r}, {one.value!r}) for input {derivation[0]} "
-                    f"#{derivation[1]:,}; the order that survives in #{pi.number} gives {instead}",
+                    f"of #{rerun.number} came ({one.key!r}, {one.value!r}) for {reexecution.said(derivation)}; the "
+                    f"order that survives in #{pi.number} gives {instead}",
                     channel_name(rerun.slice_id, to),
                 )
                 break

@@ -16,12 +16,14 @@ from ..harness.judging.reruns import Derivation, Rerun
 from ..harness.judging.verdicts import Anomaly, Evidence, Verdict, tally, unknown
 from ..harness.model import Event, channel_name
 from ..harness.recording.records import InStep
+from ..harness.slices.merging import Order
 
 
 def judge(case: Case, guarantee: Guarantee) -> Verdict:
     """Replicas of a slice that were in step at the same time agree, compared by their inputs and not by the clock.
 
-    As far as two of them have taken the same inputs in the same order, they gave the same outputs for each; when all
+    As far as two of them have taken the same inputs in the same order, they gave the same outputs for each, and at the
+    end of each epoch; when all
     that they took is the same, they hold the same at the end. Where a slice has one input channel, or a deterministic
     merge, the inputs of one are a prefix of the other's. A divergence is told by the first input after which it shows.
     UNKNOWN where there was nothing to compare, or an output is one that nothing explains. (StreamMine3G, section 3.7.3;
@@ -68,10 +70,10 @@ def _divergences(case: Case, reexecution: Reexecution, one: Rerun, other: Rerun)
     differing = _outputs_differ(reexecution, one, other, alike)
     if differing is not None:
         trigger, said, otherwise = differing
-        yield Evidence(f"{_told(trigger, alike)} one gave {said}, the other {otherwise}", where)
+        yield Evidence(f"{_told(reexecution, trigger, alike)} one gave {said}, the other {otherwise}", where)
     elif common < shorter:
-        if reexecution.ordered(slice_id):
-            took = " and ".join(f"input {lineage[common][0]} #{lineage[common][1]:,}" for lineage in lineages)
+        if reexecution.order(slice_id) is Order.TOTAL:
+            took = " and ".join(reexecution.said(lineage[common]) for lineage in lineages)
             yield Evidence(f"after {common:,} inputs in common they took {took}, though their order is fixed", where)
     elif len(lineages[0]) == len(lineages[1]) and not case.collation.incomplete:
         kept = reexecution.kept.get(slice_id, {})
@@ -80,7 +82,7 @@ def _divergences(case: Case, reexecution: Reexecution, one: Rerun, other: Rerun)
             for key in sorted(rows.keys() | others.keys()):
                 if key not in rows or key not in others or not same_value(rows[key], others[key]):
                     held = (repr(r[key]) if key in r else "nothing" for r in (rows, others))
-                    last = _told(alike[-1], alike) if alike else "before any input"
+                    last = _told(reexecution, alike[-1], alike) if alike else "before any input"
                     yield Evidence(f"{last} they hold {' and '.join(held)} under {key!r}", where)
                     return
 
@@ -92,6 +94,10 @@ def _outputs_differ(
     places: dict[Derivation, int] = {}
     for place, derivation in enumerate(alike):
         places.setdefault(derivation, place)
+    others = dict(other.closings())
+    for epoch, position in one.closings():
+        if position <= len(alike) and others.get(epoch) == position:
+            places[one.slice_id, epoch] = position
     found: list[tuple[int, Derivation, str, str]] = []
     for to in one.emitted:
         said, otherwise = (_said(reexecution, rerun, to) for rerun in (one, other))
@@ -126,8 +132,13 @@ def _text(output: Event | None) -> str:
     return "nothing" if output is None else f"({output.key!r}, {output.value!r})"
 
 
-def _told(trigger: Derivation, alike: Sequence[Derivation]) -> str:
-    return f"after input {trigger[0]} #{trigger[1]:,}, as number {alike.index(trigger) + 1:,} of what both took,"
+def _told(reexecution: Reexecution, trigger: Derivation, alike: Sequence[Derivation]) -> str:
+    what = reexecution.said(trigger)
+    return (
+        f"after {what}, as number {alike.index(trigger) + 1:,} of what both took,"
+        if trigger in alike
+        else f"after {what}"
+    )
 
 
 ORACLE = Oracle(REPLICAS_AGREE, judge, ranked=True, anomalies=(Anomaly.REPLICA_DIVERGENCE,), executes=True)

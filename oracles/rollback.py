@@ -67,7 +67,8 @@ def judge_convergent(case: Case, guarantee: Guarantee) -> Verdict:
         return decide(case, guarantee, (), "", unclear=Reason(Why.UNSTATED, said), goes_on=True)
     recoveries = list(_recoveries(reexecution))
     late = [one for one in differing if not any(recovery.excuses(one, horizon) for recovery in recoveries)]
-    tallies = (tally(Anomaly.PHANTOM_OUTPUT, len(late), map(_evidence, late)),) if late else ()
+    told = (_evidence(reexecution, one) for one in late)
+    tallies = (tally(Anomaly.PHANTOM_OUTPUT, len(late), told),) if late else ()
     reached = all(
         recovery.reached(horizon)
         for recovery in recoveries
@@ -119,11 +120,11 @@ def _all_right(case: Case, reexecution: Reexecution) -> bool:
     """Whether each copy of every output is known to be what its input gives without failures."""
     collation = case.collation
     otherwise = collation.tallies("lacking", "altered", "conflicting_outputs", "superseded_outputs", "lost_output")
-    return not otherwise and not order_matters(reexecution.topology)
+    return not otherwise and not order_matters(reexecution)
 
 
 def _differing(case: Case, reexecution: Reexecution) -> Iterator[_Differing]:
-    fixed = not order_matters(reexecution.topology)
+    fixed = not order_matters(reexecution)
     wanted = case.collation.wanted
     for channel, deliveries in reexecution.deliveries.items():
         if channel.partition(">")[0] in reexecution.doubtful:
@@ -154,6 +155,8 @@ class _Recovery:
     """When it started."""
     took: Mapping[Derivation, int]
     """Each event that it took -> as which in number."""
+    ended: Mapping[Derivation, int]
+    """Each epoch that it came to the end of -> the number of the last event before that."""
     began: int
     """Event time of the first, in ms."""
     upto: int
@@ -166,7 +169,8 @@ class _Recovery:
         derivation = differing.derivation
         if differing.output.at < self.since:
             return False
-        number = next((self.took[d] for n in range(2, len(derivation)) if (d := derivation[:n]) in self.took), None)
+        places = (self.took.get(d, self.ended.get(d)) for n in range(2, len(derivation)) for d in (derivation[:n],))
+        number = next((place for place in places if place is not None), None)
         if number is None:
             return False
         if isinstance(horizon, Events):
@@ -185,17 +189,20 @@ def _recoveries(reexecution: Reexecution) -> Iterator[_Recovery]:
             if number > min(reruns) and rerun.took:
                 times = [reexecution.time_of(derivation) for derivation in rerun.took]
                 took = {derivation: place for place, derivation in reversed(list(enumerate(rerun.took)))}
+                ended = {
+                    (rerun.slice_id, one.epoch): max(0, one.position - 1) for s in rerun.stretches for one in s.closings
+                }
                 since = reexecution.started_at(rerun)
-                yield _Recovery(since, took, times[0], max(times), not reexecution.replaced(rerun))
+                yield _Recovery(since, took, ended, times[0], max(times), not reexecution.replaced(rerun))
 
 
-def _evidence(differing: _Differing) -> Evidence:
+def _evidence(reexecution: Reexecution, differing: _Differing) -> Evidence:
     event = differing.output.event
     should = differing.should
     right = "nothing" if should is None else f"({should.key!r}, {should.value!r})"
     return Evidence(
-        f"({event.key!r}, {event.value!r}) of input {differing.derivation[0]} #{differing.derivation[1]:,} should be "
-        f"{right}, and is past the horizon of every recovery",
+        f"({event.key!r}, {event.value!r}) of {reexecution.said(differing.derivation)} should be {right}, and is past "
+        "the horizon of every recovery",
         differing.channel,
         (differing.output.at,),
     )

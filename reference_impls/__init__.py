@@ -8,6 +8,8 @@ from .active_replication import active_replication
 from .active_standby import active_standby
 from .amnesia import amnesia
 from .deployed import deployed
+from .epoch_based_processing import epoch_based_processing
+from .epoch_merge import epoch_merge
 from .gap import gap
 from .k_safe_grouping import k_safe_grouping
 from .passive_replication import passive_replication
@@ -27,4 +29,6 @@ SCHEMES: tuple[Entry, ...] = entries(
     active_replication,
     k_safe_grouping,
     source_replay,
+    epoch_based_processing,
+    epoch_merge,
 )

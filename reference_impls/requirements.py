@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from math import gcd
+from typing import Any
+
 from ..harness.errors import InvalidScenario, InvalidTopology
 from ..harness.judging.exercised import Activity
-from ..harness.model import Topology
-from ..harness.proper import Kind, proper
+from ..harness.model import Operator, Topology, operator_of
+from ..harness.proper import Kind, positive, proper
 from ..harness.quantities import Duration, Events
-from ..harness.slices.merging import Merge
+from ..harness.slices.merging import Merge, Order
 from .mechanisms.silence import TellSilence
 
 _INTERVALS = ("checkpoint_every", "synchronize_every", "acknowledge_every")
+_EPOCH = 20
+"""Milliseconds, where no operator says anything."""
 _UNORDERED = "without a merge, what is taken again comes in another order"
 _SETTINGS: dict[str, tuple[Kind, str]] = {
     **dict.fromkeys(_INTERVALS, (Events, "a number of events, as in events(100)")),
@@ -28,6 +33,11 @@ def settings(scheme: str, **given: object) -> None:
         proper(value, kind, f"{name} of {scheme}", wanted)
         if isinstance(value, Duration) and not value.micros:
             raise InvalidScenario(f"{name} of {scheme} cannot be nothing; it is an amount of time, as in ms(2)")
+        if isinstance(value, Merge) and value.order is not Order.TOTAL:
+            raise InvalidScenario(
+                f"{name} of {scheme}, {value}, leaves the order within an epoch to chance; "
+                "epoch_based_processing() is for that"
+            )
 
 
 def made(topology: Topology, scheme: str) -> None:
@@ -78,6 +88,40 @@ def single_channels(topology: Topology, scheme: str, why: str) -> None:
     """Raises InvalidTopology for an operator slice with more than one input channel."""
     merging = [s for s in topology.operator_slices if len(topology.upstream(s)) > 1]
     _refuse(topology, scheme, merging, f"has more than one input channel: {why}")
+
+
+def epochs(topology: Topology, scheme: str, otherwise: int | None) -> dict[str, int]:
+    """How long the epochs of each operator are: as it says, or else so long; None: so that they fit into those of all
+    that say it. Raises InvalidTopology where those of one do not fit into those of the next: what it makes in one of
+    its epochs would belong to several of the next."""
+    made(topology, scheme)
+    if otherwise is not None:
+        positive(otherwise, f"epoch of {scheme}, in milliseconds,")
+    declared = [stage.operator.epoch for stage in topology.stages.values() if stage.operator.epoch is not None]
+    usual = otherwise or gcd(*declared) or _EPOCH
+    sizes = {name: stage.operator.epoch or usual for name, stage in topology.stages.items()}
+    for edge in topology.edges:
+        up, down = sizes.get(edge.upstream), sizes.get(edge.downstream)
+        if up is not None and down is not None and down % up:
+            raise InvalidTopology(
+                f"an epoch of {edge.downstream!r} of {topology.name!r} ({down} ms) does not consist of those of "
+                f"{edge.upstream!r} ({up} ms), which feeds it; make the one a multiple of the other"
+            )
+    return sizes
+
+
+def commutative(topology: Topology, scheme: str) -> None:
+    """Where several channels are taken as they come, nothing may depend on their order. Raises InvalidTopology."""
+    wrong = [
+        slice_id
+        for slice_id in topology.operator_slices
+        if len(topology.upstream(slice_id)) > 1 and not _closes_alike(topology.stages[operator_of(slice_id)].operator)
+    ]
+    _refuse(topology, scheme, wrong, "has more than one input channel, and is not commutative within epochs of its own")
+
+
+def _closes_alike(operator: Operator[Any]) -> bool:
+    return operator.commutative and operator.epoch is not None
 
 
 def promised(topology: Topology, merge: Merge, silence: Duration) -> tuple[TellSilence, ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from random import Random
 
 from streamproof.faults import FAULTS
@@ -30,6 +30,8 @@ from streamproof.reference_impls.active_replication import active_replication
 from streamproof.reference_impls.active_standby import active_standby
 from streamproof.reference_impls.amnesia import amnesia
 from streamproof.reference_impls.deployed import deployed
+from streamproof.reference_impls.epoch_based_processing import epoch_based_processing
+from streamproof.reference_impls.epoch_merge import epoch_merge
 from streamproof.reference_impls.gap import gap
 from streamproof.reference_impls.k_safe_grouping import k_safe_grouping
 from streamproof.reference_impls.mechanisms.merges import RoundRobin
@@ -38,10 +40,12 @@ from streamproof.reference_impls.passive_standby import passive_standby
 from streamproof.reference_impls.source_replay import source_replay
 from streamproof.reference_impls.upstream_backup import upstream_backup
 from streamproof.scenarios.equi_join import equi_join
+from streamproof.scenarios.jumping_join import jumping_join
 from streamproof.scenarios.order import order, two_splitters
 from streamproof.scenarios.random_draws import random_draws
 from streamproof.scenarios.stateless import stateless
 from streamproof.scenarios.trace import trace
+from streamproof.scenarios.tumbling import running_count, tumbling_count
 from streamproof.scenarios.windows import windows
 from streamproof.scenarios.word_count import word_count
 from streamproof.scenarios.word_stream import tagged_words, word_stream
@@ -77,6 +81,11 @@ SCHEMES: dict[str, Build] = {
     "k-safe-grouping": lambda topology: k_safe_grouping(topology, k=1, acknowledge_every=EVERY),
     "2-safe-grouping": lambda topology: k_safe_grouping(topology, k=2, acknowledge_every=EVERY),
     "source-replay": lambda topology: source_replay(topology, timeout=seconds(0.05)),
+    "epoch-based-processing": epoch_based_processing,
+    "epoch-based-processing-masked": lambda topology: epoch_based_processing(
+        topology, checkpoint_epochs=2, sink_filter=True
+    ),
+    "epoch-merge": lambda topology: epoch_merge(topology, acknowledge_every=EVERY),
 }
 WORKLOADS: dict[str, tuple[Callable[[], Topology], Workload]] = {
     "word-count-words": (word_count, words(vocabulary=12, events=32, batch=4)),
@@ -90,6 +99,13 @@ WORKLOADS: dict[str, tuple[Callable[[], Topology], Workload]] = {
     "order": (order, numbered(events=32, batch=4)),
     "two-splitters": (two_splitters, words(vocabulary=6, events=24, batch=4)),
     "random-draws": (random_draws, numbered(events=32, batch=4)),
+    "tumbling-count": (partial(tumbling_count, epoch=8), words(vocabulary=6, events=32, batch=4)),
+    "running-count": (partial(running_count, epoch=3), replace(words(events=64, batch=4), spacing={"source-0": 5})),
+    "jumping-join": (
+        partial(jumping_join, epoch=8),
+        numbered(events=32, keys=4, batch=4, spacing={"right-0": 6}),
+    ),
+    "eager-jumping-join": (partial(jumping_join, epoch=8, eager=True), numbered(events=32, keys=4, batch=4)),
 }
 
 

@@ -131,6 +131,7 @@ def collate_reexecution(history: History, rerun: Reexecution, expected: Expected
         for channel, deliveries in rerun.deliveries.items()
         if channel.partition(">")[0] not in rerun.doubtful
     ]
+    made_otherwise = [(one.channel, d) for one in channels for d in _made_otherwise(rerun, one)]
     wrong_state = list(_wrong_state(rerun))
     incomplete = _incomplete(history, rerun)
     flaws = list(find_flaws(rerun, not incomplete))
@@ -148,7 +149,7 @@ def collate_reexecution(history: History, rerun: Reexecution, expected: Expected
         for one in channels:
             deliveries, should = rerun.deliveries[one.channel], wanted.delivered[one.channel]
             altered.append((one.channel, _altered(deliveries, should, one.long)))
-    unjudgeable = next(iter(rerun.unexplained.values()), "") or expected.false_window
+    unjudgeable = next(iter(rerun.unexplained.values()), "") or expected.false_word
     story = _Story(rerun, wanted, faults)
 
     def counted(name: str, anomaly: Anomaly, tell: Callable[..., Evidence]) -> Tally:
@@ -186,8 +187,12 @@ def collate_reexecution(history: History, rerun: Reexecution, expected: Expected
         forgotten=tally(Anomaly.LOST_INPUT, len(forgotten), map(story.lacking, forgotten)),
         altered=tally(
             Anomaly.PHANTOM_OUTPUT,
-            sum(len(others) for _, others in altered) + len(other_state),
-            _chain(other_state, (story.altered(channel, *one) for channel, others in altered for one in others)),
+            sum(len(others) for _, others in altered) + len(other_state) + len(made_otherwise),
+            _chain(
+                (story.made_otherwise(*one) for one in made_otherwise),
+                other_state,
+                (story.altered(channel, *one) for channel, others in altered for one in others),
+            ),
         ),
         passed_over=tally(Anomaly.LOST_INPUT, len(passed_over), passed_over),
         disordered=tally(Anomaly.REORDERED_OUTPUT, len(disordered), disordered),
@@ -312,6 +317,21 @@ class _ChannelCount:
         self.superseded = [(output,) for output in _superseded(rerun, upstream, sink, first)]
 
 
+def _made_otherwise(rerun: Reexecution, one: _ChannelCount | LongChannelCount) -> list[Derivation]:
+    """Of the outputs that were not delivered, take out those that belong to the end of an epoch to which every survivor
+    came, and of what it had taken made others: they were not lost on their way."""
+    upstream, _, sink = one.channel.partition(">")
+    if upstream not in rerun.epochs or not len(one.lost):
+        return []
+    survivors = rerun.survivors(upstream)
+    ended = set.intersection(*(survivor.roots() for survivor in survivors)) if survivors else set()
+    made = {d for survivor in survivors for d in survivor.channel(sink)[1]}
+    found = [d for (d,) in one.lost if d[:-1] in ended and d not in made]
+    others = set(found)
+    one.lost = [(d,) for (d,) in one.lost if d not in others]
+    return found
+
+
 class _Repeats:
     """Whether each sender repeats outputs in its order: it goes back in it only when the channel is opened again."""
 
@@ -346,7 +366,7 @@ def _superseded(rerun: Reexecution, upstream: str, sink: str, first: Mapping[Der
     made = [set(survivor.channel(sink)[1]) for survivor in survivors]
     given_up = [d for d in first if made and all(d not in known for known in made)]
     if given_up:
-        had = [set(survivor.lineage()) for survivor in survivors]
+        had = [{*survivor.lineage(), *survivor.roots()} for survivor in survivors]
         yield from (first[d] for d in given_up if all(d[:-1] in known for known in had))
 
 
@@ -520,7 +540,7 @@ class _Story:
 
     def _input(self, derivation: Derivation, event: Event | None) -> str:
         what = "" if event is None else f" ({event.key!r}, {event.value!r})"
-        return f"input {derivation[0]} #{derivation[1]:,}{what}"
+        return f"{self._rerun.said(derivation)}{what}"
 
     def lost(self, survivor: Rerun | str, derivation: Derivation) -> Evidence:
         slice_id = survivor if isinstance(survivor, str) else survivor.slice_id
@@ -581,8 +601,8 @@ class _Story:
         after = "nobody took it again" if one.forgotten else "it was not there when that was made"
         fault = self._faults.of((one.of, *self._rerun.topology.upstream(one.of)))
         return Evidence(
-            f"{self._input(one.missing, event)}: missing from the output of input {one.output[0]} "
-            f"#{one.output[1]:,}, to which it belongs; {after}",
+            f"{self._input(one.missing, event)}: missing from the output of {self._rerun.said(one.output)}, to which "
+            f"it belongs; {after}",
             one.channel,
             (),
             None if fault is None else fault.number,
@@ -596,6 +616,14 @@ class _Story:
             channel,
             (output.at,),
             self._faults.before(output.at),
+        )
+
+    def made_otherwise(self, channel: str, derivation: Derivation) -> Evidence:
+        should = self._wanted.delivered[channel][derivation]
+        return Evidence(
+            f"{self._rerun.said(derivation)}: what was taken in it gives other outputs; without failures one is "
+            f"({should.key!r}, {should.value!r})",
+            channel,
         )
 
     def superseded(self, channel: str, output: Output) -> Evidence:

@@ -101,6 +101,9 @@ class _Holes:
         self._before = _progress_before(rerun, one, should)
         self._again = _taken_after(rerun, one)
         self._walk(places, should)
+        for epoch, position in one.closings():
+            if position:
+                self._at[one.slice_id, epoch] = position - 1
 
     def _walk(self, places: Mapping[Derivation, Place], should: Mapping[Derivation, Event]) -> None:
         at_place = {place: derivation for derivation, place in places.items()}

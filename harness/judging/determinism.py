@@ -21,9 +21,10 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from random import Random
 from typing import Any
@@ -45,6 +46,7 @@ from ..model import (
 )
 from ..recording.history import History
 from ..recording.records import Offered
+from ..slices.merging import end_of, epoch_of
 
 HASH_SEEDS = ("1", "2")
 EVENTS = 1_000
@@ -64,6 +66,8 @@ class Executed(msgspec.Struct, frozen=True, array_like=True):
     """Why the user's code did not come to the end; empty when it did."""
     leftover: str = ""
     """What a blank state holds once the operator has worked, and did not hold before; empty when it holds the same."""
+    closed: list[tuple[int, int, list[tuple[str, Value]]]] = []
+    """Of each epoch that ended: after how many events, up to what time it went, and what was made then."""
 
 
 Execution = dict[str, Executed]
@@ -152,13 +156,31 @@ def execute(
                 taken = list(
                     chain.from_iterable(channels.get((up, slice_id), ()) for up in topology.upstream(slice_id))
                 )
+                epoch = topology.stages[operator_of(slice_id)].operator.epoch
+                if epoch is not None:
+                    taken.sort(key=partial(_epoch_of, epoch))
                 found[slice_id] = executed = _execute(topology, slice_id, taken, anew)
-                seq = 0
-                for event, outputs in zip(taken, executed.outputs, strict=False):
-                    for key, value in outputs:
-                        seq += 1
-                        send(Event(slice_id, seq, key, value, event.time), slice_id)
+                for seq, (time, key, value) in enumerate(_made(taken, executed), start=1):
+                    send(Event(slice_id, seq, key, value, time), slice_id)
     return found
+
+
+def _epoch_of(size: int, event: Event) -> int:
+    return epoch_of(event.time, size)
+
+
+def _made(taken: Sequence[Event], executed: Executed) -> Iterator[tuple[int, str, Value]]:
+    """(Time, key, value) of everything, in order."""
+    closed = iter([*executed.closed, (sys.maxsize, 0, [])])
+    after, upper, ends = next(closed)
+    for place, (event, outputs) in enumerate(zip(taken, executed.outputs, strict=False)):
+        while after <= place:
+            yield from ((upper, key, value) for key, value in ends)
+            after, upper, ends = next(closed)
+        yield from ((event.time, key, value) for key, value in outputs)
+    while after < sys.maxsize:
+        yield from ((upper, key, value) for key, value in ends)
+        after, upper, ends = next(closed)
 
 
 def _execute(
@@ -168,8 +190,10 @@ def _execute(
         return (topology if anew is None else anew()).stages[operator_of(slice_id)].operator
 
     outputs: list[list[tuple[str, Value]]] = []
+    closed: list[tuple[int, int, list[tuple[str, Value]]]] = []
     rows: dict[str, Value] = {}
     random = Random(0)
+    size = topology.stages[operator_of(slice_id)].operator.epoch
     try:
         current = operator()
         blank = _encode(rows_of(current, current.initial_state()))
@@ -179,18 +203,30 @@ def _execute(
             if anew is not None and place == len(taken) // 2:
                 current = operator()
                 process = _processor(current, random)
-            made = []
-            for key, value in process(event, state):
-                if type(key) is not str:
-                    raise TypeError(f"key {key!r} of an output is not a str")
-                key.encode()
-                made.append((key, value if type(value) in PLAIN else carried(value)))
-            outputs.append(made)
+            while size is not None and len(closed) < epoch_of(event.time, size):
+                closed.append(_close(current, place, end_of(len(closed), size), state))
+            outputs.append(_carried(process(event, state)))
+        if size is not None and taken:
+            closed.append(_close(current, len(taken), end_of(len(closed), size), state))
         rows = rows_of(current, state)
         left = rows_of(current, current.initial_state())
     except Exception as error:
-        return Executed(outputs, rows, f"{type(error).__name__}: {error}")
-    return Executed(outputs, rows, leftover="" if _encode(left) == blank else repr(left))
+        return Executed(outputs, rows, f"{type(error).__name__}: {error}", closed=closed)
+    return Executed(outputs, rows, leftover="" if _encode(left) == blank else repr(left), closed=closed)
+
+
+def _carried(outputs: Iterable[tuple[str, Value]]) -> list[tuple[str, Value]]:
+    made = []
+    for key, value in outputs:
+        if type(key) is not str:
+            raise TypeError(f"key {key!r} of an output is not a str")
+        key.encode()
+        made.append((key, value if type(value) in PLAIN else carried(value)))
+    return made
+
+
+def _close(operator: Operator[Any], place: int, upper: int, state: Any) -> tuple[int, int, list[tuple[str, Value]]]:
+    return place, upper, _carried(operator.close(upper, state))
 
 
 def _processor(operator: Operator[Any], random: Random) -> Processor:
@@ -225,6 +261,9 @@ def _difference(one: Executed, other: Executed) -> str:
     for number, (made, again) in enumerate(zip(one.outputs, other.outputs, strict=False), start=1):
         if _encode(made) != _encode(again):
             return f"of event {number:,} that it took it made {_shown(made)}, and {_shown(again)} another time"
+    for (_, upper, made), (*_, again) in zip(one.closed, other.closed, strict=False):
+        if _encode(made) != _encode(again):
+            return f"at the end of the epoch up to {upper} it made {_shown(made)}, and {_shown(again)} another time"
     if one.failure or other.failure:
         # Whoever executes it to judge says so.
         return ""

@@ -12,15 +12,16 @@ from typing import Any
 
 from ..errors import InvalidOperator
 from ..model import PLAIN, Event, Role, carried, operator_of, processor, rows_of
-from ..recording.records import CheckpointTaken, Restored, Started, Taken
+from ..recording.records import CheckpointTaken, Closed, Restored, Started, Taken
+from ..slices.merging import end_of
 from ..slices.spec import SliceSpec
 from .copies import NotPlain, plain_copy
 from .exactness import same_rows
 from .faithfulness import Unfaithful, find_unfaithful
 from .packed import CHUNK, parts_of
-from .reruns import Cut, Derivation, Emissions, Rerun, Stretch
+from .reruns import Closing, Cut, Derivation, Emissions, Rerun, Stretch
 
-Entry = Started | Restored | Taken | CheckpointTaken
+Entry = Started | Restored | Taken | Closed | CheckpointTaken
 Book = list[Entry]
 """The records of one slice: all that its re-execution depends on, beside what its channels hold."""
 
@@ -119,6 +120,8 @@ class Execution:
                 self._take(rerun, record, self._heard)
             elif isinstance(record, Restored):
                 self._restore(rerun, record)
+            elif isinstance(record, Closed):
+                self._close(rerun, record)
             else:
                 self._cut_at(rerun, record)
                 if record.number == goal:
@@ -127,7 +130,8 @@ class Execution:
 
     def _cut_at(self, rerun: Rerun, record: CheckpointTaken) -> None:
         emitted = {to: len(emissions.events) for to, emissions in rerun.emitted.items()}
-        cut = Cut(rerun, rerun.stretch, len(rerun.took), rerun.next_seq, emitted)
+        closings = len(rerun.stretch.closings)
+        cut = Cut(rerun, rerun.stretch, len(rerun.took), rerun.next_seq, emitted, closings=closings)
         rerun.cuts[record.number] = cut
         if rerun.state is None:
             return
@@ -210,6 +214,8 @@ class Execution:
                 self._take(twin, record, heard)
             elif isinstance(record, Restored):
                 self._restore(twin, record)
+            elif isinstance(record, Closed):
+                self._close(twin, record)
             elif isinstance(record, CheckpointTaken) and record.number == checkpoint:
                 break
         return twin.state
@@ -233,6 +239,12 @@ class Execution:
         execute(self._spec, rerun, events, derivations)
         lengths = tuple([len(emissions.events) for emissions in rerun.stretches[-1].emitted.values()])
         rerun.batches.append((len(rerun.took), lengths))
+
+    def _close(self, rerun: Rerun, record: Closed) -> None:
+        if self._spec.epoch is None:
+            self._doubt(f"{rerun.slice_id}#{rerun.number} closed epoch {record.epoch:,}, and knows no epochs")
+        else:
+            close(self._spec, rerun, record.epoch, self._spec.epoch)
 
     def _sent(
         self, rerun: Rerun, record: Taken, heard: dict[tuple[int, str, int], int]
@@ -282,7 +294,7 @@ class Execution:
             return False
         begun, next_seq = _begun_from(record), record.next_seq
         rest = life[done + 1 :]
-        if not self._operator.deterministic or not rest or not all(isinstance(one, Taken) for one in rest):
+        if not self._operator.deterministic or not rest or not all(isinstance(one, Taken | Closed) for one in rest):
             return False
         others = [self.found[n] for n in (self._lives if begun is None else (begun[0],)) if n in self.found]
         for other in others:
@@ -293,19 +305,20 @@ class Execution:
                 continue
             cut = None if begun is None else other.cuts.get(begun[1])
             if begun is None:
-                since, comes = 0, 1
+                since, comes, closings = 0, 1, 0
                 if other.stretch.cut is not None or theirs[0].next_seq != next_seq:
                     continue
                 emitted = dict.fromkeys(other.emitted, 0)
             else:
                 if cut is None or cut.next_seq != next_seq:
                     continue
-                since, emitted = cut.position, dict(cut.emitted)
+                since, emitted, closings = cut.position, dict(cut.emitted), cut.closings
                 taken = (isinstance(one, CheckpointTaken) and one.number == begun[1] for one in theirs)
                 comes = list(taken).index(True) + 1
-            takes = [_taken(one) for one in theirs[comes:] if isinstance(one, Taken)]
-            if takes == [_taken(one) for one in rest if isinstance(one, Taken)]:
-                self.found[number] = _copy(other, number, replica, Stretch(cut, 0, next_seq, {}), since, emitted)
+            did = [_did(one) for one in theirs[comes:] if isinstance(one, Taken | Closed)]
+            if did == [_did(one) for one in rest if isinstance(one, Taken | Closed)]:
+                stretch = Stretch(cut, 0, next_seq, {}, _since(other.stretch.closings[closings:], since, emitted))
+                self.found[number] = _copy(other, number, replica, stretch, since, emitted)
                 self.same_as[number] = other.number
                 self._done[number] = len(life)
                 return True
@@ -324,8 +337,23 @@ def _begun_from(record: Entry) -> tuple[int, int] | None:
     return record.checkpoint if isinstance(record, Restored) else None
 
 
-def _taken(record: Taken) -> tuple[str, int, int, int, int]:
+def _did(record: Taken | Closed) -> int | tuple[str, int, int, int, int]:
+    if isinstance(record, Closed):
+        return record.epoch
     return record.upstream, record.upstream_incarnation, record.first, record.last, record.count
+
+
+def _since(closings: Sequence[Closing], since: int, emitted: Mapping[str, int]) -> list[Closing]:
+    """The same ends of epochs, from where so many events had been taken and emitted."""
+    skips = tuple(emitted.values())
+    return [
+        Closing(
+            one.epoch,
+            one.position - since,
+            tuple([length - skip for length, skip in zip(one.lengths, skips, strict=True)]),
+        )
+        for one in closings
+    ]
 
 
 def _copy(other: Rerun, number: int, replica: int, stretch: Stretch, since: int, emitted: Mapping[str, int]) -> Rerun:
@@ -395,3 +423,24 @@ def _execute(spec: SliceSpec, rerun: Rerun, events: Sequence[Event], derivations
     rerun.next_seq = seq
     for emissions in rerun.stretches[-1].emitted.values():
         emissions.settle()
+
+
+def close(spec: SliceSpec, rerun: Rerun, epoch: int, size: int) -> None:
+    """Let the operator come to the end of an epoch. Raises InvalidOperator when it fails."""
+    name, upper, hop = spec.slice_id, end_of(epoch, size), rerun.hop
+    channels = list(rerun.emitted.values())
+    try:
+        outputs = spec.topology.stages[operator_of(name)].operator.close(upper, rerun.state)
+        for index, (key, value) in enumerate(outputs, hop):
+            output = Event(name, rerun.next_seq, key, value if type(value) in PLAIN else carried(value), upper)
+            for place in spec.receivers[key]:
+                channels[place].events.append(output)
+                channels[place].derivations.append((name, epoch, index))
+            rerun.next_seq += 1
+    except Exception as error:
+        raise InvalidOperator(
+            f"operator of {name}, executed again to judge the run, failed at the end of epoch {epoch:,}: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    lengths = tuple([len(emissions.events) for emissions in channels])
+    rerun.stretch.closings.append(Closing(epoch, len(rerun.took), lengths))

@@ -16,7 +16,7 @@ from .codes import NONE, among, coded, column_of, first_of_each, places_in
 from .columns import Numbers
 from .exactness import same_content
 from .made import Chosen, Each, derivations_of, events_of, gathered
-from .packed import CHUNK
+from .packed import CHUNK, joined
 from .reexecution import Reexecution
 from .reruns import Deliveries, Derivation, Output, Rerun
 
@@ -152,9 +152,10 @@ class LongChannelCount:
         if not len(given_up):
             return given_up
         parents = [d[:-1] for d in Chosen(self._outputs.derivations, given_up) if d is not None]
-        triggers, *lineages = coded(parents, *(survivor.lineage() for survivor in survivors))
-        had = np.logical_and.reduce([among(triggers, lineage) for lineage in lineages])
-        return np.compress(had, given_up)
+        had = ((survivor.lineage(), sorted(survivor.roots())) for survivor in survivors)
+        triggers, *lineages = coded(parents, *(joined(parts) if parts[1] else parts[0] for parts in had))
+        known = np.logical_and.reduce([among(triggers, lineage) for lineage in lineages])
+        return np.compress(known, given_up)
 
 
 def altered(deliveries: Deliveries, wanted: Mapping[Derivation, Event]) -> Sequence[tuple[Output, Event]]:

@@ -114,7 +114,9 @@ def _numbers(array: Numbers) -> Sequence[int]:
 
 def visible(rerun: Rerun, heard: Mapping[str, Sequence[Taken]]) -> list[int] | None:
     """As `Reexecution.visible`, of what somebody heard on each channel; None where it took something twice, so that it
-    has to be gone through event by event."""
+    has to be gone through event by event, or knows epochs."""
+    if any(stretch.closings for stretch in rerun.stretches):
+        return None
     found = []
     for stretch in rerun.stretches:
         last = 0

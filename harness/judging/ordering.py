@@ -8,10 +8,10 @@ that survives.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ..model import Event, Role, Topology, channel_name, operator_of
-from ..slices.merging import Merge, Run, sequencer
+from ..model import Event, Role, channel_name, operator_of
+from ..slices.merging import Merge, Order, Run, epoch_of, sequencer
 from .made import all_of, derivations_of, is_long
 from .reexecution import Expected, Reexecution, made_by
 from .reruns import Derivation, Rerun
@@ -21,10 +21,12 @@ Made = Mapping[Derivation, Event]
 """Outputs of one channel, by their derivation."""
 
 
-def order_matters(topology: Topology) -> bool:
+def order_matters(rerun: Reexecution) -> bool:
     """Whether one execution without failures is not enough to tell what every other would have made."""
+    topology = rerun.topology
     return any(
-        len(topology.upstream(slice_id)) > 1 or not topology.stages[operator_of(slice_id)].operator.deterministic
+        (len(topology.upstream(slice_id)) > 1 and not rerun.commutes(slice_id))
+        or not topology.stages[operator_of(slice_id)].operator.deterministic
         for slice_id in topology.operator_slices
     )
 
@@ -36,7 +38,7 @@ def as_ordered(rerun: Reexecution, expected: Expected) -> Expected:
     incarnation made that took it; if none did, what one execution without failures makes.
     """
     topology = rerun.topology
-    if not order_matters(topology):
+    if not order_matters(rerun):
         return expected
     taken: dict[str, Made] = {}
     channels: dict[str, Made] = {}
@@ -62,7 +64,8 @@ def as_ordered(rerun: Reexecution, expected: Expected) -> Expected:
 
 def _made(rerun: Reexecution, slice_id: str, to: str, inputs: Made, otherwise: Made) -> Made:
     survivors = rerun.survivors(slice_id)
-    if len(survivors) == 1 and is_long(inputs) and not _missing(inputs, survivors[0]):
+    epochs = slice_id in rerun.epochs
+    if len(survivors) == 1 and is_long(inputs) and not epochs and not _missing(inputs, survivors[0]):
         return made_by(survivors[0], to)
     per_survivor = [made_by(survivor, to) for survivor in survivors]
     had: set[Derivation] = set().union(*(survivor.lineage() for survivor in survivors))
@@ -81,7 +84,22 @@ def _made(rerun: Reexecution, slice_id: str, to: str, inputs: Made, otherwise: M
                 found.update((d, event) for d, event in made_by(one, to).items() if d[:-1] in took)
                 missing -= took
         found.update((d, event) for d, event in otherwise.items() if d[:-1] in missing)
+    if epochs:
+        found.update(_made_at_ends(rerun, slice_id, to, otherwise))
     return found
+
+
+def _made_at_ends(rerun: Reexecution, slice_id: str, to: str, otherwise: Made) -> Iterator[tuple[Derivation, Event]]:
+    """What was made at the ends of epochs to which those did not come whose states are T."""
+    missing = {d[:-1] for d in otherwise if d[0] == slice_id and len(d) == 3}
+    for survivor in rerun.survivors(slice_id):
+        missing -= survivor.roots()
+    for _, one in sorted(rerun.reruns[slice_id].items(), reverse=True) if missing else ():
+        came_to = missing & one.roots()
+        if came_to:
+            yield from ((d, event) for d, event in made_by(one, to).items() if d[:-1] in came_to)
+            missing -= came_to
+    yield from ((d, event) for d, event in otherwise.items() if d[:-1] in missing)
 
 
 def _missing(inputs: Made, survivor: Rerun) -> bool:
@@ -102,18 +120,27 @@ def merged(merge: Merge, slice_id: str, channels: Iterable[Made]) -> list[Deriva
         waiting.end(number, True)
     order: list[Derivation] = []
     taken = [0] * len(inputs)
-    while (run := waiting.next(sys.maxsize)) is not None:
+    while True:
+        run = waiting.next(sys.maxsize)
+        if run is None:
+            if waiting.closing() is None:
+                return order
+            waiting.advance()
+            continue
         begin = taken[run.channel]
         taken[run.channel] = begin + len(run.events)
         order += [derivation for derivation, _ in inputs[run.channel][begin : taken[run.channel]]]
-    return order
 
 
 def find_unmerged(rerun: Reexecution, wanted: Expected) -> Iterator[Evidence]:
-    """Where an incarnation did not take its channels in the order that its declared merge gives. What is doubtful is
-    left out."""
+    """Where an incarnation did not take its channels in the order that its declared merge gives, or an event in an
+    epoch that is not its own. What is doubtful is left out."""
+    for slice_id, size in rerun.epochs.items():
+        if slice_id not in rerun.doubtful:
+            for one in rerun.reruns[slice_id].values():
+                yield from _misplaced(rerun, one, size, wanted.taken[slice_id])
     for slice_id, merge in rerun.merges.items():
-        if slice_id in rerun.doubtful:
+        if slice_id in rerun.doubtful or merge.order is not Order.TOTAL:
             continue
         channels = (wanted.channels[channel_name(up, slice_id)] for up in rerun.topology.upstream(slice_id))
         order = merged(merge, slice_id, channels)
@@ -122,11 +149,48 @@ def find_unmerged(rerun: Reexecution, wanted: Expected) -> Iterator[Evidence]:
             if lineage == order[: len(lineage)]:
                 continue
             place = next((n for n, (d, due) in enumerate(zip(lineage, order, strict=False)) if d != due), len(order))
-            came, due = (_said(one[place]) if place < len(one) else "nothing" for one in (lineage, order))
+            came, due = (_said(rerun, one[place]) if place < len(one) else "nothing" for one in (lineage, order))
             yield Evidence(f"took {came} as number {place + 1:,}, where its merge takes {due}", f"{slice_id}#{number}")
 
 
-def _said(derivation: Derivation) -> str:
+def _misplaced(rerun: Reexecution, one: Rerun, size: int, events: Made) -> Iterator[Evidence]:
+    """The first event that an incarnation did not take in its epoch, or the first that did not end in its turn."""
+    lineage, where = one.lineage(), f"{one.slice_id}#{one.number}"
+    closings = one.closings()
+    due, begin = 0, 0
+    for epoch, end in [*closings, (closings[-1][0] + 1 if closings else 0, len(lineage))]:
+        if epoch != due:
+            yield Evidence(f"closed epoch {epoch:,}, where epoch {due:,} was due", where)
+            return
+        for derivation in lineage[begin:end]:
+            event = events.get(derivation)
+            if event is not None and epoch_of(event.time, size) != epoch:
+                own = epoch_of(event.time, size)
+                yield Evidence(f"took {_said(rerun, derivation)} of epoch {own:,} in epoch {epoch:,}", where)
+                return
+        due, begin = due + 1, end
+
+
+def first_moved(before: Rerun, upto: int, after: Rerun) -> tuple[Derivation, int] | None:
+    """The first of what an incarnation had taken when it had taken `upto` events itself that another has not taken in
+    the same epoch, in whatever order, and the epoch."""
+    held = [set(lineage) for lineage in _by_epoch(after, None)]
+    for epoch, lineage in enumerate(_by_epoch(before, upto)):
+        known = held[epoch] if epoch < len(held) else set()
+        for derivation in lineage:
+            if derivation not in known:
+                return derivation, epoch
+    return None
+
+
+def _by_epoch(one: Rerun, upto: int | None) -> Iterator[Sequence[Derivation]]:
+    lineage, begin = one.lineage(upto), 0
+    for _, end in one.closings(upto):
+        yield lineage[begin:end]
+        begin = end
+    yield lineage[begin:]
+
+
+def _said(rerun: Reexecution, derivation: Derivation) -> str:
     """An input of a slice, and by which outputs it came, since several may come of one event."""
-    way = "".join(f".{index & 0xFFFFFFFF}" for index in derivation[2:])
-    return f"input {derivation[0]} #{derivation[1]:,}{way}"
+    return rerun.said(derivation) + "".join(f".{index & 0xFFFFFFFF}" for index in derivation[2:])

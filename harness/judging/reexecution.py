@@ -7,7 +7,8 @@ was delivered.
 
 Every event gets its *derivation*: the source event at its root, then at each hop which of the outputs it was. It
 names the event across incarnations, renumberings and replays, and so carries the lineage of state and outputs. What
-several inputs make together, as in a join, is derived from the one that came last and triggered it.
+several inputs make together, as in a join, is derived from the one that came last and triggered it; what is made at the
+end of an epoch, from that.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import is_
+from types import MappingProxyType
 
 import msgspec
 
@@ -33,6 +35,7 @@ from ..recording.history import of
 from ..recording.records import (
     CheckpointDurable,
     CheckpointTaken,
+    Closed,
     Delivered,
     InStep,
     Kept,
@@ -43,10 +46,11 @@ from ..recording.records import (
     Started,
     Taken,
 )
-from ..slices.merging import Merge
+from ..slices.merging import Merge, Order, end_of, epoch_of
 from ..slices.spec import SliceSpec
+from .commuting import find_false_commutative
 from .exactness import same_events
-from .execution import Book, Entry, Execution, emissions_of, execute, hop_of, offer
+from .execution import Book, Entry, Execution, close, emissions_of, execute, hop_of, offer
 from .faithfulness import Unfaithful
 from .forgetting import find_false_window
 from .made import all_of, derivations_of, events_of, is_long, made_of, same_order
@@ -88,10 +92,51 @@ class Reexecution:
     """Slice -> (incarnation, number) of its checkpoints that became durable."""
     unfaithful: Sequence[Unfaithful]
     """The checkpoints that do not give back the state that they were taken of."""
+    epochs: Mapping[str, int]
+    """Slice that knows epochs -> how many milliseconds of event time each has."""
 
-    def ordered(self, slice_id: str) -> bool:
-        """Whether a slice takes its input in an order that does not depend on when it arrives."""
-        return slice_id in self.merges or len(self.topology.upstream(slice_id)) < 2
+    def order(self, slice_id: str) -> Order:
+        """How much of the order in which a slice takes its input does not depend on when it arrives."""
+        if len(self.topology.upstream(slice_id)) < 2:
+            return Order.TOTAL
+        merge = self.merges.get(slice_id)
+        return Order.FREE if merge is None else merge.order
+
+    def commutes(self, slice_id: str) -> bool:
+        """Whether the order of the events of an epoch does not matter to what a slice makes: it says so, and makes
+        nothing before an epoch ends."""
+        return slice_id in self._commuting
+
+    @cached_property
+    def _commuting(self) -> frozenset[str]:
+        stages = self.topology.stages
+        return frozenset(s for s in self.epochs if stages[operator_of(s)].operator.commutative and self._is_silent(s))
+
+    def _is_silent(self, slice_id: str) -> bool:
+        """Whether all that it made was made at the ends of epochs."""
+        return all(
+            derivation[0] == slice_id
+            for rerun in self.reruns[slice_id].values()
+            for stretch in rerun.stretches
+            for emissions in stretch.emitted.values()
+            for derivation in emissions.derivations
+        )
+
+    def said(self, derivation: Derivation) -> str:
+        """What is at the root of a derivation, in words."""
+        root, number = derivation[:2]
+        return f"epoch {number:,} of {root}" if root in self.epochs else f"input {root} #{number:,}"
+
+    @cached_property
+    def last_closed(self) -> dict[str, int]:
+        """Slice -> the last epoch that ended for any of its incarnations."""
+        return {
+            slice_id: max(
+                (one.epoch for rerun in self.reruns[slice_id].values() for s in rerun.stretches for one in s.closings),
+                default=-1,
+            )
+            for slice_id in self.epochs
+        }
 
     @cached_property
     def doubtful(self) -> frozenset[str]:
@@ -120,8 +165,9 @@ class Reexecution:
         return {(event.source, event.seq): event.time for events in self.offered.values() for event in events}
 
     def time_of(self, derivation: Derivation) -> int:
-        """Its event time in ms: that of the input at its root."""
-        return self._times[derivation[:2]]
+        """Its event time in ms: that of the input, or of the end of the epoch, at its root."""
+        size = self.epochs.get(derivation[0])
+        return self._times[derivation[:2]] if size is None else end_of(derivation[1], size)
 
     def replaced(self, rerun: Rerun) -> bool:
         """Whether another life of the same replica came after it."""
@@ -167,24 +213,28 @@ class Reexecution:
         """How many outputs of its present stretch the sender had made for a channel when it was opened."""
         source = sender.slice_id in self.offered
         book = self.books[sender.slice_id][: opening.before]
-        return self._made(sender, opening.record.downstream, opening.before if source else _batches(book, sender))
+        made = (opening.before, 0) if source else (_batches(book, sender), _closings(book, sender))
+        return self._made(sender, opening.record.downstream, *made)
 
     def made_until(self, at: int, sender: Rerun, to: str) -> int:
         """The same, at a time."""
         if sender.slice_id in self.offered:
-            return self._made(sender, to, sum(time <= at for time in self.offered_at[sender.slice_id]))
+            return self._made(sender, to, sum(time <= at for time in self.offered_at[sender.slice_id]), 0)
         entries = zip(self.books[sender.slice_id], self.times[sender.slice_id], strict=True)
-        book = (record for record, time in entries if time <= at)
-        return self._made(sender, to, _batches(book, sender))
+        book = [record for record, time in entries if time <= at]
+        return self._made(sender, to, _batches(book, sender), _closings(book, sender))
 
-    def _made(self, sender: Rerun, to: str, taken: int) -> int:
-        """For a channel, when it had taken so many batches; a source, when it had offered so many events."""
-        if not taken:
-            return 0
+    def _made(self, sender: Rerun, to: str, taken: int, closed: int) -> int:
+        """For a channel, when it had taken so many batches and come to the ends of so many epochs; a source, when it
+        had offered so many events."""
         if sender.slice_id in self.offered:
-            return len(sender.emitted[to].between(0, self.offered[sender.slice_id][taken - 1].seq)[0])
-        upto, lengths = sender.batches[taken - 1]
-        return lengths[list(sender.emitted).index(to)] if upto > sender.stretch.begins else 0
+            return len(sender.emitted[to].between(0, self.offered[sender.slice_id][taken - 1].seq)[0]) if taken else 0
+        place, made = list(sender.emitted).index(to), 0
+        if taken:
+            upto, lengths = sender.batches[taken - 1]
+            made = lengths[place] if upto > sender.stretch.begins else 0
+        here = closed - sum([len(stretch.closings) for stretch in sender.stretches[:-1]]) if closed else 0
+        return max(made, sender.stretch.closings[here - 1].lengths[place]) if here > 0 else made
 
     def took_at(self, rerun: Rerun, derivation: Derivation) -> list[int]:
         """When an incarnation took this, each time that it did."""
@@ -228,9 +278,8 @@ class Reexecution:
                 made = [(event.seq, d) for event, d in zip(emissions.events, emissions.derivations, strict=True)]
                 upto = next((n for n in range(len(made), 0, -1) if made[n - 1] in heard[to]), 0)
                 if upto:
-                    made_visible = emissions.derivations[:upto]
-                    last = max(last, _taken_for(made_visible, rerun.took.at_hand, stretch.begins))
-            if last:
+                    last = max(last, _taken_for(emissions.derivations[:upto], rerun, stretch))
+            if last > stretch.begins:
                 found.append(last)
         return found
 
@@ -261,6 +310,10 @@ def _batches(book: Iterable[Entry], sender: Rerun) -> int:
     return sum(isinstance(record, Taken) and record.incarnation == sender.number for record in book)
 
 
+def _closings(book: Iterable[Entry], sender: Rerun) -> int:
+    return sum(isinstance(record, Closed) and record.incarnation == sender.number for record in book)
+
+
 def _surviving(reexecution: Reexecution, slice_id: str) -> Iterator[Rerun]:
     reruns = reexecution.reruns[slice_id]
     if len(reruns) == 1:
@@ -274,11 +327,16 @@ def _surviving(reexecution: Reexecution, slice_id: str) -> Iterator[Rerun]:
         yield reruns[number]
 
 
-def _taken_for(made: Sequence[Derivation], took: Sequence[Derivation], begins: int) -> int:
-    """How many of the events taken it needs to make these outputs of one channel, from the event `begins` on; an event
-    can be taken twice."""
+def _taken_for(made: Sequence[Derivation], rerun: Rerun, stretch: Stretch) -> int:
+    """How many of the events taken it needs to make these outputs of one channel in a stretch; an event can be taken
+    twice."""
+    took, begins = rerun.took.at_hand, stretch.begins
+    ends = {(rerun.slice_id, one.epoch): one.position for one in stretch.closings}
     place, index = begins - 1, -1
     for derivation in made:
+        if ends and derivation[:-1] in ends:
+            place, index = ends[derivation[:-1]] - 1, -1
+            continue
         if place < begins or took[place] != derivation[:-1] or derivation[-1] <= index:
             place = took.index(derivation[:-1], place + 1)
         index = derivation[-1]
@@ -340,11 +398,11 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
     durable: dict[str, set[tuple[int, int]]] = {spec.slice_id: set() for spec in specs}
     unexplained: dict[str, str] = {}
     for stamped in of(
-        records, Taken, Started, CheckpointTaken, Restored, Offered, Kept, InStep, Opened, CheckpointDurable
+        records, Taken, Started, CheckpointTaken, Closed, Restored, Offered, Kept, InStep, Opened, CheckpointDurable
     ):
         record = stamped.record
         try:
-            if isinstance(record, (Taken, Started, CheckpointTaken, Restored)):
+            if isinstance(record, (Taken, Started, CheckpointTaken, Closed, Restored)):
                 books[record.slice].append(record)
                 times[record.slice].append(stamped.at)
             elif isinstance(record, Offered):
@@ -417,6 +475,7 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
         times,
         {name: frozenset(known) for name, known in durable.items()},
         unfaithful,
+        {s.slice_id: s.epoch for s in specs if s.epoch is not None},
     )
 
 
@@ -522,14 +581,20 @@ class Expected:
     """Every channel -> derivation -> event, in the order in which they are sent."""
     states: Mapping[str, Mapping[str, Value]]
     """Operator slice -> rows of its state at the end; none where that depends on the order of inputs, or on chance."""
-    false_window: str = ""
-    """Which operator does not forget what it says that it forgets; empty where none was seen to."""
+    false_word: str = ""
+    """Which operator does not forget what it says that it forgets, or depends on an order that it says does not matter;
+    empty where none was seen to."""
 
 
 def expect(
-    specs: Sequence[SliceSpec], offered: Mapping[str, Sequence[Event]], known: Reexecution | None = None
+    specs: Sequence[SliceSpec],
+    offered: Mapping[str, Sequence[Event]],
+    known: Reexecution | None = None,
+    last_closed: Mapping[str, int] = MappingProxyType({}),
 ) -> Expected:
-    """Execute the topology once, each slice taking its channels one after the other.
+    """Execute the topology once, each slice taking its channels one after the other, in each epoch where it knows such.
+    After the last event of a slice, epochs without any go on ending up to that which is `last_closed`: what came of
+    time after the events is in no record.
 
     A slice that did just that in a history that is `known`, fed by slices that did, is not executed a second time.
     """
@@ -549,7 +614,7 @@ def expect(
         if spec.role is Role.SINK:
             continue
         taken[spec.slice_id] = all_of(inputs)
-        if known is not None and alike.issuperset(spec.upstream):
+        if known is not None and spec.epoch is None and alike.issuperset(spec.upstream):
             same = _took_in_order(known, spec.slice_id, taken[spec.slice_id])
             if same is not None:
                 reruns[spec.slice_id] = same
@@ -559,6 +624,9 @@ def expect(
         stretch = Stretch(None, 0, 1, emissions_of(spec))
         rerun = Rerun(spec.slice_id, 1, 0, [stretch], 1, processor(operator, 0), hop_of(spec), operator.initial_state())
         reruns[spec.slice_id] = rerun
+        if spec.epoch is not None:
+            _execute_epochs(spec, rerun, inputs, spec.epoch, last_closed.get(spec.slice_id, -1))
+            continue
         for channel in inputs:
             execute(spec, rerun, events_of(channel), derivations_of(channel))
     topology = specs[0].topology
@@ -567,6 +635,25 @@ def expect(
     }
     states = {name: rows_of(topology.stages[operator_of(name)].operator, reruns[name].state) for name in taken}
     return Expected(taken, into_sinks, channels, states)
+
+
+def _execute_epochs(
+    spec: SliceSpec, rerun: Rerun, inputs: Sequence[Mapping[Derivation, Event]], size: int, last: int
+) -> None:
+    """Epoch by epoch, and the channels one after the other in each."""
+    bags: dict[int, list[tuple[list[Event], list[Derivation]]]] = {}
+    for number, channel in enumerate(inputs):
+        for derivation, event in channel.items():
+            epoch = epoch_of(event.time, size)
+            if epoch not in bags:
+                bags[epoch] = [([], []) for _ in inputs]
+            events, derivations = bags[epoch][number]
+            events.append(event)
+            derivations.append(derivation)
+    for epoch in range(max([last, *bags]) + 1):
+        for events, derivations in bags.get(epoch, ()):
+            execute(spec, rerun, events, derivations)
+        close(spec, rerun, epoch, size)
 
 
 def _took_in_order(known: Reexecution, slice_id: str, inputs: Mapping[Derivation, Event]) -> Rerun | None:
@@ -594,6 +681,7 @@ class Reexecutor:
         self._specs = specs
         self._recall = Recall()
         self._offered: Mapping[str, Sequence[Event]] | None = None
+        self._last_closed: Mapping[str, int] = {}
         self._expected = Expected({}, {}, {}, {})
 
     def reexecute(self, records: Sequence[Stamped]) -> Reexecution:
@@ -601,15 +689,17 @@ class Reexecutor:
 
     def expect(self, rerun: Reexecution) -> Expected:
         """What an execution without failures gives for the input of a history."""
-        offered = rerun.offered
+        offered, last_closed = rerun.offered, rerun.last_closed
         if is_long(*offered.values()):
-            return self._examined(expect(self._specs, offered, rerun))
-        if self._offered is None or self._offered != offered:
-            self._expected = self._examined(expect(self._specs, offered))
-            self._offered = offered
+            return self._examined(expect(self._specs, offered, rerun, last_closed))
+        if self._offered is None or self._offered != offered or self._last_closed != last_closed:
+            self._expected = self._examined(expect(self._specs, offered, last_closed=last_closed))
+            self._offered, self._last_closed = offered, last_closed
         return self._expected
 
     def _examined(self, expected: Expected) -> Expected:
-        """With what is wrong about the windows of its operators."""
+        """With what is wrong about what its operators say of themselves."""
         taken = {slice_id: events_of(events) for slice_id, events in expected.taken.items()}
-        return replace(expected, false_window=find_false_window(self._specs[0].topology, taken))
+        topology = self._specs[0].topology
+        said = find_false_window(topology, taken) or find_false_commutative(topology, taken)
+        return replace(expected, false_word=said)

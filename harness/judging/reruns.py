@@ -2,7 +2,8 @@
 
 Every event has a *derivation*: the source event at its root, then at each hop which of the outputs it was. It names the
 event across incarnations, renumberings and replays, and so carries the lineage of state and outputs. What several
-inputs make together, as in a join, is derived from the one that came last and triggered it.
+inputs make together, as in a join, is derived from the one that came last and triggered it. What is made at the end of
+an epoch has that at its root: the slice, and the number of the epoch; its lineage are the inputs of the epoch.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ..recording.records import Delivered, Opened, Taken
 from .packed import CHUNK, Packed, joined, packed_events, packed_numbers, packed_tuples
 
 Derivation = tuple[Any, ...]
-"""(source slice, seq, index of the output at each further hop)."""
+"""(source slice, seq, index of the output at each further hop), or (slice, epoch, ...) of what was made at its end."""
 
 
 @dataclass(slots=True)
@@ -128,6 +129,19 @@ class Cut:
     """Downstream slice -> how many events it had put on that channel in that stretch."""
     state: Any = None
     """A copy of its state then, where somebody began with it and it could be copied without the operator's help."""
+    closings: int = 0
+    """How many epochs had ended in that stretch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """The end of an epoch, in the life of an incarnation."""
+
+    epoch: int
+    position: int
+    """How many events it had taken itself."""
+    lengths: tuple[int, ...]
+    """How many events it had put on each channel in that stretch, those of the epoch's end included."""
 
 
 @dataclass(slots=True, eq=False)
@@ -142,6 +156,7 @@ class Stretch:
     first_seq: int
     """The number of the first output; what is replayed with a lower one was made before the cut."""
     emitted: dict[str, Emissions]
+    closings: list[Closing] = field(default_factory=list)
 
 
 @dataclass(slots=True, eq=False)
@@ -193,6 +208,29 @@ class Rerun:
             if cut is None:
                 return joined(reversed(parts))
             rerun, stretch, upto = cut.rerun, cut.stretch, cut.position
+
+    def closings(self, upto: int | None = None) -> list[tuple[int, int]]:
+        """The epochs that had ended for its state, each with how many events of its lineage had been taken then;
+        `upto` as there."""
+        stretch = self.stretch
+        if upto is None:
+            upto = len(self.took)
+        else:
+            stretch = next((s for s in reversed(self.stretches) if s.begins < upto), self.stretches[0])
+        parts = [(stretch.begins, upto, stretch.closings)]
+        while (cut := stretch.cut) is not None:
+            stretch = cut.stretch
+            parts.append((stretch.begins, cut.position, stretch.closings[: cut.closings]))
+        found: list[tuple[int, int]] = []
+        before = 0
+        for begins, end, closings in reversed(parts):
+            found += [(one.epoch, before + one.position - begins) for one in closings if one.position <= end]
+            before += end - begins
+        return found
+
+    def roots(self) -> set[Derivation]:
+        """The epochs that had ended for its state, as what was made at their ends is derived from them."""
+        return {(self.slice_id, epoch) for epoch, _ in self.closings()}
 
     def channel(self, to: str, first: int = 0, last: int = sys.maxsize) -> tuple[Sequence[Event], Sequence[Derivation]]:
         """What it can send to `to` with numbers from `first` to `last`, inherited output log included. Not to be

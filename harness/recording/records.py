@@ -81,6 +81,14 @@ class Taken(msgspec.Struct, frozen=True, tag="taken", array_like=True):
     count: int
 
 
+class Closed(msgspec.Struct, frozen=True, tag="closed", array_like=True):
+    """An epoch ended for a slice: of what it had taken so far, its operator made what it makes at the end of one."""
+
+    slice: str
+    incarnation: int
+    epoch: int
+
+
 class CheckpointTaken(msgspec.Struct, frozen=True, tag="checkpoint-taken", array_like=True):
     slice: str
     incarnation: int
@@ -186,6 +194,7 @@ Record = (
     | Promoted
     | Opened
     | Taken
+    | Closed
     | CheckpointTaken
     | CheckpointDurable
     | Refused

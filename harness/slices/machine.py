@@ -103,6 +103,8 @@ class Machine:
         self.working = True
         """Whether events are taken, and receivers answered; else they wait."""
         self.ended = False
+        self.final = -1
+        """How far event time had come where the input is over."""
         self.outputs = {to: OutputChannel() for to in spec.downstream}
         self.inputs = {up: InputChannel(place) for place, up in enumerate(spec.upstream)}
         self.gone: set[tuple[str, int]] = set()
@@ -338,6 +340,8 @@ class Machine:
             self._take(peer, channel, message.incarnation, events, ties)
         elif isinstance(message, End):
             link.ended = channel.ended = True
+            if message.time > self.final:
+                self.final = message.time
             self._channel_ended(channel)
         elif isinstance(message, Silence):
             self._silent(channel, message.time)
@@ -385,7 +389,7 @@ class Machine:
             self.log.open(peer, receiver, message.after, waiting)
             self._replay(self.log, peer, receiver)
         if self.ended:
-            self.send(peer, receiver, End(incarnation))
+            self.send(peer, receiver, End(incarnation, self.final))
         channel.told = -1
         for hook in self.hooks("opened"):
             hook(peer)
@@ -449,7 +453,9 @@ class Machine:
         if not self.ended:
             self.ended = True
             for to, channel in self.outputs.items():
-                self.effects += [Send(to, receiver, End(self.incarnation)) for receiver in channel.listeners]
+                self.effects += [
+                    Send(to, receiver, End(self.incarnation, self.final)) for receiver in channel.listeners
+                ]
 
 
 _HANDLERS: dict[type, Callable[..., None]] = {

@@ -46,6 +46,10 @@ class Mechanism:
         return None
 
     @property
+    def takes_checkpoints(self) -> bool:
+        return self.checkpoint_every is not None
+
+    @property
     def safe_every(self) -> Events | None:
         """After how many events something becomes safe by it."""
         return self.checkpoint_every
@@ -180,6 +184,9 @@ class AtWork:
 
     def took(self, up: str, channel: InputChannel, events: list[Event], ties: list[Tie] | None) -> None:
         """Events of a channel were taken, and what was made of them was sent; by a sink: delivered."""
+
+    def closed(self, epoch: int) -> None:
+        """An epoch has ended, and what the operator makes then was sent."""
 
     def rested(self) -> None:
         """Whatever could be taken has been."""

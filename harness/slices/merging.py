@@ -9,8 +9,10 @@ from __future__ import annotations
 import sys
 from collections import deque
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
+from ..errors import OwnFailure
 from ..model import Event
 from .messages import Tie, after
 
@@ -18,9 +20,32 @@ ALWAYS = sys.maxsize
 """The event time of a channel that has ended."""
 
 
+class Order(StrEnum):
+    """How much of the order in which a slice takes several channels follows from the events alone."""
+
+    TOTAL = "total"
+    PER_EPOCH = "per epoch"
+    """One epoch after the other; within one they are taken as they come."""
+    FREE = "free"
+
+
+def epoch_of(time: int, size: int) -> int:
+    """The epoch of an event: e holds what is later than e x size, up to (e + 1) x size. The first begins below 0."""
+    return max(0, (time - 1) // size)
+
+
+def end_of(epoch: int, size: int) -> int:
+    """The last time of an epoch."""
+    return (epoch + 1) * size
+
+
 @runtime_checkable
 class Merge(Protocol):
-    """A declared order, as data; where channels meet, every slice that declares it takes its input so."""
+    """A declared order, as data; where channels meet, every slice that declares it takes its input so. One that knows
+    epochs is declared for a single channel too, since epochs end there as well."""
+
+    @property
+    def order(self) -> Order: ...
 
     @property
     def by_time(self) -> bool:
@@ -30,9 +55,12 @@ class Merge(Protocol):
     def named(self) -> tuple[str, ...]:
         """The operators and slices that it has settings of their own for."""
 
+    def epoch(self, slice_id: str) -> int | None:
+        """How many milliseconds of event time a slice takes as an epoch; None: it knows none."""
+
     def sequencer(self, slice_id: str, channels: int) -> Sequencer:
-        """What holds the input of a slice with so many channels, two or more. Raises InvalidTopology where it does not
-        fit."""
+        """What holds the input of a slice with so many channels, two or more where there are no epochs. Raises
+        InvalidTopology where it does not fit."""
 
 
 @dataclass(slots=True)
@@ -64,15 +92,22 @@ class Sequencer(Protocol):
     """Holds what has come in and was not taken yet. Channels go by their place among the slice's inputs."""
 
     turn: tuple[int, int]
-    """Where a merge by turns stands: the channel, and how many events of it were taken in this turn."""
+    """Where it stands, as far as marks do not tell: of a merge by turns the channel, and how many events of it were
+    taken in this turn; of epochs the one that is being taken."""
 
     def put(self, run: Run) -> None: ...
 
     def next(self, most: int) -> Run | None:
         """The events to be taken next, all of one channel and at most so many; None: none can be taken yet."""
 
-    def end(self, channel: int, ended: bool) -> None:
-        """Whether no more is known to come on a channel."""
+    def closing(self) -> int | None:
+        """The epoch that ends now: all of it has been taken."""
+
+    def advance(self) -> None:
+        """That epoch has been closed."""
+
+    def end(self, channel: int, ended: bool, time: int = -1) -> None:
+        """Whether no more is known to come on a channel, and how far event time had come then."""
 
     def silence(self, channel: int, time: int) -> None:
         """No event up to this time follows on a channel."""
@@ -89,13 +124,24 @@ class Sequencer(Protocol):
 
 
 def sequencer(merge: Merge | None, slice_id: str, channels: int) -> Sequencer:
-    """With a single channel there is nothing to merge. Raises InvalidTopology where a merge does not fit."""
-    if merge is None or channels < 2:
+    """With a single channel there is nothing to merge, unless epochs end there. Raises InvalidTopology where a merge
+    does not fit."""
+    if merge is None or (channels < 2 and merge.epoch(slice_id) is None):
         return AsTheyCome(channels)
     return merge.sequencer(slice_id, channels)
 
 
-class AsTheyCome:
+class _WithoutEpochs:
+    """What never closes anything."""
+
+    def closing(self) -> int | None:
+        return None
+
+    def advance(self) -> None:
+        raise OwnFailure("what knows no epochs closes none")
+
+
+class AsTheyCome(_WithoutEpochs):
     """In the order of arrival."""
 
     def __init__(self, channels: int) -> None:
@@ -115,7 +161,7 @@ class AsTheyCome:
         self._clocks[run.channel].took(run)
         return run
 
-    def end(self, channel: int, ended: bool) -> None:
+    def end(self, channel: int, ended: bool, time: int = -1) -> None:
         self._clocks[channel].ended = ended
 
     def silence(self, channel: int, time: int) -> None:
@@ -157,7 +203,7 @@ class Clock:
         return ALWAYS if self.ended else self._over
 
 
-class Queues:
+class Queues(_WithoutEpochs):
     """A queue for each channel: what a merge is built on, which says which of them is taken from next."""
 
     def __init__(self, channels: int) -> None:
@@ -180,7 +226,7 @@ class Queues:
         queue = self.queues[channel]
         return queue[0].events[0].time - 1 if queue else self.clocks[channel].over
 
-    def end(self, channel: int, ended: bool) -> None:
+    def end(self, channel: int, ended: bool, time: int = -1) -> None:
         self.clocks[channel].ended = ended
 
     def silence(self, channel: int, time: int) -> None:

@@ -93,6 +93,9 @@ class End(Message, frozen=True, tag="end", array_like=True, gc=False):
 
     flow = Flow.DOWNSTREAM
 
+    time: int = -1
+    """How far event time had come when the input was over."""
+
     @property
     def identity(self) -> str:
         return "end"

@@ -8,14 +8,14 @@ from typing import Any
 
 import msgspec
 
-from ..errors import InvalidOperator, OwnFailure, StreamproofError
+from ..errors import InvalidOperator, InvalidTopology, OwnFailure, StreamproofError
 from ..model import PLAIN, Event, Operator, carried, operator_of, processor, rows_of
-from ..recording.records import CheckpointTaken, Kept, Taken
+from ..recording.records import CheckpointTaken, Closed, Kept, Taken
 from .channels import InputChannel
 from .effects import Durable, Inspect, Start
 from .machine import Machine
 from .mechanism import Made
-from .merging import Run, sequencer
+from .merging import Run, end_of, sequencer
 from .messages import Checkpoint, CheckpointId, Tie
 from .spec import Numbering, SliceSpec
 
@@ -32,7 +32,7 @@ class Vector(msgspec.Struct, frozen=True):
     marks: dict[str, int] = {}
     """Upstream slice -> sequence number last taken from it."""
     turn: tuple[int, int] = (0, 0)
-    """Where a merge by turns stands."""
+    """Where the merge stands (`Sequencer.turn`)."""
 
 
 class OperatorSlice(Machine):
@@ -51,7 +51,14 @@ class OperatorSlice(Machine):
         self._left = self.hooks("left")
         self._room = self.hooks("room")
         self._rested = self.hooks("rested")
-        merges = spec.setup.merge is not None and len(spec.upstream) > 1
+        self._epoch = spec.epoch
+        if self._epoch is not None and self._after_each:
+            raise InvalidTopology(
+                f"{spec.slice_id} has a mechanism that follows what is made of every single input, and nothing that is "
+                "made at the end of an epoch; leave one of the two out"
+            )
+        self._after_closing = self.hooks("closed")
+        merges = self._epoch is not None or (spec.setup.merge is not None and len(spec.upstream) > 1)
         self._at_once = not merges and not self._rested and not self._after_time
         self.last: Event | None = None
         """The event taken last."""
@@ -141,14 +148,14 @@ class OperatorSlice(Machine):
         return most == count
 
     def _channel_ended(self, channel: InputChannel) -> None:
-        self.waiting.end(channel.place, True)
+        self.waiting.end(channel.place, True, self.final)
         self.work()
         for hook in self._after_time:
             hook()
 
     def _see_end_of(self, channel: InputChannel) -> None:
         super()._see_end_of(channel)
-        self.waiting.end(channel.place, channel.ended)
+        self.waiting.end(channel.place, channel.ended, self.final)
 
     def _silent(self, channel: InputChannel, time: int) -> None:
         self.waiting.silence(channel.place, time)
@@ -170,6 +177,8 @@ class OperatorSlice(Machine):
                 return
             run = self.waiting.next(most)
             if run is None:
+                if self._epoch is not None and self._closes(self._epoch):
+                    continue
                 self.waited += not self.waiting.empty
                 break
             up = self.spec.upstream[run.channel]
@@ -178,6 +187,27 @@ class OperatorSlice(Machine):
             for rested in self._rested:
                 rested()
             self._find_end()
+
+    def _closes(self, size: int) -> bool:
+        """Close the epoch that ends now, if one does."""
+        epoch = self.waiting.closing()
+        if epoch is None:
+            return False
+        spec, upper, seq = self.spec, end_of(epoch, size), self.seq
+        self.note(Closed(spec.slice_id, self.incarnation, epoch))
+        outboxes: list[list[Event]] = [[] for _ in spec.downstream]
+        with _user_code(spec.slice_id, f"close() at {upper} ms"):
+            for key, value in self.operator.close(upper, self._state):
+                seq += 1
+                output = Event(spec.slice_id, seq, key, value if type(value) in PLAIN else carried(value), upper)
+                for place in spec.receivers[key]:
+                    outboxes[place].append(output)
+        self.seq = seq
+        self.emit(outboxes)
+        self.waiting.advance()
+        for closed in self._after_closing:
+            closed(epoch)
+        return True
 
     def _find_end(self) -> None:
         if self.working and self.waiting.empty:

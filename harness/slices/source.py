@@ -47,6 +47,7 @@ class SourceSlice(Machine):
         events = next(self._batches, None)
         if events is None:
             self._exhausted = True
+            self.final = self._time
             self._time = ALWAYS
             for input_over in self.hooks("input_over"):
                 input_over()

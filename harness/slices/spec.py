@@ -9,6 +9,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from ..errors import InvalidTopology
 from ..model import Role, Topology, chosen, operator_of
 from ..proper import proper
 from .mechanism import Mechanism
@@ -95,6 +96,22 @@ class SliceSpec:
         object.__setattr__(self, "downstream", self.topology.downstream(self.slice_id))
         object.__setattr__(self, "addressees", tuple(dict.fromkeys(named)))
         object.__setattr__(self, "receivers", _Receivers(self.topology, self.slice_id, self.downstream))
+        self._check_epochs()
+
+    def _check_epochs(self) -> None:
+        stage = self.topology.stages.get(operator_of(self.slice_id))
+        wanted = None if stage is None else stage.operator.epoch
+        if wanted is not None and wanted != self.epoch:
+            taken = "no epochs" if self.epoch is None else f"epochs of {self.epoch} ms"
+            raise InvalidTopology(
+                f"the operator of {self.slice_id} is closed after every {wanted} ms, but its slice knows {taken}; "
+                "choose a scheme with epochs, of that size, as epoch_merge()"
+            )
+        if self.epoch is not None and self.inherits:
+            raise InvalidTopology(
+                f"{self.slice_id} takes epochs of {self.epoch} ms, and numbers its outputs by its inputs; what is made "
+                "at the end of an epoch has no single input: number outputs in another way"
+            )
 
     @property
     def role(self) -> Role:
@@ -106,6 +123,12 @@ class SliceSpec:
         if stage is None or stage.operator.deterministic:
             return 0
         return zlib.crc32(f"{seed} {self.slice_id}#{incarnation}".encode())
+
+    @cached_property
+    def epoch(self) -> int | None:
+        """How many milliseconds of event time it takes as an epoch; None: it knows none."""
+        merge = self.setup.merge
+        return None if merge is None or self.role is not Role.OPERATOR else merge.epoch(self.slice_id)
 
     @cached_property
     def inherits(self) -> bool:

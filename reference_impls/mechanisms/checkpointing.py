@@ -60,45 +60,44 @@ class Checkpointing(Mechanism):
         return _Checkpointing(machine, self)
 
 
-class _Checkpointing(AtWork):
+class Taking(AtWork):
+    """Takes checkpoints, one at a time, and acknowledges what they cover; when one is due is for others to say."""
+
     machine: OperatorSlice
 
-    def __init__(self, machine: OperatorSlice, policy: Checkpointing) -> None:
+    def __init__(
+        self,
+        machine: OperatorSlice,
+        without: frozenset[str] = frozenset(),
+        acknowledge: AcknowledgeAt = AcknowledgeAt.DURABLE,
+    ) -> None:
         super().__init__(machine)
-        self._policy = policy
-        self._every = policy.every.count
-        self._since = 0
-        """Events taken since the last checkpoint."""
+        self._without = without
+        self._acknowledge_at = acknowledge
         self._pending: CheckpointId | None = None
         self._marks: dict[str, int] = {}
         """The timestamp vector of the pending checkpoint."""
 
-    def left(self) -> int:
-        return self._every - self._since
+    @property
+    def pending(self) -> bool:
+        return self._pending is not None
 
-    def room(self) -> int:
-        if self._since >= self._every and self._pending is None:
-            self._take()
-        return max(0, self._every - self._since)
+    def take_if_due(self) -> None:
+        """Called when the last one has become durable."""
+        raise NotImplementedError
 
-    def took(self, up: str, channel: InputChannel, events: list[Event], ties: list[Tie] | None) -> None:
-        self._since += len(events)
-        if self._since >= self._every and self._pending is None:
-            self._take()
-
-    def _take(self) -> None:
+    def take(self) -> None:
         machine, keeper = self.machine, self.machine.keeper
-        self._since = 0
         if keeper is not None and not keeper.anybody():
             return
-        checkpoint = machine.snapshot(self._policy.without)
+        checkpoint = machine.snapshot(self._without)
         self._pending = checkpoint.id
         self._marks = {up: channel.mark for up, channel in machine.inputs.items()}
         if keeper is None:
             machine.effects.append(Persist(checkpoint))
         else:
             keeper.keep(checkpoint, machine.became_durable, self._give_up)
-        if self._policy.acknowledge is AcknowledgeAt.TAKEN:
+        if self._acknowledge_at is AcknowledgeAt.TAKEN:
             self._acknowledge()
 
     def durable(self, given: Durable) -> None:
@@ -107,10 +106,9 @@ class _Checkpointing(AtWork):
             raise OwnFailure(f"{machine.spec.slice_id} did not wait for {given.id}, but it became durable")
         self._pending = None
         machine.note(CheckpointDurable(machine.spec.slice_id, given.id.incarnation, given.id.number))
-        if self._policy.acknowledge is AcknowledgeAt.DURABLE:
+        if self._acknowledge_at is AcknowledgeAt.DURABLE:
             self._acknowledge()
-        if self._since >= self._every:
-            self._take()
+        self.take_if_due()
         machine.work()
 
     def _give_up(self) -> None:
@@ -122,3 +120,29 @@ class _Checkpointing(AtWork):
         for up, mark in self._marks.items():
             if mark:
                 self.machine.acknowledge(up, mark)
+
+
+class _Checkpointing(Taking):
+    def __init__(self, machine: OperatorSlice, policy: Checkpointing) -> None:
+        super().__init__(machine, policy.without, policy.acknowledge)
+        self._every = policy.every.count
+        self._since = 0
+        """Events taken since the last checkpoint."""
+
+    def left(self) -> int:
+        return self._every - self._since
+
+    def room(self) -> int:
+        self.take_if_due()
+        return max(0, self._every - self._since)
+
+    def took(self, up: str, channel: InputChannel, events: list[Event], ties: list[Tie] | None) -> None:
+        self._since += len(events)
+        if self._since >= self._every and self._pending is None:
+            self._since = 0
+            self.take()
+
+    def take_if_due(self) -> None:
+        if self._since >= self._every and self._pending is None:
+            self._since = 0
+            self.take()

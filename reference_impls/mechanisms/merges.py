@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ...harness.errors import InvalidTopology
 from ...harness.model import operator_of
 from ...harness.proper import positive, proper
-from ...harness.slices.merging import Queues, Run, Sequencer
+from ...harness.slices.merging import Order, Queues, Run, Sequencer
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,19 @@ class RoundRobin:
                 positive(weight, f"one of the weights {weights}", InvalidTopology)
 
     @property
+    def order(self) -> Order:
+        return Order.TOTAL
+
+    @property
     def by_time(self) -> bool:
         return False
 
     @property
     def named(self) -> tuple[str, ...]:
         return tuple(self.weights) if isinstance(self.weights, Mapping) else ()
+
+    def epoch(self, slice_id: str) -> None:
+        return None
 
     def sequencer(self, slice_id: str, channels: int) -> Sequencer:
         weights = self.weights
@@ -57,12 +64,19 @@ class ByTime:
     still bring a lower one is waited for, until it brings another, is silent, or ends."""
 
     @property
+    def order(self) -> Order:
+        return Order.TOTAL
+
+    @property
     def by_time(self) -> bool:
         return True
 
     @property
     def named(self) -> tuple[str, ...]:
         return ()
+
+    def epoch(self, slice_id: str) -> None:
+        return None
 
     def sequencer(self, slice_id: str, channels: int) -> Sequencer:
         return _ByTimes(channels)

@@ -7,6 +7,8 @@ from . import (
     active_standby,
     amnesia,
     deployed,
+    epoch_based_processing,
+    epoch_merge,
     gap,
     k_safe_grouping,
     passive_replication,
@@ -27,4 +29,6 @@ MUTANTS: tuple[Mutant, ...] = (
     *active_replication.MUTANTS,
     *k_safe_grouping.MUTANTS,
     *source_replay.MUTANTS,
+    *epoch_based_processing.MUTANTS,
+    *epoch_merge.MUTANTS,
 )

@@ -46,7 +46,7 @@ class Mutant:
         return replace(self.build(topology, checkpoint_every), kind=self.name)
 
 
-def _setting(build: Build, change: Callable[[Setup], Setup], *roles: Role) -> Build:
+def changing(build: Build, change: Callable[[Setup], Setup], *roles: Role) -> Build:
     """With the setups of these roles changed; no role: of operators."""
 
     def broken(topology: Topology, every: Events) -> SchemeSubject:
@@ -64,22 +64,22 @@ def without(build: Build, kind: type[Mechanism], *roles: Role) -> Build:
         assert setup.find(kind) is not None, f"there is no {kind.__name__} to be left out"
         return replace(setup, mechanisms=tuple(one for one in setup.mechanisms if not isinstance(one, kind)))
 
-    return _setting(build, fewer, *roles)
+    return changing(build, fewer, *roles)
 
 
 def along_with(build: Build, mechanism: Mechanism, *roles: Role) -> Build:
     """With one more mechanism."""
-    return _setting(build, lambda setup: replace(setup, mechanisms=(*setup.mechanisms, mechanism)), *roles)
+    return changing(build, lambda setup: replace(setup, mechanisms=(*setup.mechanisms, mechanism)), *roles)
 
 
 def numbering(build: Build, numbers: Numbering, *roles: Role) -> Build:
     """With outputs numbered in another way."""
-    return _setting(build, lambda setup: replace(setup, numbering=numbers), *roles)
+    return changing(build, lambda setup: replace(setup, numbering=numbers), *roles)
 
 
 def unmerged(build: Build) -> Build:
     """With channels taken as they come."""
-    return _setting(build, lambda setup: replace(setup, merge=None))
+    return changing(build, lambda setup: replace(setup, merge=None))
 
 
 def checkpointing(
@@ -97,7 +97,7 @@ def checkpointing(
             acknowledge=acknowledge or one.acknowledge,
         )
 
-    return _setting(build, lambda setup: replace(setup, mechanisms=tuple(map(other, setup.mechanisms))))
+    return changing(build, lambda setup: replace(setup, mechanisms=tuple(map(other, setup.mechanisms))))
 
 
 def twisting(build: Build, twist: Twist, *roles: Role) -> Build:

@@ -1,0 +1,76 @@
+"""Epoch-based deterministic merge: active replication that synchronises once an epoch (StreamMine3G, chapter 5, listing
+5.1).
+
+- A slice takes nothing of an epoch until every channel has passed it; then it takes what came on one channel after what
+  came on another, in the order of the channels. Later epochs are collected meanwhile.
+- So all replicas take the same sequence, and what they make, in the middle of an epoch too, is the same under the same
+  numbers; receivers take the first copy, as in active replication.
+
+Where this departs from the listing: bags are kept by epoch and not by position, and there is one, if an empty one, for
+each channel and epoch; silence and the end of a channel close epochs; the first begins below 0.
+"""
+
+from __future__ import annotations
+
+from ..harness.judging.exercised import Activity
+from ..harness.judging.guarantees import precise_recovery
+from ..harness.judging.tolerance import Tolerance
+from ..harness.model import Role, Topology
+from ..harness.quantities import Duration, Events, events, seconds
+from ..harness.slices.spec import Numbering, Setup
+from ..harness.subject import Claim, SchemeSubject
+from .mechanisms.acknowledging import AcknowledgeEvery
+from .mechanisms.duplicate_filter import DuplicateFilter
+from .mechanisms.epochs import EpochBags
+from .mechanisms.output_log import OutputLog
+from .mechanisms.replicas import Replicas
+from .mechanisms.silence import TellSilence
+from .requirements import at_least, deterministic, epochs, merging, settings
+
+
+def epoch_merge(
+    topology: Topology,
+    *,
+    replicas: int = 2,
+    epoch: int | None = None,
+    acknowledge_every: Events = events(100),
+    silence: Duration = seconds(0.002),
+) -> SchemeSubject:
+    """Claims precise recovery, as long as each slice keeps one replica in step; operators need not be commutative.
+
+    `epoch` is in milliseconds of event time, for the operators that do not say how long theirs are; None: so that they
+    fit into those that do. Costs what active replication costs, and up to an epoch of latency at each operator.
+
+    Raises InvalidTopology for operators that are not deterministic, and for epochs that do not fit into one another,
+    InvalidScenario for fewer than two replicas.
+    """
+    scheme = "epoch-based merge"
+    deterministic(topology, scheme)
+    settings(scheme, acknowledge_every=acknowledge_every, silence=silence)
+    at_least(2, "replicas", replicas)
+    merge = EpochBags(epochs(topology, scheme, epoch))
+    quiet = TellSilence(silence)
+    acknowledging = AcknowledgeEvery(acknowledge_every)
+    return SchemeSubject(
+        kind="epoch-merge",
+        topology=topology,
+        setups={
+            Role.SOURCE: Setup((OutputLog(), quiet), Numbering.CONTINUED),
+            Role.OPERATOR: Setup(
+                (OutputLog(), Replicas(), DuplicateFilter(), acknowledging, quiet), Numbering.CONTINUED, merge
+            ),
+            Role.SINK: Setup((DuplicateFilter(), acknowledging)),
+        },
+        claims=(
+            Claim(
+                precise_recovery(),
+                Tolerance.ONE_IN_STEP,
+                "deterministic operators, replicas apart",
+                rests_on=(
+                    *(Activity.RESTORE, Activity.TAKE_OVER, Activity.FILTER, Activity.TRIM),
+                    *merging(topology, merge),
+                ),
+            ),
+        ),
+        replicas=replicas,
+    )
