@@ -17,6 +17,7 @@ from __future__ import annotations
 from ..harness.judging.exercised import Activity
 from ..harness.judging.guarantees import precise_recovery, rollback_recovery
 from ..harness.model import Role, Topology
+from ..harness.proper import positive
 from ..harness.quantities import Duration, events, seconds
 from ..harness.slices.spec import Numbering, Setup
 from ..harness.subject import Claim, SchemeSubject
@@ -31,7 +32,7 @@ from .requirements import commutative, deterministic, epochs, filtering, merging
 def epoch_based_processing(
     topology: Topology,
     *,
-    epoch: int | None = None,
+    epoch: int = 20,
     checkpoint_epochs: int = 1,
     sink_filter: bool = False,
     silence: Duration = seconds(0.002),
@@ -40,9 +41,9 @@ def epoch_based_processing(
     failures, while checkpoints survive and the source replays, and operators where channels meet tell nothing before
     the end of an epoch.
 
-    `epoch` is in milliseconds of event time, for the operators that do not say how long theirs are; None: so that they
-    fit into those that do. Costs one checkpoint of state and log per `checkpoint_epochs`, and the wait for the slowest
-    channel once an epoch.
+    `epoch`, in milliseconds of event time, is for topologies of which no operator says how long its epochs are; else
+    those that do not say it have what fits into all others. Costs one checkpoint of state and log per
+    `checkpoint_epochs`, and the wait for the slowest channel once an epoch.
 
     Raises InvalidTopology for operators that are not deterministic, that are not commutative where channels meet, and
     for epochs that do not fit into one another.
@@ -51,6 +52,7 @@ def epoch_based_processing(
     deterministic(topology, scheme)
     commutative(topology, scheme)
     settings(scheme, sink_filter=sink_filter, silence=silence)
+    positive(checkpoint_epochs, "checkpoint_epochs")
     merge = Epochs(epochs(topology, scheme, epoch))
     quiet = TellSilence(silence)
     masked = (DuplicateFilter(),) if sink_filter else ()

@@ -32,14 +32,15 @@ def epoch_merge(
     topology: Topology,
     *,
     replicas: int = 2,
-    epoch: int | None = None,
+    epoch: int = 20,
     acknowledge_every: Events = events(100),
     silence: Duration = seconds(0.002),
 ) -> SchemeSubject:
     """Claims precise recovery, as long as each slice keeps one replica in step; operators need not be commutative.
 
-    `epoch` is in milliseconds of event time, for the operators that do not say how long theirs are; None: so that they
-    fit into those that do. Costs what active replication costs, and up to an epoch of latency at each operator.
+    `epoch`, in milliseconds of event time, is for topologies of which no operator says how long its epochs are; else
+    those that do not say it have what fits into all others. Costs what active replication costs, and up to an epoch of
+    latency at each operator.
 
     Raises InvalidTopology for operators that are not deterministic, and for epochs that do not fit into one another,
     InvalidScenario for fewer than two replicas.

@@ -14,8 +14,6 @@ from ..harness.slices.merging import Merge, Order
 from .mechanisms.silence import TellSilence
 
 _INTERVALS = ("checkpoint_every", "synchronize_every", "acknowledge_every")
-_EPOCH = 20
-"""Milliseconds, where no operator says anything."""
 _UNORDERED = "without a merge, what is taken again comes in another order"
 _SETTINGS: dict[str, tuple[Kind, str]] = {
     **dict.fromkeys(_INTERVALS, (Events, "a number of events, as in events(100)")),
@@ -90,15 +88,13 @@ def single_channels(topology: Topology, scheme: str, why: str) -> None:
     _refuse(topology, scheme, merging, f"has more than one input channel: {why}")
 
 
-def epochs(topology: Topology, scheme: str, otherwise: int | None) -> dict[str, int]:
-    """How long the epochs of each operator are: as it says, or else so long; None: so that they fit into those of all
-    that say it. Raises InvalidTopology where those of one do not fit into those of the next: what it makes in one of
-    its epochs would belong to several of the next."""
+def epochs(topology: Topology, scheme: str, otherwise: int) -> dict[str, int]:
+    """How long the epochs of each operator are: as it says, or else so that they fit into those of all that say it, or
+    so long where none does. Raises InvalidTopology where those of one do not fit into those of the next: what it makes
+    in one of its epochs would belong to several of the next."""
     made(topology, scheme)
-    if otherwise is not None:
-        positive(otherwise, f"epoch of {scheme}, in milliseconds,")
-    declared = [stage.operator.epoch for stage in topology.stages.values() if stage.operator.epoch is not None]
-    usual = otherwise or gcd(*declared) or _EPOCH
+    positive(otherwise, f"epoch of {scheme}, in milliseconds,")
+    usual = gcd(*(stage.operator.epoch or 0 for stage in topology.stages.values())) or otherwise
     sizes = {name: stage.operator.epoch or usual for name, stage in topology.stages.items()}
     for edge in topology.edges:
         up, down = sizes.get(edge.upstream), sizes.get(edge.downstream)

@@ -62,8 +62,8 @@ def equal_times() -> Scenario:
     """Both sources have an event at every time, and an epoch is one time: those that are equal are one epoch."""
     return Scenario(
         subject=epoch_merge(jumping_join(epoch=1)),
-        workload=numbered(events=400, keys=2, batch=10),
-        faults=[crash("join-0").after(events(150))],
+        workload=numbered(events=400, keys=16, batch=10),
+        faults=[crash("join-0").after(events(100))],
         claims=[precise_recovery()],
     )
 
@@ -82,8 +82,8 @@ def merging_idle() -> Scenario:
     """One of two sources is idle for most of the time: silence closes epochs, and a replica's crash is masked."""
     return Scenario(
         subject=epoch_merge(jumping_join(epoch=8)),
-        workload=numbered(events=800, keys=4, batch=10, spacing={"right-0": 12}),
-        faults=[crash("join-0").after(events(300))],
+        workload=numbered(events=800, keys=16, batch=10, spacing={"right-0": 12}),
+        faults=[crash("join-0").after(events(150))],
         claims=[precise_recovery()],
     )
 

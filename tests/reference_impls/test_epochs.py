@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
 from streamproof.harness.errors import InvalidTopology
-from streamproof.harness.model import Event
+from streamproof.harness.model import Event, Stage
 from streamproof.harness.slices.merging import Merge, Run, Sequencer, sequencer
 from streamproof.reference_impls.epoch_based_processing import epoch_based_processing
 from streamproof.reference_impls.mechanisms.epochs import EpochBags, Epochs
 from streamproof.reference_impls.mechanisms.merges import ByTime
 from streamproof.scenarios.equi_join import equi_join
-from streamproof.scenarios.tumbling import tumbling_count
+from streamproof.scenarios.tumbling import TumblingCount, tumbling_count
 
 ARRIVALS = ((4, 0, 1), (5, 1, 3), (6, 1, 4), (7, 0, 2), (8, 1, 6), (9, 0, 5))
 """Table 4.1 of StreamMine3G: when what came on which channel with which event time."""
@@ -139,8 +139,10 @@ def test_operators_that_are_not_commutative_are_refused_where_channels_meet() ->
 
 
 def test_epochs_that_do_not_fit_into_one_another_are_refused() -> None:
+    topology = tumbling_count(epoch=20)
+    count = topology.stages["count"]
     with pytest.raises(InvalidTopology, match="does not consist of"):
-        epoch_based_processing(tumbling_count(epoch=20), epoch=8)
+        epoch_based_processing(replace(topology, stages={"split": Stage(TumblingCount(8)), "count": count}))
 
 
 @pytest.mark.parametrize("size", [0, -1, True, 1.5])

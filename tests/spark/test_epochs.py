@@ -1,4 +1,4 @@
-"""Slices that wait for one another once an epoch, on embedded Spark: what crosses a network and a store, and a crash."""
+"""Slices that wait for one another once an epoch, on embedded Spark, and a crash."""
 
 from __future__ import annotations
 
