@@ -18,7 +18,6 @@ pytestmark = pytest.mark.docker
 REGISTRY = Registry()
 IN_EVERY_RUN = (
     "isolate.passive-replication",
-    "packet-loss.query",
     "delay.active-replication",
     "full-disk.passive-replication",
     "executor-crash.k-safe-grouping",

@@ -70,7 +70,8 @@ def reasons(found: Certified) -> str:
     return "\n".join(chain.from_iterable(verdict.reasons for verdict in found.certificate.verdicts))
 
 
-@pytest.mark.parametrize("runs", [2, pytest.param(None, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("runs", [2, None])
 def test_a_campaign_goes_on_where_it_stood(runs: int | None, tmp_path: Path) -> None:
     one = small("sqlite-by-batch")
     first = certified(one, tmp_path, faults=DRIVER_ONLY, budget=Budget(kills=0, runs=2)).certificate

@@ -111,6 +111,7 @@ def test_a_node_that_dies_while_there_is_no_master_comes_back_with_it(tmp_path: 
     assert any(isinstance(entry, NodeUp) for entry in _after(finished, last))
 
 
+@pytest.mark.long
 def test_a_query_does_not_notice_that_its_master_dies_and_comes_back(tmp_path: Path) -> None:
     faults = [crash("master").at(batch(3).written.of("driver"))]
     finished = _run(query_word_count(batch_events=10), words(events=120), faults, tmp_path / "run")

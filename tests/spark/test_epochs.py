@@ -17,7 +17,10 @@ from streamproof.harness.running import run_named
 pytestmark = pytest.mark.spark
 
 
-@pytest.mark.parametrize("name", ["tumbling-count.epoch-based-processing", "eager-jumping-join.epoch-merge"])
+@pytest.mark.parametrize(
+    "name",
+    ["tumbling-count.epoch-based-processing", pytest.param("eager-jumping-join.epoch-merge", marks=pytest.mark.long)],
+)
 def test_a_crash_within_an_epoch_leaves_what_the_scheme_claims(name: str, tmp_path: Path) -> None:
     named = Registry().scenario(name)
     scenario = replace(named.scenario, workload=replace(named.scenario.workload, rate=400))
