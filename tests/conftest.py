@@ -30,6 +30,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Half as many again as there are processors: many tests wait for a process, a timer or a deadline."""
+    cores = len(os.sched_getaffinity(0))
+    return cores + (cores + 1) // 2
+
+
 @cache
 def why_no_java() -> str | None:
     """Why Spark cannot start here, or None if it can. Looks for Java where Spark does: JAVA_HOME, else PATH."""

@@ -101,7 +101,7 @@ def test_pairs_come_to_their_end_there_too() -> None:
     assert there.tried == there.pairs.tried + len(there.addresses)
 
 
-@pytest.mark.parametrize("master", [LOCAL, "local-cluster[2,1,1024]"])
+@pytest.mark.parametrize("master", [LOCAL, pytest.param("local-cluster[2,1,1024]", marks=pytest.mark.long)])
 def test_a_worker_that_is_killed_costs_nothing(master: str) -> None:
     killed: list[int] = []
     rounds = iter((10, 60, 110, 160) if master == LOCAL else (10,))

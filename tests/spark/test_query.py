@@ -107,6 +107,7 @@ def run(query: Query, folder: Path) -> Finished:
     return run_named(Named("test", "test", "", scenario), EmbeddedCluster(), Registry(), seed=1, folder=folder)
 
 
+@pytest.mark.long
 def test_without_a_fault_both_hold_however_late_the_harness_hears_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
