@@ -314,7 +314,7 @@ class _ChannelCount:
         for number, found in repeats.descending.items():
             reopened = max(0, openings[upstream, number] - 1)
             self.reordered_repeats += [(output,) for output in found[reopened:] if id(output) in again]
-        self.superseded = [(output,) for output in _superseded(rerun, upstream, sink, first)]
+        self.superseded = [(output,) for output in _superseded(rerun, upstream, sink, first, wanted)]
 
 
 def _made_otherwise(rerun: Reexecution, one: _ChannelCount | LongChannelCount) -> list[Derivation]:
@@ -360,14 +360,23 @@ class _Repeats:
             self.descending[number].append(output)
 
 
-def _superseded(rerun: Reexecution, upstream: str, sink: str, first: Mapping[Derivation, Output]) -> Iterator[Output]:
-    """Outputs of an order that was given up: what survives has taken the input too, and makes no such output of it."""
+def _superseded(
+    rerun: Reexecution,
+    upstream: str,
+    sink: str,
+    first: Mapping[Derivation, Output],
+    wanted: Mapping[Derivation, Event],
+) -> Iterator[Output]:
+    """Outputs of an order that was given up: what survives has taken the input too, and makes no such output of it.
+    That what survives came to the end of an epoch does not say that it had taken what was in it: what should have been
+    made there is right."""
     survivors = rerun.survivors(upstream) if upstream in rerun.reruns else ()
     made = [set(survivor.channel(sink)[1]) for survivor in survivors]
     given_up = [d for d in first if made and all(d not in known for known in made)]
     if given_up:
         had = [{*survivor.lineage(), *survivor.roots()} for survivor in survivors]
-        yield from (first[d] for d in given_up if all(d[:-1] in known for known in had))
+        others = (d for d in given_up if all(d[:-1] in known for known in had))
+        yield from (first[d] for d in others if d[0] not in rerun.epochs or d not in wanted)
 
 
 def _altered(deliveries: Deliveries, wanted: Mapping[Derivation, Event], long: bool) -> Sequence[tuple[Output, Event]]:

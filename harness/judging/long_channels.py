@@ -84,7 +84,7 @@ class LongChannelCount:
             orders[number] = places_in(delivered, made.pop())
         self.reordered = self._told(self._reordered(fresh, orders, senders))
         self.reordered_repeats = self._told(self._reordered_repeats(rerun, delivered, orders, again))
-        self.superseded = self._told(self._superseded(rerun, np.flatnonzero(fresh)))
+        self.superseded = self._told(self._superseded(rerun, np.flatnonzero(fresh), should))
 
     def _told(self, places: Numbers) -> Sequence[tuple[Output]]:
         return Each(places, lambda place: (self._outputs.at(place),))
@@ -140,8 +140,9 @@ class LongChannelCount:
             found.append(descending[reopened:][again[descending[reopened:]]])
         return np.concatenate(found)
 
-    def _superseded(self, rerun: Reexecution, fresh: Numbers) -> Numbers:
-        """Outputs of an order that was given up: what survives has taken the input too, and makes no such output."""
+    def _superseded(self, rerun: Reexecution, fresh: Numbers, should: Sequence[Derivation]) -> Numbers:
+        """Outputs of an order that was given up: what survives has taken the input too, and makes no such output. What
+        should have been made at the end of an epoch is right, whatever had been taken of it."""
         survivors = rerun.survivors(self._upstream) if self._upstream in rerun.reruns else ()
         if not survivors:
             return fresh[:0]
@@ -155,7 +156,13 @@ class LongChannelCount:
         had = ((survivor.lineage(), sorted(survivor.roots())) for survivor in survivors)
         triggers, *lineages = coded(parents, *(joined(parts) if parts[1] else parts[0] for parts in had))
         known = np.logical_and.reduce([among(triggers, lineage) for lineage in lineages])
-        return np.compress(known, given_up)
+        found: Numbers = np.compress(known, given_up)
+        if self._upstream not in rerun.epochs:
+            return found
+        due = set(should)
+        rows = Chosen(self._outputs.derivations, found)
+        others = np.array([d is None or d[0] not in rerun.epochs or d not in due for d in rows], bool)
+        return np.compress(others, found)
 
 
 def altered(deliveries: Deliveries, wanted: Mapping[Derivation, Event]) -> Sequence[tuple[Output, Event]]:
