@@ -17,7 +17,8 @@ from verdicts_of import JUDGES
 
 
 def test_a_fault_that_a_run_says_nothing_of_leaves_its_claims_open() -> None:
-    calm = replace(Registry().scenario("word-count.passive-replication").scenario, faults=(), claims=[exactly_once()])
+    named = Registry().scenario("word-count.passive-replication").scenario
+    calm = replace(named, workload=replace(named.workload, events=300), faults=(), claims=[exactly_once()])
     history, judgement = run_in_memory(calm, SimulatedCluster(), KINDS, JUDGES, seed=1)
     assert {verdict.status for verdict in judgement.verdicts} == {Status.HOLDS}
     planned = replace(calm, faults=[crash("count-0").after(seconds(1))])

@@ -61,6 +61,7 @@ def test_a_marker_that_is_committed_before_its_rows_is_refuted_by_the_line_in_be
     assert "line_sinks" in (found.folder / PAGE).read_text()
 
 
+@pytest.mark.long
 def test_its_twin_that_commits_both_at_once_passes_what_is_most_worth_trying(tmp_path: Path) -> None:
     found = certified(line_sinks.both_at_once, tmp_path, Budget(kills=0, minutes=10, runs=8))
     certificate = found.certificate
