@@ -75,7 +75,7 @@ def check_pace(scenario: Scenario, interval: int | None) -> None:
     subject, workload = scenario.subject, scenario.workload
     if not isinstance(subject, SchemeSubject):
         return
-    sources, operators = subject.setups[Role.SOURCE].mechanisms, subject.setups[Role.OPERATOR].mechanisms
+    sources, operators = subject.mechanisms_of(Role.SOURCE), subject.mechanisms_of(Role.OPERATOR)
     timeout = next((one.sends_again_after for one in sources if one.sends_again_after is not None), None)
     if timeout is None:
         return

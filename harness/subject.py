@@ -261,12 +261,12 @@ class SchemeSubject:
 
     @property
     def points(self) -> frozenset[Point]:
-        mechanisms = self._mechanisms(*Role)
+        mechanisms = self.mechanisms_of(*Role)
         checkpoints = any(one.takes_checkpoints for one in mechanisms)
         points = SLICE_POINTS if checkpoints else SLICE_POINTS - CHECKPOINT_POINTS
         return points if any(one.points for one in mechanisms) else points - {Point.MECHANISM}
 
-    def _mechanisms(self, *roles: Role) -> tuple[Mechanism, ...]:
+    def mechanisms_of(self, *roles: Role) -> tuple[Mechanism, ...]:
         """All that slices of these roles are made of."""
         setups = [self.setups[role] for role in roles]
         if Role.OPERATOR in roles:
@@ -276,7 +276,7 @@ class SchemeSubject:
     @property
     def checkpoint_every(self) -> int | None:
         """Events between two checkpoints of a slice; None where none are taken."""
-        intervals = (one.checkpoint_every for one in self._mechanisms(Role.OPERATOR))
+        intervals = (one.checkpoint_every for one in self.mechanisms_of(Role.OPERATOR))
         return min((every.count for every in intervals if every is not None), default=None)
 
     @property
@@ -284,7 +284,7 @@ class SchemeSubject:
         """After how many events something becomes safe: a checkpoint, or else an acknowledgement."""
         if self.checkpoint_every is not None:
             return Events(self.checkpoint_every)
-        mechanisms = self._mechanisms(Role.OPERATOR, Role.SINK)
+        mechanisms = self.mechanisms_of(Role.OPERATOR, Role.SINK)
         return next((one.safe_every for one in mechanisms if one.safe_every is not None), Events(_INTERVAL))
 
     @property
@@ -329,9 +329,9 @@ class SchemeSubject:
     @cached_property
     def _switched_on(self) -> frozenset[Activity]:
         found = {Activity.RESTART}
-        if any(one.takes_checkpoints for one in self._mechanisms(Role.OPERATOR)):
+        if any(one.takes_checkpoints for one in self.mechanisms_of(Role.OPERATOR)):
             found |= {Activity.CHECKPOINT, Activity.RESTORE}
-        if any(one.replays for one in self._mechanisms(Role.SOURCE)):
+        if any(one.replays for one in self.mechanisms_of(Role.SOURCE)):
             found.add(Activity.REPLAY)
         if self.replicas > 1:
             found.add(Activity.TAKE_OVER)
@@ -341,7 +341,7 @@ class SchemeSubject:
     def _shape(self) -> Shape:
         topology = self.topology
         ends = frozenset(s for s in topology.slices if topology.role(s) is not Role.OPERATOR)
-        tracked = any(one.sends_again_after is not None for one in self._mechanisms(Role.SOURCE))
+        tracked = any(one.sends_again_after is not None for one in self.mechanisms_of(Role.SOURCE))
         tracking = frozenset(self.sources) if tracked else frozenset()
         return Shape(self.replicas, self.speaking is Speaking.ALL, tracking, ends)
 

@@ -15,7 +15,7 @@ from ..harness.judging.verdicts import Anomaly, Evidence, Tally, Verdict, tally
 from ..harness.model import slice_of
 from ..harness.quantities import Duration
 from ..harness.recording.history import Aborted, FaultHealed, FaultStruck, History, LifeFailed, Placed
-from ..harness.recording.records import Offered, Refused, Started
+from ..harness.recording.records import Offered, Record, Refused, Started, whose
 
 
 def judge(case: Case, guarantee: Guarantee) -> Verdict:
@@ -125,12 +125,11 @@ def _waits(history: History, struck: list[FaultStruck]) -> Iterator[tuple[int, F
             yield first - (began if began <= first else ended), one
 
 
-def _is_sign(record: object) -> bool:
+def _is_sign(record: Record) -> bool:
     """Whether it is work of the subject's, not of its references, and more than that it was started."""
     if isinstance(record, Offered | Refused | Started):
         return False
-    who = getattr(record, "slice", "") or getattr(record, "actor", "") or getattr(record, "sink", "")
-    return slice_of(who) not in (*REFERENCES, BATCH_JOB)
+    return slice_of(whose(record)) not in (*REFERENCES, BATCH_JOB)
 
 
 def _late(wait: int, struck: FaultStruck) -> Evidence:

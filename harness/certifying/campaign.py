@@ -27,6 +27,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 
@@ -275,8 +276,9 @@ class _Campaign:
     planned_now: set[Planned] = field(default_factory=set)
     """What this part of the campaign could try."""
 
-    @property
+    @cached_property
     def asked(self) -> Asked:
+        """The code is read once."""
         brief, faults = self.brief, self.faults
         named, code = tuple(sorted(self.named)), code_of(brief.query)
         return Asked(named, faults.victims, faults.recovering, faults.split_brain, brief.origin, brief.fed_from, code)

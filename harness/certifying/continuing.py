@@ -28,7 +28,7 @@ from ..judging.verdicts import Status
 from ..query import Query
 from ..recording.folder import read_description, read_history
 from ..recording.history import History
-from ..recording.records import Offered, Record, Stamped
+from ..recording.records import Offered, Record, Stamped, whose
 from ..registry import Registry
 from ..workload import Workload
 from .certificate import Asked, Certificate, Part, check_files, read_certificate
@@ -247,8 +247,8 @@ def why_other(
     other = [stamped.record for stamped in before.records if isinstance(stamped.record, Offered)]
     if _events(one) != _events(other):
         return f"the input is not the one of the earlier part of the campaign ({name})"
-    then = [stamped for stamped in before.records if _whose(stamped.record) == REFERENCES[0]]
-    now = [stamped for stamped in references if _whose(stamped.record) in (REFERENCES[1], BATCH_JOB)]
+    then = [stamped for stamped in before.records if whose(stamped.record) == REFERENCES[0]]
+    now = [stamped for stamped in references if whose(stamped.record) in (REFERENCES[1], BATCH_JOB)]
     found = collate_references(History([*offered, *then, *now], ()), shape).unjudgeable
     return f"{OTHERWISE}: {found}" if found else ""
 
@@ -265,10 +265,6 @@ def _is_whole(folder: Path, trial: Trial, earlier: Earlier) -> bool:
 
 def _events(records: Iterable[Record]) -> list[object]:
     return [event for record in records if isinstance(record, Offered) for event in record.events]
-
-
-def _whose(record: Record) -> str:
-    return str(getattr(record, "actor", "") or getattr(record, "slice", "") or getattr(record, "sink", ""))
 
 
 def _short(value: Any, most: int = 200) -> str:

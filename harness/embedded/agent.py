@@ -367,8 +367,8 @@ class NodeAgent:
     ) -> None:
         """Give a slice what its peer sends, until either is gone or another connection has taken the place of this."""
         link = slice_id, peer, peer_incarnation
-        spec = self._specs[slice_id]
-        from_upstream = peer in spec.upstream
+        sender = self._specs.get(peer)
+        from_upstream = peer in self._specs[slice_id].upstream
         try:
             while True:
                 if from_upstream:
@@ -377,7 +377,7 @@ class NodeAgent:
                 if body is None or not self._runs(slice_id, incarnation) or self._links.get(link) is not writer:
                     return
                 message = decoded(self._decoder, body)
-                if not spec.may_send(peer, message):
+                if sender is None or not sender.may_send(slice_id, message):
                     raise ProtocolBroken(f"{peer} sent {slice_id} what is not for it to send: {message.identity}")
                 if isinstance(message, Open):
                     self._opened.add(link)

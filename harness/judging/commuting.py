@@ -10,24 +10,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..model import Event, Operator, Topology, carried, operator_of, rows_of
+from ..model import Event, Operator, Topology, rows_of
 from ..slices.merging import end_of, epoch_of
 from .exactness import same_rows, same_value
-from .forgetting import EVENTS
+from .words import find_false_word, said_of
 
 
 def find_false_commutative(topology: Topology, taken: Mapping[str, Sequence[Event]]) -> str:
-    """Which operator is not commutative, and what shows it; empty where none was seen. `taken` is what each slice takes
-    in an execution without failures. What needs more of the input than is executed is not found."""
-    for slice_id in topology.operator_slices:
-        operator = topology.stages[operator_of(slice_id)].operator
-        if operator.epoch is None or not operator.commutative or not operator.deterministic:
-            continue
-        why = _depends(operator, operator.epoch, taken[slice_id][:EVENTS])
-        if why:
-            name = operator_of(slice_id)
-            return f"operator {name!r} says that the order of the events of an epoch does not matter; {why}"
-    return ""
+    """Which operator is not commutative, and what shows it; as `find_false_word`."""
+    return find_false_word(topology, taken, _is_false)
+
+
+def _is_false(operator: Operator[Any], events: Sequence[Event]) -> str:
+    if operator.epoch is None or not operator.commutative:
+        return ""
+    why = _depends(operator, operator.epoch, events)
+    return why and f"the order of the events of an epoch does not matter; {why}"
 
 
 def _depends(operator: Operator[Any], size: int, events: Sequence[Event]) -> str:
@@ -54,4 +52,4 @@ def _closed(operator: Operator[Any], upper: int, state: Any, events: Sequence[Ev
     for event in events:
         for _ in operator.process(event, state):
             pass
-    return [[key, carried(value)] for key, value in operator.close(upper, state)]
+    return said_of(operator.close(upper, state))

@@ -10,32 +10,29 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..model import Event, Operator, Topology, carried, operator_of, processor
+from ..model import Event, Operator, Topology, processor
 from .exactness import same_value
+from .words import find_false_word, said_of
 
-EVENTS = 2_000
-"""Of each slice, so many are executed at most."""
 SAMPLES = 40
 """Events of a slice of which it is tried."""
 
 
 def find_false_window(topology: Topology, taken: Mapping[str, Sequence[Event]]) -> str:
-    """Which operator does not forget, and what shows it; empty where none was seen. `taken` is what each slice takes in
-    an execution without failures. What needs more of the input than is executed is not found."""
-    for slice_id in topology.operator_slices:
-        operator = topology.stages[operator_of(slice_id)].operator
-        if operator.window is None or not operator.deterministic:
-            continue
-        why = _remembers(operator, operator.window, taken[slice_id][:EVENTS])
-        if why:
-            name = operator_of(slice_id)
-            return f"operator {name!r} says that an event matters no more after {operator.window} ms; {why}"
-    return ""
+    """Which operator does not forget, and what shows it; as `find_false_word`."""
+    return find_false_word(topology, taken, _is_false)
+
+
+def _is_false(operator: Operator[Any], events: Sequence[Event]) -> str:
+    if operator.window is None:
+        return ""
+    why = _remembers(operator, operator.window, events)
+    return why and f"an event matters no more after {operator.window} ms; {why}"
 
 
 def _remembers(operator: Operator[Any], window: int, events: Sequence[Event]) -> str:
     step = max(1, len(events) // SAMPLES)
-    made = [_said(outputs) for outputs in _executed(operator, events)]
+    made = [said_of(outputs) for outputs in _executed(operator, events)]
     for place in range(len(events) - 1, -1, -step):
         event = events[place]
         if any(other.time > event.time for other in events[:place]):
@@ -43,7 +40,7 @@ def _remembers(operator: Operator[Any], window: int, events: Sequence[Event]) ->
             continue
         recent = [other for other in events[: place + 1] if other.time > event.time - window]
         try:
-            alone: object = _said(_executed(operator, recent)[-1])
+            alone: object = said_of(_executed(operator, recent)[-1])
         except Exception as error:  # Whatever the user's code raises where it misses something.
             alone = f"{type(error).__name__}: {error}"
         if not same_value(alone, made[place]):
@@ -57,7 +54,3 @@ def _remembers(operator: Operator[Any], window: int, events: Sequence[Event]) ->
 def _executed(operator: Operator[Any], events: Sequence[Event]) -> list[list[tuple[str, Any]]]:
     state, process = operator.initial_state(), processor(operator, 0)
     return [list(process(event, state)) for event in events]
-
-
-def _said(outputs: Sequence[tuple[str, Any]]) -> list[list[Any]]:
-    return [[key, carried(value)] for key, value in outputs]

@@ -207,6 +207,11 @@ Record = (
 )
 
 
+def whose(record: Record) -> str:
+    """The slice, actor or sink that a record is of; empty where it is the harness's."""
+    return str(getattr(record, "slice", "") or getattr(record, "actor", "") or getattr(record, "sink", ""))
+
+
 class Stamped(msgspec.Struct, frozen=True, array_like=True):
     """A record and when it happened, in microseconds since the run began."""
 

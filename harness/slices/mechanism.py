@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from .effects import Durable, Gone, Promote, Start, Timer
     from .machine import Machine
 
+NO_LIMIT = 1 << 62
+"""More events than there ever are."""
 Made = tuple[Event, tuple[int, ...]]
 """An output, and the places in `spec.downstream` that it goes to."""
 
@@ -172,7 +174,7 @@ class AtWork:
 
     def left(self) -> int:
         """How many events may be taken before something has to be done first."""
-        return 1 << 62
+        return NO_LIMIT
 
     def room(self) -> int:
         """The same, after what has to be done has been done; 0: that has to be waited for."""

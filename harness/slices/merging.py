@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import sys
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 from ..errors import OwnFailure
-from ..model import Event
+from ..model import Event, operator_of
 from .messages import Tie, after
+
+Setting = TypeVar("Setting")
 
 ALWAYS = sys.maxsize
 """The event time of a channel that has ended."""
@@ -37,6 +40,11 @@ def epoch_of(time: int, size: int) -> int:
 def end_of(epoch: int, size: int) -> int:
     """The last time of an epoch."""
     return (epoch + 1) * size
+
+
+def of_slice(settings: Mapping[str, Setting], slice_id: str) -> Setting | None:
+    """What is set for a slice, or for its operator; None where neither is named."""
+    return settings.get(slice_id, settings.get(operator_of(slice_id)))
 
 
 @runtime_checkable

@@ -48,8 +48,9 @@ class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
     @property
     def identity(self) -> str:
         """What tells this message from all others between the same two incarnations; part of the key of its crash
-        addresses."""
-        raise NotImplementedError(f"{type(self).__name__} says nothing of its identity")
+        addresses. By default its tag and what it says: `trim@sink-0@40`."""
+        _, *said = msgspec.structs.astuple(self)
+        return "@".join([str(self.__struct_config__.tag), *map(str, said)])
 
 
 class Batch(Message, frozen=True, tag="batch", array_like=True, gc=False):
@@ -83,10 +84,6 @@ class Replayed(Message, frozen=True, tag="replayed", array_like=True, gc=False):
 
     flow = Flow.DOWNSTREAM
 
-    @property
-    def identity(self) -> str:
-        return "replayed"
-
 
 class End(Message, frozen=True, tag="end", array_like=True, gc=False):
     """Nothing follows on this channel from this incarnation."""
@@ -107,10 +104,6 @@ class Silence(Message, frozen=True, tag="silence", array_like=True, gc=False):
     flow = Flow.DOWNSTREAM
 
     time: int
-
-    @property
-    def identity(self) -> str:
-        return f"silence@{self.time}"
 
 
 class Open(Message, frozen=True, tag="open", array_like=True, gc=False):
@@ -135,10 +128,6 @@ class ReplayStop(Message, frozen=True, tag="replay-stop", array_like=True, gc=Fa
 
     seq: int
 
-    @property
-    def identity(self) -> str:
-        return f"replay-stop@{self.seq}"
-
 
 class Acknowledge(Message, frozen=True, tag="ack", array_like=True, gc=False):
     """Events up to sequence number `upto` will never be asked for again."""
@@ -146,10 +135,6 @@ class Acknowledge(Message, frozen=True, tag="ack", array_like=True, gc=False):
     flow = Flow.UPSTREAM
 
     upto: int
-
-    @property
-    def identity(self) -> str:
-        return f"ack@{self.upto}"
 
 
 Data = Batch | Replay | Replayed | End | Silence

@@ -14,7 +14,7 @@ from ..recording.records import CheckpointTaken, Closed, Kept, Taken
 from .channels import InputChannel
 from .effects import Durable, Inspect, Start
 from .machine import Machine
-from .mechanism import Made
+from .mechanism import NO_LIMIT, Made
 from .merging import Run, end_of, sequencer
 from .messages import Checkpoint, CheckpointId, Tie
 from .spec import Numbering, SliceSpec
@@ -170,7 +170,7 @@ class OperatorSlice(Machine):
     def work(self) -> None:
         """Take whatever can be taken."""
         while self.working:
-            most = _ALL_AT_ONCE
+            most = NO_LIMIT
             for room in self._room:
                 most = min(most, room())
             if most <= 0:
@@ -287,9 +287,6 @@ class OperatorSlice(Machine):
             f"operator of {self.spec.slice_id} failed on event ({event.source}, {event.seq}) "
             f"with key {event.key!r} and value {event.value!r}: {type(error).__name__}: {error}"
         )
-
-
-_ALL_AT_ONCE = 1 << 62
 
 
 def _blank(operator: Operator[Any]) -> Any:

@@ -141,17 +141,17 @@ class SliceSpec:
         taken."""
         return {up: not (self.inherits and len(self.topology.upstream(up)) > 1) for up in self.upstream}
 
-    def may_send(self, peer: str, message: Message) -> bool:
-        """Whether a message of this kind is for a peer to send to this slice."""
+    def may_send(self, to: str, message: Message) -> bool:
+        """Whether a message of this kind is for this slice to send to another."""
         match message.flow:
             case Flow.DOWNSTREAM:
-                return peer in self.upstream
+                return to in self.downstream
             case Flow.UPSTREAM:
-                return peer in self.downstream
+                return to in self.upstream
             case Flow.FELLOWS:
-                return peer == self.slice_id
+                return to == self.slice_id
             case Flow.ASIDE:
-                return True
+                return to in self.addressees
 
 
 _KEYS = 50_000

@@ -61,32 +61,38 @@ class Checkpointing(Mechanism):
 
 
 class Taking(AtWork):
-    """Takes checkpoints, one at a time, and acknowledges what they cover; when one is due is for others to say."""
+    """Takes a checkpoint whenever so much has been counted since the last, one at a time, and acknowledges what it
+    covers; what is counted is for others to say."""
 
     machine: OperatorSlice
 
     def __init__(
         self,
         machine: OperatorSlice,
+        every: int,
         without: frozenset[str] = frozenset(),
         acknowledge: AcknowledgeAt = AcknowledgeAt.DURABLE,
     ) -> None:
         super().__init__(machine)
+        self.every = every
+        self.since = 0
+        """Counted since the last checkpoint."""
         self._without = without
         self._acknowledge_at = acknowledge
         self._pending: CheckpointId | None = None
         self._marks: dict[str, int] = {}
         """The timestamp vector of the pending checkpoint."""
 
-    @property
-    def pending(self) -> bool:
-        return self._pending is not None
+    def count(self, more: int) -> None:
+        self.since += more
+        self.take_if_due()
 
     def take_if_due(self) -> None:
-        """Called when the last one has become durable."""
-        raise NotImplementedError
+        if self.since >= self.every and self._pending is None:
+            self.since = 0
+            self._take()
 
-    def take(self) -> None:
+    def _take(self) -> None:
         machine, keeper = self.machine, self.machine.keeper
         if keeper is not None and not keeper.anybody():
             return
@@ -124,25 +130,14 @@ class Taking(AtWork):
 
 class _Checkpointing(Taking):
     def __init__(self, machine: OperatorSlice, policy: Checkpointing) -> None:
-        super().__init__(machine, policy.without, policy.acknowledge)
-        self._every = policy.every.count
-        self._since = 0
-        """Events taken since the last checkpoint."""
+        super().__init__(machine, policy.every.count, policy.without, policy.acknowledge)
 
     def left(self) -> int:
-        return self._every - self._since
+        return self.every - self.since
 
     def room(self) -> int:
         self.take_if_due()
-        return max(0, self._every - self._since)
+        return max(0, self.left())
 
     def took(self, up: str, channel: InputChannel, events: list[Event], ties: list[Tie] | None) -> None:
-        self._since += len(events)
-        if self._since >= self._every and self._pending is None:
-            self._since = 0
-            self.take()
-
-    def take_if_due(self) -> None:
-        if self._since >= self._every and self._pending is None:
-            self._since = 0
-            self.take()
+        self.count(len(events))

@@ -11,10 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ...harness.errors import InvalidTopology
-from ...harness.model import operator_of
 from ...harness.proper import positive
-from ...harness.slices.mechanism import AtWork, Mechanism
-from ...harness.slices.merging import ALWAYS, Order, Queues, Run, Sequencer, end_of, epoch_of
+from ...harness.slices.mechanism import NO_LIMIT, AtWork, Mechanism
+from ...harness.slices.merging import ALWAYS, Order, Queues, Run, Sequencer, end_of, epoch_of, of_slice
 from ...harness.slices.operator import OperatorSlice
 from .checkpointing import Taking
 
@@ -46,12 +45,10 @@ class Epochs:
         return tuple(self.size) if isinstance(self.size, Mapping) else ()
 
     def epoch(self, slice_id: str) -> int | None:
-        if isinstance(self.size, Mapping):
-            return self.size.get(slice_id, self.size.get(operator_of(slice_id)))
-        return self.size
+        return of_slice(self.size, slice_id) if isinstance(self.size, Mapping) else self.size
 
     def sequencer(self, slice_id: str, channels: int) -> Sequencer:
-        return AsTheyComeInEpochs(channels, self._size(slice_id))
+        return InEpochs(channels, self._size(slice_id))
 
     def _size(self, slice_id: str) -> int:
         size = self.epoch(slice_id)
@@ -162,10 +159,6 @@ class InEpochs(Queues):
         return super().empty and self.closing() is None
 
 
-class AsTheyComeInEpochs(InEpochs):
-    pass
-
-
 class Bags(InEpochs):
     """A bag is what waits of a channel up to the end of the current epoch."""
 
@@ -189,24 +182,14 @@ class CheckpointEpochs(Mechanism):
         return True
 
     def attach(self, machine: OperatorSlice) -> AtWork:
-        return AtBoundaries(machine, self)
+        return AtBoundaries(machine, self.every)
 
 
 class AtBoundaries(Taking):
-    def __init__(self, machine: OperatorSlice, settings: CheckpointEpochs) -> None:
-        super().__init__(machine)
-        self._every = settings.every
-        self._since = 0
-        """Epochs that have closed since the last checkpoint."""
+    """Epochs that have closed are counted."""
 
     def room(self) -> int:
-        return 1 << 62 if self._since < self._every else 0
+        return NO_LIMIT if self.since < self.every else 0
 
     def closed(self, epoch: int) -> None:
-        self._since += 1
-        self.take_if_due()
-
-    def take_if_due(self) -> None:
-        if self._since >= self._every and not self.pending:
-            self._since = 0
-            self.take()
+        self.count(1)

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...harness.errors import InvalidTopology
-from ...harness.model import operator_of
 from ...harness.proper import positive, proper
-from ...harness.slices.merging import Order, Queues, Run, Sequencer
+from ...harness.slices.merging import Order, Queues, Run, Sequencer, of_slice
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ class RoundRobin:
     def sequencer(self, slice_id: str, channels: int) -> Sequencer:
         weights = self.weights
         if isinstance(weights, Mapping):
-            weights = weights.get(slice_id, weights.get(operator_of(slice_id)))
+            weights = of_slice(weights, slice_id)
         if weights is not None and len(weights) != channels:
             raise InvalidTopology(
                 f"{slice_id} with {channels} input channels needs as many weights, not {weights}; weights for each "

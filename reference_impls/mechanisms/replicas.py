@@ -34,10 +34,6 @@ class Fetch(Message, frozen=True, tag="fetch", array_like=True, gc=False):
 
     flow = Flow.FELLOWS
 
-    @property
-    def identity(self) -> str:
-        return "fetch"
-
 
 class Sync(Message, frozen=True, tag="sync", array_like=True, gc=True):
     """A replica's checkpoint, for a fellow to hold or to go on from."""
@@ -58,10 +54,6 @@ class Synced(Message, frozen=True, tag="synced", array_like=True, gc=False):
 
     number: int
 
-    @property
-    def identity(self) -> str:
-        return f"synced@{self.number}"
-
 
 class Trim(Message, frozen=True, tag="trim", array_like=True, gc=False):
     """The primary passes on what a receiver has acknowledged."""
@@ -70,10 +62,6 @@ class Trim(Message, frozen=True, tag="trim", array_like=True, gc=False):
 
     downstream: str
     upto: int
-
-    @property
-    def identity(self) -> str:
-        return f"trim@{self.downstream}@{self.upto}"
 
 
 @dataclass(frozen=True)

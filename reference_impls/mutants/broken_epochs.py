@@ -12,7 +12,7 @@ from ...harness.slices.machine import Slice
 from ...harness.slices.merging import Run, epoch_of
 from ...harness.slices.operator import OperatorSlice
 from ...harness.subject import SchemeSubject
-from ..mechanisms.epochs import AsTheyComeInEpochs, Bags, InEpochs
+from ..mechanisms.epochs import Bags, InEpochs
 from .mutant import Build
 
 Make = Callable[[int, int], InEpochs]
@@ -35,7 +35,7 @@ def _with_sequencer(make: Make, machine: Slice) -> Slice:
     return machine
 
 
-class TakenEarly(AsTheyComeInEpochs):
+class TakenEarly(InEpochs):
     """What belongs to the next epoch is taken as well."""
 
     @property
@@ -46,7 +46,7 @@ class TakenEarly(AsTheyComeInEpochs):
         return self._ended[channel] or self._passed[channel] >= super().upper
 
 
-class OnePasses(AsTheyComeInEpochs):
+class OnePasses(InEpochs):
     """An epoch closes when one channel has passed it."""
 
     @property
@@ -54,7 +54,7 @@ class OnePasses(AsTheyComeInEpochs):
         return any(map(self.has_passed, range(len(self.queues))))
 
 
-class LowerInclusive(AsTheyComeInEpochs):
+class LowerInclusive(InEpochs):
     """What comes at the end of an epoch is taken for the beginning of the next."""
 
     @property

@@ -20,7 +20,10 @@ from streamproof.harness.simulated.cluster import SimulatedCluster
 from streamproof.harness.slices.messages import Checkpoint, CheckpointId, decoder, encode
 from streamproof.harness.stores import FileStore
 from streamproof.harness.subject import SchemeSubject
+from streamproof.reference_impls.mechanisms.tracking import Tracked
 from streamproof.reference_impls.passive_replication import passive_replication
+from streamproof.reference_impls.source_replay import source_replay
+from streamproof.scenarios.stateless import stateless
 from streamproof.scenarios.trace import trace
 from streamproof.scenarios.workloads import numbered
 
@@ -66,11 +69,20 @@ def test_its_messages_go_over_a_network_and_a_receiver_takes_them_from_nobody_el
     assert decoder([Hurried]).decode(encode(message)) == message
     with pytest.raises(msgspec.ValidationError):
         decoder().decode(encode(message))
-    spec = next(spec for spec in subject().specs if spec.slice_id == "relay-0")
-    up, down = spec.upstream[0], spec.downstream[0]
-    assert spec.may_send(up, message)
-    assert not spec.may_send(down, message)
-    assert not spec.may_send(spec.slice_id, message)
+    specs = {spec.slice_id: spec for spec in subject().specs}
+    relay = specs["relay-0"]
+    up, down = relay.upstream[0], relay.downstream[0]
+    assert specs[up].may_send("relay-0", message)
+    assert not specs[down].may_send("relay-0", message)
+    assert not relay.may_send("relay-0", message)
+
+
+def test_what_goes_aside_goes_to_whom_its_mechanism_names() -> None:
+    specs = {spec.slice_id: spec for spec in source_replay(stateless()).specs}
+    told = Tracked(1, [(1, 1)])
+    assert specs["sink-0"].may_send("source-0", told)
+    assert not specs["sink-0"].may_send("tag-0", told)
+    assert not specs["source-0"].may_send("sink-0", told)
 
 
 def test_its_part_of_a_checkpoint_comes_back_out_of_a_store(tmp_path: Path) -> None:
