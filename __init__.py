@@ -40,11 +40,8 @@ if TYPE_CHECKING:
     from .faults.store_loss import store_loss
     from .harness.certifying.budget import Budget
     from .harness.certifying.planning import CrashPlan, every_crash_point
-    from .harness.errors import StreamproofError
-    from .harness.exploration.counterexample import assert_survives
-    from .harness.exploration.simulating import Simulated, simulate
-    from .harness.inside_spark.user_points import crash_point
-    from .harness.judging.guarantees import (
+    from .harness.core.errors import StreamproofError
+    from .harness.core.guarantees import (
         Guarantee,
         at_least_once,
         at_most_once,
@@ -59,15 +56,18 @@ if TYPE_CHECKING:
         rollback_recovery,
         survives_power_loss,
     )
-    from .harness.judging.guarantees import amnesia as amnesia_recovery
-    from .harness.model import Edge, Event, Operator, Output, Partitioning, RandomOperator, Stage, Topology
-    from .harness.quantities import events, ms, seconds
+    from .harness.core.guarantees import amnesia as amnesia_recovery
+    from .harness.core.model import Edge, Event, Operator, Output, Partitioning, RandomOperator, Stage, Topology
+    from .harness.core.quantities import events, ms, seconds
+    from .harness.core.schedule import batch, checkpoint, recovery
+    from .harness.core.workload import Workload
+    from .harness.exploration.counterexample import assert_survives
+    from .harness.exploration.simulating import Simulated, simulate
+    from .harness.inside_spark.user_points import crash_point
     from .harness.query import Query, RunFolders, Store
     from .harness.query_parts import foreach, foreach_batch, pandas_with_state, processor, processor_in_pandas
     from .harness.scenario import Scenario
-    from .harness.schedule import batch, checkpoint, recovery
     from .harness.subject import Claim
-    from .harness.workload import Workload
     from .reference_impls.active_replication import active_replication
     from .reference_impls.active_standby import active_standby
     from .reference_impls.amnesia import amnesia
@@ -222,22 +222,22 @@ _NAMES = {
     "faults.store_loss": "store_loss",
     "harness.certifying.budget": "Budget",
     "harness.certifying.planning": "CrashPlan every_crash_point",
-    "harness.errors": "StreamproofError",
+    "harness.core.errors": "StreamproofError",
     "harness.exploration.counterexample": "assert_survives",
     "harness.exploration.simulating": "Simulated simulate",
     "harness.inside_spark.user_points": "crash_point",
-    "harness.judging.guarantees": "Guarantee at_least_once at_most_once exactly_once exactly_once_output gap_recovery "
+    "harness.core.guarantees": "Guarantee at_least_once at_most_once exactly_once exactly_once_output gap_recovery "
     "k_safety precise_recovery recovers recovers_within replicas_agree rollback_recovery "
     "survives_power_loss",
-    "harness.model": "Edge Event Operator Output Partitioning RandomOperator Stage Topology",
-    "harness.quantities": "events ms seconds",
+    "harness.core.model": "Edge Event Operator Output Partitioning RandomOperator Stage Topology",
+    "harness.core.quantities": "events ms seconds",
     "harness.query": "Query RunFolders Store",
     "harness.query_parts": "foreach foreach_batch pandas_with_state processor processor_in_pandas",
     "harness.scenario": "Scenario",
-    "harness.schedule": "batch checkpoint recovery",
+    "harness.core.schedule": "batch checkpoint recovery",
     "reference_impls.mechanisms.merges": "ByTime RoundRobin",
     "harness.subject": "Claim",
-    "harness.workload": "Workload",
+    "harness.core.workload": "Workload",
     "reference_impls.amnesia": "amnesia",
     "reference_impls.gap": "gap",
     "reference_impls.upstream_backup": "upstream_backup",
@@ -259,7 +259,7 @@ _NAMES = {
     "scenarios.workloads": "numbered single_words text words",
 }
 _HOMES = {name: (module, name) for module, names in _NAMES.items() for name in names.split()}
-_HOMES["amnesia_recovery"] = ("harness.judging.guarantees", "amnesia")
+_HOMES["amnesia_recovery"] = ("harness.core.guarantees", "amnesia")
 
 
 def __getattr__(name: str) -> object:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from .harness.certifying.campaign import Certified
     from .harness.certifying.planning import CrashPlan
     from .harness.cluster import Cluster
-    from .harness.judging.guarantees import Guarantee
-    from .harness.workload import Workload
+    from .harness.core.guarantees import Guarantee
+    from .harness.core.workload import Workload
 
 CLUSTERS: Final = ("embedded", "docker")
 _SUBJECT, _VERDICTS, _COVERAGE, _FOLDER = (
@@ -131,7 +131,7 @@ def streamproof_cluster(pytestconfig: pytest.Config) -> Iterator[Cluster]:
     """The cluster that the tests of this process certify on, kept up between them. Define a fixture of this name, with
     the scope of the session, to bring one of your own."""
     from .harness.command_line.clusters import make_spark_cluster, reap_all
-    from .harness.errors import StreamproofError
+    from .harness.core.errors import StreamproofError
 
     options = pytestconfig.stash[_OPTIONS]
     cluster = make_spark_cluster(options.cluster)
@@ -173,7 +173,7 @@ class Streamproof:
         the Query states, and the input is lines of a text. `budget` holds where the command line gives none.
         """
         __tracebackhide__ = True
-        from .harness.errors import StreamproofError
+        from .harness.core.errors import StreamproofError
 
         mistake = ""
         try:
@@ -200,7 +200,7 @@ class Streamproof:
         from .harness.certifying.folders import new_folder, one_at_a_time
         from .harness.certifying.replaying import replay_file, status_of
         from .harness.command_line.certifying import end_of_saved
-        from .harness.errors import ExitStatus, StreamproofError
+        from .harness.core.errors import ExitStatus, StreamproofError
         from .harness.registry import Registry
 
         options = self._options
@@ -232,7 +232,7 @@ class Streamproof:
         from .harness.certifying.folders import new_folder, one_at_a_time
         from .harness.certifying.planning import every_crash_point
         from .harness.certifying.subjects import as_subject, usual_workload
-        from .harness.errors import UserMistake
+        from .harness.core.errors import UserMistake
         from .harness.registry import Registry
 
         options = self._options
@@ -276,7 +276,7 @@ class Streamproof:
 def _failure(certified: Certified, allow_unknown: bool) -> str:
     """Empty when the test passes."""
     from .harness.certifying.page import in_short, subject_name
-    from .harness.errors import ExitStatus
+    from .harness.core.errors import ExitStatus
 
     certificate = certified.certificate
     status = certificate.exit_status

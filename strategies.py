@@ -19,16 +19,16 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from .harness.addresses import Address, Moment, Point, Side
-from .harness.errors import InvalidScenario, MissingTool, UnknownName
+from .harness.core.addresses import Address, Moment, Point, Side
+from .harness.core.errors import InvalidScenario, MissingTool, UnknownName
+from .harness.core.quantities import Duration
+from .harness.core.schedule import Amount, Fault, Schedule
+from .harness.core.workload import Workload
 from .harness.exploration.bench import Bench
 from .harness.exploration.simulating import SEED, all_bit, installed
 from .harness.injection import Hits, Parameter
-from .harness.quantities import Duration
 from .harness.scenario import Scenario
-from .harness.schedule import Amount, Fault, Schedule
 from .harness.simulated.world import SimulationOptions
-from .harness.workload import Workload
 
 try:
     from hypothesis import assume

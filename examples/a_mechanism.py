@@ -23,7 +23,7 @@ from streamproof import (
     numbered,
     trace,
 )
-from streamproof.harness.model import Event, Role
+from streamproof.harness.core.model import Event, Role
 from streamproof.harness.slices.channels import InputChannel
 from streamproof.harness.slices.machine import Machine
 from streamproof.harness.slices.mechanism import AtWork, Mechanism

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections import Counter
 
 from streamproof import Guarantee, Scenario, crash, events, passive_replication, stateless, text
+from streamproof.harness.core.parameters import Parameter
+from streamproof.harness.core.verdicts import Evidence, Verdict, tally
 from streamproof.harness.judging.oracle import Case, Oracle, decide
-from streamproof.harness.judging.parameters import Parameter
-from streamproof.harness.judging.verdicts import Evidence, Verdict, tally
 from streamproof.harness.recording.records import Delivered
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from random import Random
 
-from ..harness.addresses import Point
-from ..harness.carriers import PACKET_QUEUE, TOXIPROXY
+from ..harness.core.addresses import Point
+from ..harness.core.carriers import PACKET_QUEUE, TOXIPROXY
+from ..harness.core.quantities import Duration
+from ..harness.core.schedule import Fault
 from ..harness.injection import Aims, FaultKind, Hits, Link, Machines, Parameter, Reach
-from ..harness.quantities import Duration
 from ..harness.recording.history import Bite
-from ..harness.schedule import Fault
 from .targets import made
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from random import Random
 
+from ..harness.core.schedule import Fault
 from ..harness.injection import Aims, FaultKind, Machines, Part, Reach
 from ..harness.recording.history import Bite
-from ..harness.schedule import Fault
 from .targets import made, not_on_workers
 
 

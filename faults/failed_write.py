@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from random import Random
 
-from ..harness.addresses import Point
-from ..harness.carriers import STORE_FOLDER
+from ..harness.core.addresses import Point
+from ..harness.core.carriers import STORE_FOLDER
+from ..harness.core.schedule import Fault
 from ..harness.injection import Aims, FaultKind, Machines, Reach
 from ..harness.recording.history import Bite
-from ..harness.schedule import Fault
 from .targets import made
 
 

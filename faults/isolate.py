@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from random import Random
 
-from ..harness.carriers import PACKET_RULES
+from ..harness.core.carriers import PACKET_RULES
+from ..harness.core.places import Places
+from ..harness.core.schedule import Fault
 from ..harness.injection import Aims, FaultKind, Machines, Reach
-from ..harness.places import Places
 from ..harness.recording.history import Bite
-from ..harness.schedule import Fault
 from .targets import made
 
 

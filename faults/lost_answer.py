@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..harness.addresses import Moment, Point, Side
+from ..harness.core.addresses import Moment, Point, Side
+from ..harness.core.places import Places
+from ..harness.core.schedule import Fault
 from ..harness.injection import FaultKind, Machines, Reach
-from ..harness.places import Places
 from ..harness.recording.history import Bite
-from ..harness.schedule import Fault
 from .targets import made
 
 

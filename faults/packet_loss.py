@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from random import Random
 
-from ..harness.carriers import PACKET_RULES
+from ..harness.core.carriers import PACKET_RULES
+from ..harness.core.schedule import Fault
 from ..harness.injection import Aims, FaultKind, Hits, Link, Machines, Parameter, Reach
 from ..harness.recording.history import Bite
-from ..harness.schedule import Fault
 from .targets import made
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from itertools import combinations
 from random import Random
 
-from ..harness.carriers import PACKET_RULES
-from ..harness.errors import InvalidScenario
+from ..harness.core.carriers import PACKET_RULES
+from ..harness.core.errors import InvalidScenario
+from ..harness.core.schedule import Fault
 from ..harness.injection import Aims, FaultKind, Link, Machines, Reach
 from ..harness.recording.history import Bite
-from ..harness.schedule import Fault
 from .targets import made, not_different_nodes
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from random import Random
 
-from ..harness.carriers import TOXIPROXY
+from ..harness.core.carriers import TOXIPROXY
+from ..harness.core.quantities import Duration
+from ..harness.core.schedule import Fault
 from ..harness.injection import Aims, FaultKind, Hits, Link, Machines, Parameter, Reach
-from ..harness.quantities import Duration
 from ..harness.recording.history import Bite
-from ..harness.schedule import Fault
 from .targets import made
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from random import Random
 
-from ..harness.addresses import Point
-from ..harness.carriers import DISK_THROTTLE
+from ..harness.core.addresses import Point
+from ..harness.core.carriers import DISK_THROTTLE
+from ..harness.core.quantities import Duration, ms
+from ..harness.core.schedule import Fault
 from ..harness.injection import Aims, FaultKind, Machines, Parameter, Reach
-from ..harness.quantities import Duration, ms
 from ..harness.recording.history import Bite
-from ..harness.schedule import Fault
 from .targets import made
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..harness.errors import InvalidScenario
+from ..harness.core.errors import InvalidScenario
+from ..harness.core.places import Places
+from ..harness.core.schedule import Amount, Fault
 from ..harness.injection import FaultKind
-from ..harness.places import Places
-from ..harness.schedule import Amount, Fault
 
 
 def made(kind: FaultKind, *targets: str, one_way: bool = False, **amounts: Amount | None) -> Fault:

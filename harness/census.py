@@ -12,15 +12,15 @@ from dataclasses import replace
 
 import msgspec
 
-from .addresses import Address, Point
 from .cluster import Run
 from .controller import Controller, Strike
+from .core.addresses import Address, Point
+from .core.quantities import Duration
+from .core.schedule import Fault
 from .injection import FaultKind
-from .quantities import Duration
 from .recording.history import History, Stamp
 from .recording.recorder import MemoryRecorder
 from .scenario import Scenario
-from .schedule import Fault
 from .simulated.cluster import SimulatedCluster
 from .simulated.world import SimulationOptions
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from .addresses import Address
-from .errors import InvalidScenario, Unsupported
+from .core.addresses import Address
+from .core.errors import InvalidScenario, Unsupported
+from .core.model import Role
+from .core.places import Places
+from .core.quantities import Duration
 from .injection import FaultKind
-from .model import Role
-from .places import Places
-from .quantities import Duration
 from .recording.recorder import Recorder
 from .recording.records import Stamped
 from .scenario import Scenario

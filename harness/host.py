@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from .addresses import Address, Point, Side
-from .model import replica_name
+from .core.addresses import Address, Point, Side
+from .core.model import replica_name
 from .recording.records import Record
 from .slices.effects import (
     Durable,

@@ -17,19 +17,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .addresses import TASK, Point
-from .errors import InvalidScenario
+from .core.addresses import TASK, Point
+from .core.errors import InvalidScenario
+from .core.guarantees import Guarantee
+from .core.model import Event
+from .core.workload import Workload
 from .inside_spark.versions import own_hook
 from .judging.collation import Collation
-from .judging.guarantees import Guarantee
 from .judging.references import DRIVER, collate_references
 from .judging.shapes import OutputMode, OutputShape
-from .model import Event
 from .outside.protocols import BYTES, PROTOCOLS
 from .outside.relay import RelayedStore
 from .recording.history import History
 from .subject import QUERY_POINTS, Claim
-from .workload import Workload
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

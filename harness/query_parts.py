@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import partial, update_wrapper
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from .errors import InvalidScenario
+from .core.errors import InvalidScenario
 from .judging.shapes import OutputMode
 from .query import Query, Read, RunFolders, Store
 from .subject import Claim

@@ -20,20 +20,20 @@ from importlib.metadata import entry_points
 from types import ModuleType
 from typing import Any, Protocol
 
-from .error_text import described_error
-from .errors import InvalidScenario, NotImportable, StreamproofError, UnknownName
+from .core.error_text import described_error
+from .core.errors import InvalidScenario, NotImportable, StreamproofError, UnknownName
+from .core.guarantees import Guarantee
+from .core.library import Entry, entries, listed_by
+from .core.model import Topology
+from .core.quantities import Events
+from .core.verdicts import Anomaly
+from .core.workload import Workload
 from .injection import FaultKind
-from .judging.guarantees import Guarantee
 from .judging.oracle import Oracle
-from .judging.verdicts import Anomaly
-from .library import Entry, entries, listed_by
-from .model import Topology
-from .quantities import Events
 from .query import Query
 from .scaling import scaled
 from .scenario import Scenario
 from .subject import Claim, SchemeSubject
-from .workload import Workload
 
 GROUP = "streamproof"
 MUTANT = "mutant:"

@@ -16,16 +16,17 @@ from typing import Any, Protocol
 
 import msgspec
 
-from .addresses import Address
 from .cluster import Cluster, Live, Run
-from .errors import StreamproofError
+from .core.addresses import Address
+from .core.errors import StreamproofError
+from .core.quantities import Duration
+from .core.verdicts import Verdict
+from .core.workload import Workload
 from .injection import FaultKind
 from .judging.determinism import beginning
 from .judging.failed_oracles import kept
 from .judging.judgement import Judgement, examine_operators, judge_history
 from .judging.oracle import Oracle
-from .judging.verdicts import Verdict
-from .quantities import Duration
 from .recording.claims_and_faults import SavedClaim, SavedFault
 from .recording.folder import VERSION, Description, RunFolder, read_history, write_json
 from .recording.history import Aborted, History
@@ -33,7 +34,6 @@ from .recording.recorder import MemoryRecorder
 from .recording.records import Stamped
 from .registry import Named, Registry
 from .scenario import Scenario, check, check_carriers
-from .workload import Workload
 
 _runs = count(1)
 """The runs of this process."""

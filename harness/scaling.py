@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from .judging.guarantees import Guarantee
-from .model import Role
-from .quantities import Events
+from .core.guarantees import Guarantee
+from .core.model import Role
+from .core.quantities import Events
 from .scenario import Scenario
 from .slices.spec import Setup
 from .subject import Claim, SchemeSubject

@@ -7,20 +7,20 @@ from dataclasses import dataclass
 from itertools import combinations
 from math import inf
 
-from .addresses import Moment
-from .carriers import OF_LINKS, OF_PACKETS, PACKET_QUEUE, PACKET_SHAPER
-from .errors import InvalidScenario, UnknownName, Unsupported
+from .core.addresses import Moment
+from .core.carriers import OF_LINKS, OF_PACKETS, PACKET_QUEUE, PACKET_SHAPER
+from .core.errors import InvalidScenario, UnknownName, Unsupported
+from .core.guarantees import Guarantee
+from .core.library import listed_by
+from .core.model import operator_of, replica_of, slice_of
+from .core.places import Places
+from .core.proper import proper, switch
+from .core.quantities import Duration, seconds
+from .core.schedule import AtTime, Fault
+from .core.workload import Workload
 from .injection import FaultKind, Hits, Reach
-from .judging.guarantees import Guarantee
 from .judging.oracle import Oracle
-from .library import listed_by
-from .model import operator_of, replica_of, slice_of
-from .places import Places
-from .proper import proper, switch
-from .quantities import Duration, seconds
-from .schedule import AtTime, Fault
 from .subject import SchemeSubject, Subject
-from .workload import Workload
 
 
 @dataclass(frozen=True)

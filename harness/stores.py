@@ -15,7 +15,7 @@ from typing import Protocol
 
 import msgspec
 
-from .errors import DamagedHistory, StorageFailed, StorageRefused
+from .core.errors import DamagedHistory, StorageFailed, StorageRefused
 from .slices.messages import Checkpoint
 
 

@@ -13,19 +13,19 @@ from functools import cached_property
 from itertools import combinations, product
 from typing import Any, Protocol
 
-from .addresses import FINE_POINTS, Point
-from .errors import UnknownName
+from .core.addresses import FINE_POINTS, Point
+from .core.errors import UnknownName
+from .core.guarantees import Guarantee
+from .core.lattice import Standing, implied
+from .core.model import Role, Topology, operator_of, replica_name
+from .core.proper import positive, proper, switch
+from .core.quantities import Duration, Events
+from .core.verdicts import Anomaly, tally
 from .judging.collation import Collation, collate_reexecution
 from .judging.exercised import Activity, Exercised, Shape, exercised
-from .judging.guarantees import Guarantee
-from .judging.lattice import Standing, implied
 from .judging.reexecution import Reexecutor
 from .judging.tolerance import Tolerance
-from .judging.verdicts import Anomaly, tally
 from .manager import Manager, NodeJoined, Speaking
-from .model import Role, Topology, operator_of, replica_name
-from .proper import positive, proper, switch
-from .quantities import Duration, Events
 from .recording.history import History
 from .slices.machine import Slice
 from .slices.mechanism import Mechanism

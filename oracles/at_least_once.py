@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..harness.judging.guarantees import AT_LEAST_ONCE, Guarantee
+from ..harness.core.guarantees import AT_LEAST_ONCE, Guarantee
+from ..harness.core.reasons import Reason, Why
+from ..harness.core.verdicts import Anomaly, Verdict
 from ..harness.judging.oracle import Case, Oracle, decide, lost, neither_lost_nor_doubled
-from ..harness.judging.reasons import Reason, Why
-from ..harness.judging.verdicts import Anomaly, Verdict
 
 
 def judge(case: Case, guarantee: Guarantee) -> Verdict:

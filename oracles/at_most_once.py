@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..harness.judging.guarantees import AT_MOST_ONCE, Guarantee
+from ..harness.core.guarantees import AT_MOST_ONCE, Guarantee
+from ..harness.core.verdicts import Anomaly, Verdict
 from ..harness.judging.oracle import Case, Oracle, decide, neither_lost_nor_doubled
-from ..harness.judging.verdicts import Anomaly, Verdict
 
 
 def judge(case: Case, guarantee: Guarantee) -> Verdict:

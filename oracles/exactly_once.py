@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..harness.judging.guarantees import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, Guarantee
+from ..harness.core.guarantees import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, Guarantee
+from ..harness.core.verdicts import Verdict
 from ..harness.judging.oracle import EFFECTS, Case, Oracle, decide, effects
-from ..harness.judging.verdicts import Verdict
 
 
 def judge(case: Case, guarantee: Guarantee) -> Verdict:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..harness.judging.guarantees import EXACTLY_ONCE, EXACTLY_ONCE_OUTPUT, Guarantee
+from ..harness.core.guarantees import EXACTLY_ONCE, EXACTLY_ONCE_OUTPUT, Guarantee
+from ..harness.core.verdicts import Anomaly, Verdict
 from ..harness.judging.oracle import EFFECTS, Case, Oracle, decide, effects, unseen_outputs
-from ..harness.judging.verdicts import Anomaly, Verdict
 
 
 def judge(case: Case, guarantee: Guarantee) -> Verdict:

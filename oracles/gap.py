@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from ..harness.core.guarantees import AMNESIA, AT_MOST_ONCE, GAP, OPENS_WITHIN, WITHIN, Guarantee
+from ..harness.core.parameters import Parameter
+from ..harness.core.quantities import Duration, Events, ms
+from ..harness.core.reasons import Reason, Why
+from ..harness.core.verdicts import Anomaly, Evidence, Tally, Verdict, tally, unknown
 from ..harness.judging.contiguity import find_flaws
-from ..harness.judging.guarantees import AMNESIA, AT_MOST_ONCE, GAP, OPENS_WITHIN, WITHIN, Guarantee
 from ..harness.judging.long_lineages import both_in, not_in
 from ..harness.judging.oracle import Case, Oracle, decide
-from ..harness.judging.parameters import Parameter
-from ..harness.judging.reasons import Reason, Why
 from ..harness.judging.reexecution import Reexecution
 from ..harness.judging.reruns import Derivation, Rerun
 from ..harness.judging.stalls import STATED
-from ..harness.judging.verdicts import Anomaly, Evidence, Tally, Verdict, tally, unknown
-from ..harness.quantities import Duration, Events, ms
 from ..harness.recording.history import FaultHealed, FaultStruck, History, NodeGone
 
 OPENS_WITHIN_SIMULATED = ms(20)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..harness.judging.guarantees import EXACTLY_ONCE, K_SAFETY, WITHIN, Guarantee
+from ..harness.core.guarantees import EXACTLY_ONCE, K_SAFETY, WITHIN, Guarantee
+from ..harness.core.parameters import Parameter
+from ..harness.core.quantities import Duration
+from ..harness.core.reasons import Reason, Why
+from ..harness.core.verdicts import Anomaly, Evidence, Tally, Verdict, tally, unknown
 from ..harness.judging.oracle import EFFECTS, Case, Oracle, decide, effects, stalled
-from ..harness.judging.parameters import Parameter
-from ..harness.judging.reasons import Reason, Why
 from ..harness.judging.reexecution import Reexecution
-from ..harness.judging.verdicts import Anomaly, Evidence, Tally, Verdict, tally, unknown
-from ..harness.quantities import Duration
 from ..harness.recording.records import Offered
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ..harness.core.guarantees import EXACTLY_ONCE_OUTPUT, GAP, PRECISE, ROLLBACK_REPEATING, Guarantee
+from ..harness.core.model import channel_name
+from ..harness.core.reasons import Reason, Why
+from ..harness.core.verdicts import Anomaly, Evidence, Tally, Verdict, tally
 from ..harness.judging.exactness import same_rows, same_value
-from ..harness.judging.guarantees import EXACTLY_ONCE_OUTPUT, GAP, PRECISE, ROLLBACK_REPEATING, Guarantee
 from ..harness.judging.long_lineages import first_difference
 from ..harness.judging.oracle import EFFECTS, Case, Oracle, decide, effects
 from ..harness.judging.ordering import first_moved, order_matters
-from ..harness.judging.reasons import Reason, Why
 from ..harness.judging.reexecution import Reexecution, made_by
 from ..harness.judging.reruns import Rerun
-from ..harness.judging.verdicts import Anomaly, Evidence, Tally, Verdict, tally
-from ..harness.model import channel_name
 from ..harness.slices.merging import Order
 
 _WRONG = ("duplicate_outputs", "superseded_outputs", "reordered", "disordered", "unmerged", "passed_over")

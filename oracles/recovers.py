@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
-from ..harness.judging.guarantees import RECOVERS, WITHIN, Guarantee
+from ..harness.core.guarantees import RECOVERS, WITHIN, Guarantee
+from ..harness.core.model import slice_of
+from ..harness.core.parameters import Parameter
+from ..harness.core.quantities import Duration
+from ..harness.core.reasons import Reason, Why
+from ..harness.core.verdicts import Anomaly, Evidence, Tally, Verdict, tally
 from ..harness.judging.oracle import Case, Oracle, decide
-from ..harness.judging.parameters import Parameter
-from ..harness.judging.reasons import Reason, Why
 from ..harness.judging.references import BATCH_JOB, REFERENCES
 from ..harness.judging.stalls import ATTEMPTS, STATED
-from ..harness.judging.verdicts import Anomaly, Evidence, Tally, Verdict, tally
-from ..harness.model import slice_of
-from ..harness.quantities import Duration
 from ..harness.recording.history import Aborted, FaultHealed, FaultStruck, History, LifeFailed, Placed
 from ..harness.recording.records import Offered, Record, Refused, Started, whose
 

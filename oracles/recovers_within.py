@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ..harness.judging.guarantees import RECOVERS_WITHIN, WITHIN, Guarantee
+from ..harness.core.guarantees import RECOVERS_WITHIN, WITHIN, Guarantee
+from ..harness.core.parameters import Parameter
+from ..harness.core.quantities import Duration
+from ..harness.core.reasons import Reason, Why
+from ..harness.core.verdicts import Anomaly, Evidence, Verdict, tally, unknown
 from ..harness.judging.oracle import Case, Oracle, decide
-from ..harness.judging.parameters import Parameter
-from ..harness.judging.reasons import Reason, Why
 from ..harness.judging.recovery import Recovery, recoveries
-from ..harness.judging.verdicts import Anomaly, Evidence, Verdict, tally, unknown
-from ..harness.quantities import Duration
 
 
 def judge(case: Case, guarantee: Guarantee) -> Verdict:

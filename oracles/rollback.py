@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ..harness.judging.collation import Collation
-from ..harness.judging.exactness import same_value
-from ..harness.judging.guarantees import (
+from ..harness.core.guarantees import (
     AT_MOST_ONCE,
     EXACTLY_ONCE,
     ROLLBACK_CONVERGENT,
@@ -16,16 +14,18 @@ from ..harness.judging.guarantees import (
     WITHIN,
     Guarantee,
 )
+from ..harness.core.model import Event
+from ..harness.core.parameters import Parameter
+from ..harness.core.quantities import Duration, Events
+from ..harness.core.reasons import Reason, Why
+from ..harness.core.verdicts import Anomaly, Evidence, Tally, Verdict, tally
+from ..harness.judging.collation import Collation
+from ..harness.judging.exactness import same_value
 from ..harness.judging.oracle import EFFECTS, Case, Oracle, decide, effects, lost, unseen_outputs
 from ..harness.judging.ordering import order_matters
 from ..harness.judging.packed import CHUNK
-from ..harness.judging.parameters import Parameter
-from ..harness.judging.reasons import Reason, Why
 from ..harness.judging.reexecution import Reexecution
 from ..harness.judging.reruns import Derivation, Output
-from ..harness.judging.verdicts import Anomaly, Evidence, Tally, Verdict, tally
-from ..harness.model import Event
-from ..harness.quantities import Duration, Events
 
 
 def judge_repeating(case: Case, guarantee: Guarantee) -> Verdict:

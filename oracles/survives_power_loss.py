@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..harness.judging.guarantees import SURVIVES_POWER_LOSS, Guarantee
+from ..harness.core.guarantees import SURVIVES_POWER_LOSS, Guarantee
+from ..harness.core.reasons import Reason, Why
+from ..harness.core.verdicts import Verdict, unknown
 from ..harness.judging.oracle import Case, Oracle
-from ..harness.judging.reasons import Reason, Why
-from ..harness.judging.verdicts import Verdict, unknown
 
 NO_LOSS = "no power was lost in this run: it is judged by those of a certificate in which it is"
 

@@ -3,7 +3,7 @@ line."""
 
 from __future__ import annotations
 
-from ..harness.library import Entry, entries
+from ..harness.core.library import Entry, entries
 from .active_replication import active_replication
 from .active_standby import active_standby
 from .amnesia import amnesia

@@ -7,9 +7,9 @@ ones.
 
 from __future__ import annotations
 
+from ..harness.core.guarantees import amnesia as amnesia_guarantee
+from ..harness.core.model import Role, Topology
 from ..harness.judging.exercised import Activity
-from ..harness.judging.guarantees import amnesia as amnesia_guarantee
-from ..harness.model import Role, Topology
 from ..harness.slices.spec import Setup
 from ..harness.subject import Claim, SchemeSubject
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..harness.core.model import Role, Topology
+from ..harness.core.quantities import Duration, Events, events, seconds
 from ..harness.judging.exercised import Activity
-from ..harness.model import Role, Topology
-from ..harness.quantities import Duration, Events, events, seconds
 from ..harness.slices.merging import Merge
 from ..harness.subject import SchemeSubject
 from .mechanisms.merges import ByTime

@@ -14,11 +14,11 @@ silence and the end of a channel close epochs; the first epoch begins below 0, s
 
 from __future__ import annotations
 
+from ..harness.core.guarantees import precise_recovery, rollback_recovery
+from ..harness.core.model import Role, Topology
+from ..harness.core.proper import positive
+from ..harness.core.quantities import Duration, events, seconds
 from ..harness.judging.exercised import Activity
-from ..harness.judging.guarantees import precise_recovery, rollback_recovery
-from ..harness.model import Role, Topology
-from ..harness.proper import positive
-from ..harness.quantities import Duration, events, seconds
 from ..harness.slices.spec import Numbering, Setup
 from ..harness.subject import Claim, SchemeSubject
 from .mechanisms.acknowledging import AcknowledgeEvery

@@ -12,11 +12,11 @@ each channel and epoch; silence and the end of a channel close epochs; the first
 
 from __future__ import annotations
 
+from ..harness.core.guarantees import precise_recovery
+from ..harness.core.model import Role, Topology
+from ..harness.core.quantities import Duration, Events, events, seconds
 from ..harness.judging.exercised import Activity
-from ..harness.judging.guarantees import precise_recovery
 from ..harness.judging.tolerance import Tolerance
-from ..harness.model import Role, Topology
-from ..harness.quantities import Duration, Events, events, seconds
 from ..harness.slices.spec import Numbering, Setup
 from ..harness.subject import Claim, SchemeSubject
 from .mechanisms.acknowledging import AcknowledgeEvery

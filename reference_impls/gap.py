@@ -7,10 +7,10 @@ because continuing at the checkpoint's number would make receivers drop new outp
 
 from __future__ import annotations
 
+from ..harness.core.guarantees import gap_recovery
+from ..harness.core.model import Role, Topology
+from ..harness.core.quantities import Events, events
 from ..harness.judging.exercised import Activity
-from ..harness.judging.guarantees import gap_recovery
-from ..harness.model import Role, Topology
-from ..harness.quantities import Events, events
 from ..harness.slices.operator import LISTENERS, NUMBER, VECTOR
 from ..harness.slices.spec import Setup
 from ..harness.subject import Claim, SchemeSubject

@@ -27,11 +27,11 @@ Where this departs from the paper:
 
 from __future__ import annotations
 
+from ..harness.core.guarantees import exactly_once_output, k_safety
+from ..harness.core.model import Role, Topology
+from ..harness.core.quantities import Events, events
 from ..harness.judging.exercised import Activity
-from ..harness.judging.guarantees import exactly_once_output, k_safety
 from ..harness.judging.tolerance import Tolerance
-from ..harness.model import Role, Topology
-from ..harness.quantities import Events, events
 from ..harness.slices.spec import Numbering, Setup
 from ..harness.subject import Claim, SchemeSubject
 from .mechanisms.acknowledging import AcknowledgeEvery

@@ -19,10 +19,10 @@ come again, identical.
 
 from __future__ import annotations
 
+from ..harness.core.guarantees import precise_recovery, rollback_recovery
+from ..harness.core.model import Role, Topology
+from ..harness.core.quantities import Duration, Events, events, seconds
 from ..harness.judging.exercised import Activity
-from ..harness.judging.guarantees import precise_recovery, rollback_recovery
-from ..harness.model import Role, Topology
-from ..harness.quantities import Duration, Events, events, seconds
 from ..harness.slices.merging import Merge
 from ..harness.slices.spec import Numbering, Setup
 from ..harness.subject import Claim, SchemeSubject

@@ -5,11 +5,11 @@ from __future__ import annotations
 from math import gcd
 from typing import Any
 
-from ..harness.errors import InvalidScenario, InvalidTopology
+from ..harness.core.errors import InvalidScenario, InvalidTopology
+from ..harness.core.model import Operator, Topology, operator_of
+from ..harness.core.proper import Kind, positive, proper
+from ..harness.core.quantities import Duration, Events
 from ..harness.judging.exercised import Activity
-from ..harness.model import Operator, Topology, operator_of
-from ..harness.proper import Kind, positive, proper
-from ..harness.quantities import Duration, Events
 from ..harness.slices.merging import Merge, Order
 from .mechanisms.silence import TellSilence
 

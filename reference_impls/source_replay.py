@@ -16,11 +16,11 @@ acker).
 
 from __future__ import annotations
 
+from ..harness.core.guarantees import at_least_once
+from ..harness.core.model import Role, Topology
+from ..harness.core.quantities import Duration, seconds
 from ..harness.judging.exercised import Activity
-from ..harness.judging.guarantees import at_least_once
 from ..harness.judging.tolerance import Tolerance
-from ..harness.model import Role, Topology
-from ..harness.quantities import Duration, seconds
 from ..harness.slices.spec import Setup
 from ..harness.subject import Claim, SchemeSubject
 from .mechanisms.silence import TellSilence

@@ -13,10 +13,10 @@ Hwang et al. 2005).
 
 from __future__ import annotations
 
+from ..harness.core.guarantees import Guarantee, exactly_once, precise_recovery, rollback_recovery
+from ..harness.core.model import Role, Topology, operator_of
+from ..harness.core.quantities import Duration, Events, events
 from ..harness.judging.exercised import Activity
-from ..harness.judging.guarantees import Guarantee, exactly_once, precise_recovery, rollback_recovery
-from ..harness.model import Role, Topology, operator_of
-from ..harness.quantities import Duration, Events, events
 from ..harness.slices.spec import Numbering, Setup
 from ..harness.subject import Claim, SchemeSubject
 from .mechanisms.acknowledging import AcknowledgeEvery, AcknowledgeOutputs

@@ -6,7 +6,7 @@ from bisect import bisect_right, insort
 from operator import itemgetter
 from typing import Any
 
-from ..harness.model import Edge, Event, Operator, Output, Partitioning, Stage, Topology, Value, operator_of
+from ..harness.core.model import Edge, Event, Operator, Output, Partitioning, Stage, Topology, Value, operator_of
 
 SIDES = ("left", "right")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from bisect import insort
 from typing import Any
 
-from ..harness.errors import InvalidOperator
-from ..harness.model import Edge, Event, Operator, Output, Partitioning, Stage, Topology, Value, operator_of
-from ..harness.proper import positive, switch
+from ..harness.core.errors import InvalidOperator
+from ..harness.core.model import Edge, Event, Operator, Output, Partitioning, Stage, Topology, Value, operator_of
+from ..harness.core.proper import positive, switch
 from .equi_join import SIDES
 
 Kept = dict[str, dict[str, list[list[Any]]]]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import zlib
 
-from ..harness.errors import InvalidTopology
-from ..harness.model import Edge, Event, Operator, Output, Partitioning, Stage, Topology
-from ..harness.proper import positive
+from ..harness.core.errors import InvalidTopology
+from ..harness.core.model import Edge, Event, Operator, Output, Partitioning, Stage, Topology
+from ..harness.core.proper import positive
 from .stateless import Forward
 from .word_count import Count
 

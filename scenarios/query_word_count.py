@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..harness.judging.guarantees import exactly_once, rollback_recovery
+from ..harness.core.guarantees import exactly_once, rollback_recovery
 from ..harness.judging.shapes import OutputMode
 from ..harness.query import Query
 from ..harness.subject import Claim

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from ..harness.model import Edge, Event, Output, Partitioning, RandomOperator, Stage, Topology
+from ..harness.core.model import Edge, Event, Output, Partitioning, RandomOperator, Stage, Topology
 from .stateless import Forward
 
 HIGHEST = 1_000_000

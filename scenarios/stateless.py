@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..harness.model import Edge, Event, Operator, Output, Partitioning, Stage, Topology
+from ..harness.core.model import Edge, Event, Operator, Output, Partitioning, Stage, Topology
 
 
 class Forward(Operator[None]):

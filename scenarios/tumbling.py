@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..harness.errors import InvalidOperator
-from ..harness.model import Edge, Event, Operator, Output, Partitioning, Stage, Topology
-from ..harness.proper import positive
+from ..harness.core.errors import InvalidOperator
+from ..harness.core.model import Edge, Event, Operator, Output, Partitioning, Stage, Topology
+from ..harness.core.proper import positive
 from .order import FirstWord
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from operator import itemgetter
 from typing import Any
 
-from ..harness.errors import InvalidOperator
-from ..harness.model import Edge, Event, Operator, Output, Partitioning, Stage, Topology
-from ..harness.proper import positive
+from ..harness.core.errors import InvalidOperator
+from ..harness.core.model import Edge, Event, Operator, Output, Partitioning, Stage, Topology
+from ..harness.core.proper import positive
 from .stateless import Forward
 
 Taken = list[list[Any]]

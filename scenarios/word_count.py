@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ..harness.model import Edge, Event, Operator, Output, Partitioning, Stage, Topology
+from ..harness.core.model import Edge, Event, Operator, Output, Partitioning, Stage, Topology
 
 _WORD = re.compile(r"[a-z0-9_]+")
 

@@ -14,9 +14,9 @@ from functools import cache
 from importlib import import_module
 from random import Random
 
-from ..harness.errors import UnknownName
-from ..harness.proper import positive
-from ..harness.workload import Workload
+from ..harness.core.errors import UnknownName
+from ..harness.core.proper import positive
+from ..harness.core.workload import Workload
 
 DOCUMENTED = (
     "difflib",

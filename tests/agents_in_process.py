@@ -15,6 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from streamproof.harness.cluster import Run
+from streamproof.harness.core.places import numbered_workers
+from streamproof.harness.core.waiting import wait_until
+from streamproof.harness.core.wire import Place
 from streamproof.harness.embedded.executor import AgentPlan, HarnessLink, _reach, _work
 from streamproof.harness.embedded.machine import find_toxiproxy
 from streamproof.harness.embedded.nodes import LOOPBACK
@@ -22,11 +25,8 @@ from streamproof.harness.embedded.processes import Killed, KillProof
 from streamproof.harness.embedded.scheme import SchemeDeployment, deploy_scheme
 from streamproof.harness.embedded.slices_driver import DriverPlan, ManagerHost
 from streamproof.harness.embedded.toxiproxy_server import listening_port, server_command
-from streamproof.harness.places import numbered_workers
 from streamproof.harness.recording.history import Proof
 from streamproof.harness.scenario import Scenario
-from streamproof.harness.waiting import wait_until
-from streamproof.harness.wire import Place
 
 
 class _Loop:

@@ -10,7 +10,6 @@ from pathlib import Path
 import msgspec
 
 from certified import AGAIN, BATCHES, ONCE, ONCE_OUTPUT, SUBJECT, crash_at, unsealed, write_run
-from streamproof.harness.addresses import Point, Side
 from streamproof.harness.certifying.budget import Budget, Progress
 from streamproof.harness.certifying.campaign import Certified
 from streamproof.harness.certifying.certificate import Asked, Certificate, Counterexample, write_certificate
@@ -23,13 +22,14 @@ from streamproof.harness.certifying.saved import KIND, SavedSchedule, _check_sam
 from streamproof.harness.certifying.saved import VERSION as SAVED_VERSION
 from streamproof.harness.certifying.statistics import Draw
 from streamproof.harness.cluster import Cluster
-from streamproof.harness.errors import InvalidOperator, NothingLeft
-from streamproof.harness.judging.guarantees import Guarantee
-from streamproof.harness.judging.verdicts import Status
+from streamproof.harness.core.addresses import Point, Side
+from streamproof.harness.core.errors import InvalidOperator, NothingLeft
+from streamproof.harness.core.guarantees import Guarantee
+from streamproof.harness.core.verdicts import Status
+from streamproof.harness.core.workload import Workload
 from streamproof.harness.query import Query
 from streamproof.harness.recording.claims_and_faults import SavedClaim
 from streamproof.harness.registry import Registry
-from streamproof.harness.workload import Workload
 
 CRASHES = tuple(
     crash_at(batch, point=point, side=side)

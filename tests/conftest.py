@@ -57,7 +57,7 @@ def why_no_containers() -> str | None:
     """Why containers cannot be started here, or None if they can."""
     from streamproof.harness.containers import image
     from streamproof.harness.containers.engine import connect
-    from streamproof.harness.errors import StreamproofError
+    from streamproof.harness.core.errors import StreamproofError
 
     try:
         client = connect()
@@ -75,8 +75,8 @@ def toxiproxy_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a toxiproxy-server: the image's own, or else what this machine has."""
     from streamproof.harness.containers import image
     from streamproof.harness.containers.engine import connect
+    from streamproof.harness.core.errors import MissingTool
     from streamproof.harness.embedded.machine import find_toxiproxy
-    from streamproof.harness.errors import MissingTool
 
     if reason := why_no_containers():
         try:

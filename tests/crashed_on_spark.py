@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamproof.harness.quantities import events
+from streamproof.harness.core.quantities import events
 from streamproof.harness.scenario import Scenario
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.word_count import word_count

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from random import Random
 
-from streamproof.harness.addresses import Address, Point
 from streamproof.harness.census import census
-from streamproof.harness.quantities import events, seconds
+from streamproof.harness.core.addresses import Address, Point
+from streamproof.harness.core.quantities import events, seconds
 from streamproof.harness.registry import Registry
 from streamproof.harness.scenario import Scenario
 from streamproof.harness.subject import SchemeSubject

@@ -20,17 +20,17 @@ from streamproof.faults.loss import loss
 from streamproof.faults.partition import partition
 from streamproof.faults.pause import pause
 from streamproof.faults.slow_disk import slow_disk
-from streamproof.harness.addresses import Moment, Point
 from streamproof.harness.census import Reached
 from streamproof.harness.command_line.exploring import mutant_world
+from streamproof.harness.core.addresses import Moment, Point
+from streamproof.harness.core.model import operator_of, slice_of
+from streamproof.harness.core.quantities import Duration, ms
+from streamproof.harness.core.schedule import Fault
 from streamproof.harness.exploration.bench import Bench
 from streamproof.harness.exploration.plans import EverySingle, RandomSchedules
 from streamproof.harness.exploration.search import Budget, search
 from streamproof.harness.exploration.shrinking import shrink
-from streamproof.harness.model import operator_of, slice_of
-from streamproof.harness.quantities import Duration, ms
 from streamproof.harness.registry import Registry
-from streamproof.harness.schedule import Fault
 from streamproof.harness.subject import SchemeSubject
 
 USUAL, LOST = "usual", "nodes-lost-for-good"

@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from streamproof.harness.addresses import Address, Moment, Point, Side
-from streamproof.harness.quantities import Duration
-from streamproof.harness.schedule import Amount, AtTime, Fault
+from streamproof.harness.core.addresses import Address, Moment, Point, Side
+from streamproof.harness.core.quantities import Duration
+from streamproof.harness.core.schedule import Amount, AtTime, Fault
 
 FOLDER = Path(__file__).resolve().parent / "golden"
 _HEAD = "# Written by write.py, which stands beside it; tests/golden_lines.py says how it is read."

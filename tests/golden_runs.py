@@ -15,12 +15,12 @@ import msgspec
 
 from golden_lines import Block, Came, Difference, Planned, decoded, difference, said
 from simulation import CASES, EVERY, history_of, scenario_of
-from streamproof.harness.judging.guarantees import K_SAFETY, RECOVERS, Guarantee
+from streamproof.harness.core.guarantees import K_SAFETY, RECOVERS, Guarantee
+from streamproof.harness.core.lattice import ranked
+from streamproof.harness.core.quantities import Duration
+from streamproof.harness.core.verdicts import Status, Verdict
 from streamproof.harness.judging.judgement import judge_claims
-from streamproof.harness.judging.lattice import ranked
 from streamproof.harness.judging.oracle import Case
-from streamproof.harness.judging.verdicts import Status, Verdict
-from streamproof.harness.quantities import Duration
 from streamproof.harness.recording.history import History, TimelineEntry
 from streamproof.harness.registry import Registry
 from streamproof.harness.scenario import Scenario

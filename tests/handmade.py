@@ -7,11 +7,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from streamproof.harness.judging.guarantees import Guarantee
-from streamproof.harness.judging.oracle import Case, judge
-from streamproof.harness.judging.reexecution import Reexecution, reexecute
-from streamproof.harness.judging.verdicts import Verdict
-from streamproof.harness.model import (
+from streamproof.harness.core.guarantees import Guarantee
+from streamproof.harness.core.model import (
     Edge,
     Event,
     Operator,
@@ -24,6 +21,9 @@ from streamproof.harness.model import (
     replica_name,
     rows_of,
 )
+from streamproof.harness.core.verdicts import Verdict
+from streamproof.harness.judging.oracle import Case, judge
+from streamproof.harness.judging.reexecution import Reexecution, reexecute
 from streamproof.harness.recording.history import (
     Bite,
     Drained,

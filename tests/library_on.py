@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from streamproof.harness.carriers import TOXIPROXY
 from streamproof.harness.cluster import Cluster
-from streamproof.harness.errors import Unsupported
+from streamproof.harness.core.carriers import TOXIPROXY
+from streamproof.harness.core.errors import Unsupported
 from streamproof.harness.registry import Registry
 from streamproof.harness.scenario import check_carriers
 

@@ -14,9 +14,9 @@ from random import Random
 
 import msgspec
 
-from streamproof.harness.judging.guarantees import precise_recovery, rollback_recovery
-from streamproof.harness.model import Event
-from streamproof.harness.quantities import events
+from streamproof.harness.core.guarantees import precise_recovery, rollback_recovery
+from streamproof.harness.core.model import Event
+from streamproof.harness.core.quantities import events
 from streamproof.harness.recording.history import Bite, Drained, FaultStruck, NodeGone, Placed, Stamp, TimelineEntry
 from streamproof.harness.recording.records import (
     CheckpointDurable,

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from streamproof.harness.model import Event, Role
-from streamproof.harness.quantities import Events
+from streamproof.harness.core.model import Event, Role
+from streamproof.harness.core.quantities import Events
 from streamproof.harness.slices.channels import InputChannel
 from streamproof.harness.slices.effects import Timer
 from streamproof.harness.slices.machine import Machine

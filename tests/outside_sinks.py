@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pg8000.native
 
-from streamproof.harness.judging.guarantees import exactly_once
+from streamproof.harness.core.guarantees import exactly_once
 from streamproof.harness.query import Query, Read, RunFolders, Store
 from streamproof.harness.query_parts import foreach_batch
 from streamproof.harness.subject import Claim

@@ -19,8 +19,8 @@ from streamproof.harness.containers.network import make_network
 from streamproof.harness.containers.packets import TRIALS, PacketCarrier
 from streamproof.harness.containers.reaping import remove_all
 from streamproof.harness.containers.sidecars import Sidecars
+from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.embedded.reaping import this_process
-from streamproof.harness.waiting import wait_until
 
 _PORT = 7
 _ECHO = f"""

@@ -17,7 +17,7 @@ from typing import Any
 
 import pg8000.native
 
-from streamproof.harness.waiting import wait_until
+from streamproof.harness.core.waiting import wait_until
 
 USER = "tester"
 START_SECONDS = 60.0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from streamproof.harness.addresses import DRIVER, TASK, Address, Point, Side
 from streamproof.harness.certifying.crash_states import CrashState
 from streamproof.harness.certifying.lane import Life, Passed
+from streamproof.harness.core.addresses import DRIVER, TASK, Address, Point, Side
 from streamproof.harness.judging.references import REFERENCES
 from streamproof.harness.recording.records import BatchDone, Ended, Record, Stamped
 

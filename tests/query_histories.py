@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 
+from streamproof.harness.core.guarantees import Guarantee
+from streamproof.harness.core.model import Event
+from streamproof.harness.core.verdicts import Tally
 from streamproof.harness.judging.collation import Collation
-from streamproof.harness.judging.guarantees import Guarantee
 from streamproof.harness.judging.oracle import Case, judge
 from streamproof.harness.judging.references import DRIVER, REFERENCES, SINK, collate_references, row_number
 from streamproof.harness.judging.shapes import OutputShape, keyed, text_of
-from streamproof.harness.judging.verdicts import Tally
-from streamproof.harness.model import Event
 from streamproof.harness.recording.history import Aborted, Bite, Drained, FaultStruck, History, Stamp
 from streamproof.harness.recording.records import Delivered, EmptyBatch, Ended, Kept, Offered, Record, Stamped
 from streamproof.oracles import ORACLES

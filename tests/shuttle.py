@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
+from streamproof.harness.core.model import Event, Role
 from streamproof.harness.manager import (
     Announce,
     Manager,
@@ -23,7 +24,6 @@ from streamproof.harness.manager import (
     Trust,
     Withdraw,
 )
-from streamproof.harness.model import Event, Role
 from streamproof.harness.recording.records import Delivered, Kept, Record
 from streamproof.harness.slices.effects import (
     Durable,

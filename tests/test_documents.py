@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from streamproof import Scenario, events, ms, numbered, passive_replication, trace
-from streamproof.harness import wire
 from streamproof.harness.certifying import certificate, saved
 from streamproof.harness.command_line.cli import app
+from streamproof.harness.core import wire
+from streamproof.harness.core.verdicts import Status
 from streamproof.harness.exploration import counterexample
-from streamproof.harness.judging.verdicts import Status
 from streamproof.harness.recording import folder
 from streamproof.harness.registry import Registry
 from streamproof.harness.running import run_in_memory

@@ -291,7 +291,7 @@ def test_a_cluster_of_ones_own_is_a_fixture(pytester: pytest.Pytester) -> None:
 
 def test_without_java_every_test_that_certifies_says_so(pytester: pytest.Pytester) -> None:
     pytester.makeconftest(
-        CONFTEST + "from streamproof.harness.errors import MissingTool\n"
+        CONFTEST + "from streamproof.harness.core.errors import MissingTool\n"
         "def find_java(): raise MissingTool('there is no Java')\n"
         "machine.find_java = find_java\n"
     )

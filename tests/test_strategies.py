@@ -22,11 +22,11 @@ from streamproof import (
     simulate,
     trace,
 )
-from streamproof.harness.addresses import Moment
-from streamproof.harness.errors import InvalidScenario, UnknownName, Unsupported
-from streamproof.harness.judging.verdicts import Status
+from streamproof.harness.core.addresses import Moment
+from streamproof.harness.core.errors import InvalidScenario, UnknownName, Unsupported
+from streamproof.harness.core.schedule import AtTime, Fault, Schedule
+from streamproof.harness.core.verdicts import Status
 from streamproof.harness.registry import Registry
-from streamproof.harness.schedule import AtTime, Fault, Schedule
 from streamproof.strategies import scenarios, schedules, workloads
 
 
@@ -211,7 +211,7 @@ def test_without_hypothesis_it_says_what_to_install() -> None:
     script = (
         "import sys; sys.modules['hypothesis'] = None\n"
         "import streamproof; from streamproof import *\n"
-        "from streamproof.harness.errors import MissingTool\n"
+        "from streamproof.harness.core.errors import MissingTool\n"
         "try: streamproof.strategies\n"
         "except MissingTool as error: print(error)\n"
     )

@@ -22,23 +22,24 @@ from uuid import uuid4
 import msgspec
 import pytest
 
-from streamproof.harness import signs
-from streamproof.harness.addresses import DRIVER, TASK, Address, Moment, Point, Side
 from streamproof.harness.certifying import campaign, lane
 from streamproof.harness.certifying.warm_session import PURPOSE, Warm, WarmPlan
 from streamproof.harness.cluster import Cluster, Run
+from streamproof.harness.core import signs
+from streamproof.harness.core.addresses import DRIVER, TASK, Address, Moment, Point, Side
+from streamproof.harness.core.errors import InvalidOperator, MissingTool, StreamproofError
+from streamproof.harness.core.places import numbered_workers
+from streamproof.harness.core.quantities import Duration
+from streamproof.harness.core.wire import VERSION, BlockingConnection, Greeting
 from streamproof.harness.embedded.nodes import OTHER_NODES
 from streamproof.harness.embedded.processes import Killed, KillProof
 from streamproof.harness.embedded.protocol import Arrived, Begun, Failed
 from streamproof.harness.embedded.query_driver import QueryPlan
 from streamproof.harness.embedded.query_lives import planned
 from streamproof.harness.embedded.query_source import spans
-from streamproof.harness.errors import InvalidOperator, MissingTool, StreamproofError
 from streamproof.harness.inside_spark.user_points import POINTS
 from streamproof.harness.judging.references import REFERENCES, row_number
 from streamproof.harness.judging.stalls import ATTEMPTS
-from streamproof.harness.places import numbered_workers
-from streamproof.harness.quantities import Duration
 from streamproof.harness.query import SOURCE, Query
 from streamproof.harness.recording.history import (
     Bite,
@@ -54,7 +55,6 @@ from streamproof.harness.recording.history import (
 from streamproof.harness.recording.records import BatchDone, Ended, Kept, Offered, Record, Started
 from streamproof.harness.scenario import Scenario
 from streamproof.harness.subject import Deployment
-from streamproof.harness.wire import VERSION, BlockingConnection, Greeting
 
 NO_PROCESS = 2**22 + 17
 """An id that no process of Linux has."""

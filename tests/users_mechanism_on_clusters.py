@@ -6,10 +6,10 @@ from pathlib import Path
 
 from mechanisms_of_users import hurrying
 from streamproof.faults.crash import crash
-from streamproof.harness.addresses import Moment, Point, Side
 from streamproof.harness.cluster import Cluster
-from streamproof.harness.judging.verdicts import Anomaly, Status
-from streamproof.harness.quantities import events
+from streamproof.harness.core.addresses import Moment, Point, Side
+from streamproof.harness.core.quantities import events
+from streamproof.harness.core.verdicts import Anomaly, Status
 from streamproof.harness.registry import Named, Registry
 from streamproof.harness.running import run_named
 from streamproof.harness.scenario import Scenario

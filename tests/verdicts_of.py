@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from simulation import KINDS, options_of
+from streamproof.harness.core.guarantees import Guarantee
+from streamproof.harness.core.lattice import implied
+from streamproof.harness.core.schedule import Fault
+from streamproof.harness.core.verdicts import Status, Verdict
 from streamproof.harness.judging.collation import Collation
-from streamproof.harness.judging.guarantees import Guarantee
 from streamproof.harness.judging.judgement import judge_claims
-from streamproof.harness.judging.lattice import implied
 from streamproof.harness.judging.oracle import Case, Oracle, judge
-from streamproof.harness.judging.verdicts import Status, Verdict
 from streamproof.harness.recording.history import History
 from streamproof.harness.registry import Registry
 from streamproof.harness.running import run_in_memory
 from streamproof.harness.scenario import Scenario
-from streamproof.harness.schedule import Fault
 from streamproof.harness.simulated.cluster import SimulatedCluster
 from streamproof.oracles import ORACLES
 

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from ..addresses import Point, Side
+from ..core.addresses import Point, Side
 from .plan import Crash, Victim
 
 if TYPE_CHECKING:

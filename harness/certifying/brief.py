@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..judging.guarantees import Guarantee
+from ..core.guarantees import Guarantee
+from ..core.workload import Workload
 from ..query import Query
 from ..registry import Named, Registry
 from ..scenario import Scenario
-from ..workload import Workload
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Final
 
-from ..errors import InvalidScenario
+from ..core.errors import InvalidScenario
 
 MINUTES: Final = 10.0
 KILLS: Final = 10

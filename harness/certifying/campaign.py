@@ -33,11 +33,9 @@ from pathlib import Path
 
 import msgspec
 
-from ..addresses import DRIVER, Point, Side
 from ..cluster import Cluster
-from ..embedded.machine import find_java
-from ..embedded.processes import EmbeddedOptions, SparkProcesses
-from ..errors import (
+from ..core.addresses import DRIVER, Point, Side
+from ..core.errors import (
     DeadlinePassed,
     InvalidOperator,
     InvalidScenario,
@@ -47,13 +45,16 @@ from ..errors import (
     StorageFailed,
     StreamproofError,
 )
+from ..core.guarantees import Guarantee
+from ..core.verdicts import Status
+from ..core.workload import Workload
+from ..embedded.machine import find_java
+from ..embedded.processes import EmbeddedOptions, SparkProcesses
 from ..inside_python.watching import TIMES
 from ..inside_spark.agent import fetch_agent
 from ..inside_spark.checking import check_rules
 from ..inside_spark.versions import supported
-from ..judging.guarantees import Guarantee
 from ..judging.references import BATCH_JOB, REFERENCES, collate_references
-from ..judging.verdicts import Status
 from ..query import Query
 from ..recording.claims_and_faults import SavedClaim
 from ..recording.history import History
@@ -61,7 +62,6 @@ from ..recording.records import Stamped
 from ..registry import Registry
 from ..running import check_scenario, new_run_id
 from ..scenario import Scenario
-from ..workload import Workload
 from .affording import SAFETY, Affording
 from .brief import Brief
 from .budget import Budget, Progress

@@ -23,8 +23,8 @@ from typing import Any, Final
 
 import msgspec
 
-from ..errors import AlteredCertificate, ExitStatus, InvalidCertificate, StorageFailed, UnknownCertificateVersion
-from ..judging.guarantees import Guarantee
+from ..core.errors import AlteredCertificate, ExitStatus, InvalidCertificate, StorageFailed, UnknownCertificateVersion
+from ..core.guarantees import Guarantee
 from ..recording.claims_and_faults import SavedClaim
 from .conclusion import ClaimVerdict, Conclusion, Covered, NotReached, Planned, Uncut, conclude, exit_status
 from .page import more_said, page

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from ..judging.guarantees import RECOVERS, Guarantee, recovers
-from ..quantities import Duration, seconds
+from ..core.guarantees import RECOVERS, Guarantee, recovers
+from ..core.quantities import Duration, seconds
 
 LEAST: Final = 90.0
 """Seconds that a query is given to come back, at least, where nobody states a time."""

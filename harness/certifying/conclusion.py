@@ -22,9 +22,9 @@ from typing import Final
 
 import msgspec
 
-from ..errors import ExitStatus
-from ..judging.guarantees import Guarantee
-from ..judging.verdicts import Status
+from ..core.errors import ExitStatus
+from ..core.guarantees import Guarantee
+from ..core.verdicts import Status
 from .alike import Alike
 from .plan import Crash, How, Trial, Victim
 from .statistics import Bound, Draw, lower_bound, upper_bound

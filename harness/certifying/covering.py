@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import msgspec
 
-from ..judging.verdicts import Status
+from ..core.verdicts import Status
 from ..recording.records import Stamped
 from .alike import Alike
 from .brief import Brief

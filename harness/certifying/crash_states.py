@@ -17,11 +17,11 @@ from typing import Protocol
 
 import msgspec
 
-from ..errors import OwnFailure, StorageFailed
-from ..judging.guarantees import PowerLoss
+from ..core.errors import OwnFailure, StorageFailed
+from ..core.guarantees import PowerLoss
+from ..core.waiting import wait_until
+from ..core.wire import Place
 from ..recording.history import Lost
-from ..waiting import wait_until
-from ..wire import Place
 
 QUIET_SECONDS = 5.0
 """How long files may go on changing while everybody is held."""

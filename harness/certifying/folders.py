@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from ..errors import RunFolderInUse, StorageFailed
+from ..core.errors import RunFolderInUse, StorageFailed
 from ..running import new_run_id
 
 ROOT: Final = Path("certificates")

@@ -15,7 +15,7 @@ from typing import Self
 
 import msgspec
 
-from ..errors import InvalidCertificate, RunFolderInUse, StorageFailed, UnknownCertificateVersion
+from ..core.errors import InvalidCertificate, RunFolderInUse, StorageFailed, UnknownCertificateVersion
 from .certificate import JOURNAL, VERSION, Certificate, Counterexample
 from .conclusion import Planned
 from .plan import Trial

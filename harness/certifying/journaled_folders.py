@@ -11,14 +11,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..errors import OwnFailure, StorageFailed
+from ..core.errors import OwnFailure, StorageFailed
+from ..core.guarantees import PowerLoss
+from ..core.wire import Place
 from ..files.mounting import MountedFolder
 from ..files.operations import LOOKS, POINTS, Operation, read_operations
 from ..files.power import Loss, power_losses
 from ..files.trees import File, Link, Tree
-from ..judging.guarantees import PowerLoss
 from ..recording.history import Lost
-from ..wire import Place
 from .crash_states import CrashState, Entry, Looks
 from .file_points import without_randoms
 

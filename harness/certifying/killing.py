@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ..addresses import DRIVER, TASK, Moment, Point
 from ..cluster import Cluster
-from ..quantities import seconds
+from ..core.addresses import DRIVER, TASK, Moment, Point
+from ..core.quantities import seconds
+from ..core.schedule import Fault
 from ..recording.records import Stamped
 from ..registry import Named, Registry
 from ..running import run_named
-from ..schedule import Fault
 from .brief import Brief
 from .coming_back import stated_in
 from .conclusion import Planned

@@ -23,7 +23,12 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from ..addresses import DRIVER, TASK, Address, Point
+from ..core.addresses import DRIVER, TASK, Address, Point
+from ..core.errors import DeadlinePassed, InvalidOperator, MissingTool, OwnFailure, ProcessDied, StreamproofError
+from ..core.model import Event
+from ..core.signs import Signs
+from ..core.waiting import wait_until
+from ..core.wire import Greeting, decoded, frame, read_frame
 from ..embedded.log_tails import log_tail
 from ..embedded.machines import ClusterMachines, Striking
 from ..embedded.private_files import write_private
@@ -35,7 +40,6 @@ from ..embedded.query_source import SourcePlan, spans, write_events
 from ..embedded.run_server import RunServer, from_afar
 from ..embedded.settings import DAEMON_MODULE
 from ..embedded.stacks import still_running
-from ..errors import DeadlinePassed, InvalidOperator, MissingTool, OwnFailure, ProcessDied, StreamproofError
 from ..files.mounting import MountedFolder
 from ..inside_python.following import Noted, read_noted
 from ..inside_python.watching import Watching, lines_environment, write_watching
@@ -46,15 +50,11 @@ from ..inside_spark.rules import script
 from ..inside_spark.settings import agent_settings, with_options
 from ..inside_spark.user_points import points_environment
 from ..inside_spark.versions import STATE_OF_TASKS, SparkVersion, own_hook
-from ..model import Event
 from ..outside.relay import Fate, HeldMessage, Relay, Sender
 from ..query import Query, RunFolders
 from ..recording.history import Stamp, TimelineEntry
 from ..recording.records import Ended, Record, Stamped, Started
-from ..signs import Signs
 from ..subject import TASK_POINTS
-from ..waiting import wait_until
-from ..wire import Greeting, decoded, frame, read_frame
 from .crash_states import CopiedFolders, CrashState, LaneStore, Looks, NotQuiet
 from .file_points import FilePoints, acts_for_task
 from .journaled_folders import JournaledFolders

@@ -12,16 +12,16 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-from ..addresses import DRIVER, Address, Point
+from ..core.addresses import DRIVER, Address, Point
+from ..core.errors import InvalidOperator, MissingTool
+from ..core.workload import Workload
 from ..embedded.processes import EmbeddedOptions, SparkProcesses
-from ..errors import InvalidOperator, MissingTool
 from ..inside_spark.agent import fetch_agent
 from ..inside_spark.versions import supported
 from ..judging.references import REFERENCES, SINK
 from ..query import Query
 from ..recording.history import Bite
 from ..recording.records import Stamped
-from ..workload import Workload
 from .brief import Brief
 from .coming_back import LEAST
 from .conclusion import Planned

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..core.guarantees import Guarantee
+from ..core.verdicts import Status
 from ..judging.failed_oracles import kept_of
-from ..judging.guarantees import Guarantee
 from ..judging.oracle import Oracle
-from ..judging.verdicts import Status
 from .budget import Budget, Progress
 from .certificate import Counterexample
 from .conclusion import NotReached, Planned, Uncut, real, showing

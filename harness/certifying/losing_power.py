@@ -15,11 +15,11 @@ from typing import Final
 
 import msgspec
 
-from ..addresses import Point, Side
-from ..errors import InvalidOperator, ScenarioChanged
-from ..judging.guarantees import Guarantee, PowerLoss
+from ..core.addresses import Point, Side
+from ..core.errors import InvalidOperator, ScenarioChanged
+from ..core.guarantees import Guarantee, PowerLoss
+from ..core.promises import Extent
 from ..judging.references import REFERENCES
-from ..promises import Extent
 from ..recording.history import Lost
 from .brief import Brief
 from .conclusion import NotReached, Planned

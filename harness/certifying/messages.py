@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from ..addresses import Point, Side
+from ..core.addresses import Point, Side
 from ..outside.relay import Seen
 from ..query import Query
 from .conclusion import Planned

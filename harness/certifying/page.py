@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
-from ..addresses import Point, Side
-from ..judging.verdicts import Anomaly, Status
+from ..core.addresses import Point, Side
+from ..core.verdicts import Anomaly, Status
 from .alike import RULE, Alike
 from .conclusion import Covered, Planned, Uncut, count, tried_said
 from .plan import How, Victim

@@ -11,8 +11,8 @@ from typing import Final
 
 import msgspec
 
-from ..addresses import FINE_POINTS, TASK, CodeLine, Moment, Point, Side
-from ..judging.verdicts import Status
+from ..core.addresses import FINE_POINTS, TASK, CodeLine, Moment, Point, Side
+from ..core.verdicts import Status
 from ..recording.history import Lost
 
 CRASH_STATES: Final = "crash states in a warm session"

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..addresses import DRIVER, TASK, Point, Side
-from ..errors import InvalidScenario
+from ..core.addresses import DRIVER, TASK, Point, Side
+from ..core.errors import InvalidScenario
 from .conclusion import Planned
 from .lane import Passed
 from .plan import Crash, Victim

@@ -9,8 +9,8 @@ from typing import Final
 
 import msgspec
 
-from ..addresses import Address, Point, Side
-from ..errors import StorageFailed
+from ..core.addresses import Address, Point, Side
+from ..core.errors import StorageFailed
 from ..recording.records import BatchDone
 from .lane import Life, Passed
 from .user_code import Place, places_in_code

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..addresses import Point
-from ..errors import StreamproofError
-from ..judging.verdicts import Status
+from ..core.addresses import Point
+from ..core.errors import StreamproofError
+from ..core.verdicts import Status
 from ..recording.claims_and_faults import SavedClaim
 from ..recording.records import Stamped
 from .brief import Brief

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import msgspec
 
-from ..addresses import DRIVER, Address, Moment
-from ..errors import InvalidOperator, StreamproofError
+from ..core.addresses import DRIVER, Address, Moment
+from ..core.errors import InvalidOperator, StreamproofError
+from ..core.schedule import Fault
 from ..judging.references import SINK
 from ..judging.stalls import ATTEMPTS
 from ..query import SOURCE
@@ -46,7 +47,6 @@ from ..recording.records import (
 from ..registry import Named
 from ..running import describe
 from ..scenario import Scenario
-from ..schedule import Fault
 from .crash_states import CrashState
 from .lane import Lane, Life, Passed
 from .plan import CRASH_STATES, KILLS_IN_A_LANE, POWER_LOSSES, Crash, How

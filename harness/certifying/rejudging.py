@@ -11,13 +11,13 @@ from typing import Any, Final
 
 import msgspec
 
-from ..addresses import Address, Point
-from ..errors import ExitStatus, InvalidCertificate, InvalidHistory, InvalidScenario
+from ..core.addresses import Address, Point
+from ..core.errors import ExitStatus, InvalidCertificate, InvalidHistory, InvalidScenario
+from ..core.guarantees import Guarantee
+from ..core.verdicts import Evidence, Status, Tally, Verdict
 from ..judging.collation import Collation
-from ..judging.guarantees import Guarantee
 from ..judging.judgement import collate_query, not_come
 from ..judging.oracle import Case, Oracle, judge
-from ..judging.verdicts import Evidence, Status, Tally, Verdict
 from ..recording.folder import Description, read_description, read_history
 from ..recording.history import History
 from .certificate import Certificate, check_files, concluded, read_certificate

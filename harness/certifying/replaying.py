@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from ..cluster import Cluster
-from ..errors import ExitStatus, InvalidCounterexample
-from ..judging.verdicts import Status
+from ..core.errors import ExitStatus, InvalidCounterexample
+from ..core.verdicts import Status
+from ..core.workload import Workload
 from ..registry import Registry
-from ..workload import Workload
 from .rejudging import JudgedRun
 from .saved import SavedSchedule, read_saved, replay_saved
 from .subjects import Shape, Subject, as_subject, load_subject, load_workload, usual_workload

@@ -14,13 +14,19 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from ..cluster import Cluster
-from ..errors import InvalidCounterexample, ScenarioChanged, StorageFailed, UnknownCounterexampleVersion, Unsupported
+from ..core.errors import (
+    InvalidCounterexample,
+    ScenarioChanged,
+    StorageFailed,
+    UnknownCounterexampleVersion,
+    Unsupported,
+)
+from ..core.workload import Workload
 from ..query import Query
 from ..recording.claims_and_faults import SavedClaim
 from ..registry import Named, Registry
 from ..running import new_run_id
 from ..scenario import Scenario
-from ..workload import Workload
 from .brief import Brief
 from .conclusion import Planned
 from .killing import kill

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from ..addresses import Point, Side
+from ..core.addresses import Point, Side
 from .conclusion import Planned
 from .plan import Crash
 

@@ -7,17 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from ..error_text import described_error
-from ..errors import InvalidScenario, StreamproofError, UnknownName
-from ..judging.guarantees import Guarantee
+from ..core.error_text import described_error
+from ..core.errors import InvalidScenario, StreamproofError, UnknownName
+from ..core.guarantees import Guarantee
+from ..core.library import listed_by
+from ..core.parameters import parse_claim
+from ..core.workload import Workload
 from ..judging.oracle import Oracle
-from ..judging.parameters import parse_claim
 from ..judging.shapes import OutputMode
-from ..library import listed_by
 from ..query import Query
 from ..registry import Certifiable, Registry, certifiable_in, load
 from ..subject import Claim
-from ..workload import Workload
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ..addresses import Address, CodeLine, Point, Side
+from ..core.addresses import Address, CodeLine, Point, Side
 from .lane import Passed
 
 _WITHIN: Final = frozenset({Point.FILE, Point.MESSAGE})

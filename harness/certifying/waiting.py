@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from random import Random
 
-from ..addresses import FINE_POINTS, Address, Point
+from ..core.addresses import FINE_POINTS, Address, Point
 from ..recording.history import Lost
 from ..recording.records import Delivered, EmptyBatch
 from .crash_states import CrashState, Looks

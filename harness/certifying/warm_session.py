@@ -11,8 +11,8 @@ from pathlib import Path
 
 import msgspec
 
+from ..core.wire import VERSION, BlockingConnection, Greeting, Place
 from ..embedded.attaching import enter_working_folder, gateway_of
-from ..wire import VERSION, BlockingConnection, Greeting, Place
 
 PURPOSE = "warm"
 

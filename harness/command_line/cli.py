@@ -22,8 +22,16 @@ import typer
 from rich.console import Console
 
 from ..certifying.budget import KILLS, MINUTES
-from ..errors import ExitStatus, NothingLeft, RunFolderInUse, StorageFailed, StreamproofError, UnknownName, UserMistake
-from ..library import LISTS
+from ..core.errors import (
+    ExitStatus,
+    NothingLeft,
+    RunFolderInUse,
+    StorageFailed,
+    StreamproofError,
+    UnknownName,
+    UserMistake,
+)
+from ..core.library import LISTS
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from ..cluster import Cluster
-from ..errors import MissingTool, UnknownName, Unsupported
+from ..core.errors import MissingTool, UnknownName, Unsupported
 from ..query import Query
 from ..replaying import options_of
 from ..scenario import Scenario

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import psutil
 
+from ..core.errors import MissingTool, StreamproofError
 from ..embedded.class_archive import BUILD_ARCHIVE, archive_path
 from ..embedded.machine import OLDEST_JAVA, find_java, find_spark, find_toxiproxy, install_toxiproxy
-from ..errors import MissingTool, StreamproofError
 from ..files.mounting import FUSE_DEVICE, check_mounts
 from ..inside_spark.agent import FETCH, VERSION, find_agent
 

@@ -12,7 +12,9 @@ from typing import Any, Final, TextIO
 import msgspec
 from rich.text import Text
 
-from ..errors import ExitStatus, UnknownName, UserMistake
+from ..core.errors import ExitStatus, UnknownName, UserMistake
+from ..core.library import listed_by
+from ..core.verdicts import Status
 from ..exploration.bench import Bench, resized
 from ..exploration.counterexample import Counterexample, Replayed, counterexample, save
 from ..exploration.plans import EveryPair, EverySingle, Plan, RandomSchedules
@@ -20,8 +22,6 @@ from ..exploration.search import Budget, Findings, Pairs, Violation, search
 from ..exploration.shrinking import STEADY, Shrunk, shows, shrink
 from ..judging.exercised import Activity, said_never, unexercised
 from ..judging.judgement import require_repeatable
-from ..judging.verdicts import Status
-from ..library import listed_by
 from ..registry import MUTANT, SCALED, Mutant, Named, Registry
 from ..running import verdict_document
 from ..scaling import EVENTS, changes

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..cluster import Cluster
+from ..core.guarantees import Guarantee
+from ..core.lattice import Standing, implied
+from ..core.schedule import Fault
 from ..injection import FaultKind
-from ..judging.guarantees import Guarantee
-from ..judging.lattice import Standing, implied
 from ..registry import Named
 from ..scenario import check_carriers
-from ..schedule import Fault
 from ..subject import SchemeSubject, Subject
 
 

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Final, Self, TextIO
 
 from ..cluster import Live
-from ..quantities import Duration
+from ..core.quantities import Duration
 
 _EVERY: Final = 0.1
 _CLEAR: Final = "\r\x1b[K"

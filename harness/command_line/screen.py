@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from rich.text import Text
 
+from ..core.library import List
+from ..core.verdicts import Evidence, Status, Tally, Verdict
 from ..judging.exercised import Activity, Exercised, unexercised
 from ..judging.judgement import Judgement
 from ..judging.recovery import Recovery
-from ..judging.verdicts import Evidence, Status, Tally, Verdict
-from ..library import List
 from ..query import KIND as QUERY
 from ..recording.folder import Description
 from ..recording.history import FaultMissed, FaultStruck, History

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from contextlib import closing
 
-from ..errors import StreamproofError
+from ..core.errors import StreamproofError
 from .engine import connect
 from .image import build, tag
 

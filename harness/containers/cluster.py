@@ -9,15 +9,15 @@ from pathlib import Path
 
 import psutil
 
-from ..carriers import CPU_QUOTA, DISK_THROTTLE, MEMORY_LIMIT, OF_PACKETS, STORE_FOLDER, STORE_VOLUME
 from ..cluster import Cluster, Run
+from ..core.carriers import CPU_QUOTA, DISK_THROTTLE, MEMORY_LIMIT, OF_PACKETS, STORE_FOLDER, STORE_VOLUME
+from ..core.errors import MissingTool
+from ..core.places import numbered_workers
 from ..embedded.cluster import check_subject, deploy_subject, profile_of
 from ..embedded.nodes import OTHER_NODES
 from ..embedded.query_lives import MOST_EXECUTORS, STANDBYS, executors_needed
 from ..embedded.settings import profile_settings
 from ..embedded.warm import WarmCluster
-from ..errors import MissingTool
-from ..places import numbered_workers
 from ..query import Query
 from ..scenario import Scenario
 from ..subject import Deployment

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from ..core.errors import Unsupported
 from ..embedded.disturbances import Disturbance, InForce
-from ..errors import Unsupported
 
 
 class Carrier(Protocol):

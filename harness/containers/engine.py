@@ -12,7 +12,7 @@ import docker
 from docker.errors import DockerException
 from requests.exceptions import RequestException
 
-from ..errors import MissingTool, StreamproofError, Unsupported
+from ..core.errors import MissingTool, StreamproofError, Unsupported
 
 SOCKET = "/var/run/docker.sock"
 INSTALL = "Debian: apt-get install docker.io"

@@ -12,8 +12,8 @@ import docker
 from docker.errors import APIError, DockerException
 from requests.exceptions import RequestException
 
-from ..errors import OwnFailure, StreamproofError
-from ..waiting import wait_until
+from ..core.errors import OwnFailure, StreamproofError
+from ..core.waiting import wait_until
 
 _SECONDS = 10.0
 _KILLED = 137

@@ -25,8 +25,8 @@ import docker
 from docker.errors import BuildError, DockerException, ImageNotFound
 from requests.utils import DEFAULT_CA_BUNDLE_PATH
 
+from ..core.errors import MissingTool, ProcessDied, StorageFailed, Unsupported
 from ..embedded.machine import Spark, find_spark
-from ..errors import MissingTool, ProcessDied, StorageFailed, Unsupported
 
 REPOSITORY = "streamproof/spark-node"
 BASE = "debian:bookworm-slim"

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
+from ..core.errors import InvalidScenario, StorageFailed
 from ..embedded.machine import find_java, find_spark
 from ..embedded.packages import PACKAGES, packages_cache, resolve
-from ..errors import InvalidScenario, StorageFailed
 
 JARS: Final = "spark.jars"
 PYTHON_FILES: Final = "spark.submit.pyFiles"

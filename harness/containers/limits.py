@@ -16,8 +16,8 @@ import docker
 from docker.errors import APIError, DockerException
 from requests.exceptions import RequestException
 
+from ..core.errors import OwnFailure
 from ..embedded.disturbances import ExhaustMemory, LimitMemory, ThrottleCpu
-from ..errors import OwnFailure
 from ..recording.history import Proof
 from .executing import Background, run_inside
 

@@ -15,7 +15,7 @@ from docker.errors import APIError
 from docker.models.networks import Network
 from docker.types import IPAMConfig, IPAMPool
 
-from ..errors import MissingTool, Unsupported
+from ..core.errors import MissingTool, Unsupported
 
 _POOL = IPv4Network("10.201.0.0/16")
 """Where runs take their networks from, 256 addresses each."""

@@ -9,10 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from ..carriers import PACKET_QUEUE, PACKET_RULES, PACKET_SHAPER
+from ..core.carriers import PACKET_QUEUE, PACKET_RULES, PACKET_SHAPER
+from ..core.errors import OwnFailure, Unsupported
+from ..core.quantities import ms
 from ..embedded.disturbances import CutPackets, DelayPackets, DropPackets, NarrowPackets, Pairs, ResetPackets
-from ..errors import OwnFailure, Unsupported
-from ..quantities import ms
 from ..recording.history import Proof
 from . import delaying, rules, shaping
 from .obstacles import Address, Obstacle, by_sender

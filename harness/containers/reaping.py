@@ -16,8 +16,8 @@ from docker.models.networks import Network
 from docker.models.volumes import Volume
 from requests.exceptions import RequestException
 
+from ..core.errors import OwnFailure
 from ..embedded.reaping import ProcessId, remove_scratch
-from ..errors import OwnFailure
 from .engine import engine_or_none
 from .labels import OWNER, RUN, SCRATCH, owner_is_gone
 

@@ -11,7 +11,7 @@ from importlib.resources import files
 import docker
 from docker.errors import APIError
 
-from ..errors import OwnFailure
+from ..core.errors import OwnFailure
 from .labels import RunLabels
 
 _PROGRAMS = ("probe", "packet_delays")

@@ -28,7 +28,18 @@ from docker.errors import APIError, DockerException
 from docker.types import Mount
 from requests.exceptions import RequestException
 
-from ..carriers import CPU_QUOTA, MEMORY_LIMIT
+from ..core.carriers import CPU_QUOTA, MEMORY_LIMIT
+from ..core.errors import (
+    DeadlinePassed,
+    OwnFailure,
+    ProcessDied,
+    StorageFailed,
+    StreamproofError,
+    Unsupported,
+    UserMistake,
+)
+from ..core.waiting import wait_until
+from ..core.wire import Place
 from ..embedded.coming_up import MASTER_IS_UP, WORKER_IS_REGISTERED, has_come_up, master_comes
 from ..embedded.disturbances import Disturbance, InForce
 from ..embedded.layout import MASTER_CLASS, QUICK_JVM, WORKER_CLASS, Layout
@@ -39,10 +50,7 @@ from ..embedded.reaping import NODE, RUN, mark_scratch, remove_scratch, this_pro
 from ..embedded.settings import LOG4J2, MOST_CORES, as_properties, profile_settings
 from ..embedded.toxiproxy_server import PORT, answers, server_command
 from ..embedded.warm import Unclean
-from ..errors import DeadlinePassed, OwnFailure, ProcessDied, StorageFailed, StreamproofError, Unsupported, UserMistake
 from ..injection import Part
-from ..waiting import wait_until
-from ..wire import Place
 from . import image
 from .cleanliness import Granted, Standing, belongs_to, changes, granted
 from .code import code_under_test

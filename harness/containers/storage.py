@@ -28,12 +28,12 @@ from docker.errors import APIError, DockerException
 from docker.types import Mount
 from requests.exceptions import RequestException
 
-from ..carriers import DISK_THROTTLE, STORE_FOLDER, STORE_VOLUME
+from ..core.carriers import DISK_THROTTLE, STORE_FOLDER, STORE_VOLUME
+from ..core.errors import OwnFailure, Unsupported
+from ..core.quantities import Duration
+from ..core.waiting import wait_until
 from ..embedded.disturbances import FailStore, FillStore, LoseStore, NarrowDisk, SlowDisk
-from ..errors import OwnFailure, Unsupported
-from ..quantities import Duration
 from ..recording.history import Proof
-from ..waiting import wait_until
 from .executing import Background, run_inside
 
 SIZE = 64 << 20

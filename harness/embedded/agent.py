@@ -15,8 +15,9 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Protocol, TypeVar
 
-from ..addresses import Address, Moment, Point, Side
-from ..errors import ProtocolBroken, StorageRefused, StreamproofError
+from ..core.addresses import Address, Moment, Point, Side
+from ..core.errors import ProtocolBroken, StorageRefused, StreamproofError
+from ..core.wire import VERSION, Greeting, Place, accept, decoded, frame, read_frame
 from ..host import Host
 from ..recording.records import Record, Refused
 from ..slices.effects import Fire, Gone, Inspect, Promote, Reroute, Start, Timer
@@ -31,7 +32,6 @@ from ..slices.messages import (
 )
 from ..slices.spec import SliceSpec
 from ..stores import CheckpointStore, FencedOff
-from ..wire import VERSION, Greeting, Place, accept, decoded, frame, read_frame
 from .protocol import Route, StartSlice, Welcome
 
 T = TypeVar("T")

@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from ..errors import ProcessDied, StorageFailed
+from ..core.errors import ProcessDied, StorageFailed
 from .class_archive import RECORDING, archive_path
 from .machine import Java, Spark, find_java, find_spark
 from .processes import EmbeddedOptions, SparkProcesses

@@ -8,10 +8,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Final
 
-from ..carriers import TOXIPROXY
 from ..cluster import Cluster, Run, check_pace, check_room
-from ..errors import Unsupported, UserMistake
-from ..places import numbered_workers
+from ..core.carriers import TOXIPROXY
+from ..core.errors import Unsupported, UserMistake
+from ..core.places import numbered_workers
 from ..query import Query
 from ..scenario import Scenario
 from ..subject import Deployment, SchemeSubject

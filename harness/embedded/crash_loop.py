@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from ..errors import OwnFailure, StreamproofError
+from ..core.errors import OwnFailure, StreamproofError
 from ..recording.history import Proof
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from ..errors import ProcessDied, StreamproofError
-from ..pickling import modules_only_here, pickled
+from ..core.errors import ProcessDied, StreamproofError
+from ..core.pickling import modules_only_here, pickled
 from .log_tails import log_tail
 from .nodes import Driver, Nodes
 from .private_files import write_private

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..quantities import Duration
+from ..core.quantities import Duration
 from ..recording.history import Proof
 
 Pairs = tuple[tuple[str, str], ...]

@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..addresses import Address, Moment
-from ..errors import OwnFailure, StorageRefused, StreamproofError
+from ..core.addresses import Address, Moment
+from ..core.errors import OwnFailure, StorageRefused, StreamproofError
+from ..core.wire import VERSION, BlockingConnection, Greeting, Place, decoded, frame, read_frame
 from ..recording.records import Record
 from ..slices.machine import Slice, wrapped
 from ..slices.operator import OperatorSlice
 from ..slices.spec import SliceSpec
 from ..stores import CheckpointStore, FileStore
-from ..wire import VERSION, BlockingConnection, Greeting, Place, decoded, frame, read_frame
 from .agent import NodeAgent
 from .nodes import own_address
 from .protocol import (

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
-from ..quantities import Duration
+from ..core.quantities import Duration
 from ..recording.history import Proof
 
 Mend = Callable[[], Proof]

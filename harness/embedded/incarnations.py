@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from ..errors import DamagedHistory, StorageFailed
+from ..core.errors import DamagedHistory, StorageFailed
 
 _Numbers = dict[str, int]
 _FILE: Final = "incarnations.json"

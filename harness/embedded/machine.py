@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import MissingTool
+from ..core.errors import MissingTool
 
 OLDEST_JAVA = 17
 TOXIPROXY = "2.5.0"

@@ -12,10 +12,10 @@ from typing import TypeVar
 
 import msgspec
 
+from ..core.model import slice_of
+from ..core.places import numbered_workers
+from ..core.quantities import Duration
 from ..injection import Link, Machines, Part
-from ..model import slice_of
-from ..places import numbered_workers
-from ..quantities import Duration
 from ..recording.history import Bite, Proof
 from .crash_loop import CrashLoop
 from .disturbances import (

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from ..errors import OwnFailure
+from ..core.errors import OwnFailure
 
 _SECONDS: Final = 5.0
 _PAGE: Final = re.compile(r"Successfully started service 'MasterUI' on port (\d+)")

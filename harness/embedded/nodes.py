@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..errors import StreamproofError
+from ..core.errors import StreamproofError
+from ..core.wire import Place
 from ..injection import Part
 from ..recording.history import Proof
-from ..wire import Place
 from .disturbances import Disturbance, InForce
 
 LOOPBACK = "127.0.0.1"

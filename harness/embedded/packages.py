@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from ..errors import MissingTool
+from ..core.errors import MissingTool
 from .machine import Java, Spark
 from .private_files import write_private
 from .settings import as_properties

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..errors import StorageFailed
+from ..core.errors import StorageFailed
 
 
 def write_private(path: Path, body: bytes | str) -> Path:

@@ -20,11 +20,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
-from ..errors import DeadlinePassed, ProcessDied, StorageFailed, StreamproofError, Unsupported, UserMistake
+from ..core.errors import DeadlinePassed, ProcessDied, StorageFailed, StreamproofError, Unsupported, UserMistake
+from ..core.waiting import wait_until
+from ..core.wire import Place
 from ..injection import Part
 from ..recording.history import Proof
-from ..waiting import wait_until
-from ..wire import Place
 from . import reaping
 from .class_archive import archive_options
 from .coming_up import MASTER_IS_UP, WORKER_IS_REGISTERED, has_come_up, master_comes

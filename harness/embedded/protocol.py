@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from ..addresses import Address
+from ..core.addresses import Address
+from ..core.wire import Place
 from ..recording.records import Record
-from ..wire import Place
 
 HEARTBEAT = 0.2
 """Seconds between two heartbeats of an agent."""

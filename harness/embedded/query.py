@@ -29,20 +29,20 @@ from pathlib import Path
 
 import msgspec
 
-from ..addresses import DRIVER, TASK, Address, Point, Side
 from ..cluster import Live, Run
-from ..errors import DeadlinePassed, InvalidOperator, StreamproofError
+from ..core.addresses import DRIVER, TASK, Address, Point, Side
+from ..core.errors import DeadlinePassed, InvalidOperator, StreamproofError
+from ..core.quantities import Duration
+from ..core.signs import Signs
+from ..core.waiting import wait_until
+from ..core.wire import Greeting, decoded, frame, read_frame
 from ..inside_spark.listener import HeldPoint
 from ..judging.references import REFERENCES, SINK
 from ..judging.stalls import ATTEMPTS
 from ..outside.relay import Fate, HeldMessage, Relay, Sender
-from ..quantities import Duration
 from ..query import SOURCE, Query
 from ..recording.history import Bite, Drained, LifeFailed, Proof
 from ..recording.records import Delivered, EmptyBatch, Ended, Kept, Offered, Record, Refused
-from ..signs import Signs
-from ..waiting import wait_until
-from ..wire import Greeting, decoded, frame, read_frame
 from .deployments import ended_by_itself, watched
 from .log_tails import log_tail
 from .machines import ClusterMachines, Heal, Striking

@@ -22,15 +22,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from ..addresses import Address, Moment, Point, Side
-from ..errors import InvalidOperator, OwnFailure, StorageFailed, StreamproofError
+from ..core.addresses import Address, Moment, Point, Side
+from ..core.errors import InvalidOperator, OwnFailure, StorageFailed, StreamproofError
+from ..core.model import Event
+from ..core.pickling import modules_only_here, pickled, send_by_value
+from ..core.wire import VERSION, BlockingConnection, Greeting, Place
 from ..inside_python.following import followed
 from ..judging.references import row_number
-from ..model import Event
-from ..pickling import modules_only_here, pickled, send_by_value
 from ..query import SOURCE, Query, RunFolders, without_values
 from ..recording.records import BatchDone, Delivered, EmptyBatch, Ended, Kept, Started, Taken
-from ..wire import VERSION, BlockingConnection, Greeting, Place
 from .attaching import PORT, WAREHOUSE, attached_session, enter_working_folder, gateway_of
 from .private_files import write_private
 from .protocol import Arrived, Begun, Failed, Finishing

@@ -15,15 +15,15 @@ from typing import Final
 
 import msgspec
 
-from ..addresses import DRIVER, Moment
 from ..cluster import Run
-from ..errors import StorageFailed
+from ..core.addresses import DRIVER, Moment
+from ..core.errors import StorageFailed
+from ..core.model import Event
+from ..core.schedule import Fault
 from ..judging.references import REFERENCES, SINK
-from ..model import Event
 from ..outside.relay import Relay
 from ..query import Query, RunFolders
 from ..scenario import Scenario
-from ..schedule import Fault
 from .attaching import WAREHOUSE
 from .nodes import Driver, Nodes
 from .private_files import write_private

@@ -12,8 +12,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-from ..addresses import FINE_POINTS, TASK, Moment, Point
-from ..errors import InvalidScenario, StorageFailed
+from ..core.addresses import FINE_POINTS, TASK, Moment, Point
+from ..core.errors import InvalidScenario, StorageFailed
+from ..core.schedule import Fault
+from ..core.wire import Place
 from ..inside_python.watching import Watching, lines_environment, write_watching
 from ..inside_python.whose import whose_code
 from ..inside_spark.agent import find_agent
@@ -24,9 +26,7 @@ from ..inside_spark.user_points import points_environment
 from ..inside_spark.versions import SparkVersion, own_hook, supported
 from ..query import Query
 from ..scenario import Scenario
-from ..schedule import Fault
 from ..subject import QUERY_POINTS, TASK_POINTS
-from ..wire import Place
 from .nodes import Nodes
 from .private_files import write_private
 

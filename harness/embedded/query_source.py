@@ -14,10 +14,10 @@ import msgspec
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 
-from ..addresses import Address, Moment, Point, Side
-from ..errors import OwnFailure
-from ..model import Event
-from ..wire import VERSION, BlockingConnection, Greeting, Place
+from ..core.addresses import Address, Moment, Point, Side
+from ..core.errors import OwnFailure
+from ..core.model import Event
+from ..core.wire import VERSION, BlockingConnection, Greeting, Place
 from .protocol import Arrived
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from typing import Any
 
 import msgspec
 
-from ..errors import OwnFailure, ProtocolBroken, StreamproofError
+from ..core.errors import OwnFailure, ProtocolBroken, StreamproofError
+from ..core.wire import VERSION, Greeting, Place, accept, frame
 from ..recording.history import Proof
-from ..wire import VERSION, Greeting, Place, accept, frame
 from .slowing import Between, Passage, ProxiedLinks, Slowing
 from .toxics import Toxic
 

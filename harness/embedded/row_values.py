@@ -41,8 +41,8 @@ from pyspark.sql.types import (
     YearMonthIntervalType,
 )
 
+from ..core.model import Value
 from ..judging.shapes import text_of
-from ..model import Value
 
 _Canonical = Callable[[Any, DataType | None], Value]
 

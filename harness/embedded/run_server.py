@@ -20,18 +20,18 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from .. import errors
-from ..addresses import Address, Moment
 from ..controller import Controller, Strike
-from ..errors import OwnFailure, StorageRefused, StreamproofError
+from ..core import errors
+from ..core.addresses import Address, Moment
+from ..core.errors import OwnFailure, StorageRefused, StreamproofError
+from ..core.model import replica_name
+from ..core.quantities import Duration
+from ..core.schedule import Fault
+from ..core.wire import Greeting, Place, accept, decoded, frame, read_frame
 from ..injection import FaultKind
-from ..model import replica_name
-from ..quantities import Duration
 from ..recording.history import FaultHealed, FaultMissed, FaultStruck, NodeGone, NodeUp, Placed
 from ..recording.recorder import MonotonicClock, Recorder
 from ..recording.records import Record
-from ..schedule import Fault
-from ..wire import Greeting, Place, accept, decoded, frame, read_frame
 from .machines import ClusterMachines, Heal, SlowHeal, Striking
 from .nodes import LOOPBACK
 from .protocol import HEARTBEAT_LIMIT, Arrived, Begun, Failed, Go, Took, WriteRefused, agent_to_harness

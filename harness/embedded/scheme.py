@@ -15,24 +15,24 @@ from pathlib import Path
 
 import msgspec
 
-from ..addresses import Address
-from ..carriers import OF_LINKS, TOXIPROXY
 from ..cluster import Live, Run
-from ..errors import DeadlinePassed, StorageRefused
+from ..core.addresses import Address
+from ..core.carriers import OF_LINKS, TOXIPROXY
+from ..core.errors import DeadlinePassed, StorageRefused
+from ..core.model import Role, operator_of, replica_name, slice_of
+from ..core.quantities import Duration
+from ..core.signs import Signs
+from ..core.waiting import wait_until
+from ..core.wire import Greeting, decoded, frame, read_frame
 from ..injection import Link
-from ..model import Role, operator_of, replica_name, slice_of
 from ..progress import Progress
-from ..quantities import Duration
 from ..recording.history import Bite, Drained, Proof
 from ..recording.records import InStep, Kept, Record
-from ..signs import Signs
 from ..slices.machine import Slice, wrapped
 from ..slices.sink import SinkSlice
 from ..slices.source import SourceSlice
 from ..stores import MemoryStore
 from ..subject import SchemeSubject
-from ..waiting import wait_until
-from ..wire import Greeting, decoded, frame, read_frame
 from .agent import NodeAgent
 from .deployments import ended_by_itself, watched, write_plan
 from .executor import AgentPlan

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from ..errors import UnknownName
+from ..core.errors import UnknownName
 
 DAEMON_MODULE: Final = "streamproof.harness.embedded.warm_daemon"
 """What forks the Python workers of queries."""

@@ -19,7 +19,10 @@ from pathlib import Path
 
 from pyspark import SparkConf, SparkContext
 
-from ..errors import StreamproofError
+from ..core.errors import StreamproofError
+from ..core.model import Role
+from ..core.wire import VERSION, Greeting, accept, decoded, frame, read_frame
+from ..core.wire import Place as NetworkPlace
 from ..manager import (
     Announce,
     Manager,
@@ -36,9 +39,6 @@ from ..manager import (
     Withdraw,
 )
 from ..manager import PromoteSlice as Promotion
-from ..model import Role
-from ..wire import VERSION, Greeting, accept, decoded, frame, read_frame
-from ..wire import Place as NetworkPlace
 from .executor import AgentPlan, run_node_agent
 from .incarnations import Incarnations
 from .nodes import own_address

@@ -14,9 +14,9 @@ from concurrent.futures import TimeoutError as NotYet
 from contextlib import suppress
 from itertools import count
 
-from ..errors import OwnFailure
+from ..core.errors import OwnFailure
+from ..core.wire import Place
 from ..recording.history import Proof
-from ..wire import Place
 from .toxics import Stream, Toxic, Toxiproxy
 
 Between = Callable[[str, str], bool]

@@ -13,8 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from ..errors import DeadlinePassed
-from ..waiting import wait_until
+from ..core.errors import DeadlinePassed
+from ..core.waiting import wait_until
 
 ASKS: Final = signal.SIGUSR1
 ANSWER_SECONDS: Final = 5.0

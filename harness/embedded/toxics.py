@@ -13,9 +13,9 @@ from requests.exceptions import RequestException
 from toxiproxy.api import APIConsumer
 from toxiproxy.exceptions import InvalidToxic, NotFound, ProxyExists
 
-from ..errors import OwnFailure, Unsupported
-from ..quantities import Duration
-from ..wire import Place
+from ..core.errors import OwnFailure, Unsupported
+from ..core.quantities import Duration
+from ..core.wire import Place
 
 Stream = Literal["upstream", "downstream"]
 """Towards the server that is dialled, or back to the one that dials."""

@@ -6,7 +6,7 @@ import socket
 
 import psutil
 
-from ..wire import Place
+from ..core.wire import Place
 
 PORT = 8474
 """Where a server listens that has an address of its own."""

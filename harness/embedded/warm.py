@@ -16,8 +16,8 @@ from types import TracebackType
 from typing import Final, Generic, Protocol, TypeVar
 
 from ..cluster import Run
-from ..errors import DeadlinePassed, StorageFailed, StreamproofError
-from ..waiting import wait_until
+from ..core.errors import DeadlinePassed, StorageFailed, StreamproofError
+from ..core.waiting import wait_until
 from .nodes import Nodes
 
 CLEAN_SECONDS: Final = 60.0

@@ -9,22 +9,22 @@ from typing import NamedTuple
 
 from ..census import Reached, watched_run
 from ..cluster import Run
-from ..errors import InvalidOperator, InvalidScenario
+from ..core.errors import InvalidOperator, InvalidScenario
+from ..core.guarantees import Guarantee
+from ..core.model import operator_of, slice_of
+from ..core.quantities import Duration
+from ..core.reasons import Reason, Why
+from ..core.schedule import Fault, Schedule
+from ..core.verdicts import Status, Verdict
 from ..injection import Aims
 from ..judging.exercised import Activity
-from ..judging.guarantees import Guarantee
 from ..judging.judgement import judge_claims
 from ..judging.oracle import Case
-from ..judging.reasons import Reason, Why
 from ..judging.tolerance import Tolerance
-from ..judging.verdicts import Status, Verdict
-from ..model import operator_of, slice_of
-from ..quantities import Duration
 from ..recording.history import FaultMissed, History
 from ..recording.recorder import MemoryRecorder
 from ..registry import Registry
 from ..scenario import Scenario, check
-from ..schedule import Fault, Schedule
 from ..simulated.cluster import SimulatedCluster
 from ..simulated.world import SimulationOptions
 from ..subject import SchemeSubject

@@ -14,16 +14,17 @@ from typing import Any, Final
 import msgspec
 
 from ..cluster import Cluster, Live
-from ..errors import (
+from ..core.errors import (
     InvalidCounterexample,
     InvalidScenario,
     ScenarioChanged,
     UnknownCounterexampleVersion,
     Unsupported,
 )
-from ..judging.guarantees import Guarantee
+from ..core.guarantees import Guarantee
+from ..core.verdicts import Evidence, Status, Verdict
+from ..core.workload import Workload
 from ..judging.judgement import Judgement
-from ..judging.verdicts import Evidence, Status, Verdict
 from ..recording.claims_and_faults import SavedClaim, SavedFault
 from ..recording.folder import write_json
 from ..recording.history import History
@@ -33,7 +34,6 @@ from ..scenario import Scenario
 from ..simulated.cluster import SimulatedCluster
 from ..simulated.world import SimulationOptions
 from ..subject import SchemeSubject
-from ..workload import Workload
 from .bench import Kind, resized
 from .search import Violation
 from .shrinking import Shrunk

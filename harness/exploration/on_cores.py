@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from ..errors import ProcessDied
+from ..core.errors import ProcessDied
 from ..registry import Registry
 from ..simulated.world import SimulationOptions
 from .bench import Bench

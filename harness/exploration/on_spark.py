@@ -22,6 +22,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final
 
+from ..core.errors import DeadlinePassed, ProcessDied, StorageFailed, Unsupported
+from ..core.pickling import modules_of_the_user, pickled
+from ..core.wire import decoded, frame, receive_frame
 from ..embedded import reaping
 from ..embedded.class_archive import archive_options
 from ..embedded.layout import QUICK_JVM
@@ -32,9 +35,6 @@ from ..embedded.protocol import Failed
 from ..embedded.reaping import LabelledProcess, Labels, end_all, labelled_processes
 from ..embedded.run_server import from_afar
 from ..embedded.settings import as_properties
-from ..errors import DeadlinePassed, ProcessDied, StorageFailed, Unsupported
-from ..pickling import modules_of_the_user, pickled
-from ..wire import decoded, frame, receive_frame
 from .bench import Bench
 from .pieces import Again, CutShort, Lost, Piece, Progress, Through, Tried, is_past
 from .plans import Plan

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Protocol
 
-from ..addresses import Address, Moment, Point, Side
 from ..census import Reached
-from ..errors import InvalidScenario
+from ..core.addresses import Address, Moment, Point, Side
+from ..core.errors import InvalidScenario
+from ..core.quantities import Duration
+from ..core.schedule import Fault, Schedule
 from ..injection import FaultKind, Hits
-from ..quantities import Duration
-from ..schedule import Fault, Schedule
 from .bench import Bench, Trial
 
 PAIRS_UP_TO = 30

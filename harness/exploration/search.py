@@ -15,9 +15,9 @@ from functools import partial
 from typing import Final
 
 from ..certifying.statistics import upper_bound
-from ..errors import InvalidScenario
+from ..core.errors import InvalidScenario
+from ..core.verdicts import Status
 from ..judging.exercised import Activity
-from ..judging.verdicts import Status
 from .bench import Bench, Kind, Trial
 from .on_cores import alone, together
 from .pieces import (

@@ -16,14 +16,14 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
-from ..addresses import Address, Moment, Point
 from ..census import Reached
-from ..errors import InvalidOperator, InvalidScenario
+from ..core.addresses import Address, Moment, Point
+from ..core.errors import InvalidOperator, InvalidScenario
+from ..core.quantities import Duration
+from ..core.schedule import Fault, Schedule
 from ..injection import Hits
-from ..quantities import Duration
 from ..recording.history import History
 from ..recording.records import Offered
-from ..schedule import Fault, Schedule
 from .bench import Bench, Kind, Trial
 from .plans import distinct
 

@@ -3,8 +3,8 @@ within what such a claim tolerates."""
 
 from __future__ import annotations
 
+from ..core.model import Topology
 from ..judging.lives import losses
-from ..model import Topology
 from ..recording.history import History
 from ..recording.records import InStep
 

@@ -23,11 +23,11 @@ from typing import Any, Final
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
 
+from ..core.errors import OwnFailure, StreamproofError
+from ..core.wire import decoded, frame, receive_frame
 from ..embedded.protocol import Failed
 from ..embedded.reaping import OWNER, RUN, ProcessId, remove_scratch
 from ..embedded.run_server import from_afar
-from ..errors import OwnFailure, StreamproofError
-from ..wire import decoded, frame, receive_frame
 from .spark_protocol import Done, Dropped, FromDriver, Part, Ready, Stopped, Worked, from_search, from_worker
 from .spark_worker import try_parts
 

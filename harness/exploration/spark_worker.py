@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 from pyspark import cloudpickle
 
+from ..core.errors import StreamproofError
 from ..embedded.protocol import Failed
-from ..errors import StreamproofError
 from ..registry import Registry
 from ..scenario import Scenario
 from ..simulated.world import SimulationOptions

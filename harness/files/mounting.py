@@ -11,9 +11,9 @@ from pathlib import Path
 
 import msgspec
 
-from ..errors import MissingTool, ProcessDied, StorageFailed
-from ..waiting import wait_until
-from ..wire import Place
+from ..core.errors import MissingTool, ProcessDied, StorageFailed
+from ..core.waiting import wait_until
+from ..core.wire import Place
 from .mounts import name_of, unmount
 from .operations import LOOKS, Kind, read_operations
 from .orders import Order, ServingPlan

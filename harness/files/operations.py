@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from ..errors import DamagedHistory, StorageFailed
+from ..core.errors import DamagedHistory, StorageFailed
 
 
 class Kind(StrEnum):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ..wire import Place
+from ..core.wire import Place
 
 
 class ServingPlan(msgspec.Struct, frozen=True):

@@ -30,7 +30,7 @@ from typing import Final
 
 import msgspec
 
-from ..promises import Extent, Promise
+from ..core.promises import Extent, Promise
 from .operations import Kind, Operation
 from .trees import File, Link, Tree
 

@@ -28,7 +28,7 @@ from typing import Any
 import mfusepy
 import msgspec
 
-from ..addresses import Point, Side
+from ..core.addresses import Point, Side
 from .mounts import unmount
 from .operations import POINTS, Kind, Operation, framed
 from .orders import Order, ServingPlan

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..errors import OwnFailure, StorageFailed
+from ..core.errors import OwnFailure, StorageFailed
 from .operations import Kind, Operation
 
 

@@ -7,10 +7,10 @@ import socket
 import threading
 from collections.abc import Mapping
 
-from ..addresses import Point, Side
-from ..errors import OwnFailure
+from ..core.addresses import Point, Side
+from ..core.errors import OwnFailure
+from ..core.wire import Place
 from ..inside_spark.user_points import CONNECT_SECONDS, POINTS
-from ..wire import Place
 
 MOST_TEXT = 200
 """Characters of a line's text."""

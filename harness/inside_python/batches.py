@@ -6,7 +6,7 @@ import sys
 from types import FrameType
 from typing import Final
 
-from ..addresses import DRIVER, TASK
+from ..core.addresses import DRIVER, TASK
 
 UNKNOWN: Final = "?"
 _BATCH: Final = "streaming.sql.batchId"

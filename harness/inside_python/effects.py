@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ..wire import Place
+from ..core.wire import Place
 from .names import module_of, place_of, shortened
 from .watching import Watching, outside
 from .whose import OURS

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from ..errors import OwnFailure
+from ..core.errors import OwnFailure
 from .announcing import Announcer
 from .effects import Effect, Effects
 from .tracing import Tracer

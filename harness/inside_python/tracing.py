@@ -17,7 +17,7 @@ from functools import partial
 from types import CodeType, FrameType
 from typing import Any, Final
 
-from ..addresses import Side
+from ..core.addresses import Side
 from .batches import UNKNOWN, where
 from .names import CALLS, builtin_call_of, call_of, function_of, is_quick, module_of
 from .watching import TIMES, Watching

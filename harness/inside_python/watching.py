@@ -12,8 +12,8 @@ from typing import Final
 
 import msgspec
 
-from ..addresses import Side
-from ..errors import OwnFailure, StorageFailed
+from ..core.addresses import Side
+from ..core.errors import OwnFailure, StorageFailed
 from .whose import Whose
 
 LINES: Final = "STREAMPROOF_LINES"

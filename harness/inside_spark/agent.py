@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from ..core.errors import MissingTool, StorageFailed
 from ..embedded.machine import find_java, find_spark
 from ..embedded.packages import PACKAGES, resolve
-from ..errors import MissingTool, StorageFailed
 
 VERSION: Final = "4.0.25"
 COORDINATES: Final = f"org.jboss.byteman:byteman:{VERSION}"

@@ -7,8 +7,8 @@ import hmac
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from ..addresses import DRIVER, TASK, Point, Side
-from ..wire import Place
+from ..core.addresses import DRIVER, TASK, Point, Side
+from ..core.wire import Place
 
 LONGEST_LINE = 4 << 10
 LINE_SECONDS = 5.0

@@ -10,9 +10,9 @@ import json
 from collections.abc import Collection, Sequence
 from importlib import resources
 
-from ..addresses import Point, Side
-from ..errors import InvalidScenario
-from ..wire import Place
+from ..core.addresses import Point, Side
+from ..core.errors import InvalidScenario
+from ..core.wire import Place
 from .versions import Hook, SparkVersion
 
 CONNECT_MS = 10_000

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..errors import InvalidScenario
+from ..core.errors import InvalidScenario
 
 
 def agent_settings(agent: Path, script: Path) -> dict[str, str]:

@@ -6,9 +6,9 @@ import os
 import socket
 import sys
 
-from ..addresses import Point, Side
-from ..errors import InvalidScenario, OwnFailure
-from ..wire import Place
+from ..core.addresses import Point, Side
+from ..core.errors import InvalidScenario, OwnFailure
+from ..core.wire import Place
 
 POINTS = "STREAMPROOF_POINTS"
 """The environment variable that says where a process of a run announces its points; none: nowhere."""

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from ..addresses import Point
-from ..errors import InvalidScenario, Unsupported
+from ..core.addresses import Point
+from ..core.errors import InvalidScenario, Unsupported
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ from itertools import islice
 from operator import lt
 from typing import TYPE_CHECKING
 
-from ..model import Event, operator_of, rows_of
+from ..core.model import Event, operator_of, rows_of
+from ..core.verdicts import Anomaly, Evidence, Tally, none_of, tally
 from ..recording.history import Aborted, FaultMissed, FaultStruck, History, Stalled
 from .contents import Lacking, find_lacking
 from .contiguity import find_flaws
@@ -26,7 +27,6 @@ from .ordering import as_ordered, find_unmerged
 from .packed import CHUNK
 from .reexecution import Expected, Reexecution
 from .reruns import Deliveries, Delivery, Derivation, Output, Rerun
-from .verdicts import Anomaly, Evidence, Tally, none_of, tally
 
 if TYPE_CHECKING:
     from .long_channels import LongChannelCount

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model import PLAIN
+from ..core.model import PLAIN
 
 Numbers = NDArray[np.int64]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..model import Event, channel_name, operator_of
+from ..core.model import Event, channel_name, operator_of
 from .made import derivations_of, is_long
 from .reexecution import Expected, Reexecution
 from .reruns import Derivation, Rerun

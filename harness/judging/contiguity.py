@@ -13,12 +13,12 @@ from itertools import islice, pairwise, takewhile
 from operator import eq
 from typing import Any
 
-from ..model import Event
+from ..core.model import Event
+from ..core.verdicts import Evidence
 from .made import is_long
 from .packed import CHUNK, joined
 from .reexecution import Reexecution
 from .reruns import Deliveries, Derivation, Rerun
-from .verdicts import Evidence
 
 OpensBy = Callable[[Reexecution, Rerun, Rerun, int], int]
 """(history, sender, receiver, when it was opened) -> by when the receiver had to have opened the channel, in

@@ -31,7 +31,7 @@ from typing import Any
 
 import msgspec
 
-from ..model import (
+from ..core.model import (
     PLAIN,
     Event,
     Operator,
@@ -288,7 +288,7 @@ def _shown(outputs: Sequence[tuple[str, Value]], most: int = 200) -> str:
 
 def _pickled(topology: Topology) -> bytes:
     # Not above: who executes operators again in a search has no need of it.
-    from ..pickling import modules_only_here, with_code
+    from ..core.pickling import modules_only_here, with_code
 
     return with_code(topology, modules_only_here())
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from ..model import PLAIN, Event, Value
+from ..core.model import PLAIN, Event, Value
 
 _encode = msgspec.msgpack.Encoder(order="sorted").encode
 """Two values are the same when their canonical encodings are: a tuple that went through a record is a list."""

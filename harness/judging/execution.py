@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
-from ..errors import InvalidOperator
-from ..model import PLAIN, Event, Role, carried, operator_of, processor, rows_of
+from ..core.errors import InvalidOperator
+from ..core.model import PLAIN, Event, Role, carried, operator_of, processor, rows_of
 from ..recording.records import CheckpointTaken, Closed, Restored, Started, Taken
 from ..slices.merging import end_of
 from ..slices.spec import SliceSpec

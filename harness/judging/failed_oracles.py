@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ..errors import StorageFailed
+from ..core.errors import StorageFailed
+from ..core.verdicts import Verdict
 from .judgement import Judgement
-from .verdicts import Verdict
 
 
 def kept(folder: Path, judgement: Judgement) -> Judgement:

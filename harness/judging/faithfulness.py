@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..model import Operator, Value, rows_of
+from ..core.model import Operator, Value, rows_of
+from ..core.verdicts import Evidence
 from ..recording.records import CheckpointTaken
 from .exactness import other_keys
-from .verdicts import Evidence
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .verdicts import Anomaly, Tally, none_of
+from ..core.verdicts import Anomaly, Tally, none_of
 
 
 @dataclass(frozen=True)

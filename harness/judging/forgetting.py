@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..model import Event, Operator, Topology, processor
+from ..core.model import Event, Operator, Topology, processor
 from .exactness import same_value
 from .words import find_false_word, said_of
 

@@ -7,8 +7,12 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
-from ..errors import DamagedHistory, ExitStatus, InvalidHistory, InvalidOperator, ScenarioChanged
-from ..model import Event, Role
+from ..core.errors import DamagedHistory, ExitStatus, InvalidHistory, InvalidOperator, ScenarioChanged
+from ..core.guarantees import Guarantee
+from ..core.lattice import implied
+from ..core.model import Event, Role
+from ..core.reasons import Reason, Why
+from ..core.verdicts import Anomaly, Status, Verdict, unknown
 from ..query import KIND
 from ..recording.folder import Description, read_description, read_history
 from ..recording.history import FaultMissed, FaultStruck, History
@@ -19,15 +23,11 @@ from .collation import Collation
 from .collecting import seldom_collected
 from .determinism import EVENTS, Determinism, beginning, examine
 from .exercised import Exercised, called_for, said_never
-from .guarantees import Guarantee
-from .lattice import implied
 from .oracle import Case, Oracle, judge, strongest
-from .reasons import Reason, Why
 from .recovery import Recovery, recoveries
 from .references import collate_references
 from .shapes import OutputShape
 from .tolerance import PATIENCE, PATIENCE_SIMULATED, Beyond, Tolerance, beyond, never_in_step, until
-from .verdicts import Anomaly, Status, Verdict, unknown
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..model import Value
+from ..core.model import Value
+from ..core.verdicts import Anomaly, Evidence, tally
 from .exactness import same_value
 from .findings import Findings
 from .outputs import Delivery
 from .query_story import Story
 from .shapes import OutputMode, OutputShape
-from .verdicts import Anomaly, Evidence, tally
 
 OutputId = tuple[int, str]
 """Batch and key."""

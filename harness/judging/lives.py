@@ -6,7 +6,7 @@ first is said by their one clock, and where it cannot tell, by cause: of one act
 
 from __future__ import annotations
 
-from ..model import slice_of
+from ..core.model import slice_of
 from ..recording.history import FaultStruck, History, NodeGone, Placed, TimelineEntry
 
 

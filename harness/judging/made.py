@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Generic, TypeVar, overload
 
-from ..model import Event
+from ..core.model import Event
 
 if TYPE_CHECKING:
     from .columns import Numbers

@@ -11,16 +11,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ..error_text import described_error
-from ..errors import StreamproofError, UnknownName
-from ..library import listed_by
+from ..core.error_text import described_error
+from ..core.errors import StreamproofError, UnknownName
+from ..core.guarantees import Amount, Guarantee
+from ..core.lattice import implied, ranked
+from ..core.library import listed_by
+from ..core.parameters import Parameter, check_stated, stating
+from ..core.reasons import Reason, Why
+from ..core.verdicts import Anomaly, Evidence, Status, Tally, Verdict, tally, unknown
 from ..recording.history import History
 from .collation import Collation
-from .guarantees import Amount, Guarantee
-from .lattice import implied, ranked
-from .parameters import Parameter, check_stated, stating
-from .reasons import Reason, Why
-from .verdicts import Anomaly, Evidence, Status, Tally, Verdict, tally, unknown
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ..model import Event, Role, channel_name, operator_of
+from ..core.model import Event, Role, channel_name, operator_of
+from ..core.verdicts import Evidence
 from ..slices.merging import Merge, Order, Run, epoch_of, sequencer
 from .made import all_of, derivations_of, is_long
 from .reexecution import Expected, Reexecution, made_by
 from .reruns import Derivation, Rerun
-from .verdicts import Evidence
 
 Made = Mapping[Derivation, Event]
 """Outputs of one channel, by their derivation."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..addresses import Address
-from ..errors import InvalidScenario
-from ..model import Value
+from ..core.addresses import Address
+from ..core.errors import InvalidScenario
+from ..core.model import Value
 from ..recording.history import FaultStruck, History
 from .collation import Faults
 from .inputs import Inputs

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ..model import slice_of
+from ..core.model import slice_of
 from ..recording.history import FaultStruck, History, NodeGone, NodeUp, Placed, TimelineEntry
 from ..recording.records import CheckpointTaken, Delivered, InStep, Promoted, Restored, Started, Taken
 from .lives import in_time, losses

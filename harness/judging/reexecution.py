@@ -21,16 +21,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from ..model import (
-    Event,
-    Role,
-    Topology,
-    Value,
-    channel_name,
-    operator_of,
-    processor,
-    rows_of,
-)
+from ..core.model import Event, Role, Topology, Value, channel_name, operator_of, processor, rows_of
 from ..recording.history import of
 from ..recording.records import (
     CheckpointDurable,

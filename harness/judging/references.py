@@ -16,8 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..addresses import DRIVER
-from ..model import Value
+from ..core.addresses import DRIVER
+from ..core.model import Value
+from ..core.verdicts import SAMPLE
 from ..recording.history import History
 from ..recording.records import Ended, Kept, Offered
 from .collation import Collation, Faults, why_incomplete
@@ -29,7 +30,6 @@ from .query_story import Story, often, shortened
 from .shapes import OutputMode, OutputShape, text_of
 from .tables import Table, disagreement, key_of, table_of
 from .unkeyed_outputs import find_in_table, find_in_unkeyed, unkeyed_table
-from .verdicts import SAMPLE
 
 __all__ = ["BATCH_JOB", "DRIVER", "REFERENCES", "SINK", "batch_of", "collate_references", "row_number"]
 

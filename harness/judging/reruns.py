@@ -18,7 +18,7 @@ from typing import Any, overload
 
 import msgspec
 
-from ..model import Event, Processor
+from ..core.model import Event, Processor
 from ..recording.records import Delivered, Opened, Taken
 from .packed import CHUNK, Packed, joined, packed_events, packed_numbers, packed_tuples
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import msgspec
 
-from ..model import Value
+from ..core.model import Value
 
 
 class OutputMode(StrEnum):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..quantities import Duration
+from ..core.quantities import Duration
 
 ATTEMPTS: Final = 3
 """How often in a row a subject fails at the same place before that is a crash loop."""

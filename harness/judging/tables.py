@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
-from ..errors import InvalidHistory
-from ..model import Value
+from ..core.errors import InvalidHistory
+from ..core.model import Value
 from .shapes import keyed
 
 Table = Counter[str]

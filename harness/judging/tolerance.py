@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ..model import Topology
-from ..quantities import Duration, ms, seconds
+from ..core.model import Topology
+from ..core.quantities import Duration, ms, seconds
+from ..core.verdicts import Anomaly, Evidence, Tally, tally
 from ..recording.history import Drained, History
 from ..recording.records import CheckpointDurable, CheckpointTaken, InStep, Opened, Restored, Started
 from .lives import losses
-from .verdicts import Anomaly, Evidence, Tally, tally
 
 
 class Tolerance(StrEnum):

@@ -15,12 +15,12 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from ..core.verdicts import Anomaly, Evidence, Tally, tally
 from .findings import Findings
 from .outputs import Delivery, last_of_each
 from .query_story import Story, often, shortened
 from .shapes import OutputMode, OutputShape
 from .tables import Deviation, Table, columns_of, compare_tables, doubt_of, total
-from .verdicts import Anomaly, Evidence, Tally, tally
 
 
 def unkeyed_table(given: Iterable[Delivery], mode: OutputMode) -> Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from ..model import Event, Operator, Output, Topology, carried, operator_of
+from ..core.model import Event, Operator, Output, Topology, carried, operator_of
 
 EVENTS = 2_000
 """Of each slice, so many are executed at most."""

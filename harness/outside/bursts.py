@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..wire import Place
+from ..core.wire import Place
 from .framing import Part, Request, no_more
 
 NAME = "burst"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..wire import Place
+from ..core.wire import Place
 
 
 class Unreadable(Exception):

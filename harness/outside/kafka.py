@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from ..wire import Place
+from ..core.wire import Place
 from .framing import Part, Request, Unreadable, no_more
 
 _HEAD: Final = struct.Struct(">ihhi")

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from ..wire import Place
+from ..core.wire import Place
 from .framing import Part, Request, Unreadable, no_more
 from .statements import kind_of_sql
 

@@ -19,8 +19,8 @@ from enum import Enum
 from functools import partial
 from typing import Final, Protocol
 
-from ..addresses import Side
-from ..wire import Place
+from ..core.addresses import Side
+from ..core.wire import Place
 from .bursts import Bursts
 from .framing import Conversation, Converse, Part, Request, Unreadable
 from .senders import pid_of

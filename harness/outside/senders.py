@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from ..wire import Place
+from ..core.wire import Place
 
 PROC = Path("/proc")
 _ESTABLISHED = "01"

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import msgspec
 
-from ..addresses import Address, Moment
-from ..errors import InvalidScenario
-from ..judging.guarantees import Amount as Bound
-from ..judging.guarantees import Guarantee, PowerLoss
-from ..promises import Promise
-from ..quantities import Duration, Events
-from ..schedule import Amount, AtTime, Fault, Trigger
+from ..core.addresses import Address, Moment
+from ..core.errors import InvalidScenario
+from ..core.guarantees import Amount as Bound
+from ..core.guarantees import Guarantee, PowerLoss
+from ..core.promises import Promise
+from ..core.quantities import Duration, Events
+from ..core.schedule import Amount, AtTime, Fault, Trigger
 
 
 class SavedBound(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -23,7 +23,7 @@ from typing import Any
 
 import msgspec
 
-from ..errors import DamagedHistory, InvalidHistory, RunFolderInUse, StorageFailed, UnknownHistoryVersion
+from ..core.errors import DamagedHistory, InvalidHistory, RunFolderInUse, StorageFailed, UnknownHistoryVersion
 from .claims_and_faults import SavedClaim, SavedFault
 from .frames import FrameWriter, read_frames
 from .history import History, Stamp, TimelineEntry

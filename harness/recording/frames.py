@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from ..errors import DamagedHistory, InvalidOperator, StorageFailed, UnknownHistoryVersion
+from ..core.errors import DamagedHistory, InvalidOperator, StorageFailed, UnknownHistoryVersion
 from .records import Stamped
 
 MAGIC = b"SPFRAME1"

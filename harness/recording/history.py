@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar, cast, runtime_checkable
 
 import msgspec
 
-from ..promises import Extent
+from ..core.promises import Extent
 from .records import Record, Stamped
 
 RecordType = TypeVar("RecordType", bound=Record)

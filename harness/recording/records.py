@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ..model import Event, Value
+from ..core.model import Event, Value
 
 
 class Offered(msgspec.Struct, frozen=True, tag="offered", array_like=True):

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ..model import PLAIN, Event
+from ..core.model import PLAIN, Event
 from .records import Delivered, Offered, Record, Stamped
 
 _ROWS = 16_384

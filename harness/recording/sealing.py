@@ -20,7 +20,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..errors import DamagedHistory, StorageFailed
+from ..core.errors import DamagedHistory, StorageFailed
 from .records import Delivered, Offered, Stamped
 from .sealed import SealedRecords
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from ..cluster import Cluster, Live, Run, check_pace, check_room
 from ..controller import Controller
-from ..errors import Unsupported
-from ..model import Role
-from ..places import numbered_workers
-from ..quantities import Duration
+from ..core.errors import Unsupported
+from ..core.model import Role
+from ..core.places import numbered_workers
+from ..core.quantities import Duration
 from ..recording.history import Stamp
 from ..scenario import Scenario
 from ..stores import MemoryStore

@@ -8,9 +8,9 @@ from random import Random
 from typing import Protocol
 
 from ..controller import Strike
+from ..core.places import Places
+from ..core.quantities import Duration
 from ..injection import FaultKind, Link, Machines
-from ..places import Places
-from ..quantities import Duration
 from ..recording.history import Bite, FaultHealed, FaultStruck, Proof, Stamp, TimelineEntry
 from .agenda import Agenda
 from .disk import Disks, FailingDisk, SlowDisk

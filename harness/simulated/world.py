@@ -13,8 +13,12 @@ from heapq import heappop
 from random import Random
 from typing import Any, Final
 
-from ..addresses import Address, Point, Side
 from ..controller import Controller
+from ..core.addresses import Address, Point, Side
+from ..core.model import Event, Role, operator_of, replica_name, slice_of
+from ..core.places import numbered_workers
+from ..core.quantities import Duration
+from ..core.workload import Workload
 from ..host import Host
 from ..injection import FaultKind
 from ..manager import (
@@ -32,10 +36,7 @@ from ..manager import (
     Trust,
     Withdraw,
 )
-from ..model import Event, Role, operator_of, replica_name, slice_of
-from ..places import numbered_workers
 from ..progress import Progress
-from ..quantities import Duration
 from ..recording.history import Drained, FaultMissed, NodeGone, NodeUp, Placed, Stalled, Stamp
 from ..recording.recorder import Recorder
 from ..recording.records import InStep, Record, Taken
@@ -47,7 +48,6 @@ from ..slices.sink import SinkSlice
 from ..slices.source import SourceSlice
 from ..slices.spec import SliceSpec
 from ..stores import CheckpointStore, FencedOff
-from ..workload import Workload
 from .agenda import Action, Agenda
 from .disk import Disks
 from .freezing import Freezable

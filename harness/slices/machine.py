@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Protocol
 
-from ..errors import OwnFailure
-from ..model import NUMBERING_SPAN, Event, replica_name
+from ..core.errors import OwnFailure
+from ..core.model import NUMBERING_SPAN, Event, replica_name
 from ..recording.records import Ended, Opened, Record, Refused, Started, Worked
 from .channels import InLink, InputChannel, OutputChannel
 from .effects import (

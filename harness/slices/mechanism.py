@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..model import Event, Topology
-from ..quantities import Duration, Events
+from ..core.model import Event, Topology
+from ..core.quantities import Duration, Events
 from .messages import Checkpoint, Message, Tie
 
 if TYPE_CHECKING:

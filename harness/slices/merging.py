@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol, TypeVar, runtime_checkable
 
-from ..errors import OwnFailure
-from ..model import Event, operator_of
+from ..core.errors import OwnFailure
+from ..core.model import Event, operator_of
 from .messages import Tie, after
 
 Setting = TypeVar("Setting")

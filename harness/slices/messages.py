@@ -3,7 +3,7 @@
 Here stand the messages of a channel itself: data flows downstream (`Batch`, `Replay`, `Replayed`, `End`, `Silence`),
 control flows upstream (`Open`, `ReplayStop`, `Acknowledge`). A mechanism declares messages of its own. Every message
 carries the incarnation of its sender, so that a receiver can refuse one that has been replaced. A connection that
-carries messages is versioned by its greeting (see `harness.wire`); MessagePack with a type tag is the encoding.
+carries messages is versioned by its greeting (see `harness.core.wire`); MessagePack with a type tag is the encoding.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
-from ..model import Event
+from ..core.model import Event
 
 Tie = tuple[Any, ...]
 """What a mechanism has tied to an event on its way, as plain values."""

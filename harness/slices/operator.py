@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from ..errors import InvalidOperator, InvalidTopology, OwnFailure, StreamproofError
-from ..model import PLAIN, Event, Operator, carried, operator_of, processor, rows_of
+from ..core.errors import InvalidOperator, InvalidTopology, OwnFailure, StreamproofError
+from ..core.model import PLAIN, Event, Operator, carried, operator_of, processor, rows_of
 from ..recording.records import CheckpointTaken, Closed, Kept, Taken
 from .channels import InputChannel
 from .effects import Durable, Inspect, Start

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..model import Event, channel_name
+from ..core.model import Event, channel_name
 from ..recording.records import Delivered
 from .channels import InputChannel
 from .machine import Machine

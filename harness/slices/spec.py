@@ -9,9 +9,9 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ..errors import InvalidTopology
-from ..model import Role, Topology, chosen, operator_of
-from ..proper import proper
+from ..core.errors import InvalidTopology
+from ..core.model import Role, Topology, chosen, operator_of
+from ..core.proper import proper
 from .mechanism import Mechanism
 from .merging import Merge
 from .messages import Flow, Message

@@ -6,9 +6,9 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ...harness.model import Event
-from ...harness.proper import proper
-from ...harness.quantities import Events
+from ...harness.core.model import Event
+from ...harness.core.proper import proper
+from ...harness.core.quantities import Events
 from ...harness.slices.channels import InputChannel
 from ...harness.slices.machine import Machine
 from ...harness.slices.mechanism import AtWork, Made, Mechanism

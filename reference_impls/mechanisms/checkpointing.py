@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from ...harness.errors import OwnFailure
-from ...harness.model import Event
-from ...harness.proper import proper
-from ...harness.quantities import Events
+from ...harness.core.errors import OwnFailure
+from ...harness.core.model import Event
+from ...harness.core.proper import proper
+from ...harness.core.quantities import Events
 from ...harness.recording.records import CheckpointDurable
 from ...harness.slices.channels import InputChannel
 from ...harness.slices.effects import Durable, Persist

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...harness.model import Event
+from ...harness.core.model import Event
 from ...harness.slices.channels import InputChannel
 from ...harness.slices.machine import Machine
 from ...harness.slices.mechanism import AtWork, Mechanism

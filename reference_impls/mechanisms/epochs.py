@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ...harness.errors import InvalidTopology
-from ...harness.proper import positive
+from ...harness.core.errors import InvalidTopology
+from ...harness.core.proper import positive
 from ...harness.slices.mechanism import NO_LIMIT, AtWork, Mechanism
 from ...harness.slices.merging import ALWAYS, Order, Queues, Run, Sequencer, end_of, epoch_of, of_slice
 from ...harness.slices.operator import OperatorSlice

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ...harness.errors import InvalidTopology
-from ...harness.proper import positive, proper
+from ...harness.core.errors import InvalidTopology
+from ...harness.core.proper import positive, proper
 from ...harness.slices.merging import Order, Queues, Run, Sequencer, of_slice
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from ...harness.model import Event
+from ...harness.core.model import Event
 from ...harness.slices.channels import OutputChannel, Waiting
 from ...harness.slices.effects import Gone
 from ...harness.slices.machine import Machine

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
 from typing import Any
 
-from ...harness.proper import proper, switch
+from ...harness.core.proper import proper, switch
 from ...harness.recording.records import Promoted, Restored
 from ...harness.slices.effects import Durable, Gone, Promote, Start
 from ...harness.slices.mechanism import AtWork, Keeper, Mechanism

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...harness.proper import proper
-from ...harness.quantities import Duration
+from ...harness.core.proper import proper
+from ...harness.core.quantities import Duration
 from ...harness.slices.effects import Timer
 from ...harness.slices.machine import Machine
 from ...harness.slices.mechanism import AtWork, Mechanism

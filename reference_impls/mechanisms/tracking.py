@@ -17,10 +17,10 @@ from functools import reduce
 from operator import xor
 from typing import Any, NamedTuple
 
-from ...harness.errors import InvalidScenario
-from ...harness.model import NUMBERING_SPAN, Event, Role, Topology
-from ...harness.proper import positive, proper
-from ...harness.quantities import Duration
+from ...harness.core.errors import InvalidScenario
+from ...harness.core.model import NUMBERING_SPAN, Event, Role, Topology
+from ...harness.core.proper import positive, proper
+from ...harness.core.quantities import Duration
 from ...harness.slices.channels import InputChannel
 from ...harness.slices.effects import Start, Timer
 from ...harness.slices.machine import Machine

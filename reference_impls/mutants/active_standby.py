@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ...harness.judging.verdicts import Anomaly
-from ...harness.model import Role, Topology
-from ...harness.quantities import Events
+from ...harness.core.model import Role, Topology
+from ...harness.core.quantities import Events
+from ...harness.core.verdicts import Anomaly
 from ...harness.slices.spec import Numbering
 from ...harness.subject import SchemeSubject
 from ..active_standby import active_standby

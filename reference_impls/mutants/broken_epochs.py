@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from ...harness.model import Role, Topology
-from ...harness.quantities import Events
+from ...harness.core.model import Role, Topology
+from ...harness.core.quantities import Events
 from ...harness.slices.machine import Slice
 from ...harness.slices.merging import Run, epoch_of
 from ...harness.slices.operator import OperatorSlice

@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from ...harness.judging.verdicts import Anomaly
-from ...harness.model import Event, Operator, Output, Role, Topology
-from ...harness.quantities import Events
+from ...harness.core.model import Event, Operator, Output, Role, Topology
+from ...harness.core.quantities import Events
+from ...harness.core.verdicts import Anomaly
 from ...harness.slices.effects import Durable, Effect, Input, Persist, Send
 from ...harness.slices.machine import Slice
 from ...harness.slices.mechanism import Mechanism

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ...harness.judging.guarantees import replicas_agree
+from ...harness.core.guarantees import replicas_agree
+from ...harness.core.model import Role, Topology
+from ...harness.core.quantities import Events
+from ...harness.core.verdicts import Anomaly
 from ...harness.judging.tolerance import Tolerance
-from ...harness.judging.verdicts import Anomaly
-from ...harness.model import Role, Topology
-from ...harness.quantities import Events
 from ...harness.subject import Claim, SchemeSubject
 from ..epoch_merge import epoch_merge
 from ..mechanisms.duplicate_filter import DuplicateFilter

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ...harness.judging.verdicts import Anomaly
-from ...harness.model import Role, Topology
-from ...harness.quantities import Events
+from ...harness.core.model import Role, Topology
+from ...harness.core.quantities import Events
+from ...harness.core.verdicts import Anomaly
 from ...harness.slices.machine import Slice
 from ...harness.slices.mechanism import Mechanism
 from ...harness.slices.spec import Numbering, Setup

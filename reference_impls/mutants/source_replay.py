@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ...harness.judging.verdicts import Anomaly
-from ...harness.model import Role, Topology
-from ...harness.quantities import Events, seconds
+from ...harness.core.model import Role, Topology
+from ...harness.core.quantities import Events, seconds
+from ...harness.core.verdicts import Anomaly
 from ...harness.subject import SchemeSubject
 from ..mechanisms.tracking import Tell, Track
 from ..source_replay import source_replay

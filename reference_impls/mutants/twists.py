@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from ...harness.model import NUMBERING_SPAN, operator_of
+from ...harness.core.model import NUMBERING_SPAN, operator_of
 from ...harness.slices.effects import Effect, Fire, Gone, Input, Persist, Promote, Receive, Send, Start
 from ...harness.slices.machine import Slice
 from ...harness.slices.messages import Acknowledge, Batch, Checkpoint, Replay, Tie

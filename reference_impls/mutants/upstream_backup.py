@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ...harness.judging.guarantees import precise_recovery
-from ...harness.judging.verdicts import Anomaly
-from ...harness.model import Role, Topology
-from ...harness.quantities import Events
+from ...harness.core.guarantees import precise_recovery
+from ...harness.core.model import Role, Topology
+from ...harness.core.quantities import Events
+from ...harness.core.verdicts import Anomaly
 from ...harness.slices.spec import Numbering
 from ...harness.subject import Claim, SchemeSubject
 from ..mechanisms.acknowledging import AcknowledgeEvery, AcknowledgeOutputs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...harness.library import Entry
+from ...harness.core.library import Entry
 from . import disturbed_recoveries, in_epochs, logged, lossy, queries, replicated, standing_by, under_faults
 
 SCENARIOS: tuple[Entry, ...] = (

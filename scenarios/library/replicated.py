@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ...faults.crash import crash
-from ...harness.judging.guarantees import at_least_once
-from ...harness.library import Entry
-from ...harness.quantities import events
+from ...harness.core.guarantees import at_least_once
+from ...harness.core.library import Entry
+from ...harness.core.quantities import events
 from ...harness.scenario import Scenario
 from ...reference_impls.active_replication import active_replication
 from ...reference_impls.k_safe_grouping import k_safe_grouping, unchecked

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ...faults.crash import crash
-from ...harness.judging.guarantees import at_least_once
-from ...harness.library import Entry
-from ...harness.quantities import events
+from ...harness.core.guarantees import at_least_once
+from ...harness.core.library import Entry
+from ...harness.core.quantities import events
 from ...harness.scenario import Scenario
 from ...harness.subject import SchemeSubject
 from ...reference_impls.active_standby import active_standby

@@ -6,12 +6,12 @@ Each query can be had by its name: `streamproof certify streamproof.scenarios.su
 
 from __future__ import annotations
 
-from ...harness.addresses import Point, Side
 from ...harness.certifying.plan import Victim
-from ...harness.errors import UnknownName
-from ...harness.judging.guarantees import at_least_once, at_most_once, exactly_once
-from ...harness.judging.verdicts import Anomaly, Status
-from ...harness.library import listed_by
+from ...harness.core.addresses import Point, Side
+from ...harness.core.errors import UnknownName
+from ...harness.core.guarantees import at_least_once, at_most_once, exactly_once
+from ...harness.core.library import listed_by
+from ...harness.core.verdicts import Anomaly, Status
 from .batches import acknowledges_early, batch_id_first, blind_append, remembers_in_memory, sqlite_by_batch
 from .counting import counts_by_processor, counts_in_pandas
 from .files import file_sink, file_sink_by_listing

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
-from ...harness.workload import Workload
+from ...harness.core.workload import Workload
 from ..workloads import words
 
 BATCH = 40

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...harness.addresses import Point, Side
 from ...harness.certifying.plan import Victim
-from ...harness.judging.guarantees import Guarantee
-from ...harness.judging.verdicts import Anomaly, Status
+from ...harness.core.addresses import Point, Side
+from ...harness.core.guarantees import Guarantee
+from ...harness.core.verdicts import Anomaly, Status
+from ...harness.core.workload import Workload
 from ...harness.query import Query
-from ...harness.workload import Workload
 
 
 @dataclass(frozen=True)

@@ -11,18 +11,18 @@ import pytest
 
 from streamproof.faults.crash import crash
 from streamproof.harness.cluster import Run
+from streamproof.harness.core.model import Topology
+from streamproof.harness.core.quantities import events
+from streamproof.harness.core.schedule import checkpoint
+from streamproof.harness.core.verdicts import Status
 from streamproof.harness.exploration.bench import Bench, Trial, resized
 from streamproof.harness.exploration.plans import EverySingle, Plan, RandomSchedules
 from streamproof.harness.exploration.search import Budget, Findings, search
 from streamproof.harness.exploration.shrinking import shrink
 from streamproof.harness.judging.oracle import Case, judge
-from streamproof.harness.judging.verdicts import Status
-from streamproof.harness.model import Topology
-from streamproof.harness.quantities import events
 from streamproof.harness.recording.recorder import MemoryRecorder
 from streamproof.harness.registry import Registry
 from streamproof.harness.scenario import Scenario
-from streamproof.harness.schedule import checkpoint
 from streamproof.harness.simulated.cluster import SimulatedCluster
 from streamproof.reference_impls.active_replication import active_replication
 from streamproof.reference_impls.passive_replication import passive_replication

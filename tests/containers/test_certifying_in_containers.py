@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from streamproof.harness.addresses import DRIVER, TASK, Point, Side
 from streamproof.harness.certifying.campaign import Budget, certify
 from streamproof.harness.certifying.certificate import altered_files
 from streamproof.harness.certifying.conclusion import Planned
@@ -26,7 +25,8 @@ from streamproof.harness.containers.cluster import DockerCluster
 from streamproof.harness.containers.engine import connect
 from streamproof.harness.containers.labels import NODE
 from streamproof.harness.containers.reaping import containers_of
-from streamproof.harness.judging.verdicts import Status
+from streamproof.harness.core.addresses import DRIVER, TASK, Point, Side
+from streamproof.harness.core.verdicts import Status
 from streamproof.harness.query import RunFolders, Store
 from streamproof.harness.recording.claims_and_faults import SavedClaim
 from streamproof.harness.recording.folder import read_description, read_history

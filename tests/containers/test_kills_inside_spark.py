@@ -10,11 +10,11 @@ from streamproof.faults.executor_crash import executor_crash
 from streamproof.faults.split_brain import split_brain
 from streamproof.harness.containers.cluster import DockerCluster
 from streamproof.harness.containers.options import ContainerOptions
-from streamproof.harness.errors import MissingTool
+from streamproof.harness.core.errors import MissingTool
+from streamproof.harness.core.schedule import batch
 from streamproof.harness.inside_spark.agent import fetch_agent
 from streamproof.harness.recording.records import Refused
 from streamproof.harness.running import Finished
-from streamproof.harness.schedule import batch
 from streamproof.scenarios.query_word_count import query_word_count
 
 pytestmark = pytest.mark.docker

@@ -19,21 +19,21 @@ from streamproof.faults.bandwidth import bandwidth
 from streamproof.faults.crash import crash
 from streamproof.faults.delay import delay
 from streamproof.faults.slow_close import slow_close
+from streamproof.harness.core.errors import MissingTool, OwnFailure, StreamproofError, Unsupported
+from streamproof.harness.core.quantities import Duration, events, ms, seconds
+from streamproof.harness.core.schedule import Fault
+from streamproof.harness.core.wire import VERSION, Greeting, Place, accept, frame
 from streamproof.harness.embedded import relay, toxics
 from streamproof.harness.embedded.machine import find_toxiproxy
 from streamproof.harness.embedded.nodes import LOOPBACK
 from streamproof.harness.embedded.relay import Relay
 from streamproof.harness.embedded.slowing import ProxiedLinks
 from streamproof.harness.embedded.toxics import Toxic, Toxiproxy
-from streamproof.harness.errors import MissingTool, OwnFailure, StreamproofError, Unsupported
-from streamproof.harness.quantities import Duration, events, ms, seconds
 from streamproof.harness.recording.history import FaultHealed, FaultStruck
 from streamproof.harness.recording.records import Taken
 from streamproof.harness.registry import Named, Registry
 from streamproof.harness.running import Finished, run_named
 from streamproof.harness.scenario import Scenario
-from streamproof.harness.schedule import Fault
-from streamproof.harness.wire import VERSION, Greeting, Place, accept, frame
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.word_count import word_count
 from streamproof.scenarios.workloads import words

@@ -11,7 +11,7 @@ import pytest
 from bare_nodes import BareNodes, bare_nodes
 from streamproof.harness.containers.executing import run_inside
 from streamproof.harness.containers.limits import Limits
-from streamproof.harness.waiting import wait_until
+from streamproof.harness.core.waiting import wait_until
 
 pytestmark = pytest.mark.docker
 

@@ -16,12 +16,15 @@ from statistics import median
 import pytest
 
 from plain_containers import PlainContainers, plain_containers
-from streamproof.harness.carriers import PACKET_RULES
 from streamproof.harness.containers import labels
 from streamproof.harness.containers.engine import connect
 from streamproof.harness.containers.options import ContainerOptions
 from streamproof.harness.containers.reaping import reap_containers
 from streamproof.harness.containers.spark import SparkContainers
+from streamproof.harness.core.carriers import PACKET_RULES
+from streamproof.harness.core.errors import DeadlinePassed, Unsupported
+from streamproof.harness.core.quantities import ms, seconds
+from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.embedded.disturbances import (
     CutPackets,
     DelayPackets,
@@ -30,9 +33,6 @@ from streamproof.harness.embedded.disturbances import (
     Pairs,
     ResetPackets,
 )
-from streamproof.harness.errors import DeadlinePassed, Unsupported
-from streamproof.harness.quantities import ms, seconds
-from streamproof.harness.waiting import wait_until
 
 pytestmark = pytest.mark.docker
 
@@ -261,7 +261,7 @@ import sys, time
 from pathlib import Path
 from plain_containers import plain_containers
 from streamproof.harness.embedded.disturbances import CutPackets, DelayPackets
-from streamproof.harness.quantities import ms
+from streamproof.harness.core.quantities import ms
 with plain_containers("a", "b", scratch=Path(sys.argv[1])) as nodes:
     nodes.packets.disturb(CutPackets((("a", "b"),)))
     nodes.packets.disturb(DelayPackets((("b", "a"),), ms(50), None, 1))

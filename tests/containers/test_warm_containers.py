@@ -16,7 +16,7 @@ from streamproof.harness.containers.cluster import DockerCluster
 from streamproof.harness.containers.engine import connect
 from streamproof.harness.containers.reaping import containers_of
 from streamproof.harness.containers.sidecars import sidecar_name
-from streamproof.harness.quantities import events, seconds
+from streamproof.harness.core.quantities import events, seconds
 from streamproof.harness.registry import Named, Registry
 from streamproof.harness.running import Finished, run_named
 from streamproof.harness.scenario import Scenario

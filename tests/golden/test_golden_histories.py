@@ -17,8 +17,8 @@ from golden_lines import Block, Came, Difference, Planned, decoded, encoded, rea
 from golden_runs import MUTANTS_FILE, Sized, claims_of, differences, digest, judged_of, mutants, scenario, workloads_of
 from simulation import SCHEMES, history_of
 from streamproof.faults.crash import crash
+from streamproof.harness.core.schedule import checkpoint
 from streamproof.harness.recording.history import FaultStruck, History, Stamp
-from streamproof.harness.schedule import checkpoint
 
 WRITE = "tox -e golden --"
 AT_ONCE = 130

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulation import CASES, addresses, scenario_of
-from streamproof.harness.addresses import Address, Moment, Point, Side
-from streamproof.harness.errors import InvalidScenario
+from streamproof.harness.core.addresses import Address, Moment, Point, Side
+from streamproof.harness.core.errors import InvalidScenario
 
 actors = st.text(st.characters(exclude_categories=("Z", "C"), exclude_characters="/"), min_size=1, max_size=10)
 keys = st.text(st.characters(exclude_characters="\n", codec="utf-8"), max_size=12)

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import msgspec
 
 from certified import CLAIMS, crash_at, trial
-from streamproof.harness.addresses import Point, Side
 from streamproof.harness.certifying.alike import Alike
 from streamproof.harness.certifying.conclusion import ClaimVerdict, Planned, conclude
 from streamproof.harness.certifying.plan import Crash, How, Victim
-from streamproof.harness.judging.verdicts import Status
+from streamproof.harness.core.addresses import Point, Side
+from streamproof.harness.core.verdicts import Status
 
 
 def batch(number: int, *names: str, kinds: tuple[str, ...] = ("steady",)) -> list[Planned]:

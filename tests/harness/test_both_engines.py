@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from simulation import CASES, drawn, history_of, scenario_of, subject_of
+from streamproof.harness.core.verdicts import Tally
 from streamproof.harness.judging.collation import Collation
-from streamproof.harness.judging.verdicts import Tally
 from streamproof.harness.recording.history import History
 from streamproof.harness.recording.records import Delivered, Stamped
 

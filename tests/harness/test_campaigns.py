@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 
 from heard_late import hear_late
-from streamproof.harness.addresses import Point, Side
 from streamproof.harness.certifying import affording, campaign, covering, lane
 from streamproof.harness.certifying.campaign import Budget, Certified, Progress
 from streamproof.harness.certifying.certificate import altered_files, read_certificate
@@ -31,7 +30,8 @@ from streamproof.harness.certifying.recovering import Crashed
 from streamproof.harness.certifying.rejudging import judge_certificate
 from streamproof.harness.certifying.saved import read_saved, replay_saved
 from streamproof.harness.certifying.waiting import LifeStates, Waiting
-from streamproof.harness.errors import (
+from streamproof.harness.core.addresses import Point, Side
+from streamproof.harness.core.errors import (
     ExitStatus,
     InvalidOperator,
     InvalidScenario,
@@ -42,7 +42,7 @@ from streamproof.harness.errors import (
     UnknownName,
     Unsupported,
 )
-from streamproof.harness.judging.guarantees import (
+from streamproof.harness.core.guarantees import (
     EXACTLY_ONCE,
     RECOVERS,
     RECOVERS_WITHIN,
@@ -51,11 +51,11 @@ from streamproof.harness.judging.guarantees import (
     exactly_once,
     recovers,
 )
+from streamproof.harness.core.pickling import pickled
+from streamproof.harness.core.quantities import seconds
+from streamproof.harness.core.verdicts import Status
 from streamproof.harness.judging.judgement import judge_folder
 from streamproof.harness.judging.references import REFERENCES
-from streamproof.harness.judging.verdicts import Status
-from streamproof.harness.pickling import pickled
-from streamproof.harness.quantities import seconds
 from streamproof.harness.query import Query, Store
 from streamproof.harness.registry import Registry
 from streamproof.scenarios.workloads import words

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from certified import SUBJECT, crash_at, trial, unsealed
-from streamproof.harness.addresses import Point, Side
 from streamproof.harness.certifying.certificate import Certificate, Counterexample
 from streamproof.harness.certifying.conclusion import NotReached, Planned
 from streamproof.harness.certifying.page import KINDS, MEANINGS, page
 from streamproof.harness.certifying.plan import How, Victim
 from streamproof.harness.certifying.statistics import Draw
 from streamproof.harness.command_line.certificates import end_of_campaign
-from streamproof.harness.judging.verdicts import Status
+from streamproof.harness.core.addresses import Point, Side
+from streamproof.harness.core.verdicts import Status
 from streamproof.harness.subject import QUERY_POINTS, TASK_POINTS
 
 SHOWN = Counterexample(

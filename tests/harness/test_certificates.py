@@ -25,7 +25,6 @@ from certified import (
     unsealed,
     write_run,
 )
-from streamproof.harness.addresses import Point, Side
 from streamproof.harness.certifying.certificate import (
     FILE,
     PAGE,
@@ -40,7 +39,8 @@ from streamproof.harness.certifying.conclusion import Planned
 from streamproof.harness.certifying.plan import Crash, How
 from streamproof.harness.certifying.rejudging import Rejudged, judge_certificate, judge_run
 from streamproof.harness.command_line.cli import execute
-from streamproof.harness.errors import (
+from streamproof.harness.core.addresses import Point, Side
+from streamproof.harness.core.errors import (
     AlteredCertificate,
     DamagedHistory,
     ExitStatus,
@@ -48,9 +48,9 @@ from streamproof.harness.errors import (
     InvalidHistory,
     UnknownCertificateVersion,
 )
-from streamproof.harness.judging.guarantees import Guarantee, exactly_once, exactly_once_output
-from streamproof.harness.judging.verdicts import Status
-from streamproof.harness.quantities import events, seconds
+from streamproof.harness.core.guarantees import Guarantee, exactly_once, exactly_once_output
+from streamproof.harness.core.quantities import events, seconds
+from streamproof.harness.core.verdicts import Status
 from streamproof.harness.recording.claims_and_faults import SavedClaim
 
 HOLDS, VIOLATED, UNKNOWN = Status.HOLDS, Status.VIOLATED, Status.UNKNOWN

@@ -6,7 +6,7 @@ from typing import Any, cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamproof.harness.model import Event
+from streamproof.harness.core.model import Event
 from streamproof.harness.slices.channels import OutputChannel
 from streamproof.harness.slices.effects import Gone
 from streamproof.harness.slices.machine import Machine

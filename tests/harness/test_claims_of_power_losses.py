@@ -15,8 +15,8 @@ from streamproof.harness.certifying.conclusion import NOT_REALLY, ClaimVerdict, 
 from streamproof.harness.certifying.plan import Crash, How, Trial
 from streamproof.harness.certifying.rejudging import judge_read, read_run
 from streamproof.harness.certifying.subjects import claims_named
-from streamproof.harness.errors import InvalidScenario
-from streamproof.harness.judging.guarantees import (
+from streamproof.harness.core.errors import InvalidScenario
+from streamproof.harness.core.guarantees import (
     SURVIVES_POWER_LOSS,
     Guarantee,
     at_least_once,
@@ -24,9 +24,9 @@ from streamproof.harness.judging.guarantees import (
     recovers,
     survives_power_loss,
 )
-from streamproof.harness.judging.verdicts import Status
-from streamproof.harness.promises import Extent, Promise
-from streamproof.harness.quantities import seconds
+from streamproof.harness.core.promises import Extent, Promise
+from streamproof.harness.core.quantities import seconds
+from streamproof.harness.core.verdicts import Status
 from streamproof.harness.recording.claims_and_faults import SavedClaim
 from streamproof.harness.recording.history import Lost
 from streamproof.oracles import ORACLES

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from streamproof.harness.certifying.crash_states import CopiedFolders, CrashState, NotQuiet
-from streamproof.harness.errors import DeadlinePassed, ExitStatus, StorageFailed
+from streamproof.harness.core.errors import DeadlinePassed, ExitStatus, StorageFailed
 from streamproof.harness.stores import DurableStore
 
 Tree = Mapping[str, bytes | None]

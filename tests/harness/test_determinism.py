@@ -11,9 +11,9 @@ import pytest
 
 import streamproof
 from simulation import CASES, KINDS, WORLDS, drawn, history_of, scenario_of
-from streamproof.harness.addresses import Point
 from streamproof.harness.cluster import Run
 from streamproof.harness.controller import Controller
+from streamproof.harness.core.addresses import Point
 from streamproof.harness.recording.recorder import MemoryRecorder
 from streamproof.harness.simulated.cluster import SimulatedCluster
 

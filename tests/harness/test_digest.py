@@ -10,6 +10,7 @@ import pytest
 
 from simulation import history_of, scenario_of
 from streamproof.faults.crash import crash
+from streamproof.harness.core.schedule import checkpoint
 from streamproof.harness.recording.history import (
     Aborted,
     Bite,
@@ -26,7 +27,6 @@ from streamproof.harness.recording.history import (
     TimelineEntry,
 )
 from streamproof.harness.recording.records import Offered, Stamped
-from streamproof.harness.schedule import checkpoint
 
 BITE = Bite("c-0", "node-0", ("c-0",), outstanding=True, gone=True, pids=(17,))
 TIMELINE: tuple[TimelineEntry, ...] = (

@@ -14,25 +14,25 @@ from streamproof.faults.crash import crash
 from streamproof.faults.loss import loss
 from streamproof.faults.partition import partition
 from streamproof.faults.pause import pause
-from streamproof.harness.addresses import Address, Moment, Point, Side
 from streamproof.harness.census import census
+from streamproof.harness.core.addresses import Address, Moment, Point, Side
+from streamproof.harness.core.model import Role, slice_of
+from streamproof.harness.core.quantities import events, seconds
+from streamproof.harness.core.schedule import Fault
+from streamproof.harness.core.verdicts import Status
+from streamproof.harness.core.wire import VERSION, Greeting, accept, frame
+from streamproof.harness.core.workload import Workload
 from streamproof.harness.embedded.protocol import HEARTBEAT_LIMIT
-from streamproof.harness.judging.verdicts import Status
-from streamproof.harness.model import Role, slice_of
-from streamproof.harness.quantities import events, seconds
 from streamproof.harness.recording.history import FaultHealed, NodeGone, NodeUp, Placed
 from streamproof.harness.recording.records import CheckpointDurable, InStep, Opened, Promoted, Started
 from streamproof.harness.registry import Named, Registry
 from streamproof.harness.running import Finished, run_named
 from streamproof.harness.scenario import Scenario
-from streamproof.harness.schedule import Fault
 from streamproof.harness.slices.effects import Effect, Gone, Input
 from streamproof.harness.slices.machine import Slice
 from streamproof.harness.slices.messages import Checkpoint
 from streamproof.harness.stores import CheckpointStore, FencedOff
 from streamproof.harness.subject import SchemeSubject
-from streamproof.harness.wire import VERSION, Greeting, accept, frame
-from streamproof.harness.workload import Workload
 from streamproof.reference_impls.active_replication import active_replication
 from streamproof.reference_impls.active_standby import active_standby
 from streamproof.reference_impls.amnesia import amnesia

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from streamproof.harness.core.errors import MissingTool
 from streamproof.harness.embedded.class_archive import archive_options, archive_path
 from streamproof.harness.embedded.machine import (
     Java,
@@ -17,7 +18,6 @@ from streamproof.harness.embedded.machine import (
     parse_java_version,
 )
 from streamproof.harness.embedded.settings import PROFILES, as_properties, profile_settings
-from streamproof.harness.errors import MissingTool
 
 
 @pytest.mark.parametrize(

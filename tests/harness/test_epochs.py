@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from streamproof.harness.errors import InvalidOperator, InvalidScenario, InvalidTopology
+from streamproof.harness.core.errors import InvalidOperator, InvalidScenario, InvalidTopology
+from streamproof.harness.core.model import Event, Operator, Output, Stage, Topology
+from streamproof.harness.core.verdicts import Status
 from streamproof.harness.judging.commuting import find_false_commutative
 from streamproof.harness.judging.determinism import execute
-from streamproof.harness.judging.verdicts import Status
-from streamproof.harness.model import Event, Operator, Output, Stage, Topology
 from streamproof.harness.recording.records import Closed, Delivered
 from streamproof.harness.scenario import Scenario
 from streamproof.harness.slices.merging import end_of, epoch_of

@@ -9,17 +9,17 @@ import pytest
 
 from simulation import EVERY, KINDS, SLOW_SOURCE
 from streamproof.faults.crash import crash
+from streamproof.harness.core.quantities import events, seconds
+from streamproof.harness.core.schedule import Fault
+from streamproof.harness.core.verdicts import Status
 from streamproof.harness.exploration.bench import Bench
 from streamproof.harness.exploration.plans import EverySingle, RandomSchedules
 from streamproof.harness.exploration.search import Budget, search
 from streamproof.harness.judging.exercised import Activity, called_for, said_never, unexercised
-from streamproof.harness.judging.verdicts import Status
-from streamproof.harness.quantities import events, seconds
 from streamproof.harness.recording.history import History
 from streamproof.harness.registry import Registry
 from streamproof.harness.running import run_in_memory
 from streamproof.harness.scenario import Scenario
-from streamproof.harness.schedule import Fault
 from streamproof.harness.simulated.cluster import SimulatedCluster
 from streamproof.harness.subject import SchemeSubject
 from streamproof.oracles import ORACLES

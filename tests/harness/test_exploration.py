@@ -14,9 +14,9 @@ import pytest
 from golden_draws import counterexample as shrunk_counterexample
 from simulation import EVERY, scenario_of
 from streamproof import assert_survives, delay, loss, partition, pause
-from streamproof.harness.addresses import Address, Moment, Point, Side
 from streamproof.harness.census import Reached
-from streamproof.harness.errors import (
+from streamproof.harness.core.addresses import Address, Moment, Point, Side
+from streamproof.harness.core.errors import (
     InvalidCounterexample,
     InvalidOperator,
     InvalidScenario,
@@ -25,6 +25,11 @@ from streamproof.harness.errors import (
     UnknownName,
     Unsupported,
 )
+from streamproof.harness.core.guarantees import recovers_within
+from streamproof.harness.core.model import Event, Output
+from streamproof.harness.core.quantities import Duration, events, ms, seconds
+from streamproof.harness.core.schedule import Fault
+from streamproof.harness.core.verdicts import Anomaly, Status
 from streamproof.harness.exploration.bench import Bench, Kind, Trial, crash
 from streamproof.harness.exploration.counterexample import (
     Counterexample,
@@ -36,17 +41,12 @@ from streamproof.harness.exploration.counterexample import (
 from streamproof.harness.exploration.plans import EveryPair, EverySingle, Given, Plan, RandomSchedules, distinct
 from streamproof.harness.exploration.search import Budget, Findings, Violation, search
 from streamproof.harness.exploration.shrinking import STEADY, Shrunk, shows, shrink
-from streamproof.harness.judging.guarantees import recovers_within
-from streamproof.harness.judging.verdicts import Anomaly, Status
-from streamproof.harness.model import Event, Output
-from streamproof.harness.quantities import Duration, events, ms, seconds
 from streamproof.harness.recording.claims_and_faults import SavedFault
 from streamproof.harness.recording.folder import read_description
 from streamproof.harness.recording.history import Placed
 from streamproof.harness.recording.records import Offered
 from streamproof.harness.registry import Named, Registry
 from streamproof.harness.scenario import Scenario
-from streamproof.harness.schedule import Fault
 from streamproof.harness.simulated.cluster import SimulatedCluster
 from streamproof.harness.simulated.world import LIKE_EMBEDDED, SimulationOptions
 from streamproof.reference_impls.passive_replication import passive_replication

@@ -11,8 +11,8 @@ from requests.exceptions import ReadTimeout
 
 from streamproof.harness.containers.options import ContainerOptions
 from streamproof.harness.containers.spark import MASTER, SparkContainers
+from streamproof.harness.core.errors import DeadlinePassed, OwnFailure
 from streamproof.harness.embedded.deployments import watched
-from streamproof.harness.errors import DeadlinePassed, OwnFailure
 
 REFUSED = APIError("500 Server Error", Mock(status_code=500), "no space left on device")
 

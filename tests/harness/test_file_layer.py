@@ -21,12 +21,12 @@ from hypothesis import strategies as st
 from streamproof.harness.certifying.crash_states import CrashState, Entry, Looks
 from streamproof.harness.certifying.file_points import FilePoints
 from streamproof.harness.certifying.journaled_folders import JournaledFolders
-from streamproof.harness.errors import MissingTool
+from streamproof.harness.core.errors import MissingTool
+from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.files.mounting import MountedFolder, check_mounts
 from streamproof.harness.files.mounts import mounts_of, unmount_all
 from streamproof.harness.files.operations import POINTS, Kind, read_operations
 from streamproof.harness.files.trees import File, Link, Tree
-from streamproof.harness.waiting import wait_until
 
 RUN = "tests-of-files"
 

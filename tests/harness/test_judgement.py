@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from simulation import KINDS
 from streamproof.faults.crash import crash
-from streamproof.harness.judging.guarantees import exactly_once
+from streamproof.harness.core.guarantees import exactly_once
+from streamproof.harness.core.quantities import seconds
+from streamproof.harness.core.verdicts import Status
 from streamproof.harness.judging.judgement import judge_history
-from streamproof.harness.judging.verdicts import Status
-from streamproof.harness.quantities import seconds
 from streamproof.harness.registry import Registry
 from streamproof.harness.running import run_in_memory
 from streamproof.harness.simulated.cluster import SimulatedCluster

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamproof.harness.addresses import DRIVER, TASK, Moment, Point, Side
 from streamproof.harness.certifying.conclusion import Planned
 from streamproof.harness.certifying.killing import fault_of, spread, streams
 from streamproof.harness.certifying.plan import Crash, Victim
 from streamproof.harness.certifying.shrinking import Place, Reproduction, moved, place_of, shrink
+from streamproof.harness.core.addresses import DRIVER, TASK, Moment, Point, Side
 
 BATCHES, ROWS = 8, 40
 

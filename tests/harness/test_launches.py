@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from streamproof.harness.containers.launches import Launches
-from streamproof.harness.errors import Unsupported
+from streamproof.harness.core.errors import Unsupported
 
 
 def test_launches_do_not_wait_for_one_another() -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from streamproof.harness.core.model import Event
 from streamproof.harness.judging.inputs import Inputs
-from streamproof.harness.model import Event
 from streamproof.harness.recording.history import History
 from streamproof.harness.recording.records import Offered, Stamped
 

@@ -11,8 +11,8 @@ from docker.errors import APIError
 
 from streamproof.harness.containers import limits as module
 from streamproof.harness.containers.limits import Limits
+from streamproof.harness.core.errors import OwnFailure
 from streamproof.harness.embedded.disturbances import LimitMemory, ThrottleCpu
-from streamproof.harness.errors import OwnFailure
 
 MIB = 1 << 20
 GIVEN = {"CpuQuota": 200_000, "Memory": 1024 * MIB}

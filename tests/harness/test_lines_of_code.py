@@ -26,8 +26,8 @@ import pytest
 from pyspark.sql.utils import ForeachBatchFunction
 from pyspark.taskcontext import TaskContext
 
-from streamproof.harness.addresses import DRIVER, TASK, CodeLine, Point, Side
-from streamproof.harness.errors import OwnFailure
+from streamproof.harness.core.addresses import DRIVER, TASK, CodeLine, Point, Side
+from streamproof.harness.core.errors import OwnFailure
 from streamproof.harness.inside_python.following import Noted, followed, followed_each, read_noted
 from streamproof.harness.inside_python.watching import LINES, Watching, lines_environment, read_watching, write_watching
 from streamproof.harness.inside_python.whose import Whose, whose_code

@@ -10,8 +10,8 @@ import pytest
 from streamproof.faults import FAULTS
 from streamproof.faults.crash import crash
 from streamproof.harness.cluster import Run
-from streamproof.harness.model import Topology
-from streamproof.harness.quantities import ms
+from streamproof.harness.core.model import Topology
+from streamproof.harness.core.quantities import ms
 from streamproof.harness.recording.history import FaultStruck, History
 from streamproof.harness.recording.recorder import MemoryRecorder
 from streamproof.harness.recording.records import Offered, Opened, Taken

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from streamproof.harness.addresses import DRIVER, Address, Point, Side
 from streamproof.harness.certifying import campaign
 from streamproof.harness.certifying.campaign import UNSYNCED, Budget
 from streamproof.harness.certifying.journaled_folders import JournaledFolders
@@ -16,11 +15,12 @@ from streamproof.harness.certifying.losing_power import ByLoss, plan_losses, ter
 from streamproof.harness.certifying.planning import every_crash_point
 from streamproof.harness.certifying.profile import Profile
 from streamproof.harness.certifying.waiting import LifeStates
+from streamproof.harness.core.addresses import DRIVER, Address, Point, Side
+from streamproof.harness.core.guarantees import at_least_once, exactly_once, survives_power_loss
+from streamproof.harness.core.verdicts import Status
+from streamproof.harness.core.wire import Place
 from streamproof.harness.files.operations import Kind, Operation, framed
-from streamproof.harness.judging.guarantees import at_least_once, exactly_once, survives_power_loss
-from streamproof.harness.judging.verdicts import Status
 from streamproof.harness.registry import Registry
-from streamproof.harness.wire import Place
 from streamproof.scenarios.workloads import words
 from toy_spark import Does, ToyCluster, install, toy
 

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from simulation import history_of
 from streamproof.faults.crash import crash
-from streamproof.harness.errors import InvalidTopology, UnknownName
-from streamproof.harness.judging.verdicts import Status
-from streamproof.harness.model import Edge, Event, Partitioning, Stage, Topology
-from streamproof.harness.quantities import events as of
+from streamproof.harness.core.errors import InvalidTopology, UnknownName
+from streamproof.harness.core.model import Edge, Event, Partitioning, Stage, Topology
+from streamproof.harness.core.quantities import events as of
+from streamproof.harness.core.verdicts import Status
 from streamproof.harness.recording.records import Taken
 from streamproof.harness.scenario import Scenario
 from streamproof.harness.slices.merging import ALWAYS, Merge, Run, Sequencer, sequencer

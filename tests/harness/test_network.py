@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from streamproof.harness.model import Event
+from streamproof.harness.core.model import Event
 from streamproof.harness.simulated.agenda import Agenda
 from streamproof.harness.simulated.disk import Disks
 from streamproof.harness.simulated.network import Link, Network

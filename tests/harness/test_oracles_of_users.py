@@ -12,13 +12,13 @@ import pytest
 
 from asking import Ask
 from streamproof.harness.certifying.subjects import claims_named
-from streamproof.harness.errors import InvalidHistory, InvalidScenario
-from streamproof.harness.judging.guarantees import Guarantee, amnesia, at_least_once, exactly_once, gap_recovery
-from streamproof.harness.judging.lattice import implied, ranked
+from streamproof.harness.core.errors import InvalidHistory, InvalidScenario
+from streamproof.harness.core.guarantees import Guarantee, amnesia, at_least_once, exactly_once, gap_recovery
+from streamproof.harness.core.lattice import implied, ranked
+from streamproof.harness.core.quantities import Duration, Events, events, ms, seconds
+from streamproof.harness.core.reasons import Why
+from streamproof.harness.core.verdicts import Status, Verdict
 from streamproof.harness.judging.oracle import Case, Oracle
-from streamproof.harness.judging.reasons import Why
-from streamproof.harness.judging.verdicts import Status, Verdict
-from streamproof.harness.quantities import Duration, Events, events, ms, seconds
 from streamproof.harness.registry import Registry
 from streamproof.harness.running import run_in_memory
 from streamproof.harness.scenario import Scenario
@@ -34,8 +34,8 @@ ORACLE_FILE = '''
 from collections import Counter
 
 from streamproof.harness.judging.oracle import Case, Oracle, decide
-from streamproof.harness.judging.parameters import Parameter
-from streamproof.harness.judging.verdicts import Evidence, tally
+from streamproof.harness.core.parameters import Parameter
+from streamproof.harness.core.verdicts import Evidence, tally
 from streamproof.harness.recording.records import Delivered
 
 

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from query_histories import Given, Row, counts, kept, query_history, statuses, struck
-from streamproof.harness.judging.collation import Collation
-from streamproof.harness.judging.guarantees import (
+from streamproof.harness.core.guarantees import (
     AT_LEAST_ONCE,
     AT_MOST_ONCE,
     EXACTLY_ONCE,
@@ -21,9 +20,10 @@ from streamproof.harness.judging.guarantees import (
     ROLLBACK_DIVERGENT,
     ROLLBACK_REPEATING,
 )
+from streamproof.harness.core.model import Event
+from streamproof.harness.judging.collation import Collation
 from streamproof.harness.judging.references import BATCH_JOB, collate_references
 from streamproof.harness.judging.shapes import OutputMode, OutputShape
-from streamproof.harness.model import Event
 
 APPEND = OutputShape(OutputMode.APPEND)
 COMPLETE = OutputShape(OutputMode.COMPLETE, ("word",))

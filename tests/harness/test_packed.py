@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from streamproof.harness.core.model import Event
 from streamproof.harness.judging import packed
 from streamproof.harness.judging.columns import numbers_of, pack
 from streamproof.harness.judging.packed import joined, packed_events, packed_numbers, packed_tuples
-from streamproof.harness.model import Event
 
 numbers = st.integers(-(2**63), 2**63 - 1) | st.integers(0, 300) | st.sampled_from([2**63, -(2**70)])
 texts = st.sampled_from(["a", "b"]) | st.text(st.characters(), max_size=3)

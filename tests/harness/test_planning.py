@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profiles import FIVE, both_sides, done, life, of_batch, passed
-from streamproof.harness.addresses import DRIVER, TASK, Point, Side
 from streamproof.harness.certifying.conclusion import Planned
 from streamproof.harness.certifying.crash_states import CrashState, Entry
 from streamproof.harness.certifying.killing import spread
@@ -31,7 +30,8 @@ from streamproof.harness.certifying.planning import (
 )
 from streamproof.harness.certifying.profile import batch_of, profile_of
 from streamproof.harness.certifying.shrinking import place_of
-from streamproof.harness.errors import InvalidScenario
+from streamproof.harness.core.addresses import DRIVER, TASK, Point, Side
+from streamproof.harness.core.errors import InvalidScenario
 from streamproof.harness.outside.relay import Seen
 from streamproof.harness.query import Query, RunFolders, Store
 

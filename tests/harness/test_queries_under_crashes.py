@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from query_histories import Given, Row, query_history, statuses, struck
-from streamproof.harness.judging.guarantees import (
+from streamproof.harness.core.guarantees import (
     AT_LEAST_ONCE,
     AT_MOST_ONCE,
     EXACTLY_ONCE,
@@ -24,8 +24,8 @@ from streamproof.harness.judging.guarantees import (
     ROLLBACK_DIVERGENT,
     ROLLBACK_REPEATING,
 )
+from streamproof.harness.core.model import Event
 from streamproof.harness.judging.shapes import OutputMode, OutputShape, text_of
-from streamproof.harness.model import Event
 from streamproof.harness.recording.history import History
 
 Words = Sequence[Sequence[str]]

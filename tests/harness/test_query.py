@@ -18,8 +18,15 @@ from streamproof.faults.failed_write import failed_write
 from streamproof.faults.full_disk import full_disk
 from streamproof.faults.lost_answer import lost_answer
 from streamproof.faults.slow_disk import slow_disk
-from streamproof.harness.addresses import Address, Moment, Point, Side
 from streamproof.harness.cluster import Run
+from streamproof.harness.core.addresses import Address, Moment, Point, Side
+from streamproof.harness.core.errors import InvalidOperator, InvalidScenario, UnknownName, Unsupported
+from streamproof.harness.core.guarantees import exactly_once, exactly_once_output
+from streamproof.harness.core.model import Event
+from streamproof.harness.core.quantities import events, ms, seconds
+from streamproof.harness.core.schedule import Fault, batch, checkpoint, recovery
+from streamproof.harness.core.waiting import wait_until
+from streamproof.harness.core.wire import VERSION, BlockingConnection, Greeting
 from streamproof.harness.embedded.cluster import EmbeddedCluster
 from streamproof.harness.embedded.nodes import Driver
 from streamproof.harness.embedded.processes import SparkProcesses
@@ -28,13 +35,9 @@ from streamproof.harness.embedded.query import QueryDeployment
 from streamproof.harness.embedded.query_driver import canonical_rows
 from streamproof.harness.embedded.query_lives import Life
 from streamproof.harness.embedded.query_source import EventReader, SourcePlan, write_events
-from streamproof.harness.errors import InvalidOperator, InvalidScenario, UnknownName, Unsupported
-from streamproof.harness.judging.guarantees import exactly_once, exactly_once_output
 from streamproof.harness.judging.shapes import OutputMode
 from streamproof.harness.judging.stalls import ATTEMPTS
-from streamproof.harness.model import Event
 from streamproof.harness.outside.protocols import PROTOCOLS
-from streamproof.harness.quantities import events, ms, seconds
 from streamproof.harness.query import CLOSING_MS, Query, RunFolders, Store
 from streamproof.harness.recording.history import LifeFailed, Proof
 from streamproof.harness.recording.recorder import MemoryRecorder
@@ -42,11 +45,8 @@ from streamproof.harness.recording.records import Delivered, Refused
 from streamproof.harness.registry import Registry
 from streamproof.harness.running import check_scenario
 from streamproof.harness.scenario import Scenario
-from streamproof.harness.schedule import Fault, batch, checkpoint, recovery
 from streamproof.harness.simulated.cluster import SimulatedCluster
 from streamproof.harness.subject import Claim, claimed
-from streamproof.harness.waiting import wait_until
-from streamproof.harness.wire import VERSION, BlockingConnection, Greeting
 from streamproof.scenarios.query_word_count import query_word_count
 from streamproof.scenarios.workloads import words
 from verdicts_of import JUDGES

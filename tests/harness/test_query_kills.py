@@ -18,8 +18,15 @@ from streamproof.faults.crash_loop import crash_loop
 from streamproof.faults.executor_crash import executor_crash
 from streamproof.faults.pause import pause
 from streamproof.faults.split_brain import split_brain
-from streamproof.harness.addresses import Address, Moment, Point, Side
 from streamproof.harness.cluster import Run
+from streamproof.harness.core.addresses import Address, Moment, Point, Side
+from streamproof.harness.core.errors import InvalidScenario, MissingTool, UnknownName
+from streamproof.harness.core.guarantees import exactly_once
+from streamproof.harness.core.model import Event
+from streamproof.harness.core.quantities import seconds
+from streamproof.harness.core.schedule import Fault, batch
+from streamproof.harness.core.waiting import wait_until
+from streamproof.harness.core.wire import VERSION, BlockingConnection, Greeting
 from streamproof.harness.embedded.cluster import EmbeddedCluster
 from streamproof.harness.embedded.processes import SparkProcesses
 from streamproof.harness.embedded.protocol import Arrived, Begun, Failed, Finishing
@@ -27,12 +34,8 @@ from streamproof.harness.embedded.query import QueryDeployment
 from streamproof.harness.embedded.query_lives import Life, executors_needed, standbys, successions
 from streamproof.harness.embedded.query_references import of_references
 from streamproof.harness.embedded.run_server import _Span
-from streamproof.harness.errors import InvalidScenario, MissingTool, UnknownName
 from streamproof.harness.injection import Part
 from streamproof.harness.inside_spark.settings import with_options
-from streamproof.harness.judging.guarantees import exactly_once
-from streamproof.harness.model import Event
-from streamproof.harness.quantities import seconds
 from streamproof.harness.query import Query
 from streamproof.harness.recording.history import Bite, NodeGone, NodeUp, Placed, Proof
 from streamproof.harness.recording.recorder import MemoryRecorder
@@ -40,9 +43,6 @@ from streamproof.harness.recording.records import BatchDone, Delivered, Ended, K
 from streamproof.harness.registry import Registry
 from streamproof.harness.running import check_scenario
 from streamproof.harness.scenario import Scenario
-from streamproof.harness.schedule import Fault, batch
-from streamproof.harness.waiting import wait_until
-from streamproof.harness.wire import VERSION, BlockingConnection, Greeting
 from streamproof.reference_impls.amnesia import amnesia
 from streamproof.scenarios.query_word_count import query_word_count
 from streamproof.scenarios.word_count import word_count

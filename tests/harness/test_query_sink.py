@@ -10,9 +10,9 @@ import pytest
 from pyspark.sql import Row
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from streamproof.harness.core.errors import InvalidOperator
 from streamproof.harness.embedded.query_driver import QueryPlan, QueryRun, _checked, _Execution
 from streamproof.harness.embedded.query_references import of_references
-from streamproof.harness.errors import InvalidOperator
 from streamproof.harness.judging.outputs import deliveries
 from streamproof.harness.judging.references import REFERENCES, SINK
 from streamproof.harness.judging.shapes import OutputMode

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.embedded.reaping import (
     MARKER,
     Labels,
@@ -22,7 +23,6 @@ from streamproof.harness.embedded.reaping import (
     remove_scratch,
     this_process,
 )
-from streamproof.harness.waiting import wait_until
 
 Start = Callable[..., "subprocess.Popen[bytes]"]
 

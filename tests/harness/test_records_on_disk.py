@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamproof.harness.errors import DamagedHistory, InvalidOperator, UnknownHistoryVersion
-from streamproof.harness.model import Event
+from streamproof.harness.core.errors import DamagedHistory, InvalidOperator, UnknownHistoryVersion
+from streamproof.harness.core.model import Event
 from streamproof.harness.recording import sealed
 from streamproof.harness.recording.frames import FrameWriter, read_frames
 from streamproof.harness.recording.history import of

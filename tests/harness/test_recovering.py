@@ -10,7 +10,6 @@ from typing import Any, cast
 import pytest
 
 from certified import CLAIMS, JUDGES, ONCE, ONCE_OUTPUT
-from streamproof.harness.addresses import DRIVER, TASK, Address, Point, Side
 from streamproof.harness.certifying.crash_states import CrashState, Entry
 from streamproof.harness.certifying.lane import Lane, Life, Passed
 from streamproof.harness.certifying.plan import Crash, Victim
@@ -24,12 +23,13 @@ from streamproof.harness.certifying.recovering import (
 )
 from streamproof.harness.certifying.rejudging import JudgedRun, judge_run
 from streamproof.harness.certifying.waiting import LifeStates
-from streamproof.harness.errors import DeadlinePassed, InvalidOperator, ProcessDied, StreamproofError
-from streamproof.harness.judging.guarantees import recovers
+from streamproof.harness.core.addresses import DRIVER, TASK, Address, Point, Side
+from streamproof.harness.core.errors import DeadlinePassed, InvalidOperator, ProcessDied, StreamproofError
+from streamproof.harness.core.guarantees import recovers
+from streamproof.harness.core.model import Event
+from streamproof.harness.core.quantities import seconds
+from streamproof.harness.core.verdicts import Anomaly, Status, Verdict
 from streamproof.harness.judging.references import REFERENCES, SINK, row_number
-from streamproof.harness.judging.verdicts import Anomaly, Status, Verdict
-from streamproof.harness.model import Event
-from streamproof.harness.quantities import seconds
 from streamproof.harness.query import Query
 from streamproof.harness.recording.folder import read_history
 from streamproof.harness.recording.history import Aborted, NodeGone, Placed

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from handmade import Log, Made, chain
 from simulation import history_of, scenario_of
 from streamproof.faults.crash import crash
+from streamproof.harness.core.schedule import checkpoint, recovery
 from streamproof.harness.judging.collation import Faults
 from streamproof.harness.judging.lives import losses
 from streamproof.harness.judging.recovery import recoveries
@@ -26,7 +27,6 @@ from streamproof.harness.recording.history import (
     TimelineEntry,
 )
 from streamproof.harness.recording.records import CheckpointTaken, Stamped, Started, Taken
-from streamproof.harness.schedule import checkpoint, recovery
 
 CASE = scenario_of("passive-replication-masked/trace-numbered")
 

@@ -7,8 +7,7 @@ from dataclasses import fields
 
 import pytest
 
-from streamproof.harness.judging.collation import Collation
-from streamproof.harness.judging.guarantees import (
+from streamproof.harness.core.guarantees import (
     AT_LEAST_ONCE,
     AT_MOST_ONCE,
     EXACTLY_ONCE,
@@ -19,11 +18,12 @@ from streamproof.harness.judging.guarantees import (
     ROLLBACK_REPEATING,
     Guarantee,
 )
+from streamproof.harness.core.model import Event
+from streamproof.harness.core.verdicts import Anomaly, Tally
+from streamproof.harness.judging.collation import Collation
 from streamproof.harness.judging.oracle import Case, judge
 from streamproof.harness.judging.references import DRIVER, REFERENCES, SINK, batch_of, collate_references, row_number
 from streamproof.harness.judging.shapes import OutputMode, OutputShape
-from streamproof.harness.judging.verdicts import Anomaly, Tally
-from streamproof.harness.model import Event
 from streamproof.harness.recording.history import Aborted, Bite, Drained, FaultStruck, History, Stamp
 from streamproof.harness.recording.records import Delivered, Ended, Offered, Record, Stamped
 from streamproof.oracles import ORACLES

@@ -11,16 +11,16 @@ import pytest
 from agents_in_process import ThreadsCluster, ThreadsForProcesses
 from streamproof.faults.crash import crash
 from streamproof.faults.full_disk import full_disk
+from streamproof.harness.core.errors import StorageRefused
+from streamproof.harness.core.quantities import events, seconds
+from streamproof.harness.core.schedule import Fault
+from streamproof.harness.core.verdicts import Status
 from streamproof.harness.embedded.disturbances import Disturbance, FillStore
-from streamproof.harness.errors import StorageRefused
-from streamproof.harness.judging.verdicts import Status
-from streamproof.harness.quantities import events, seconds
 from streamproof.harness.recording.history import FaultHealed, FaultStruck, Proof
 from streamproof.harness.recording.records import CheckpointDurable, Started
 from streamproof.harness.registry import Named, Registry
 from streamproof.harness.running import Finished, run_named
 from streamproof.harness.scenario import Scenario
-from streamproof.harness.schedule import Fault
 from streamproof.harness.slices.messages import Checkpoint
 from streamproof.harness.stores import FileStore
 from streamproof.reference_impls.passive_replication import passive_replication

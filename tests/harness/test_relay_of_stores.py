@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from streamproof.harness.addresses import Side
+from streamproof.harness.core.addresses import Side
 from streamproof.harness.outside.protocols import PROTOCOLS
 from streamproof.harness.outside.relay import Fate, HeldMessage, Relay, RelayedStore, Sender
 from streamproof.harness.outside.senders import pid_of

@@ -15,14 +15,14 @@ import msgspec
 import pytest
 
 from handmade import Draw, Highest, Last, Log, Pass, chain
-from streamproof.harness import model
-from streamproof.harness.errors import InvalidOperator
+from streamproof.harness.core import model
+from streamproof.harness.core.errors import InvalidOperator
+from streamproof.harness.core.guarantees import exactly_once
+from streamproof.harness.core.model import Event, Operator, Output
+from streamproof.harness.core.quantities import events
+from streamproof.harness.core.verdicts import Status
 from streamproof.harness.judging.determinism import EVENTS, Determinism, beginning, examine, execute
-from streamproof.harness.judging.guarantees import exactly_once
 from streamproof.harness.judging.judgement import judge_folder, require_repeatable
-from streamproof.harness.judging.verdicts import Status
-from streamproof.harness.model import Event, Operator, Output
-from streamproof.harness.quantities import events
 from streamproof.harness.recording.history import History
 from streamproof.harness.recording.records import Offered, Stamped
 from streamproof.harness.registry import Named, Registry
@@ -201,7 +201,7 @@ def test_what_no_other_process_can_have_is_executed_here_and_that_is_said(monkey
         pass
 
     # In a module that every process has, by a name that none of them knows.
-    Unknown.__module__, Unknown.__qualname__ = "streamproof.harness.model", "Unknown"
+    Unknown.__module__, Unknown.__qualname__ = "streamproof.harness.core.model", "Unknown"
     monkeypatch.setattr(model, "Unknown", Unknown, raising=False)
     found = examine(chain(Unknown()), OFFERED)
     assert found.differs == ""
@@ -219,7 +219,7 @@ def test_a_class_of_a_function_goes_along() -> None:
 SCENARIO = """
 import random
 from streamproof import Operator, Scenario, Stage, Topology, events, exactly_once, at_least_once
-from streamproof.harness.model import Edge
+from streamproof.harness.core.model import Edge
 from streamproof.reference_impls import passive_replication
 from streamproof.scenarios.workloads import words
 

@@ -15,28 +15,28 @@ from hypothesis import strategies as st
 
 from asking import Ask
 from streamproof.faults.crash import crash
-from streamproof.harness.addresses import Address, Moment, Point, Side
 from streamproof.harness.command_line import clusters
 from streamproof.harness.containers.cluster import DockerCluster
 from streamproof.harness.containers.options import ContainerOptions
-from streamproof.harness.embedded.cluster import USUAL, EmbeddedCluster
-from streamproof.harness.embedded.processes import EmbeddedOptions
-from streamproof.harness.errors import (
+from streamproof.harness.core.addresses import Address, Moment, Point, Side
+from streamproof.harness.core.errors import (
     DamagedHistory,
     NotImportable,
     ScenarioChanged,
     UnknownHistoryVersion,
     Unsupported,
 )
-from streamproof.harness.judging.guarantees import Guarantee, PowerLoss, exactly_once, gap_recovery
-from streamproof.harness.promises import Promise
-from streamproof.harness.quantities import Duration, Events, events, ms, seconds
+from streamproof.harness.core.guarantees import Guarantee, PowerLoss, exactly_once, gap_recovery
+from streamproof.harness.core.promises import Promise
+from streamproof.harness.core.quantities import Duration, Events, events, ms, seconds
+from streamproof.harness.core.schedule import Fault, checkpoint, recovery
+from streamproof.harness.embedded.cluster import USUAL, EmbeddedCluster
+from streamproof.harness.embedded.processes import EmbeddedOptions
 from streamproof.harness.recording.claims_and_faults import SavedClaim, SavedFault
 from streamproof.harness.recording.folder import read_description, read_history
 from streamproof.harness.registry import Registry
 from streamproof.harness.replaying import options_of, planned_again
 from streamproof.harness.running import run_named
-from streamproof.harness.schedule import Fault, checkpoint, recovery
 from streamproof.harness.simulated.cluster import SimulatedCluster
 from streamproof.harness.simulated.world import SimulationOptions
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shuttle import Shuttle
-from streamproof.harness.model import Event, Topology
-from streamproof.harness.quantities import events
+from streamproof.harness.core.model import Event, Topology
+from streamproof.harness.core.quantities import events
 from streamproof.harness.recording.records import Refused, Restored, Taken
 from streamproof.harness.slices.effects import Effect, Gone, Note, Promote, Ready, Receive, Reroute, Send, Start
 from streamproof.harness.slices.messages import Acknowledge, Batch, Checkpoint, CheckpointId, Open, Replay, Replayed

@@ -14,7 +14,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from certified import CLAIMS, crash_at, write_run
-from streamproof.harness.addresses import Point, Side
 from streamproof.harness.certifying import saved as saved_schedules
 from streamproof.harness.certifying.conclusion import Planned
 from streamproof.harness.certifying.saved import (
@@ -26,18 +25,19 @@ from streamproof.harness.certifying.saved import (
     replay_saved,
     write_saved,
 )
-from streamproof.harness.embedded.cluster import EmbeddedCluster
-from streamproof.harness.errors import (
+from streamproof.harness.core.addresses import Point, Side
+from streamproof.harness.core.errors import (
     InvalidCounterexample,
     ScenarioChanged,
     StorageFailed,
     UnknownCounterexampleVersion,
 )
-from streamproof.harness.judging.verdicts import Status
+from streamproof.harness.core.verdicts import Status
+from streamproof.harness.core.workload import Workload
+from streamproof.harness.embedded.cluster import EmbeddedCluster
 from streamproof.harness.query import Query
 from streamproof.harness.recording.claims_and_faults import SavedClaim
 from streamproof.harness.registry import Named, Registry
-from streamproof.harness.workload import Workload
 from streamproof.scenarios.query_word_count import query_word_count
 from streamproof.scenarios.workloads import words
 

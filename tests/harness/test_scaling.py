@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from asking import Ask
-from streamproof.harness.errors import InvalidScenario, UnknownName
+from streamproof.harness.core.errors import InvalidScenario, UnknownName
+from streamproof.harness.core.guarantees import gap_recovery
+from streamproof.harness.core.model import Role
+from streamproof.harness.core.quantities import Duration, Events, events
 from streamproof.harness.exploration.counterexample import load, scenario_of
-from streamproof.harness.judging.guarantees import gap_recovery
-from streamproof.harness.model import Role
-from streamproof.harness.quantities import Duration, Events, events
 from streamproof.harness.registry import Registry
 from streamproof.harness.scaling import EVENTS, changes, scaled
 from streamproof.harness.scenario import Scenario

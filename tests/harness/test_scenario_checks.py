@@ -25,23 +25,24 @@ from streamproof import (
     slow_disk,
 )
 from streamproof.faults.crash import crash
-from streamproof.harness.addresses import Moment, Point
-from streamproof.harness.embedded import cluster as embedded
-from streamproof.harness.errors import ExitStatus, InvalidScenario, MissingTool, UnknownName, Unsupported, UserMistake
-from streamproof.harness.judging.guarantees import (
-    Guarantee,
-    amnesia,
-    exactly_once,
-    precise_recovery,
-    recovers_within,
+from streamproof.harness.core.addresses import Moment, Point
+from streamproof.harness.core.errors import (
+    ExitStatus,
+    InvalidScenario,
+    MissingTool,
+    UnknownName,
+    Unsupported,
+    UserMistake,
 )
-from streamproof.harness.places import numbered_workers
-from streamproof.harness.quantities import events, ms, seconds
+from streamproof.harness.core.guarantees import Guarantee, amnesia, exactly_once, precise_recovery, recovers_within
+from streamproof.harness.core.places import numbered_workers
+from streamproof.harness.core.quantities import events, ms, seconds
+from streamproof.harness.core.schedule import Fault, batch, checkpoint, recovery
+from streamproof.harness.embedded import cluster as embedded
 from streamproof.harness.query import Query
 from streamproof.harness.registry import Registry
 from streamproof.harness.running import check_scenario
 from streamproof.harness.scenario import Scenario, check, check_carriers
-from streamproof.harness.schedule import Fault, batch, checkpoint, recovery
 from streamproof.harness.simulated.cluster import SimulatedCluster
 from streamproof.harness.simulated.world import SimulationOptions
 from streamproof.reference_impls.active_replication import active_replication

@@ -11,13 +11,14 @@ from streamproof.harness.cluster import Live
 from streamproof.harness.command_line.planning import plan
 from streamproof.harness.command_line.progress_line import ProgressLine
 from streamproof.harness.command_line.screen import end_of_run, evidence, first_sentence, forgotten, planned
+from streamproof.harness.core.guarantees import Guarantee, exactly_once, precise_recovery, rollback_recovery
+from streamproof.harness.core.quantities import seconds
+from streamproof.harness.core.reasons import Reason, Why
+from streamproof.harness.core.schedule import Fault, checkpoint
+from streamproof.harness.core.verdicts import Anomaly, Evidence, Status, Verdict, tally
 from streamproof.harness.judging.collation import Collation
-from streamproof.harness.judging.guarantees import Guarantee, exactly_once, precise_recovery, rollback_recovery
 from streamproof.harness.judging.judgement import Judgement
-from streamproof.harness.judging.reasons import Reason, Why
 from streamproof.harness.judging.recovery import Recovery
-from streamproof.harness.judging.verdicts import Anomaly, Evidence, Status, Verdict, tally
-from streamproof.harness.quantities import seconds
 from streamproof.harness.recording.claims_and_faults import SavedFault
 from streamproof.harness.recording.folder import Description
 from streamproof.harness.recording.history import (
@@ -32,7 +33,6 @@ from streamproof.harness.recording.history import (
 )
 from streamproof.harness.recording.records import CheckpointTaken, Record, Stamped, Started, Taken
 from streamproof.harness.registry import Registry
-from streamproof.harness.schedule import Fault, checkpoint
 from streamproof.harness.simulated.cluster import SimulatedCluster
 from verdicts_of import JUDGES
 

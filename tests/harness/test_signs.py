@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from streamproof.harness.signs import Signs, share_of_machine
+from streamproof.harness.core.signs import Signs, share_of_machine
 
 
 @dataclass

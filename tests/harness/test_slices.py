@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from streamproof.harness.model import Event
-from streamproof.harness.quantities import events
+from streamproof.harness.core.model import Event
+from streamproof.harness.core.quantities import events
 from streamproof.harness.recording.records import Ended, Opened, Refused
 from streamproof.harness.slices.effects import (
     Durable,

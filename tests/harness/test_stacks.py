@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.embedded.stacks import still_running, users_frames
-from streamproof.harness.waiting import wait_until
 
 STUCK = """
 import sys, time

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from streamproof.faults.crash import crash
-from streamproof.harness.judging.guarantees import (
+from streamproof.harness.core.guarantees import (
     AMNESIA,
     AT_LEAST_ONCE,
     AT_MOST_ONCE,
@@ -24,11 +24,11 @@ from streamproof.harness.judging.guarantees import (
     ROLLBACK_REPEATING,
     Guarantee,
 )
+from streamproof.harness.core.lattice import implied
+from streamproof.harness.core.model import Role
+from streamproof.harness.core.quantities import events
+from streamproof.harness.core.verdicts import Anomaly, Status, Verdict
 from streamproof.harness.judging.judgement import Judgement, judge_folder, judge_history
-from streamproof.harness.judging.lattice import implied
-from streamproof.harness.judging.verdicts import Anomaly, Status, Verdict
-from streamproof.harness.model import Role
-from streamproof.harness.quantities import events
 from streamproof.harness.recording.history import Aborted, History, Stalled
 from streamproof.harness.registry import Registry
 from streamproof.harness.running import run_in_memory, run_named

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from streamproof.harness.errors import DamagedHistory, StorageFailed, StorageRefused
-from streamproof.harness.model import Event
+from streamproof.harness.core.errors import DamagedHistory, StorageFailed, StorageRefused
+from streamproof.harness.core.model import Event
 from streamproof.harness.slices.messages import Checkpoint, CheckpointId
 from streamproof.harness.slices.operator import VECTOR, Vector
 from streamproof.harness.stores import CheckpointStore, FencedOff, FileStore, MemoryStore

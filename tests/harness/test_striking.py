@@ -19,18 +19,18 @@ from streamproof.faults.full_disk import full_disk
 from streamproof.faults.isolate import isolate
 from streamproof.faults.partition import partition
 from streamproof.faults.stop import stop
+from streamproof.harness.core.errors import OwnFailure, StreamproofError
+from streamproof.harness.core.places import ANY_WORKER
+from streamproof.harness.core.quantities import ms, seconds
+from streamproof.harness.core.schedule import Fault
+from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.embedded import run_server
 from streamproof.harness.embedded.disturbances import CutPackets, Disturbance, FailStore, ThrottleCpu
 from streamproof.harness.embedded.machines import ClusterMachines, Striking
 from streamproof.harness.embedded.run_server import RunServer
-from streamproof.harness.errors import OwnFailure, StreamproofError
 from streamproof.harness.injection import Link
-from streamproof.harness.places import ANY_WORKER
-from streamproof.harness.quantities import ms, seconds
 from streamproof.harness.recording.history import Bite, FaultHealed, Proof
 from streamproof.harness.recording.recorder import MemoryRecorder
-from streamproof.harness.schedule import Fault
-from streamproof.harness.waiting import wait_until
 
 WORKERS = 4
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from query_histories import Row, counts, kept, query_history, statuses, struck
-from streamproof.harness.errors import InvalidHistory
-from streamproof.harness.judging.guarantees import (
+from streamproof.harness.core.errors import InvalidHistory
+from streamproof.harness.core.guarantees import (
     AT_LEAST_ONCE,
     AT_MOST_ONCE,
     EXACTLY_ONCE,
@@ -18,11 +18,11 @@ from streamproof.harness.judging.guarantees import (
     PRECISE,
     ROLLBACK_REPEATING,
 )
+from streamproof.harness.core.model import Event
+from streamproof.harness.core.verdicts import SAMPLE
 from streamproof.harness.judging.references import BATCH_JOB, DRIVER, collate_references
 from streamproof.harness.judging.shapes import OutputMode, OutputShape
 from streamproof.harness.judging.tables import compare_tables, total
-from streamproof.harness.judging.verdicts import SAMPLE
-from streamproof.harness.model import Event
 from streamproof.harness.recording.records import Kept
 
 READ = OutputShape(OutputMode.APPEND, (), reads=True)

@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handmade import JUDGES, Log, Made, Pass, chain
-from streamproof.harness.judging.guarantees import (
+from streamproof.harness.core.guarantees import (
     AT_LEAST_ONCE,
     EXACTLY_ONCE,
     at_least_once,
     exactly_once,
     precise_recovery,
 )
+from streamproof.harness.core.verdicts import Evidence, Status, Verdict
 from streamproof.harness.judging.judgement import judge_claims, judge_history
 from streamproof.harness.judging.tolerance import Tolerance, beyond
-from streamproof.harness.judging.verdicts import Evidence, Status, Verdict
 from streamproof.harness.recording.history import Drained, NodeGone, Stamp
 from streamproof.harness.scenario import Scenario
 from streamproof.harness.subject import Claim

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from streamproof.harness.errors import InvalidOperator, InvalidTopology
-from streamproof.harness.model import Edge, Operator, Partitioning, Role, Stage, Topology
+from streamproof.harness.core.errors import InvalidOperator, InvalidTopology
+from streamproof.harness.core.model import Edge, Operator, Partitioning, Role, Stage, Topology
 from streamproof.scenarios.random_draws import Draw
 from streamproof.scenarios.trace import Relay, trace
 

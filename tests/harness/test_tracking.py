@@ -7,8 +7,8 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamproof.harness.model import Event
-from streamproof.harness.quantities import seconds
+from streamproof.harness.core.model import Event
+from streamproof.harness.core.quantities import seconds
 from streamproof.harness.recording.records import Refused
 from streamproof.harness.slices.effects import Effect, Fire, Gone, Note, Receive, Reroute, Send, SetTimer, Start
 from streamproof.harness.slices.messages import Batch, Open, Replayed, Silence

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from profiles import done, life, passed
-from streamproof.harness.addresses import DRIVER, TASK, Point, Side
 from streamproof.harness.certifying.lane import Passed
 from streamproof.harness.certifying.plan import Victim
 from streamproof.harness.certifying.planning import crash_at
 from streamproof.harness.certifying.profile import profile_of
 from streamproof.harness.certifying.user_code import places_in_code
+from streamproof.harness.core.addresses import DRIVER, TASK, Point, Side
 
 
 def line(key: str, text: str = "", side: Side = Side.BEFORE, actor: str = DRIVER) -> Passed:

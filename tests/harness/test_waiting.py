@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from streamproof.harness.errors import DeadlinePassed
-from streamproof.harness.waiting import wait_until
+from streamproof.harness.core.errors import DeadlinePassed
+from streamproof.harness.core.waiting import wait_until
 
 
 def test_returns_what_came_true() -> None:

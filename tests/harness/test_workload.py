@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamproof.harness.errors import InvalidScenario, UnknownName
-from streamproof.harness.model import Event
-from streamproof.harness.workload import Workload
+from streamproof.harness.core.errors import InvalidScenario, UnknownName
+from streamproof.harness.core.model import Event
+from streamproof.harness.core.workload import Workload
 from streamproof.scenarios.workloads import numbered, text
 
 LEFT, RIGHT = "left-0", "right-0"

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 import pytest
 
 from streamproof.faults.crash import crash
-from streamproof.harness.judging.guarantees import AT_LEAST_ONCE, EXACTLY_ONCE
-from streamproof.harness.judging.verdicts import Status
-from streamproof.harness.model import Edge, Event, Operator, Output, Stage, Topology
-from streamproof.harness.quantities import events, seconds
+from streamproof.harness.core.guarantees import AT_LEAST_ONCE, EXACTLY_ONCE
+from streamproof.harness.core.model import Edge, Event, Operator, Output, Stage, Topology
+from streamproof.harness.core.quantities import events, seconds
+from streamproof.harness.core.verdicts import Status
 from streamproof.harness.scenario import Scenario
 from streamproof.reference_impls.source_replay import source_replay
 from streamproof.reference_impls.upstream_backup import upstream_backup

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from handmade import Log, Made, Pass, chain
-from streamproof.harness.judging.guarantees import AMNESIA, AT_LEAST_ONCE, gap_recovery
-from streamproof.harness.judging.verdicts import Anomaly, Status
-from streamproof.harness.quantities import events
+from streamproof.harness.core.guarantees import AMNESIA, AT_LEAST_ONCE, gap_recovery
+from streamproof.harness.core.quantities import events
+from streamproof.harness.core.verdicts import Anomaly, Status
 from streamproof.harness.slices.spec import Numbering
 
 

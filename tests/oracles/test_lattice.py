@@ -14,17 +14,12 @@ from random import Random
 import pytest
 
 from handmade import JUDGES, Highest, Last, Log, Made, Pass, chain
-from streamproof.harness.judging.guarantees import (
-    EXACTLY_ONCE_OUTPUT,
-    PRECISE,
-    ROLLBACK_CONVERGENT,
-    Guarantee,
-)
-from streamproof.harness.judging.lattice import implied, ranked
+from streamproof.harness.core.guarantees import EXACTLY_ONCE_OUTPUT, PRECISE, ROLLBACK_CONVERGENT, Guarantee
+from streamproof.harness.core.lattice import implied, ranked
+from streamproof.harness.core.model import Event, Operator, rows_of
+from streamproof.harness.core.quantities import Duration
+from streamproof.harness.core.verdicts import Status
 from streamproof.harness.judging.oracle import Case
-from streamproof.harness.judging.verdicts import Status
-from streamproof.harness.model import Event, Operator, rows_of
-from streamproof.harness.quantities import Duration
 from streamproof.harness.recording.history import History
 from streamproof.harness.recording.records import Delivered, Kept, Offered, Taken
 from streamproof.harness.slices.spec import Numbering

@@ -8,7 +8,7 @@ import pytest
 
 from handmade import Log, Made, Pass, chain
 from simulation import scenario_of
-from streamproof.harness.judging.guarantees import (
+from streamproof.harness.core.guarantees import (
     AMNESIA,
     EXACTLY_ONCE,
     GAP,
@@ -17,9 +17,9 @@ from streamproof.harness.judging.guarantees import (
     ROLLBACK_REPEATING,
     gap_recovery,
 )
-from streamproof.harness.judging.verdicts import Anomaly, Status
-from streamproof.harness.model import Role
-from streamproof.harness.quantities import Duration, events, ms
+from streamproof.harness.core.model import Role
+from streamproof.harness.core.quantities import Duration, events, ms
+from streamproof.harness.core.verdicts import Anomaly, Status
 from streamproof.harness.recording.history import NodeGone, Stamp
 from streamproof.harness.slices.machine import Slice
 from streamproof.harness.slices.merging import Merge, sequencer

@@ -9,14 +9,14 @@ import pytest
 
 from handmade import Made, Pass, chain
 from query_histories import JUDGES, Given, query_history
-from streamproof.harness.judging.guarantees import RECOVERS, Guarantee, recovers
-from streamproof.harness.judging.lattice import implied, ranked
+from streamproof.harness.core.guarantees import RECOVERS, Guarantee, recovers
+from streamproof.harness.core.lattice import implied, ranked
+from streamproof.harness.core.quantities import seconds
+from streamproof.harness.core.verdicts import Anomaly, Verdict
 from streamproof.harness.judging.oracle import Case, judge
 from streamproof.harness.judging.references import DRIVER, collate_references
 from streamproof.harness.judging.shapes import OutputMode, OutputShape
 from streamproof.harness.judging.stalls import ATTEMPTS, STATED
-from streamproof.harness.judging.verdicts import Anomaly, Verdict
-from streamproof.harness.quantities import seconds
 from streamproof.harness.recording.history import (
     Aborted,
     Bite,

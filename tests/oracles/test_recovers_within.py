@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from handmade import Log, Made, chain
-from streamproof.harness.judging.guarantees import RECOVERS_WITHIN, Guarantee, recovers_within
-from streamproof.harness.judging.verdicts import Anomaly, Status, Verdict
-from streamproof.harness.quantities import Duration
+from streamproof.harness.core.guarantees import RECOVERS_WITHIN, Guarantee, recovers_within
+from streamproof.harness.core.quantities import Duration
+from streamproof.harness.core.verdicts import Anomaly, Status, Verdict
 
 LOST, BACK = 1_000_000, 3_500_000
 """Microseconds: when a slice is lost, and when its successor has caught up."""

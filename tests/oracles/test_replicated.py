@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from handmade import JUDGES, Draw, Highest, Log, Made, Pass, chain
-from streamproof.harness.judging.guarantees import (
+from streamproof.harness.core.guarantees import (
     AT_LEAST_ONCE,
     AT_MOST_ONCE,
     EXACTLY_ONCE,
@@ -18,10 +18,10 @@ from streamproof.harness.judging.guarantees import (
     ROLLBACK_REPEATING,
     k_safety,
 )
+from streamproof.harness.core.model import Event
+from streamproof.harness.core.quantities import Duration, events
+from streamproof.harness.core.verdicts import Anomaly, Status, Verdict
 from streamproof.harness.judging.judgement import judge_history
-from streamproof.harness.judging.verdicts import Anomaly, Status, Verdict
-from streamproof.harness.model import Event
-from streamproof.harness.quantities import Duration, events
 from streamproof.harness.recording.history import Aborted, Drained, History, Stalled, Stamp
 from streamproof.harness.scenario import Scenario
 from streamproof.harness.slices.spec import Numbering

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handmade import Last, Log, Made, chain
-from streamproof.harness.judging.guarantees import (
+from streamproof.harness.core.guarantees import (
     AT_LEAST_ONCE,
     EXACTLY_ONCE,
     ROLLBACK_CONVERGENT,
@@ -16,8 +16,8 @@ from streamproof.harness.judging.guarantees import (
     Guarantee,
     rollback_recovery,
 )
-from streamproof.harness.judging.verdicts import Anomaly, Status
-from streamproof.harness.quantities import Duration, Events
+from streamproof.harness.core.quantities import Duration, Events
+from streamproof.harness.core.verdicts import Anomaly, Status
 from streamproof.harness.recording.records import Kept
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from simulation import EVERY, addresses, drawn, history_of, scenario_of
 from streamproof.faults.crash import crash
-from streamproof.harness.addresses import Moment, Point
-from streamproof.harness.judging.guarantees import (
+from streamproof.harness.core.addresses import Moment, Point
+from streamproof.harness.core.guarantees import (
     AMNESIA,
     AT_LEAST_ONCE,
     AT_MOST_ONCE,
@@ -19,13 +19,13 @@ from streamproof.harness.judging.guarantees import (
     ROLLBACK_DIVERGENT,
     ROLLBACK_REPEATING,
 )
-from streamproof.harness.judging.verdicts import Anomaly, Status
-from streamproof.harness.model import Edge, Event, Operator, Stage, Topology
-from streamproof.harness.quantities import events
+from streamproof.harness.core.model import Edge, Event, Operator, Stage, Topology
+from streamproof.harness.core.quantities import events
+from streamproof.harness.core.schedule import checkpoint
+from streamproof.harness.core.verdicts import Anomaly, Status
 from streamproof.harness.recording.history import Drained, FaultStruck, History
 from streamproof.harness.recording.records import Delivered, Kept, Stamped
 from streamproof.harness.scenario import Scenario
-from streamproof.harness.schedule import checkpoint
 from streamproof.reference_impls.amnesia import amnesia
 from streamproof.reference_impls.mutants import MUTANTS
 from streamproof.scenarios.word_count import word_count

@@ -7,10 +7,10 @@ import pytest
 
 from handmade import Log, Made, Pass, chain
 from simulation import history_of, scenario_of
+from streamproof.harness.core.guarantees import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, PRECISE
+from streamproof.harness.core.model import Event, Value
+from streamproof.harness.core.verdicts import Anomaly, Status
 from streamproof.harness.judging.exactness import same_value
-from streamproof.harness.judging.guarantees import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, PRECISE
-from streamproof.harness.judging.verdicts import Anomaly, Status
-from streamproof.harness.model import Event, Value
 from streamproof.harness.recording.history import History
 from streamproof.harness.recording.records import CheckpointTaken, Delivered, Kept, Record, Stamped, Started, Taken
 from verdicts_of import Judged, rejudged

@@ -12,17 +12,17 @@ import pytest
 
 from simulation import EVERY
 from streamproof.faults.crash import crash
-from streamproof.harness.errors import InvalidOperator
-from streamproof.harness.judging.guarantees import (
+from streamproof.harness.core.errors import InvalidOperator
+from streamproof.harness.core.guarantees import (
     AT_LEAST_ONCE,
     EXACTLY_ONCE,
     EXACTLY_ONCE_OUTPUT,
     PRECISE,
     ROLLBACK_REPEATING,
 )
-from streamproof.harness.judging.verdicts import Anomaly, Status
-from streamproof.harness.model import Edge, Event, Operator, Output, Stage, Topology
-from streamproof.harness.quantities import events
+from streamproof.harness.core.model import Edge, Event, Operator, Output, Stage, Topology
+from streamproof.harness.core.quantities import events
+from streamproof.harness.core.verdicts import Anomaly, Status
 from streamproof.harness.scenario import Scenario
 from streamproof.reference_impls.gap import gap
 from streamproof.reference_impls.passive_replication import passive_replication

@@ -4,11 +4,11 @@ import pytest
 
 from simulation import addresses, history_of
 from streamproof.faults.crash import crash
-from streamproof.harness.addresses import Moment
-from streamproof.harness.errors import InvalidTopology
-from streamproof.harness.judging.verdicts import Status
-from streamproof.harness.model import Edge, Partitioning, Stage, Topology
-from streamproof.harness.quantities import events
+from streamproof.harness.core.addresses import Moment
+from streamproof.harness.core.errors import InvalidTopology
+from streamproof.harness.core.model import Edge, Partitioning, Stage, Topology
+from streamproof.harness.core.quantities import events
+from streamproof.harness.core.verdicts import Status
 from streamproof.harness.recording.records import Delivered
 from streamproof.harness.registry import Registry
 from streamproof.harness.running import run_in_memory

@@ -11,11 +11,11 @@ from simulation import EVERY
 from simulation import scenario_of as scenario_of_case
 from streamproof import crash, delay, ms
 from streamproof.harness.command_line.exploring import mutant_world
+from streamproof.harness.core.model import Role, Topology
+from streamproof.harness.core.verdicts import Status
 from streamproof.harness.exploration.bench import Bench
 from streamproof.harness.exploration.plans import EverySingle, RandomSchedules
 from streamproof.harness.exploration.search import Budget, search
-from streamproof.harness.judging.verdicts import Status
-from streamproof.harness.model import Role, Topology
 from streamproof.harness.registry import Registry
 from streamproof.harness.scenario import Scenario
 from streamproof.harness.slices.effects import Effect, Input, Receive

@@ -9,16 +9,16 @@ import pytest
 from simulation import CASES, WORLDS, addresses, drawn, history_of, scenario_of, subject_of
 from streamproof.faults.crash import crash
 from streamproof.faults.pause import pause
-from streamproof.harness.addresses import Moment
 from streamproof.harness.census import Reached
+from streamproof.harness.core.addresses import Moment
+from streamproof.harness.core.guarantees import AT_LEAST_ONCE, AT_MOST_ONCE
+from streamproof.harness.core.lattice import implied
+from streamproof.harness.core.model import slice_of
+from streamproof.harness.core.quantities import ms
+from streamproof.harness.core.verdicts import Status
 from streamproof.harness.exploration.bench import Bench, Trial
 from streamproof.harness.exploration.plans import EveryPair
-from streamproof.harness.judging.guarantees import AT_LEAST_ONCE, AT_MOST_ONCE
-from streamproof.harness.judging.lattice import implied
 from streamproof.harness.judging.lives import losses
-from streamproof.harness.judging.verdicts import Status
-from streamproof.harness.model import slice_of
-from streamproof.harness.quantities import ms
 from streamproof.harness.recording.history import Placed
 from streamproof.harness.recording.records import InStep
 from streamproof.harness.registry import Registry

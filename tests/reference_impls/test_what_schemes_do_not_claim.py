@@ -6,14 +6,14 @@ import pytest
 
 from simulation import SCHEMES, WORLDS, scenario_of
 from streamproof.faults.crash import crash
-from streamproof.harness.errors import InvalidScenario, InvalidTopology
+from streamproof.harness.core.errors import InvalidScenario, InvalidTopology
+from streamproof.harness.core.guarantees import Guarantee
+from streamproof.harness.core.model import slice_of
+from streamproof.harness.core.quantities import Events, seconds
+from streamproof.harness.core.verdicts import Status
 from streamproof.harness.exploration.bench import Bench
 from streamproof.harness.exploration.plans import EverySingle, RandomSchedules
 from streamproof.harness.exploration.search import Budget, search
-from streamproof.harness.judging.guarantees import Guarantee
-from streamproof.harness.judging.verdicts import Status
-from streamproof.harness.model import slice_of
-from streamproof.harness.quantities import Events, seconds
 from streamproof.harness.registry import Registry
 from streamproof.harness.scenario import Scenario
 from streamproof.reference_impls.active_replication import active_replication

@@ -7,8 +7,8 @@ import pickle
 import pytest
 from pyspark import cloudpickle
 
-from streamproof.harness.errors import UnknownName
-from streamproof.harness.judging.verdicts import Anomaly, Status
+from streamproof.harness.core.errors import UnknownName
+from streamproof.harness.core.verdicts import Anomaly, Status
 from streamproof.harness.query import SOURCE, Query
 from streamproof.harness.registry import load
 from streamproof.scenarios.subjects import SUBJECTS, Subject, names, subject

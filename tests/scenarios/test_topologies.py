@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulation import history_of
-from streamproof.harness.judging.verdicts import Status
-from streamproof.harness.model import (
+from streamproof.harness.core.model import (
     Event,
     Operator,
     Output,
@@ -25,9 +24,10 @@ from streamproof.harness.model import (
     processor,
     rows_of,
 )
+from streamproof.harness.core.verdicts import Status
+from streamproof.harness.core.workload import Workload
 from streamproof.harness.recording.records import Offered, Taken
 from streamproof.harness.scenario import Scenario
-from streamproof.harness.workload import Workload
 from streamproof.reference_impls.amnesia import amnesia
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.equi_join import EquiJoin, equi_join

@@ -14,21 +14,21 @@ import pytest
 
 from crashed_on_spark import ADDRESSES, masked_word_count
 from streamproof.faults.crash import crash
-from streamproof.harness.addresses import Address, Moment
+from streamproof.harness.core.addresses import Address, Moment
+from streamproof.harness.core.errors import InvalidOperator, Unsupported
+from streamproof.harness.core.guarantees import at_least_once
+from streamproof.harness.core.model import Edge, Event, Operator, Output, Partitioning, Stage, Topology
+from streamproof.harness.core.quantities import events, seconds
+from streamproof.harness.core.schedule import Fault
+from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.embedded.cluster import EmbeddedCluster
 from streamproof.harness.embedded.processes import EmbeddedOptions
 from streamproof.harness.embedded.reaping import labelled_processes, reap
-from streamproof.harness.errors import InvalidOperator, Unsupported
-from streamproof.harness.judging.guarantees import at_least_once
 from streamproof.harness.judging.judgement import judge_folder
-from streamproof.harness.model import Edge, Event, Operator, Output, Partitioning, Stage, Topology
-from streamproof.harness.quantities import events, seconds
 from streamproof.harness.registry import Named, Registry
 from streamproof.harness.running import Finished, run_named, summary
 from streamproof.harness.scenario import Scenario
-from streamproof.harness.schedule import Fault
 from streamproof.harness.subject import SchemeSubject
-from streamproof.harness.waiting import wait_until
 from streamproof.reference_impls.active_replication import active_replication
 from streamproof.reference_impls.amnesia import amnesia
 from streamproof.reference_impls.gap import gap

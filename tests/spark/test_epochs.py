@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from streamproof.harness.core.verdicts import Status
 from streamproof.harness.embedded.cluster import EmbeddedCluster
 from streamproof.harness.embedded.reaping import labelled_processes
-from streamproof.harness.judging.verdicts import Status
 from streamproof.harness.recording.records import Closed
 from streamproof.harness.registry import Registry
 from streamproof.harness.running import run_named

@@ -8,10 +8,10 @@ import pytest
 
 from every_scheme import CRASHES, SUBJECTS, addresses_of, scenario_of
 from streamproof.faults.crash import crash
-from streamproof.harness.addresses import Moment
+from streamproof.harness.core.addresses import Moment
+from streamproof.harness.core.verdicts import Status
 from streamproof.harness.embedded.cluster import EmbeddedCluster
 from streamproof.harness.embedded.reaping import labelled_processes
-from streamproof.harness.judging.verdicts import Status
 from streamproof.harness.recording.history import FaultMissed, History
 from streamproof.harness.recording.records import Taken
 from streamproof.harness.registry import Named, Registry

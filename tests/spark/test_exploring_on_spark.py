@@ -19,8 +19,8 @@ import pytest
 
 from streamproof import Event, Output, Topology, numbered
 from streamproof.harness.command_line.cli import execute
+from streamproof.harness.core.errors import InvalidOperator
 from streamproof.harness.embedded.reaping import LabelledProcess, labelled_processes
-from streamproof.harness.errors import InvalidOperator
 from streamproof.harness.exploration.bench import Bench
 from streamproof.harness.exploration.plans import EveryPair, EverySingle, Plan, RandomSchedules
 from streamproof.harness.exploration.search import Budget, Findings, search

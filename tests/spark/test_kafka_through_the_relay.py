@@ -12,8 +12,8 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer
 
 from kafka_broker import kafka_broker
-from streamproof.harness.addresses import Side
-from streamproof.harness.errors import MissingTool
+from streamproof.harness.core.addresses import Side
+from streamproof.harness.core.errors import MissingTool
 from streamproof.harness.outside.protocols import PROTOCOLS
 from streamproof.harness.outside.relay import Fate, HeldMessage, Relay, RelayedStore, Sender
 

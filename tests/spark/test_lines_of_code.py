@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 import line_sinks
-from streamproof.harness.addresses import Point
 from streamproof.harness.certifying.budget import Budget
 from streamproof.harness.certifying.campaign import Certified, certify
 from streamproof.harness.certifying.certificate import PAGE
 from streamproof.harness.certifying.plan import How, Victim
 from streamproof.harness.certifying.planning import every_crash_point
 from streamproof.harness.certifying.rejudging import judge_certificate
+from streamproof.harness.core.addresses import Point
+from streamproof.harness.core.guarantees import exactly_once
+from streamproof.harness.core.verdicts import Status
 from streamproof.harness.embedded.cluster import EmbeddedCluster
-from streamproof.harness.judging.guarantees import exactly_once
-from streamproof.harness.judging.verdicts import Status
 from streamproof.harness.query import Query
 from streamproof.harness.registry import Registry
 from streamproof.scenarios.workloads import words

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 
 from heard_late import hear_late
+from streamproof.harness.core.errors import InvalidOperator
+from streamproof.harness.core.guarantees import exactly_once, exactly_once_output
 from streamproof.harness.embedded import query as embedded_query
 from streamproof.harness.embedded.cluster import EmbeddedCluster
 from streamproof.harness.embedded.reaping import labelled_processes
-from streamproof.harness.errors import InvalidOperator
-from streamproof.harness.judging.guarantees import exactly_once, exactly_once_output
 from streamproof.harness.judging.judgement import judge_folder
 from streamproof.harness.judging.outputs import deliveries
 from streamproof.harness.judging.references import REFERENCES, SINK

@@ -26,22 +26,22 @@ from postgres_server import postgres_server, why_no_postgres
 from streamproof.faults.crash import crash
 from streamproof.faults.executor_crash import executor_crash
 from streamproof.faults.lost_answer import lost_answer
-from streamproof.harness.addresses import Moment, Point, Side
 from streamproof.harness.certifying.budget import Budget
 from streamproof.harness.certifying.campaign import Certified, certify
 from streamproof.harness.certifying.plan import Victim
 from streamproof.harness.certifying.planning import every_crash_point
 from streamproof.harness.certifying.rejudging import judge_certificate
+from streamproof.harness.core.addresses import Moment, Point, Side
+from streamproof.harness.core.errors import MissingTool
+from streamproof.harness.core.schedule import Fault
+from streamproof.harness.core.verdicts import Status
 from streamproof.harness.embedded.cluster import EmbeddedCluster
 from streamproof.harness.embedded.reaping import labelled_processes
-from streamproof.harness.errors import MissingTool
-from streamproof.harness.judging.verdicts import Status
 from streamproof.harness.query import Query
 from streamproof.harness.recording.folder import read_history
 from streamproof.harness.recording.history import NodeGone
 from streamproof.harness.registry import Registry
 from streamproof.harness.running import Finished
-from streamproof.harness.schedule import Fault
 from streamproof.scenarios.workloads import words
 from web_store import web_store
 

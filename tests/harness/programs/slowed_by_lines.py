@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from streamproof.harness.addresses import Side
+from streamproof.harness.core.addresses import Side
 from streamproof.harness.inside_python.effects import Effects
 from streamproof.harness.inside_python.tracing import Tracer
 from streamproof.harness.inside_python.watching import Watching

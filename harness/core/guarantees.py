@@ -6,9 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ..errors import InvalidScenario
-from ..promises import Promise
-from ..quantities import Duration, Events
+from .errors import InvalidScenario
+from .promises import Promise
+from .quantities import Duration, Events
 
 AT_LEAST_ONCE = "at-least-once"
 AT_MOST_ONCE = "at-most-once"

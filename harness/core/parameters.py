@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ..errors import InvalidScenario
-from ..quantities import Duration, Events
+from .errors import InvalidScenario
 from .guarantees import WITHIN, Amount, Guarantee
+from .quantities import Duration, Events
 
 _SECONDS: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 _WRITTEN: Final[dict[type, str]] = {Duration: "10s", Events: "500events", int: "3", float: "0.5"}

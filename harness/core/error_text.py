@@ -6,6 +6,8 @@ import os
 import sysconfig
 import traceback
 
+_HARNESS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
 
 def described_error(error: BaseException) -> str:
     """An error of somebody's code in one line, with the innermost place that no package has installed; what raised it
@@ -17,7 +19,7 @@ def described_error(error: BaseException) -> str:
         for frame in frames
         if f"{os.sep}site-packages{os.sep}" not in frame.filename
         and not frame.filename.startswith(("<frozen", *installed))
-        and not os.path.realpath(frame.filename).startswith(os.path.dirname(__file__) + os.sep)
+        and not os.path.realpath(frame.filename).startswith(_HARNESS + os.sep)
     ]
     text = f"{type(error).__name__}: {error}" if str(error) else f"{type(error).__name__} without a word"
     place = (own or frames)[-1:]
