@@ -24,10 +24,10 @@ from streamproof import (
     trace,
 )
 from streamproof.harness.core.model import Event, Role
-from streamproof.harness.slices.channels import InputChannel
-from streamproof.harness.slices.machine import Machine
-from streamproof.harness.slices.mechanism import AtWork, Mechanism
-from streamproof.harness.slices.messages import Checkpoint
+from streamproof.harness.protocol.channels import InputChannel
+from streamproof.harness.protocol.machine import Machine
+from streamproof.harness.protocol.mechanism import AtWork, Mechanism
+from streamproof.harness.protocol.messages import Checkpoint
 from streamproof.harness.subject import SchemeSubject
 
 

@@ -13,11 +13,11 @@ from dataclasses import replace
 import msgspec
 
 from .cluster import Run
-from .controller import Controller, Strike
 from .core.addresses import Address, Point
 from .core.quantities import Duration
 from .core.schedule import Fault
 from .injection import FaultKind
+from .protocol.controller import Controller, Strike
 from .recording.history import History, Stamp
 from .recording.recorder import MemoryRecorder
 from .scenario import Scenario

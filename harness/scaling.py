@@ -13,8 +13,8 @@ from typing import Final
 from .core.guarantees import Guarantee
 from .core.model import Role
 from .core.quantities import Events
+from .protocol.spec import Setup
 from .scenario import Scenario
-from .slices.spec import Setup
 from .subject import Claim, SchemeSubject
 
 EVENTS: Final = 30

@@ -25,13 +25,13 @@ from .judging.collation import Collation, collate_reexecution
 from .judging.exercised import Activity, Exercised, Shape, exercised
 from .judging.reexecution import Reexecutor
 from .judging.tolerance import Tolerance
-from .manager import Manager, NodeJoined, Speaking
+from .protocol.machine import Slice
+from .protocol.manager import Manager, NodeJoined, Speaking
+from .protocol.mechanism import Mechanism
+from .protocol.merging import sequencer
+from .protocol.spec import Setup, SliceSpec
+from .protocol.stores import CheckpointStore
 from .recording.history import History
-from .slices.machine import Slice
-from .slices.mechanism import Mechanism
-from .slices.merging import sequencer
-from .slices.spec import Setup, SliceSpec
-from .stores import CheckpointStore
 
 
 @dataclass(frozen=True)

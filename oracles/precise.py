@@ -14,7 +14,7 @@ from ..harness.judging.oracle import EFFECTS, Case, Oracle, decide, effects
 from ..harness.judging.ordering import first_moved, order_matters
 from ..harness.judging.reexecution import Reexecution, made_by
 from ..harness.judging.reruns import Rerun
-from ..harness.slices.merging import Order
+from ..harness.protocol.merging import Order
 
 _WRONG = ("duplicate_outputs", "superseded_outputs", "reordered", "disordered", "unmerged", "passed_over")
 

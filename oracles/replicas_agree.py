@@ -15,8 +15,8 @@ from ..harness.judging.lives import losses
 from ..harness.judging.oracle import Case, Oracle, decide
 from ..harness.judging.reexecution import Reexecution
 from ..harness.judging.reruns import Derivation, Rerun
+from ..harness.protocol.merging import Order
 from ..harness.recording.records import InStep
-from ..harness.slices.merging import Order
 
 
 def judge(case: Case, guarantee: Guarantee) -> Verdict:

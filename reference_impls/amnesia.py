@@ -10,7 +10,7 @@ from __future__ import annotations
 from ..harness.core.guarantees import amnesia as amnesia_guarantee
 from ..harness.core.model import Role, Topology
 from ..harness.judging.exercised import Activity
-from ..harness.slices.spec import Setup
+from ..harness.protocol.spec import Setup
 from ..harness.subject import Claim, SchemeSubject
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from ..harness.core.model import Role, Topology
 from ..harness.core.quantities import Duration, Events, events, seconds
 from ..harness.judging.exercised import Activity
-from ..harness.slices.merging import Merge
+from ..harness.protocol.merging import Merge
 from ..harness.subject import SchemeSubject
 from .mechanisms.merges import ByTime
 from .mechanisms.replicas import Replicas, Standby

@@ -19,7 +19,7 @@ from ..harness.core.model import Role, Topology
 from ..harness.core.proper import positive
 from ..harness.core.quantities import Duration, events, seconds
 from ..harness.judging.exercised import Activity
-from ..harness.slices.spec import Numbering, Setup
+from ..harness.protocol.spec import Numbering, Setup
 from ..harness.subject import Claim, SchemeSubject
 from .mechanisms.acknowledging import AcknowledgeEvery
 from .mechanisms.duplicate_filter import DuplicateFilter

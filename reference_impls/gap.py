@@ -11,8 +11,8 @@ from ..harness.core.guarantees import gap_recovery
 from ..harness.core.model import Role, Topology
 from ..harness.core.quantities import Events, events
 from ..harness.judging.exercised import Activity
-from ..harness.slices.operator import LISTENERS, NUMBER, VECTOR
-from ..harness.slices.spec import Setup
+from ..harness.protocol.operator import LISTENERS, NUMBER, VECTOR
+from ..harness.protocol.spec import Setup
 from ..harness.subject import Claim, SchemeSubject
 from .mechanisms.checkpointing import AcknowledgeAt, Checkpointing
 from .requirements import settings

@@ -32,7 +32,7 @@ from ..harness.core.model import Role, Topology
 from ..harness.core.quantities import Events, events
 from ..harness.judging.exercised import Activity
 from ..harness.judging.tolerance import Tolerance
-from ..harness.slices.spec import Numbering, Setup
+from ..harness.protocol.spec import Numbering, Setup
 from ..harness.subject import Claim, SchemeSubject
 from .mechanisms.acknowledging import AcknowledgeEvery
 from .mechanisms.duplicate_filter import DuplicateFilter

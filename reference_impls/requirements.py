@@ -10,7 +10,7 @@ from ..harness.core.model import Operator, Topology, operator_of
 from ..harness.core.proper import Kind, positive, proper
 from ..harness.core.quantities import Duration, Events
 from ..harness.judging.exercised import Activity
-from ..harness.slices.merging import Merge, Order
+from ..harness.protocol.merging import Merge, Order
 from .mechanisms.silence import TellSilence
 
 _INTERVALS = ("checkpoint_every", "synchronize_every", "acknowledge_every")

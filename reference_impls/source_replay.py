@@ -21,7 +21,7 @@ from ..harness.core.model import Role, Topology
 from ..harness.core.quantities import Duration, seconds
 from ..harness.judging.exercised import Activity
 from ..harness.judging.tolerance import Tolerance
-from ..harness.slices.spec import Setup
+from ..harness.protocol.spec import Setup
 from ..harness.subject import Claim, SchemeSubject
 from .mechanisms.silence import TellSilence
 from .mechanisms.tracking import Tell, Track

@@ -17,7 +17,7 @@ from ..harness.core.guarantees import Guarantee, exactly_once, precise_recovery,
 from ..harness.core.model import Role, Topology, operator_of
 from ..harness.core.quantities import Duration, Events, events
 from ..harness.judging.exercised import Activity
-from ..harness.slices.spec import Numbering, Setup
+from ..harness.protocol.spec import Numbering, Setup
 from ..harness.subject import Claim, SchemeSubject
 from .mechanisms.acknowledging import AcknowledgeEvery, AcknowledgeOutputs
 from .mechanisms.duplicate_filter import DuplicateFilter

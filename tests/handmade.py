@@ -24,6 +24,8 @@ from streamproof.harness.core.model import (
 from streamproof.harness.core.verdicts import Verdict
 from streamproof.harness.judging.oracle import Case, judge
 from streamproof.harness.judging.reexecution import Reexecution, reexecute
+from streamproof.harness.protocol.merging import Merge
+from streamproof.harness.protocol.spec import Numbering, Setup
 from streamproof.harness.recording.history import (
     Bite,
     Drained,
@@ -49,8 +51,6 @@ from streamproof.harness.recording.records import (
     Started,
     Taken,
 )
-from streamproof.harness.slices.merging import Merge
-from streamproof.harness.slices.spec import Numbering, Setup
 from streamproof.harness.subject import SchemeSubject
 from streamproof.oracles import ORACLES
 

@@ -11,11 +11,11 @@ import msgspec
 
 from streamproof.harness.core.model import Event, Role
 from streamproof.harness.core.quantities import Events
-from streamproof.harness.slices.channels import InputChannel
-from streamproof.harness.slices.effects import Timer
-from streamproof.harness.slices.machine import Machine
-from streamproof.harness.slices.mechanism import AtWork, Mechanism
-from streamproof.harness.slices.messages import Checkpoint, Flow, Message, Tie
+from streamproof.harness.protocol.channels import InputChannel
+from streamproof.harness.protocol.effects import Timer
+from streamproof.harness.protocol.machine import Machine
+from streamproof.harness.protocol.mechanism import AtWork, Mechanism
+from streamproof.harness.protocol.messages import Checkpoint, Flow, Message, Tie
 from streamproof.harness.subject import SchemeSubject
 
 

@@ -11,21 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 from streamproof.harness.core.model import Event, Role
-from streamproof.harness.manager import (
-    Announce,
-    Manager,
-    ManagerInput,
-    NodeJoined,
-    NodeLost,
-    Place,
-    PromoteSlice,
-    SliceReady,
-    SliceUp,
-    Trust,
-    Withdraw,
-)
-from streamproof.harness.recording.records import Delivered, Kept, Record
-from streamproof.harness.slices.effects import (
+from streamproof.harness.protocol.effects import (
     Durable,
     Fire,
     Gone,
@@ -41,12 +27,26 @@ from streamproof.harness.slices.effects import (
     Start,
     Timer,
 )
-from streamproof.harness.slices.machine import Slice
-from streamproof.harness.slices.messages import Checkpoint, Message
-from streamproof.harness.slices.operator import OperatorSlice
-from streamproof.harness.slices.sink import SinkSlice
-from streamproof.harness.slices.source import SourceSlice
-from streamproof.harness.stores import MemoryStore
+from streamproof.harness.protocol.machine import Slice
+from streamproof.harness.protocol.manager import (
+    Announce,
+    Manager,
+    ManagerInput,
+    NodeJoined,
+    NodeLost,
+    Place,
+    PromoteSlice,
+    SliceReady,
+    SliceUp,
+    Trust,
+    Withdraw,
+)
+from streamproof.harness.protocol.messages import Checkpoint, Message
+from streamproof.harness.protocol.operator import OperatorSlice
+from streamproof.harness.protocol.sink import SinkSlice
+from streamproof.harness.protocol.source import SourceSlice
+from streamproof.harness.protocol.stores import MemoryStore
+from streamproof.harness.recording.records import Delivered, Kept, Record
 from streamproof.harness.subject import SchemeSubject
 
 Life = tuple[str, int]

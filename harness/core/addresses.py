@@ -21,7 +21,7 @@ DRIVER, TASK = "driver", "task"
 
 
 class Point(StrEnum):
-    """The kinds of place. A host announces them; see `harness.host` for the order."""
+    """The kinds of place. A host announces them; see `harness.protocol.host` for the order."""
 
     STARTED = "started"
     """An incarnation begins. Key: empty."""

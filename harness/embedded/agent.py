@@ -18,20 +18,13 @@ from typing import Any, Protocol, TypeVar
 from ..core.addresses import Address, Moment, Point, Side
 from ..core.errors import ProtocolBroken, StorageRefused, StreamproofError
 from ..core.wire import VERSION, Greeting, Place, accept, decoded, frame, read_frame
-from ..host import Host
+from ..protocol.effects import Fire, Gone, Inspect, Promote, Reroute, Start, Timer
+from ..protocol.host import Host
+from ..protocol.machine import Slice
+from ..protocol.messages import Checkpoint, CheckpointId, Flow, Message, Open, decoder
+from ..protocol.spec import SliceSpec
+from ..protocol.stores import CheckpointStore, FencedOff
 from ..recording.records import Record, Refused
-from ..slices.effects import Fire, Gone, Inspect, Promote, Reroute, Start, Timer
-from ..slices.machine import Slice
-from ..slices.messages import (
-    Checkpoint,
-    CheckpointId,
-    Flow,
-    Message,
-    Open,
-    decoder,
-)
-from ..slices.spec import SliceSpec
-from ..stores import CheckpointStore, FencedOff
 from .protocol import Route, StartSlice, Welcome
 
 T = TypeVar("T")

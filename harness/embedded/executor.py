@@ -12,11 +12,11 @@ from pathlib import Path
 from ..core.addresses import Address, Moment
 from ..core.errors import OwnFailure, StorageRefused, StreamproofError
 from ..core.wire import VERSION, BlockingConnection, Greeting, Place, decoded, frame, read_frame
+from ..protocol.machine import Slice, wrapped
+from ..protocol.operator import OperatorSlice
+from ..protocol.spec import SliceSpec
+from ..protocol.stores import CheckpointStore, FileStore
 from ..recording.records import Record
-from ..slices.machine import Slice, wrapped
-from ..slices.operator import OperatorSlice
-from ..slices.spec import SliceSpec
-from ..stores import CheckpointStore, FileStore
 from .agent import NodeAgent
 from .nodes import own_address
 from .protocol import (

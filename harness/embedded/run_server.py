@@ -20,7 +20,6 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ..controller import Controller, Strike
 from ..core import errors
 from ..core.addresses import Address, Moment
 from ..core.errors import OwnFailure, StorageRefused, StreamproofError
@@ -29,6 +28,7 @@ from ..core.quantities import Duration
 from ..core.schedule import Fault
 from ..core.wire import Greeting, Place, accept, decoded, frame, read_frame
 from ..injection import FaultKind
+from ..protocol.controller import Controller, Strike
 from ..recording.history import FaultHealed, FaultMissed, FaultStruck, NodeGone, NodeUp, Placed
 from ..recording.recorder import MonotonicClock, Recorder
 from ..recording.records import Record

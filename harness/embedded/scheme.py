@@ -25,13 +25,13 @@ from ..core.signs import Signs
 from ..core.waiting import wait_until
 from ..core.wire import Greeting, decoded, frame, read_frame
 from ..injection import Link
-from ..progress import Progress
+from ..protocol.machine import Slice, wrapped
+from ..protocol.progress import Progress
+from ..protocol.sink import SinkSlice
+from ..protocol.source import SourceSlice
+from ..protocol.stores import MemoryStore
 from ..recording.history import Bite, Drained, Proof
 from ..recording.records import InStep, Kept, Record
-from ..slices.machine import Slice, wrapped
-from ..slices.sink import SinkSlice
-from ..slices.source import SourceSlice
-from ..stores import MemoryStore
 from ..subject import SchemeSubject
 from .agent import NodeAgent
 from .deployments import ended_by_itself, watched, write_plan

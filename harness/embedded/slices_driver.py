@@ -23,7 +23,7 @@ from ..core.errors import StreamproofError
 from ..core.model import Role
 from ..core.wire import VERSION, Greeting, accept, decoded, frame, read_frame
 from ..core.wire import Place as NetworkPlace
-from ..manager import (
+from ..protocol.manager import (
     Announce,
     Manager,
     ManagerInput,
@@ -38,7 +38,7 @@ from ..manager import (
     WaitedEnough,
     Withdraw,
 )
-from ..manager import PromoteSlice as Promotion
+from ..protocol.manager import PromoteSlice as Promotion
 from .executor import AgentPlan, run_node_agent
 from .incarnations import Incarnations
 from .nodes import own_address

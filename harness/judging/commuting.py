@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..core.model import Event, Operator, Topology, rows_of
-from ..slices.merging import end_of, epoch_of
+from ..protocol.merging import end_of, epoch_of
 from .exactness import same_rows, same_value
 from .words import find_false_word, said_of
 

@@ -44,9 +44,9 @@ from ..core.model import (
     operator_of,
     rows_of,
 )
+from ..protocol.merging import end_of, epoch_of
 from ..recording.history import History
 from ..recording.records import Offered
-from ..slices.merging import end_of, epoch_of
 
 HASH_SEEDS = ("1", "2")
 EVENTS = 1_000

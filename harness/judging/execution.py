@@ -12,9 +12,9 @@ from typing import Any
 
 from ..core.errors import InvalidOperator
 from ..core.model import PLAIN, Event, Role, carried, operator_of, processor, rows_of
+from ..protocol.merging import end_of
+from ..protocol.spec import SliceSpec
 from ..recording.records import CheckpointTaken, Closed, Restored, Started, Taken
-from ..slices.merging import end_of
-from ..slices.spec import SliceSpec
 from .copies import NotPlain, plain_copy
 from .exactness import same_rows
 from .faithfulness import Unfaithful, find_unfaithful

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ..core.model import Event, Role, channel_name, operator_of
 from ..core.verdicts import Evidence
-from ..slices.merging import Merge, Order, Run, epoch_of, sequencer
+from ..protocol.merging import Merge, Order, Run, epoch_of, sequencer
 from .made import all_of, derivations_of, is_long
 from .reexecution import Expected, Reexecution, made_by
 from .reruns import Derivation, Rerun

@@ -22,6 +22,8 @@ from types import MappingProxyType
 import msgspec
 
 from ..core.model import Event, Role, Topology, Value, channel_name, operator_of, processor, rows_of
+from ..protocol.merging import Merge, Order, end_of, epoch_of
+from ..protocol.spec import SliceSpec
 from ..recording.history import of
 from ..recording.records import (
     CheckpointDurable,
@@ -37,8 +39,6 @@ from ..recording.records import (
     Started,
     Taken,
 )
-from ..slices.merging import Merge, Order, end_of, epoch_of
-from ..slices.spec import SliceSpec
 from .commuting import find_false_commutative
 from .exactness import same_events
 from .execution import Book, Entry, Execution, close, emissions_of, execute, hop_of, offer

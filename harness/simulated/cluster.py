@@ -8,14 +8,14 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ..cluster import Cluster, Live, Run, check_pace, check_room
-from ..controller import Controller
 from ..core.errors import Unsupported
 from ..core.model import Role
 from ..core.places import numbered_workers
 from ..core.quantities import Duration
+from ..protocol.controller import Controller
+from ..protocol.stores import MemoryStore
 from ..recording.history import Stamp
 from ..scenario import Scenario
-from ..stores import MemoryStore
 from ..subject import Deployment, SchemeSubject
 from .world import SimulatedWorld, SimulationOptions
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..protocol.messages import Message
 from ..recording.records import Record
-from ..slices.messages import Message
 from .agenda import Action
 from .network import Link
 

@@ -7,10 +7,10 @@ from itertools import product
 from random import Random
 from typing import Protocol
 
-from ..controller import Strike
 from ..core.places import Places
 from ..core.quantities import Duration
 from ..injection import FaultKind, Link, Machines
+from ..protocol.controller import Strike
 from ..recording.history import Bite, FaultHealed, FaultStruck, Proof, Stamp, TimelineEntry
 from .agenda import Agenda
 from .disk import Disks, FailingDisk, SlowDisk

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from heapq import heappush
 from typing import Any
 
-from ..slices.messages import Message, Open
+from ..protocol.messages import Message, Open
 from .agenda import Action, Agenda
 
 Link = tuple[str, int, str, int]

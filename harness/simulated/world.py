@@ -13,15 +13,17 @@ from heapq import heappop
 from random import Random
 from typing import Any, Final
 
-from ..controller import Controller
 from ..core.addresses import Address, Point, Side
 from ..core.model import Event, Role, operator_of, replica_name, slice_of
 from ..core.places import numbered_workers
 from ..core.quantities import Duration
 from ..core.workload import Workload
-from ..host import Host
 from ..injection import FaultKind
-from ..manager import (
+from ..protocol.controller import Controller
+from ..protocol.effects import Fire, Gone, Input, Inspect, Promote, Reroute, Start, Timer
+from ..protocol.host import Host
+from ..protocol.machine import Slice, wrapped
+from ..protocol.manager import (
     Announce,
     Manager,
     ManagerInput,
@@ -36,18 +38,16 @@ from ..manager import (
     Trust,
     Withdraw,
 )
-from ..progress import Progress
+from ..protocol.messages import Checkpoint, Message
+from ..protocol.operator import OperatorSlice
+from ..protocol.progress import Progress
+from ..protocol.sink import SinkSlice
+from ..protocol.source import SourceSlice
+from ..protocol.spec import SliceSpec
+from ..protocol.stores import CheckpointStore, FencedOff
 from ..recording.history import Drained, FaultMissed, NodeGone, NodeUp, Placed, Stalled, Stamp
 from ..recording.recorder import Recorder
 from ..recording.records import InStep, Record, Taken
-from ..slices.effects import Fire, Gone, Input, Inspect, Promote, Reroute, Start, Timer
-from ..slices.machine import Slice, wrapped
-from ..slices.messages import Checkpoint, Message
-from ..slices.operator import OperatorSlice
-from ..slices.sink import SinkSlice
-from ..slices.source import SourceSlice
-from ..slices.spec import SliceSpec
-from ..stores import CheckpointStore, FencedOff
 from .agenda import Action, Agenda
 from .disk import Disks
 from .freezing import Freezable

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from ...harness.core.model import Event
 from ...harness.core.proper import proper
 from ...harness.core.quantities import Events
-from ...harness.slices.channels import InputChannel
-from ...harness.slices.machine import Machine
-from ...harness.slices.mechanism import AtWork, Made, Mechanism
-from ...harness.slices.messages import Tie
-from ...harness.slices.operator import OperatorSlice
+from ...harness.protocol.channels import InputChannel
+from ...harness.protocol.machine import Machine
+from ...harness.protocol.mechanism import AtWork, Made, Mechanism
+from ...harness.protocol.messages import Tie
+from ...harness.protocol.operator import OperatorSlice
 
 
 @dataclass(frozen=True)

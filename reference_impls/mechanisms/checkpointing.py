@@ -10,12 +10,12 @@ from ...harness.core.errors import OwnFailure
 from ...harness.core.model import Event
 from ...harness.core.proper import proper
 from ...harness.core.quantities import Events
+from ...harness.protocol.channels import InputChannel
+from ...harness.protocol.effects import Durable, Persist
+from ...harness.protocol.mechanism import AtWork, Mechanism
+from ...harness.protocol.messages import CheckpointId, Tie
+from ...harness.protocol.operator import STATE, OperatorSlice
 from ...harness.recording.records import CheckpointDurable
-from ...harness.slices.channels import InputChannel
-from ...harness.slices.effects import Durable, Persist
-from ...harness.slices.mechanism import AtWork, Mechanism
-from ...harness.slices.messages import CheckpointId, Tie
-from ...harness.slices.operator import STATE, OperatorSlice
 
 
 class AcknowledgeAt(StrEnum):

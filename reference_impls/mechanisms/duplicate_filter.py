@@ -6,10 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...harness.core.model import Event
-from ...harness.slices.channels import InputChannel
-from ...harness.slices.machine import Machine
-from ...harness.slices.mechanism import AtWork, Mechanism
-from ...harness.slices.messages import after
+from ...harness.protocol.channels import InputChannel
+from ...harness.protocol.machine import Machine
+from ...harness.protocol.mechanism import AtWork, Mechanism
+from ...harness.protocol.messages import after
 
 
 @dataclass(frozen=True)

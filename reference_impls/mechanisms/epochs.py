@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 from ...harness.core.errors import InvalidTopology
 from ...harness.core.proper import positive
-from ...harness.slices.mechanism import NO_LIMIT, AtWork, Mechanism
-from ...harness.slices.merging import ALWAYS, Order, Queues, Run, Sequencer, end_of, epoch_of, of_slice
-from ...harness.slices.operator import OperatorSlice
+from ...harness.protocol.mechanism import NO_LIMIT, AtWork, Mechanism
+from ...harness.protocol.merging import ALWAYS, Order, Queues, Run, Sequencer, end_of, epoch_of, of_slice
+from ...harness.protocol.operator import OperatorSlice
 from .checkpointing import Taking
 
 Size = int | Mapping[str, int]

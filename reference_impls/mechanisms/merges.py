@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ...harness.core.errors import InvalidTopology
 from ...harness.core.proper import positive, proper
-from ...harness.slices.merging import Order, Queues, Run, Sequencer, of_slice
+from ...harness.protocol.merging import Order, Queues, Run, Sequencer, of_slice
 
 
 @dataclass(frozen=True)

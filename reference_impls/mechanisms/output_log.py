@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 import msgspec
 
 from ...harness.core.model import Event
-from ...harness.slices.channels import OutputChannel, Waiting
-from ...harness.slices.effects import Gone
-from ...harness.slices.machine import Machine
-from ...harness.slices.mechanism import AtWork, Log, Mechanism
-from ...harness.slices.messages import Checkpoint, after
+from ...harness.protocol.channels import OutputChannel, Waiting
+from ...harness.protocol.effects import Gone
+from ...harness.protocol.machine import Machine
+from ...harness.protocol.mechanism import AtWork, Log, Mechanism
+from ...harness.protocol.messages import Checkpoint, after
 
 PART = "log"
 

@@ -9,11 +9,11 @@ from enum import Enum, StrEnum, auto
 from typing import Any
 
 from ...harness.core.proper import proper, switch
+from ...harness.protocol.effects import Durable, Gone, Promote, Start
+from ...harness.protocol.mechanism import AtWork, Keeper, Mechanism
+from ...harness.protocol.messages import Checkpoint, Flow, Message
+from ...harness.protocol.operator import LISTENERS, VECTOR, OperatorSlice, Vector
 from ...harness.recording.records import Promoted, Restored
-from ...harness.slices.effects import Durable, Gone, Promote, Start
-from ...harness.slices.mechanism import AtWork, Keeper, Mechanism
-from ...harness.slices.messages import Checkpoint, Flow, Message
-from ...harness.slices.operator import LISTENERS, VECTOR, OperatorSlice, Vector
 
 
 class Standby(StrEnum):

@@ -8,9 +8,9 @@ from typing import Any
 
 from ...harness.core.proper import proper
 from ...harness.core.quantities import Duration
-from ...harness.slices.effects import Timer
-from ...harness.slices.machine import Machine
-from ...harness.slices.mechanism import AtWork, Mechanism
+from ...harness.protocol.effects import Timer
+from ...harness.protocol.machine import Machine
+from ...harness.protocol.mechanism import AtWork, Mechanism
 
 
 @dataclass(frozen=True)

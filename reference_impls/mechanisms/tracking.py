@@ -21,14 +21,14 @@ from ...harness.core.errors import InvalidScenario
 from ...harness.core.model import NUMBERING_SPAN, Event, Role, Topology
 from ...harness.core.proper import positive, proper
 from ...harness.core.quantities import Duration
-from ...harness.slices.channels import InputChannel
-from ...harness.slices.effects import Start, Timer
-from ...harness.slices.machine import Machine
-from ...harness.slices.mechanism import AtWork, Made, Mechanism
-from ...harness.slices.merging import ALWAYS
-from ...harness.slices.messages import Flow, Message, Tie
-from ...harness.slices.operator import OperatorSlice
-from ...harness.slices.source import SourceSlice
+from ...harness.protocol.channels import InputChannel
+from ...harness.protocol.effects import Start, Timer
+from ...harness.protocol.machine import Machine
+from ...harness.protocol.mechanism import AtWork, Made, Mechanism
+from ...harness.protocol.merging import ALWAYS
+from ...harness.protocol.messages import Flow, Message, Tie
+from ...harness.protocol.operator import OperatorSlice
+from ...harness.protocol.source import SourceSlice
 
 
 class Anchor(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...harness.core.model import Role, Topology
 from ...harness.core.quantities import Events
 from ...harness.core.verdicts import Anomaly
-from ...harness.slices.spec import Numbering
+from ...harness.protocol.spec import Numbering
 from ...harness.subject import SchemeSubject
 from ..active_replication import active_replication
 from ..mechanisms.duplicate_filter import DuplicateFilter

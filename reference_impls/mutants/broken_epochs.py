@@ -8,9 +8,9 @@ from functools import partial
 
 from ...harness.core.model import Role, Topology
 from ...harness.core.quantities import Events
-from ...harness.slices.machine import Slice
-from ...harness.slices.merging import Run, epoch_of
-from ...harness.slices.operator import OperatorSlice
+from ...harness.protocol.machine import Slice
+from ...harness.protocol.merging import Run, epoch_of
+from ...harness.protocol.operator import OperatorSlice
 from ...harness.subject import SchemeSubject
 from ..mechanisms.epochs import Bags, InEpochs
 from .mutant import Build

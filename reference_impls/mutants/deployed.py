@@ -5,8 +5,8 @@ from __future__ import annotations
 from ...harness.core.model import Topology
 from ...harness.core.quantities import Events
 from ...harness.core.verdicts import Anomaly
-from ...harness.slices.operator import VECTOR
-from ...harness.slices.spec import Numbering
+from ...harness.protocol.operator import VECTOR
+from ...harness.protocol.spec import Numbering
 from ...harness.subject import SchemeSubject
 from ..deployed import deployed
 from ..mechanisms.checkpointing import AcknowledgeAt

@@ -11,12 +11,12 @@ import msgspec
 from ...harness.core.model import Event, Operator, Output, Role, Topology
 from ...harness.core.quantities import Events
 from ...harness.core.verdicts import Anomaly
-from ...harness.slices.effects import Durable, Effect, Input, Persist, Send
-from ...harness.slices.machine import Slice
-from ...harness.slices.mechanism import Mechanism
-from ...harness.slices.messages import Batch
-from ...harness.slices.operator import VECTOR, Vector
-from ...harness.slices.spec import Setup
+from ...harness.protocol.effects import Durable, Effect, Input, Persist, Send
+from ...harness.protocol.machine import Slice
+from ...harness.protocol.mechanism import Mechanism
+from ...harness.protocol.messages import Batch
+from ...harness.protocol.operator import VECTOR, Vector
+from ...harness.protocol.spec import Setup
 from ...harness.subject import SchemeSubject
 from ..epoch_based_processing import epoch_based_processing
 from ..mechanisms.checkpointing import Checkpointing

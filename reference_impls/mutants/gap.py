@@ -5,8 +5,8 @@ from __future__ import annotations
 from ...harness.core.model import Role, Topology
 from ...harness.core.quantities import Events
 from ...harness.core.verdicts import Anomaly
-from ...harness.slices.operator import STATE
-from ...harness.slices.spec import Numbering
+from ...harness.protocol.operator import STATE
+from ...harness.protocol.spec import Numbering
 from ...harness.subject import SchemeSubject
 from ..gap import gap
 from ..mechanisms.checkpointing import Checkpointing

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from ...harness.core.model import Role, Topology
 from ...harness.core.quantities import Events
 from ...harness.core.verdicts import Anomaly
-from ...harness.slices.machine import Slice
-from ...harness.slices.mechanism import Mechanism
-from ...harness.slices.spec import Numbering, Setup
+from ...harness.protocol.machine import Slice
+from ...harness.protocol.mechanism import Mechanism
+from ...harness.protocol.spec import Numbering, Setup
 from ...harness.subject import Claim, SchemeSubject
 from ..mechanisms.checkpointing import AcknowledgeAt, Checkpointing
 from .twists import Twist, twisted

@@ -6,8 +6,8 @@ from ...harness.core.guarantees import precise_recovery
 from ...harness.core.model import Role, Topology
 from ...harness.core.quantities import Events
 from ...harness.core.verdicts import Anomaly
-from ...harness.slices.operator import STATE, VECTOR
-from ...harness.slices.spec import Numbering
+from ...harness.protocol.operator import STATE, VECTOR
+from ...harness.protocol.spec import Numbering
 from ...harness.subject import Claim, SchemeSubject
 from ..mechanisms.checkpointing import AcknowledgeAt
 from ..mechanisms.duplicate_filter import DuplicateFilter

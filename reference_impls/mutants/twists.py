@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 
 from ...harness.core.model import NUMBERING_SPAN, operator_of
-from ...harness.slices.effects import Effect, Fire, Gone, Input, Persist, Promote, Receive, Send, Start
-from ...harness.slices.machine import Slice
-from ...harness.slices.messages import Acknowledge, Batch, Checkpoint, Replay, Tie
-from ...harness.slices.operator import LISTENERS, NUMBER, STATE, VECTOR, Vector
+from ...harness.protocol.effects import Effect, Fire, Gone, Input, Persist, Promote, Receive, Send, Start
+from ...harness.protocol.machine import Slice
+from ...harness.protocol.messages import Acknowledge, Batch, Checkpoint, Replay, Tie
+from ...harness.protocol.operator import LISTENERS, NUMBER, STATE, VECTOR, Vector
 from ..mechanisms.output_log import PART as LOG
 from ..mechanisms.replicas import Fetch, Sync
 from ..mechanisms.tracking import Anchor, TimeOut, Tracked

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...harness.slices.messages import Checkpoint
-from ...harness.stores import CheckpointStore
+from ...harness.protocol.messages import Checkpoint
+from ...harness.protocol.stores import CheckpointStore
 
 
 class Unfenced:

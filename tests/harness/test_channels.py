@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamproof.harness.core.model import Event
-from streamproof.harness.slices.channels import OutputChannel
-from streamproof.harness.slices.effects import Gone
-from streamproof.harness.slices.machine import Machine
-from streamproof.harness.slices.messages import Checkpoint, CheckpointId, after
+from streamproof.harness.protocol.channels import OutputChannel
+from streamproof.harness.protocol.effects import Gone
+from streamproof.harness.protocol.machine import Machine
+from streamproof.harness.protocol.messages import Checkpoint, CheckpointId, after
 from streamproof.reference_impls.mechanisms.output_log import PART, Logged, OutputLog
 
 steps = st.lists(

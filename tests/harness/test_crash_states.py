@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from streamproof.harness.certifying.crash_states import CopiedFolders, CrashState, NotQuiet
 from streamproof.harness.core.errors import DeadlinePassed, ExitStatus, StorageFailed
-from streamproof.harness.stores import DurableStore
+from streamproof.harness.protocol.stores import DurableStore
 
 Tree = Mapping[str, bytes | None]
 """Relative path -> content; None: a folder."""

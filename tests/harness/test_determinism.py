@@ -12,8 +12,8 @@ import pytest
 import streamproof
 from simulation import CASES, KINDS, WORLDS, drawn, history_of, scenario_of
 from streamproof.harness.cluster import Run
-from streamproof.harness.controller import Controller
 from streamproof.harness.core.addresses import Point
+from streamproof.harness.protocol.controller import Controller
 from streamproof.harness.recording.recorder import MemoryRecorder
 from streamproof.harness.simulated.cluster import SimulatedCluster
 

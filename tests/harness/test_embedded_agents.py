@@ -23,15 +23,15 @@ from streamproof.harness.core.verdicts import Status
 from streamproof.harness.core.wire import VERSION, Greeting, accept, frame
 from streamproof.harness.core.workload import Workload
 from streamproof.harness.embedded.protocol import HEARTBEAT_LIMIT
+from streamproof.harness.protocol.effects import Effect, Gone, Input
+from streamproof.harness.protocol.machine import Slice
+from streamproof.harness.protocol.messages import Checkpoint
+from streamproof.harness.protocol.stores import CheckpointStore, FencedOff
 from streamproof.harness.recording.history import FaultHealed, NodeGone, NodeUp, Placed
 from streamproof.harness.recording.records import CheckpointDurable, InStep, Opened, Promoted, Started
 from streamproof.harness.registry import Named, Registry
 from streamproof.harness.running import Finished, run_named
 from streamproof.harness.scenario import Scenario
-from streamproof.harness.slices.effects import Effect, Gone, Input
-from streamproof.harness.slices.machine import Slice
-from streamproof.harness.slices.messages import Checkpoint
-from streamproof.harness.stores import CheckpointStore, FencedOff
 from streamproof.harness.subject import SchemeSubject
 from streamproof.reference_impls.active_replication import active_replication
 from streamproof.reference_impls.active_standby import active_standby

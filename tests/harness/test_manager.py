@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamproof.harness.manager import (
+from streamproof.harness.protocol.manager import (
     Announce,
     Manager,
     ManagerEffect,

@@ -18,9 +18,9 @@ from streamproof.harness.core.errors import InvalidTopology, UnknownName
 from streamproof.harness.core.model import Edge, Event, Partitioning, Stage, Topology
 from streamproof.harness.core.quantities import events as of
 from streamproof.harness.core.verdicts import Status
+from streamproof.harness.protocol.merging import ALWAYS, Merge, Run, Sequencer, sequencer
 from streamproof.harness.recording.records import Taken
 from streamproof.harness.scenario import Scenario
-from streamproof.harness.slices.merging import ALWAYS, Merge, Run, Sequencer, sequencer
 from streamproof.harness.subject import SchemeSubject
 from streamproof.reference_impls.mechanisms.merges import ByTime, RoundRobin
 from streamproof.reference_impls.passive_replication import passive_replication

@@ -6,10 +6,10 @@ from random import Random
 import pytest
 
 from streamproof.harness.core.model import Event
+from streamproof.harness.protocol.messages import Acknowledge, Batch, Message, Open
 from streamproof.harness.simulated.agenda import Agenda
 from streamproof.harness.simulated.disk import Disks
 from streamproof.harness.simulated.network import Link, Network
-from streamproof.harness.slices.messages import Acknowledge, Batch, Message, Open
 
 DOWN: Link = ("a-0", 1, "b-0", 1)
 UP: Link = ("b-0", 1, "a-0", 1)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from handmade import Draw, Highest, Log, Made, Pass, chain
 from streamproof.harness.judging.reexecution import Reexecutor
 from streamproof.harness.judging.reruns import Derivation, Rerun
-from streamproof.harness.slices.spec import Numbering
+from streamproof.harness.protocol.spec import Numbering
 
 OFFERED = 12
 

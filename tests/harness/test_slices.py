@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from streamproof.harness.core.model import Event
 from streamproof.harness.core.quantities import events
-from streamproof.harness.recording.records import Ended, Opened, Refused
-from streamproof.harness.slices.effects import (
+from streamproof.harness.protocol.effects import (
     Durable,
     Effect,
     Fire,
@@ -18,7 +17,7 @@ from streamproof.harness.slices.effects import (
     SetTimer,
     Start,
 )
-from streamproof.harness.slices.messages import (
+from streamproof.harness.protocol.messages import (
     Acknowledge,
     Batch,
     CheckpointId,
@@ -29,7 +28,8 @@ from streamproof.harness.slices.messages import (
     ReplayStop,
     Silence,
 )
-from streamproof.harness.slices.operator import VECTOR, OperatorSlice, Vector
+from streamproof.harness.protocol.operator import VECTOR, OperatorSlice, Vector
+from streamproof.harness.recording.records import Ended, Opened, Refused
 from streamproof.reference_impls.mechanisms.output_log import PART as LOG
 from streamproof.reference_impls.mechanisms.silence import Idle
 from streamproof.reference_impls.passive_replication import passive_replication

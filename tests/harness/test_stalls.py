@@ -29,16 +29,16 @@ from streamproof.harness.core.model import Role
 from streamproof.harness.core.quantities import events
 from streamproof.harness.core.verdicts import Anomaly, Status, Verdict
 from streamproof.harness.judging.judgement import Judgement, judge_folder, judge_history
+from streamproof.harness.protocol.effects import Effect, Input, Send
+from streamproof.harness.protocol.machine import Slice
+from streamproof.harness.protocol.messages import Open
+from streamproof.harness.protocol.spec import SliceSpec
 from streamproof.harness.recording.history import Aborted, History, Stalled
 from streamproof.harness.registry import Registry
 from streamproof.harness.running import run_in_memory, run_named
 from streamproof.harness.scenario import Scenario
 from streamproof.harness.simulated.cluster import SimulatedCluster
 from streamproof.harness.simulated.world import SimulationOptions
-from streamproof.harness.slices.effects import Effect, Input, Send
-from streamproof.harness.slices.machine import Slice
-from streamproof.harness.slices.messages import Open
-from streamproof.harness.slices.spec import SliceSpec
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.trace import trace
 from streamproof.scenarios.workloads import numbered

@@ -13,9 +13,9 @@ import pytest
 
 from streamproof.harness.core.errors import DamagedHistory, StorageFailed, StorageRefused
 from streamproof.harness.core.model import Event
-from streamproof.harness.slices.messages import Checkpoint, CheckpointId
-from streamproof.harness.slices.operator import VECTOR, Vector
-from streamproof.harness.stores import CheckpointStore, FencedOff, FileStore, MemoryStore
+from streamproof.harness.protocol.messages import Checkpoint, CheckpointId
+from streamproof.harness.protocol.operator import VECTOR, Vector
+from streamproof.harness.protocol.stores import CheckpointStore, FencedOff, FileStore, MemoryStore
 from streamproof.reference_impls.mechanisms.output_log import PART as LOG
 from streamproof.reference_impls.mechanisms.output_log import Logged
 
@@ -155,7 +155,7 @@ def test_what_a_disk_may_take_later_is_told_from_what_it_never_will(
     store.fence("count-0", 1)
     store.write(_checkpoint(1))
     with monkeypatch.context() as disk:
-        disk.setattr("streamproof.harness.stores.os.fsync", fail)
+        disk.setattr("streamproof.harness.protocol.stores.os.fsync", fail)
         with pytest.raises(StorageFailed, match="cannot write checkpoint 2 of count-0") as caught:
             store.write(_checkpoint(2))
     assert type(caught.value) is error

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from streamproof.harness.core.model import Event
 from streamproof.harness.core.quantities import seconds
+from streamproof.harness.protocol.effects import Effect, Fire, Gone, Note, Receive, Reroute, Send, SetTimer, Start
+from streamproof.harness.protocol.messages import Batch, Open, Replayed, Silence
+from streamproof.harness.protocol.operator import OperatorSlice
+from streamproof.harness.protocol.source import EMIT, SourceSlice
 from streamproof.harness.recording.records import Refused
-from streamproof.harness.slices.effects import Effect, Fire, Gone, Note, Receive, Reroute, Send, SetTimer, Start
-from streamproof.harness.slices.messages import Batch, Open, Replayed, Silence
-from streamproof.harness.slices.operator import OperatorSlice
-from streamproof.harness.slices.source import EMIT, SourceSlice
 from streamproof.reference_impls.mechanisms.tracking import Anchor, Followed, Ids, TimeOut, Tracked, mixed
 from streamproof.reference_impls.source_replay import source_replay
 from streamproof.scenarios.equi_join import equi_join

@@ -8,7 +8,7 @@ from handmade import Log, Made, Pass, chain
 from streamproof.harness.core.guarantees import AMNESIA, AT_LEAST_ONCE, gap_recovery
 from streamproof.harness.core.quantities import events
 from streamproof.harness.core.verdicts import Anomaly, Status
-from streamproof.harness.slices.spec import Numbering
+from streamproof.harness.protocol.spec import Numbering
 
 
 def interrupted() -> Made:

@@ -20,9 +20,9 @@ from streamproof.harness.core.model import Event, Operator, rows_of
 from streamproof.harness.core.quantities import Duration
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.judging.oracle import Case
+from streamproof.harness.protocol.spec import Numbering
 from streamproof.harness.recording.history import History
 from streamproof.harness.recording.records import Delivered, Kept, Offered, Taken
-from streamproof.harness.slices.spec import Numbering
 from streamproof.reference_impls.mechanisms.merges import ByTime, RoundRobin
 
 RANKED = ranked(JUDGES)

@@ -20,10 +20,10 @@ from streamproof.harness.core.guarantees import (
 from streamproof.harness.core.model import Role
 from streamproof.harness.core.quantities import Duration, events, ms
 from streamproof.harness.core.verdicts import Anomaly, Status
+from streamproof.harness.protocol.machine import Slice
+from streamproof.harness.protocol.merging import Merge, sequencer
+from streamproof.harness.protocol.spec import Numbering
 from streamproof.harness.recording.history import NodeGone, Stamp
-from streamproof.harness.slices.machine import Slice
-from streamproof.harness.slices.merging import Merge, sequencer
-from streamproof.harness.slices.spec import Numbering
 from streamproof.harness.subject import SchemeSubject
 from streamproof.reference_impls.mechanisms.merges import ByTime, RoundRobin
 from streamproof.reference_impls.upstream_backup import horizon, upstream_backup

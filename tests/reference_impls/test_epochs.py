@@ -9,7 +9,7 @@ import pytest
 
 from streamproof.harness.core.errors import InvalidTopology
 from streamproof.harness.core.model import Event, Stage
-from streamproof.harness.slices.merging import Merge, Run, Sequencer, sequencer
+from streamproof.harness.protocol.merging import Merge, Run, Sequencer, sequencer
 from streamproof.reference_impls.epoch_based_processing import epoch_based_processing
 from streamproof.reference_impls.mechanisms.epochs import EpochBags, Epochs
 from streamproof.reference_impls.mechanisms.merges import ByTime

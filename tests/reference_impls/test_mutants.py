@@ -16,11 +16,11 @@ from streamproof.harness.core.verdicts import Status
 from streamproof.harness.exploration.bench import Bench
 from streamproof.harness.exploration.plans import EverySingle, RandomSchedules
 from streamproof.harness.exploration.search import Budget, search
+from streamproof.harness.protocol.effects import Effect, Input, Receive
+from streamproof.harness.protocol.machine import Machine, Slice
+from streamproof.harness.protocol.messages import Acknowledge
 from streamproof.harness.registry import Registry
 from streamproof.harness.scenario import Scenario
-from streamproof.harness.slices.effects import Effect, Input, Receive
-from streamproof.harness.slices.machine import Machine, Slice
-from streamproof.harness.slices.messages import Acknowledge
 from streamproof.harness.subject import SchemeSubject
 from streamproof.reference_impls import SCHEMES
 from streamproof.reference_impls.mutants import MUTANTS, Mutant

@@ -15,8 +15,8 @@ from typing import Protocol
 
 import msgspec
 
-from .core.errors import DamagedHistory, StorageFailed, StorageRefused
-from .slices.messages import Checkpoint
+from ..core.errors import DamagedHistory, StorageFailed, StorageRefused
+from .messages import Checkpoint
 
 
 class FencedOff(Exception):

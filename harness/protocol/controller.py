@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .core.addresses import Address, Moment, Point
-from .core.quantities import Duration
-from .core.schedule import AtTime, Fault
+from ..core.addresses import Address, Moment, Point
+from ..core.quantities import Duration
+from ..core.schedule import AtTime, Fault
 
 
 @dataclass(frozen=True)

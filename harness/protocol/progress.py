@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from .recording.records import Delivered, Ended, Offered, Record
-from .slices.spec import SliceSpec
+from ..recording.records import Delivered, Ended, Offered, Record
+from .spec import SliceSpec
 
 
 class Progress:

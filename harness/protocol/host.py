@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from .core.addresses import Address, Point, Side
-from .core.model import replica_name
-from .recording.records import Record
-from .slices.effects import (
+from ..core.addresses import Address, Point, Side
+from ..core.model import replica_name
+from ..recording.records import Record
+from .effects import (
     Durable,
     Fire,
     Gone,
@@ -30,8 +30,8 @@ from .slices.effects import (
     Start,
     Timer,
 )
-from .slices.machine import Slice
-from .slices.messages import Checkpoint, CheckpointId, Message
+from .machine import Slice
+from .messages import Checkpoint, CheckpointId, Message
 
 
 class World(Protocol):

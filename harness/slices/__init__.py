@@ -1,1 +1,0 @@
-"""The slice runtime: one sans-I/O state machine for every scheme, in every world."""
