@@ -8,6 +8,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 
+from ..judging.statistics import Draw
 from .brief import Brief
 from .certificate import More
 from .conclusion import Planned, lines_of
@@ -16,7 +17,6 @@ from .killing import streams
 from .lane_kills import IN_LANES
 from .ledger import COMPARED, RECOVERY, RUN, START, Ledger
 from .proving import KILLS_A_RUN, Kills
-from .statistics import Draw
 
 SAFETY = 1.3
 """By how much what is planned into the time is taken to be longer than it is thought to be."""

@@ -25,11 +25,11 @@ import msgspec
 
 from ..core.errors import AlteredCertificate, ExitStatus, InvalidCertificate, StorageFailed, UnknownCertificateVersion
 from ..core.guarantees import Guarantee
+from ..judging.statistics import Bound, Draw
 from ..recording.claims_and_faults import SavedClaim
 from .conclusion import ClaimVerdict, Conclusion, Covered, NotReached, Planned, Uncut, conclude, exit_status
 from .page import more_said, page
 from .plan import Crash, How, Trial, Victim
-from .statistics import Bound, Draw
 
 VERSION: Final = 2
 FILE: Final = "certificate.json"

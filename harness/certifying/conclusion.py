@@ -25,9 +25,9 @@ import msgspec
 from ..core.errors import ExitStatus
 from ..core.guarantees import Guarantee
 from ..core.verdicts import Status
+from ..judging.statistics import Bound, Draw, lower_bound, upper_bound
 from .alike import Alike
 from .plan import Crash, How, Trial, Victim
-from .statistics import Bound, Draw, lower_bound, upper_bound
 
 TOO_SMALL: Final = "the budget is too small to say anything: no crash was tried"
 UNCUT: Final = "it has effects that no crash could be tried between"

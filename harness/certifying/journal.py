@@ -16,10 +16,10 @@ from typing import Self
 import msgspec
 
 from ..core.errors import InvalidCertificate, RunFolderInUse, StorageFailed, UnknownCertificateVersion
+from ..judging.statistics import Draw
 from .certificate import JOURNAL, VERSION, Certificate, Counterexample
 from .conclusion import Planned
 from .plan import Trial
-from .statistics import Draw
 
 
 class _Added(msgspec.Struct, frozen=True, tag="planned"):

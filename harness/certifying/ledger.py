@@ -16,6 +16,7 @@ from ..core.guarantees import Guarantee
 from ..core.verdicts import Status
 from ..judging.failed_oracles import kept_of
 from ..judging.oracle import Oracle
+from ..judging.statistics import Draw
 from .budget import Budget, Progress
 from .certificate import Counterexample
 from .conclusion import NotReached, Planned, Uncut, real, showing
@@ -23,7 +24,6 @@ from .folders import runs_so_far
 from .journal import Journal
 from .plan import Crash, How, Trial
 from .rejudging import JudgedRun, judge_read, judge_run, read_run
-from .statistics import Draw
 
 if TYPE_CHECKING:
     from .continuing import Earlier

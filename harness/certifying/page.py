@@ -21,8 +21,8 @@ from .conclusion import Covered, Planned, Uncut, count, tried_said
 from .plan import How, Victim
 
 if TYPE_CHECKING:
+    from ..judging.statistics import Bound, Draw
     from .certificate import Certificate, Counterexample, More
-    from .statistics import Bound, Draw
 
 KINDS: Final = ("first", "steady", "late-data", "eviction", "compaction", "after-restart", "last", "no-data")
 """In the order in which they are shown; any others come after."""

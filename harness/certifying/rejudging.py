@@ -18,13 +18,13 @@ from ..core.verdicts import Evidence, Status, Tally, Verdict
 from ..judging.collation import Collation
 from ..judging.judgement import collate_query, not_come
 from ..judging.oracle import Case, Oracle, judge
+from ..judging.statistics import Bound
 from ..recording.folder import Description, read_description, read_history
 from ..recording.history import History
 from .certificate import Certificate, check_files, concluded, read_certificate
 from .conclusion import ClaimVerdict, Conclusion, real
 from .journal import is_under_way
 from .plan import CRASH_STATES, POWER_LOSSES, Crash, How, Trial, Victim
-from .statistics import Bound
 
 RESIZED: Final = frozenset({"batch_events"})
 """What may differ between the subject of a certificate and that of its runs: shrinking takes fewer rows."""

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from ..certifying.statistics import upper_bound
 from ..core.errors import InvalidScenario
 from ..core.verdicts import Status
 from ..judging.exercised import Activity
+from ..judging.statistics import upper_bound
 from .bench import Bench, Kind, Trial
 from .on_cores import alone, together
 from .pieces import (

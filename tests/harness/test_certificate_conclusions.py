@@ -23,9 +23,9 @@ from streamproof.harness.certifying.conclusion import (
     lines_of,
 )
 from streamproof.harness.certifying.plan import How, Trial, Victim
-from streamproof.harness.certifying.statistics import Draw, lower_bound
 from streamproof.harness.core.errors import ExitStatus
 from streamproof.harness.core.verdicts import Status
+from streamproof.harness.judging.statistics import Draw, lower_bound
 
 PLAN = tuple(Planned(crash_at(batch)) for batch in range(3))
 ALL_HELD = tuple(trial(crash_at(batch), how=How.CRASH_STATE, name=f"state-{batch}") for batch in range(3))

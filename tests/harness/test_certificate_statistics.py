@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 
 from streamproof.harness.certifying.page import percent
-from streamproof.harness.certifying.statistics import Draw, draw_sample, lower_bound, upper_bound
+from streamproof.harness.judging.statistics import Draw, draw_sample, lower_bound, upper_bound
 
 counts = st.integers(1, 500).flatmap(lambda draws: st.tuples(st.integers(0, draws), st.just(draws)))
 
