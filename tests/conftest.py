@@ -76,7 +76,7 @@ def toxiproxy_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from streamproof.harness.containers import image
     from streamproof.harness.containers.engine import connect
     from streamproof.harness.core.errors import MissingTool
-    from streamproof.harness.embedded.machine import find_toxiproxy
+    from streamproof.harness.install.machine import find_toxiproxy
 
     if reason := why_no_containers():
         try:

@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from streamproof.harness.core.waiting import wait_until
-from streamproof.harness.embedded.machine import find_java, find_spark
-from streamproof.harness.embedded.packages import packages_cache, resolve
+from streamproof.harness.install.machine import find_java, find_spark
+from streamproof.harness.install.packages import packages_cache, resolve
 
 BROKER = "org.apache.kafka:kafka_2.13:4.1.0"
 START_SECONDS = 60.0

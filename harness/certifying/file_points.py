@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from ..embedded.settings import DAEMON_MODULE
+from ..install.settings import DAEMON_MODULE
 
 _RANDOM = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"  # a UUID

@@ -31,14 +31,12 @@ from ..core.waiting import wait_until
 from ..core.wire import Greeting, decoded, frame, read_frame
 from ..embedded.log_tails import log_tail
 from ..embedded.machines import ClusterMachines, Striking
-from ..embedded.private_files import write_private
 from ..embedded.processes import DriverProcess, SparkProcesses
 from ..embedded.protocol import Arrived, Begun, Failed, Go
 from ..embedded.query_driver import QueryPlan, QueryRun, write_query_plan
 from ..embedded.query_lives import planned
 from ..embedded.query_source import SourcePlan, spans, write_events
 from ..embedded.run_server import RunServer, from_afar
-from ..embedded.settings import DAEMON_MODULE
 from ..embedded.stacks import still_running
 from ..files.mounting import MountedFolder
 from ..inside_python.following import Noted, read_noted
@@ -50,6 +48,8 @@ from ..inside_spark.rules import script
 from ..inside_spark.settings import agent_settings, with_options
 from ..inside_spark.user_points import points_environment
 from ..inside_spark.versions import STATE_OF_TASKS, SparkVersion, own_hook
+from ..install.private_files import write_private
+from ..install.settings import DAEMON_MODULE
 from ..outside.relay import Fate, HeldMessage, Relay, Sender
 from ..query import Query, RunFolders
 from ..recording.history import Stamp, TimelineEntry

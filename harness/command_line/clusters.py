@@ -132,7 +132,7 @@ def reap_all() -> list[Any]:
 
 
 def _require_embedded() -> None:
-    from ..embedded.machine import find_java, find_spark
+    from ..install.machine import find_java, find_spark
 
     try:
         find_java()

@@ -10,8 +10,8 @@ import docker
 from docker.errors import APIError, NotFound
 from docker.models.containers import Container
 
-from ..embedded.settings import DAEMON_MODULE
 from ..embedded.warm import Unclean
+from ..install.settings import DAEMON_MODULE
 from .labels import RUN
 from .reaping import containers_of, name_of
 from .sidecars import is_sidecar, sidecar_name

@@ -16,8 +16,8 @@ from ..core.places import numbered_workers
 from ..embedded.cluster import check_subject, deploy_subject, profile_of
 from ..embedded.nodes import OTHER_NODES
 from ..embedded.query_lives import MOST_EXECUTORS, STANDBYS, executors_needed
-from ..embedded.settings import profile_settings
 from ..embedded.warm import WarmCluster
+from ..install.settings import profile_settings
 from ..query import Query
 from ..scenario import Scenario
 from ..subject import Deployment

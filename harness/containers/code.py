@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
-from ..embedded.machine import inherited_import_path
+from ..install.machine import inherited_import_path
 from . import image
 
 _CODE = Path("/opt/streamproof")

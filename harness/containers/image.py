@@ -26,7 +26,7 @@ from docker.errors import BuildError, DockerException, ImageNotFound
 from requests.utils import DEFAULT_CA_BUNDLE_PATH
 
 from ..core.errors import MissingTool, ProcessDied, StorageFailed, Unsupported
-from ..embedded.machine import Spark, find_spark
+from ..install.machine import Spark, find_spark
 
 REPOSITORY = "streamproof/spark-node"
 BASE = "debian:bookworm-slim"

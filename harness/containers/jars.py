@@ -11,8 +11,8 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from ..core.errors import InvalidScenario, StorageFailed
-from ..embedded.machine import find_java, find_spark
-from ..embedded.packages import PACKAGES, packages_cache, resolve
+from ..install.machine import find_java, find_spark
+from ..install.packages import PACKAGES, packages_cache, resolve
 
 JARS: Final = "spark.jars"
 PYTHON_FILES: Final = "spark.submit.pyFiles"

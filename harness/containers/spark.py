@@ -45,12 +45,12 @@ from ..embedded.disturbances import Disturbance, InForce
 from ..embedded.layout import MASTER_CLASS, QUICK_JVM, WORKER_CLASS, Layout
 from ..embedded.master_page import not_idle, read_master_page
 from ..embedded.nodes import ADDRESS
-from ..embedded.private_files import write_private
 from ..embedded.reaping import NODE, RUN, mark_scratch, remove_scratch, this_process
-from ..embedded.settings import LOG4J2, MOST_CORES, as_properties, profile_settings
-from ..embedded.toxiproxy_server import PORT, answers, server_command
 from ..embedded.warm import Unclean
 from ..injection import Part
+from ..install.private_files import write_private
+from ..install.settings import LOG4J2, MOST_CORES, as_properties, profile_settings
+from ..install.toxiproxy_server import PORT, answers, server_command
 from . import image
 from .cleanliness import Granted, Standing, belongs_to, changes, granted
 from .code import code_under_test

@@ -8,8 +8,8 @@ import tempfile
 from pathlib import Path
 
 from ..core.errors import ProcessDied, StorageFailed
-from .class_archive import RECORDING, archive_path
-from .machine import Java, Spark, find_java, find_spark
+from ..install.class_archive import RECORDING, archive_path
+from ..install.machine import Java, Spark, find_java, find_spark
 from .processes import EmbeddedOptions, SparkProcesses
 
 

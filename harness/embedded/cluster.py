@@ -12,17 +12,17 @@ from ..cluster import Cluster, Run, check_pace, check_room
 from ..core.carriers import TOXIPROXY
 from ..core.errors import Unsupported, UserMistake
 from ..core.places import numbered_workers
+from ..install.machine import find_java, find_spark, find_toxiproxy
+from ..install.settings import profile_settings
 from ..query import Query
 from ..scenario import Scenario
 from ..subject import Deployment, SchemeSubject
-from .machine import find_java, find_spark, find_toxiproxy
 from .nodes import OTHER_NODES, Nodes
 from .processes import EmbeddedOptions, SparkProcesses
 from .query import deploy_query
 from .query_lives import executors_needed
 from .query_points import check_points
 from .scheme import deploy_scheme
-from .settings import profile_settings
 
 USUAL: Final = EmbeddedOptions(restart_worker_after=2.0, restart_master_after=2.0)
 _SCHEMES: Final = "slices"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from ..core.errors import ProcessDied, StreamproofError
 from ..core.pickling import modules_only_here, pickled
+from ..install.private_files import write_private
 from .log_tails import log_tail
 from .nodes import Driver, Nodes
-from .private_files import write_private
 from .run_server import RunServer
 
 

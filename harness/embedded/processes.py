@@ -24,19 +24,19 @@ from ..core.errors import DeadlinePassed, ProcessDied, StorageFailed, Streamproo
 from ..core.waiting import wait_until
 from ..core.wire import Place
 from ..injection import Part
+from ..install.class_archive import archive_options
+from ..install.machine import Spark, find_java, find_spark, find_toxiproxy, inherited_import_path, link_home
+from ..install.private_files import write_private
+from ..install.settings import LOG4J2, MOST_CORES, as_properties, profile_settings
+from ..install.toxiproxy_server import listening_port, server_command
 from ..recording.history import Proof
 from . import reaping
-from .class_archive import archive_options
 from .coming_up import MASTER_IS_UP, WORKER_IS_REGISTERED, has_come_up, master_comes
 from .disturbances import Disturbance, InForce
 from .layout import MASTER_CLASS, QUICK_JVM, WORKER_CLASS, Layout
 from .log_tails import log_tail
-from .machine import Spark, find_java, find_spark, find_toxiproxy, inherited_import_path, link_home
 from .nodes import ADDRESS, LOOPBACK
-from .private_files import write_private
 from .reaping import LabelledProcess, Labels, ProcessId, end_all, labelled_processes, part_of, stop_all
-from .settings import LOG4J2, MOST_CORES, as_properties, profile_settings
-from .toxiproxy_server import listening_port, server_command
 
 T = TypeVar("T")
 

@@ -28,11 +28,11 @@ from ..core.model import Event
 from ..core.pickling import modules_only_here, pickled, send_by_value
 from ..core.wire import VERSION, BlockingConnection, Greeting, Place
 from ..inside_python.following import followed
+from ..install.private_files import write_private
 from ..judging.references import row_number
 from ..query import SOURCE, Query, RunFolders, without_values
 from ..recording.records import BatchDone, Delivered, EmptyBatch, Ended, Kept, Started, Taken
 from .attaching import PORT, WAREHOUSE, attached_session, enter_working_folder, gateway_of
-from .private_files import write_private
 from .protocol import Arrived, Begun, Failed, Finishing
 from .query_plan import python_steps
 from .query_rows import canonical_rows, canonical_table, check_schema

@@ -20,18 +20,18 @@ from ..core.addresses import DRIVER, Moment
 from ..core.errors import StorageFailed
 from ..core.model import Event
 from ..core.schedule import Fault
+from ..install.private_files import write_private
+from ..install.settings import DAEMON_MODULE, MOST_CORES
 from ..judging.references import REFERENCES, SINK
 from ..outside.relay import Relay
 from ..query import Query, RunFolders
 from ..scenario import Scenario
 from .attaching import WAREHOUSE
 from .nodes import Driver, Nodes
-from .private_files import write_private
 from .query_driver import QueryPlan, QueryRun, write_query_plan
 from .query_points import PointWatch
 from .query_source import SourcePlan, spans, write_events
 from .run_server import RunServer
-from .settings import DAEMON_MODULE, MOST_CORES
 
 REFERENCE_DRIVER: Final = "reference"
 SPLIT_BRAIN: Final = "split-brain"

@@ -24,11 +24,11 @@ from ..inside_spark.rules import script
 from ..inside_spark.settings import agent_settings, with_options
 from ..inside_spark.user_points import points_environment
 from ..inside_spark.versions import SparkVersion, own_hook, supported
+from ..install.private_files import write_private
 from ..query import Query
 from ..scenario import Scenario
 from ..subject import QUERY_POINTS, TASK_POINTS
 from .nodes import Nodes
-from .private_files import write_private
 
 OF_THE_SOURCE: Final = frozenset({Point.SOURCE_LATEST, Point.SOURCE_COMMIT, Point.SOURCE_PARTITIONS})
 OWN: Final = OF_THE_SOURCE | {Point.STARTED, Point.SINK_WRITE}

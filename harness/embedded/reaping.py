@@ -27,7 +27,7 @@ from typing import Final
 
 from ..files.mounts import unmount_all
 from ..injection import Part
-from .settings import DAEMON_MODULE
+from ..install.settings import DAEMON_MODULE
 
 RUN: Final = "STREAMPROOF_RUN"
 ROLE: Final = "STREAMPROOF_ROLE"

@@ -26,15 +26,15 @@ from ..core.errors import DeadlinePassed, ProcessDied, StorageFailed, Unsupporte
 from ..core.pickling import modules_of_the_user, pickled
 from ..core.wire import decoded, frame, receive_frame
 from ..embedded import reaping
-from ..embedded.class_archive import archive_options
 from ..embedded.layout import QUICK_JVM
-from ..embedded.machine import find_java, find_spark, inherited_import_path
 from ..embedded.nodes import LOOPBACK
-from ..embedded.private_files import write_private
 from ..embedded.protocol import Failed
 from ..embedded.reaping import LabelledProcess, Labels, end_all, labelled_processes
 from ..embedded.run_server import from_afar
-from ..embedded.settings import as_properties
+from ..install.class_archive import archive_options
+from ..install.machine import find_java, find_spark, inherited_import_path
+from ..install.private_files import write_private
+from ..install.settings import as_properties
 from .bench import Bench
 from .pieces import Again, CutShort, Lost, Piece, Progress, Through, Tried, is_past
 from .plans import Plan

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Final
 
 from ..core.errors import MissingTool, StorageFailed
-from ..embedded.machine import find_java, find_spark
-from ..embedded.packages import PACKAGES, resolve
+from ..install.machine import find_java, find_spark
+from ..install.packages import PACKAGES, resolve
 
 VERSION: Final = "4.0.25"
 COORDINATES: Final = f"org.jboss.byteman:byteman:{VERSION}"

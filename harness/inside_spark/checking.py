@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..core.errors import OwnFailure, Unsupported
-from ..embedded.machine import Java, Spark, find_java, find_spark
+from ..install.machine import Java, Spark, find_java, find_spark
 from .agent import SHA256
 from .rules import script
 from .versions import Hook, SparkVersion

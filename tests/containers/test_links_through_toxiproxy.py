@@ -24,11 +24,11 @@ from streamproof.harness.core.quantities import Duration, events, ms, seconds
 from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.wire import VERSION, Greeting, Place, accept, frame
 from streamproof.harness.embedded import relay, toxics
-from streamproof.harness.embedded.machine import find_toxiproxy
 from streamproof.harness.embedded.nodes import LOOPBACK
 from streamproof.harness.embedded.relay import Relay
 from streamproof.harness.embedded.slowing import ProxiedLinks
 from streamproof.harness.embedded.toxics import Toxic, Toxiproxy
+from streamproof.harness.install.machine import find_toxiproxy
 from streamproof.harness.recording.history import FaultHealed, FaultStruck
 from streamproof.harness.recording.records import Taken
 from streamproof.harness.registry import Named, Registry

@@ -21,8 +21,8 @@ from streamproof.harness.containers.options import ContainerOptions
 from streamproof.harness.containers.reaping import name_of, reap_containers
 from streamproof.harness.core.errors import DeadlinePassed
 from streamproof.harness.core.waiting import wait_until
-from streamproof.harness.embedded.machine import inherited_import_path
 from streamproof.harness.embedded.reaping import ProcessId, labelled_processes
+from streamproof.harness.install.machine import inherited_import_path
 
 pytestmark = pytest.mark.docker
 

@@ -22,10 +22,11 @@ from readme import example
 from streamproof.harness.command_line import cli, clusters, doctor
 from streamproof.harness.containers import reaping as reaping_containers
 from streamproof.harness.core.errors import MissingTool
-from streamproof.harness.embedded import machine, reaping
-from streamproof.harness.embedded.class_archive import BUILD_ARCHIVE, archive_path
+from streamproof.harness.embedded import reaping
 from streamproof.harness.embedded.cluster import USUAL, EmbeddedCluster
 from streamproof.harness.inside_spark.agent import FETCH
+from streamproof.harness.install import machine
+from streamproof.harness.install.class_archive import BUILD_ARCHIVE, archive_path
 from streamproof.harness.registry import Registry
 from streamproof.harness.simulated.cluster import SimulatedCluster
 

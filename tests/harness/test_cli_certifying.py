@@ -23,7 +23,7 @@ from streamproof.harness.command_line import cli, clusters
 from streamproof.harness.command_line.certifying import CertifyingLine
 from streamproof.harness.core.errors import MissingTool
 from streamproof.harness.core.waiting import wait_until
-from streamproof.harness.embedded import machine
+from streamproof.harness.install import machine
 from streamproof.harness.registry import Registry, load
 from streamproof.scenarios.workloads import words
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from streamproof.harness.core.errors import MissingTool
-from streamproof.harness.embedded.class_archive import archive_options, archive_path
-from streamproof.harness.embedded.machine import (
+from streamproof.harness.install.class_archive import archive_options, archive_path
+from streamproof.harness.install.machine import (
     Java,
     Spark,
     find_java,
@@ -17,7 +17,7 @@ from streamproof.harness.embedded.machine import (
     link_home,
     parse_java_version,
 )
-from streamproof.harness.embedded.settings import PROFILES, as_properties, profile_settings
+from streamproof.harness.install.settings import PROFILES, as_properties, profile_settings
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from streamproof.harness.containers import jars
 from streamproof.harness.containers.jars import bring_jars
 from streamproof.harness.core.errors import InvalidScenario, MissingTool
-from streamproof.harness.embedded.machine import Java, Spark
+from streamproof.harness.install.machine import Java, Spark
 
 COORDINATES = "org.example:upload:1.0"
 
