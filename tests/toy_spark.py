@@ -31,13 +31,13 @@ from streamproof.harness.core.errors import InvalidOperator, MissingTool, Stream
 from streamproof.harness.core.places import numbered_workers
 from streamproof.harness.core.quantities import Duration
 from streamproof.harness.core.wire import VERSION, BlockingConnection, Greeting
+from streamproof.harness.crash_points.inside_spark.user_points import POINTS
 from streamproof.harness.embedded.nodes import OTHER_NODES
 from streamproof.harness.embedded.processes import Killed, KillProof
 from streamproof.harness.embedded.protocol import Arrived, Begun, Failed
 from streamproof.harness.embedded.query_driver import QueryPlan
 from streamproof.harness.embedded.query_lives import planned
 from streamproof.harness.embedded.query_source import spans
-from streamproof.harness.inside_spark.user_points import POINTS
 from streamproof.harness.judging.references import REFERENCES, row_number
 from streamproof.harness.judging.stalls import ATTEMPTS
 from streamproof.harness.query import SOURCE, Query

@@ -48,11 +48,11 @@ from ..core.errors import (
 from ..core.guarantees import Guarantee
 from ..core.verdicts import Status
 from ..core.workload import Workload
+from ..crash_points.inside_python.watching import TIMES
+from ..crash_points.inside_spark.agent import fetch_agent
+from ..crash_points.inside_spark.checking import check_rules
+from ..crash_points.inside_spark.versions import supported
 from ..embedded.processes import EmbeddedOptions, SparkProcesses
-from ..inside_python.watching import TIMES
-from ..inside_spark.agent import fetch_agent
-from ..inside_spark.checking import check_rules
-from ..inside_spark.versions import supported
 from ..install.machine import find_java
 from ..judging.references import BATCH_JOB, REFERENCES, collate_references
 from ..query import Query

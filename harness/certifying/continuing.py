@@ -23,7 +23,7 @@ import msgspec
 from ..core.errors import InvalidCertificate, InvalidHistory, ScenarioChanged, StorageFailed
 from ..core.verdicts import Status
 from ..core.workload import Workload
-from ..inside_python.whose import whose_code
+from ..crash_points.inside_python.whose import whose_code
 from ..judging.references import BATCH_JOB, REFERENCES, collate_references
 from ..judging.shapes import OutputShape
 from ..query import Query

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from ..core.errors import OwnFailure, StorageFailed
 from ..core.guarantees import PowerLoss
 from ..core.wire import Place
-from ..files.mounting import MountedFolder
-from ..files.operations import LOOKS, POINTS, Operation, read_operations
-from ..files.power import Loss, power_losses
-from ..files.trees import File, Link, Tree
+from ..crash_points.files.mounting import MountedFolder
+from ..crash_points.files.operations import LOOKS, POINTS, Operation, read_operations
+from ..crash_points.files.power import Loss, power_losses
+from ..crash_points.files.trees import File, Link, Tree
 from ..recording.history import Lost
 from .crash_states import CrashState, Entry, Looks
 from .file_points import without_randoms

@@ -29,6 +29,17 @@ from ..core.model import Event
 from ..core.signs import Signs
 from ..core.waiting import wait_until
 from ..core.wire import Greeting, decoded, frame, read_frame
+from ..crash_points.files.mounting import MountedFolder
+from ..crash_points.inside_python.following import Noted, read_noted
+from ..crash_points.inside_python.watching import Watching, lines_environment, write_watching
+from ..crash_points.inside_python.whose import whose_code
+from ..crash_points.inside_spark.agent import find_agent
+from ..crash_points.inside_spark.listener import HeldPoint, PointListener, SaidInPassing
+from ..crash_points.inside_spark.rules import script
+from ..crash_points.inside_spark.settings import agent_settings, with_options
+from ..crash_points.inside_spark.user_points import points_environment
+from ..crash_points.inside_spark.versions import STATE_OF_TASKS, SparkVersion, own_hook
+from ..crash_points.outside.relay import Fate, HeldMessage, Relay, Sender
 from ..embedded.log_tails import log_tail
 from ..embedded.machines import ClusterMachines, Striking
 from ..embedded.processes import DriverProcess, SparkProcesses
@@ -38,19 +49,8 @@ from ..embedded.query_lives import planned
 from ..embedded.query_source import SourcePlan, spans, write_events
 from ..embedded.run_server import RunServer, from_afar
 from ..embedded.stacks import still_running
-from ..files.mounting import MountedFolder
-from ..inside_python.following import Noted, read_noted
-from ..inside_python.watching import Watching, lines_environment, write_watching
-from ..inside_python.whose import whose_code
-from ..inside_spark.agent import find_agent
-from ..inside_spark.listener import HeldPoint, PointListener, SaidInPassing
-from ..inside_spark.rules import script
-from ..inside_spark.settings import agent_settings, with_options
-from ..inside_spark.user_points import points_environment
-from ..inside_spark.versions import STATE_OF_TASKS, SparkVersion, own_hook
 from ..install.private_files import write_private
 from ..install.settings import DAEMON_MODULE
-from ..outside.relay import Fate, HeldMessage, Relay, Sender
 from ..query import Query, RunFolders
 from ..recording.history import Stamp, TimelineEntry
 from ..recording.records import Ended, Record, Stamped, Started

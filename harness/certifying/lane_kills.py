@@ -15,9 +15,9 @@ from typing import Final
 from ..core.addresses import DRIVER, Address, Point
 from ..core.errors import InvalidOperator, MissingTool
 from ..core.workload import Workload
+from ..crash_points.inside_spark.agent import fetch_agent
+from ..crash_points.inside_spark.versions import supported
 from ..embedded.processes import EmbeddedOptions, SparkProcesses
-from ..inside_spark.agent import fetch_agent
-from ..inside_spark.versions import supported
 from ..judging.references import REFERENCES, SINK
 from ..query import Query
 from ..recording.history import Bite

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from ..core.addresses import Point, Side
-from ..outside.relay import Seen
+from ..crash_points.outside.relay import Seen
 from ..query import Query
 from .conclusion import Planned
 from .lane import Passed

@@ -17,8 +17,8 @@ from pathlib import Path
 import psutil
 
 from ..core.errors import MissingTool, StreamproofError
-from ..files.mounting import FUSE_DEVICE, check_mounts
-from ..inside_spark.agent import FETCH, VERSION, find_agent
+from ..crash_points.files.mounting import FUSE_DEVICE, check_mounts
+from ..crash_points.inside_spark.agent import FETCH, VERSION, find_agent
 from ..install.class_archive import BUILD_ARCHIVE, archive_path
 from ..install.machine import OLDEST_JAVA, find_java, find_spark, find_toxiproxy, install_toxiproxy
 

@@ -36,10 +36,10 @@ from ..core.quantities import Duration
 from ..core.signs import Signs
 from ..core.waiting import wait_until
 from ..core.wire import Greeting, decoded, frame, read_frame
-from ..inside_spark.listener import HeldPoint
+from ..crash_points.inside_spark.listener import HeldPoint
+from ..crash_points.outside.relay import Fate, HeldMessage, Relay, Sender
 from ..judging.references import REFERENCES, SINK
 from ..judging.stalls import ATTEMPTS
-from ..outside.relay import Fate, HeldMessage, Relay, Sender
 from ..query import SOURCE, Query
 from ..recording.history import Bite, Drained, LifeFailed, Proof
 from ..recording.records import Delivered, EmptyBatch, Ended, Kept, Offered, Record, Refused

@@ -27,7 +27,7 @@ from ..core.errors import InvalidOperator, OwnFailure, StorageFailed, Streamproo
 from ..core.model import Event
 from ..core.pickling import modules_only_here, pickled, send_by_value
 from ..core.wire import VERSION, BlockingConnection, Greeting, Place
-from ..inside_python.following import followed
+from ..crash_points.inside_python.following import followed
 from ..install.private_files import write_private
 from ..judging.references import row_number
 from ..query import SOURCE, Query, RunFolders, without_values

@@ -20,10 +20,10 @@ from ..core.addresses import DRIVER, Moment
 from ..core.errors import StorageFailed
 from ..core.model import Event
 from ..core.schedule import Fault
+from ..crash_points.outside.relay import Relay
 from ..install.private_files import write_private
 from ..install.settings import DAEMON_MODULE, MOST_CORES
 from ..judging.references import REFERENCES, SINK
-from ..outside.relay import Relay
 from ..query import Query, RunFolders
 from ..scenario import Scenario
 from .attaching import WAREHOUSE

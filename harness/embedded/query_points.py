@@ -16,14 +16,14 @@ from ..core.addresses import FINE_POINTS, TASK, Moment, Point
 from ..core.errors import InvalidScenario, StorageFailed
 from ..core.schedule import Fault
 from ..core.wire import Place
-from ..inside_python.watching import Watching, lines_environment, write_watching
-from ..inside_python.whose import whose_code
-from ..inside_spark.agent import find_agent
-from ..inside_spark.listener import HeldPoint, PointListener
-from ..inside_spark.rules import script
-from ..inside_spark.settings import agent_settings, with_options
-from ..inside_spark.user_points import points_environment
-from ..inside_spark.versions import SparkVersion, own_hook, supported
+from ..crash_points.inside_python.watching import Watching, lines_environment, write_watching
+from ..crash_points.inside_python.whose import whose_code
+from ..crash_points.inside_spark.agent import find_agent
+from ..crash_points.inside_spark.listener import HeldPoint, PointListener
+from ..crash_points.inside_spark.rules import script
+from ..crash_points.inside_spark.settings import agent_settings, with_options
+from ..crash_points.inside_spark.user_points import points_environment
+from ..crash_points.inside_spark.versions import SparkVersion, own_hook, supported
 from ..install.private_files import write_private
 from ..query import Query
 from ..scenario import Scenario

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ..files.mounts import unmount_all
+from ..crash_points.files.mounts import unmount_all
 from ..injection import Part
 from ..install.settings import DAEMON_MODULE
 

@@ -9,7 +9,7 @@ import pyarrow  # noqa: F401
 import pyspark.sql.types  # noqa: F401
 from pyspark import daemon
 
-from ..inside_python.following import followed_each
+from ..crash_points.inside_python.following import followed_each
 from . import query_source  # noqa: F401
 
 if __name__ == "__main__":

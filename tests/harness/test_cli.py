@@ -22,9 +22,9 @@ from readme import example
 from streamproof.harness.command_line import cli, clusters, doctor
 from streamproof.harness.containers import reaping as reaping_containers
 from streamproof.harness.core.errors import MissingTool
+from streamproof.harness.crash_points.inside_spark.agent import FETCH
 from streamproof.harness.embedded import reaping
 from streamproof.harness.embedded.cluster import USUAL, EmbeddedCluster
-from streamproof.harness.inside_spark.agent import FETCH
 from streamproof.harness.install import machine
 from streamproof.harness.install.class_archive import BUILD_ARCHIVE, archive_path
 from streamproof.harness.registry import Registry

@@ -23,10 +23,10 @@ from streamproof.harness.certifying.file_points import FilePoints
 from streamproof.harness.certifying.journaled_folders import JournaledFolders
 from streamproof.harness.core.errors import MissingTool
 from streamproof.harness.core.waiting import wait_until
-from streamproof.harness.files.mounting import MountedFolder, check_mounts
-from streamproof.harness.files.mounts import mounts_of, unmount_all
-from streamproof.harness.files.operations import POINTS, Kind, read_operations
-from streamproof.harness.files.trees import File, Link, Tree
+from streamproof.harness.crash_points.files.mounting import MountedFolder, check_mounts
+from streamproof.harness.crash_points.files.mounts import mounts_of, unmount_all
+from streamproof.harness.crash_points.files.operations import POINTS, Kind, read_operations
+from streamproof.harness.crash_points.files.trees import File, Link, Tree
 
 RUN = "tests-of-files"
 
@@ -296,7 +296,7 @@ class TestMount:
         program = f"""
 import os, signal
 from pathlib import Path
-from streamproof.harness.files.mounting import MountedFolder
+from streamproof.harness.crash_points.files.mounting import MountedFolder
 home = Path({str(tmp_path)!r})
 MountedFolder(home, "tests-of-orphans", os.environ, home / "log").__enter__()
 os.kill(os.getpid(), signal.SIGKILL)
@@ -315,7 +315,7 @@ os.kill(os.getpid(), signal.SIGKILL)
             os.kill(folder._process.pid, signal.SIGCONT)
 
     def test_that_cannot_be_had_says_what_is_missing(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("streamproof.harness.files.mounting.FUSE_DEVICE", Path("/dev/no-such-device"))
+        monkeypatch.setattr("streamproof.harness.crash_points.files.mounting.FUSE_DEVICE", Path("/dev/no-such-device"))
         with pytest.raises(MissingTool, match="/dev/no-such-device is not there"):
             check_mounts()
 

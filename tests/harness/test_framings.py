@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamproof.harness.outside.bursts import Bursts
-from streamproof.harness.outside.framing import Conversation, Part, Unreadable
-from streamproof.harness.outside.http import Http, kind_of_path
-from streamproof.harness.outside.kafka import Kafka
-from streamproof.harness.outside.postgres import Postgres
-from streamproof.harness.outside.statements import kind_of_sql
+from streamproof.harness.crash_points.outside.bursts import Bursts
+from streamproof.harness.crash_points.outside.framing import Conversation, Part, Unreadable
+from streamproof.harness.crash_points.outside.http import Http, kind_of_path
+from streamproof.harness.crash_points.outside.kafka import Kafka
+from streamproof.harness.crash_points.outside.postgres import Postgres
+from streamproof.harness.crash_points.outside.statements import kind_of_sql
 
 STORE, RELAY = ("broker.example", 9092), ("127.0.0.1", 40_001)
 Begun = tuple[int, str, bool]

@@ -28,11 +28,17 @@ from pyspark.taskcontext import TaskContext
 
 from streamproof.harness.core.addresses import DRIVER, TASK, CodeLine, Point, Side
 from streamproof.harness.core.errors import OwnFailure
-from streamproof.harness.inside_python.following import Noted, followed, followed_each, read_noted
-from streamproof.harness.inside_python.watching import LINES, Watching, lines_environment, read_watching, write_watching
-from streamproof.harness.inside_python.whose import Whose, whose_code
-from streamproof.harness.inside_spark.listener import HeldPoint, PointListener, SaidInPassing
-from streamproof.harness.inside_spark.user_points import crash_point, points_environment
+from streamproof.harness.crash_points.inside_python.following import Noted, followed, followed_each, read_noted
+from streamproof.harness.crash_points.inside_python.watching import (
+    LINES,
+    Watching,
+    lines_environment,
+    read_watching,
+    write_watching,
+)
+from streamproof.harness.crash_points.inside_python.whose import Whose, whose_code
+from streamproof.harness.crash_points.inside_spark.listener import HeldPoint, PointListener, SaidInPassing
+from streamproof.harness.crash_points.inside_spark.user_points import crash_point, points_environment
 from streamproof.harness.query import Query
 from streamproof.harness.query_parts import as_it_comes, foreach, foreach_batch
 from streamproof.scenarios.subjects import subject

@@ -19,7 +19,7 @@ from streamproof.harness.core.addresses import DRIVER, Address, Point, Side
 from streamproof.harness.core.guarantees import at_least_once, exactly_once, survives_power_loss
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.core.wire import Place
-from streamproof.harness.files.operations import Kind, Operation, framed
+from streamproof.harness.crash_points.files.operations import Kind, Operation, framed
 from streamproof.harness.registry import Registry
 from streamproof.scenarios.workloads import words
 from toy_spark import Does, ToyCluster, install, toy

@@ -32,7 +32,7 @@ from streamproof.harness.certifying.profile import batch_of, profile_of
 from streamproof.harness.certifying.shrinking import place_of
 from streamproof.harness.core.addresses import DRIVER, TASK, Point, Side
 from streamproof.harness.core.errors import InvalidScenario
-from streamproof.harness.outside.relay import Seen
+from streamproof.harness.crash_points.outside.relay import Seen
 from streamproof.harness.query import Query, RunFolders, Store
 
 # Kinds of batches

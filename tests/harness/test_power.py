@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamproof.harness.core.promises import Promise
-from streamproof.harness.files.operations import Kind, Operation
-from streamproof.harness.files.power import PAGE, power_losses
-from streamproof.harness.files.trees import FOLDER, File, Tree
+from streamproof.harness.crash_points.files.operations import Kind, Operation
+from streamproof.harness.crash_points.files.power import PAGE, power_losses
+from streamproof.harness.crash_points.files.trees import FOLDER, File, Tree
 
 Shown = dict[str, bytes | None]
 """Path -> content; None: a folder."""

@@ -27,6 +27,7 @@ from streamproof.harness.core.quantities import events, ms, seconds
 from streamproof.harness.core.schedule import Fault, batch, checkpoint, recovery
 from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.core.wire import VERSION, BlockingConnection, Greeting
+from streamproof.harness.crash_points.outside.protocols import PROTOCOLS
 from streamproof.harness.embedded.cluster import EmbeddedCluster
 from streamproof.harness.embedded.nodes import Driver
 from streamproof.harness.embedded.processes import SparkProcesses
@@ -37,7 +38,6 @@ from streamproof.harness.embedded.query_lives import Life
 from streamproof.harness.embedded.query_source import EventReader, SourcePlan, write_events
 from streamproof.harness.judging.shapes import OutputMode
 from streamproof.harness.judging.stalls import ATTEMPTS
-from streamproof.harness.outside.protocols import PROTOCOLS
 from streamproof.harness.query import CLOSING_MS, Query, RunFolders, Store
 from streamproof.harness.recording.history import LifeFailed, Proof
 from streamproof.harness.recording.recorder import MemoryRecorder

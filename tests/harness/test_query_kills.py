@@ -27,6 +27,7 @@ from streamproof.harness.core.quantities import seconds
 from streamproof.harness.core.schedule import Fault, batch
 from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.core.wire import VERSION, BlockingConnection, Greeting
+from streamproof.harness.crash_points.inside_spark.settings import with_options
 from streamproof.harness.embedded.cluster import EmbeddedCluster
 from streamproof.harness.embedded.processes import SparkProcesses
 from streamproof.harness.embedded.protocol import Arrived, Begun, Failed, Finishing
@@ -35,7 +36,6 @@ from streamproof.harness.embedded.query_lives import Life, executors_needed, sta
 from streamproof.harness.embedded.query_references import of_references
 from streamproof.harness.embedded.run_server import _Span
 from streamproof.harness.injection import Part
-from streamproof.harness.inside_spark.settings import with_options
 from streamproof.harness.query import Query
 from streamproof.harness.recording.history import Bite, NodeGone, NodeUp, Placed, Proof
 from streamproof.harness.recording.recorder import MemoryRecorder

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from streamproof.harness.core.addresses import Side
-from streamproof.harness.outside.protocols import PROTOCOLS
-from streamproof.harness.outside.relay import Fate, HeldMessage, Relay, RelayedStore, Sender
-from streamproof.harness.outside.senders import pid_of
+from streamproof.harness.crash_points.outside.protocols import PROTOCOLS
+from streamproof.harness.crash_points.outside.relay import Fate, HeldMessage, Relay, RelayedStore, Sender
+from streamproof.harness.crash_points.outside.senders import pid_of
 
 Held = tuple[str, str]
 PUT = b"PUT /orders/17 HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello"

@@ -14,8 +14,8 @@ from kafka import KafkaConsumer, KafkaProducer
 from kafka_broker import kafka_broker
 from streamproof.harness.core.addresses import Side
 from streamproof.harness.core.errors import MissingTool
-from streamproof.harness.outside.protocols import PROTOCOLS
-from streamproof.harness.outside.relay import Fate, HeldMessage, Relay, RelayedStore, Sender
+from streamproof.harness.crash_points.outside.protocols import PROTOCOLS
+from streamproof.harness.crash_points.outside.relay import Fate, HeldMessage, Relay, RelayedStore, Sender
 
 # It needs Java, as Spark does.
 pytestmark = pytest.mark.spark

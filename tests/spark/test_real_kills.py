@@ -19,10 +19,10 @@ from streamproof.faults.split_brain import split_brain
 from streamproof.harness.core.addresses import Address, Moment, Point, Side
 from streamproof.harness.core.errors import MissingTool
 from streamproof.harness.core.schedule import Fault, batch
+from streamproof.harness.crash_points.inside_spark.agent import fetch_agent
 from streamproof.harness.embedded.cluster import EmbeddedCluster
 from streamproof.harness.embedded.query_references import of_references
 from streamproof.harness.embedded.reaping import labelled_processes
-from streamproof.harness.inside_spark.agent import fetch_agent
 from streamproof.harness.query import Query, RunFolders
 from streamproof.harness.recording.history import NodeUp, Placed
 from streamproof.harness.recording.records import Delivered, Kept, Refused

@@ -19,9 +19,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from streamproof.harness.certifying.lane import Lane
 from streamproof.harness.core.guarantees import exactly_once
+from streamproof.harness.crash_points.inside_spark.versions import supported
 from streamproof.harness.embedded.cluster import EmbeddedCluster
 from streamproof.harness.embedded.processes import EmbeddedOptions, SparkProcesses
-from streamproof.harness.inside_spark.versions import supported
 from streamproof.harness.query import Query
 from streamproof.harness.query_parts import foreach_batch
 from streamproof.harness.recording.records import Kept

@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable
 
 from streamproof.harness.core.addresses import Side
-from streamproof.harness.inside_python.effects import Effects
-from streamproof.harness.inside_python.tracing import Tracer
-from streamproof.harness.inside_python.watching import Watching
-from streamproof.harness.inside_python.whose import Whose
+from streamproof.harness.crash_points.inside_python.effects import Effects
+from streamproof.harness.crash_points.inside_python.tracing import Tracer
+from streamproof.harness.crash_points.inside_python.watching import Watching
+from streamproof.harness.crash_points.inside_python.whose import Whose
 
 ROWS = [(n, "some text of a row") for n in range(1000)]
 WHOSE = Whose((), (os.path.dirname(os.path.abspath(__file__)),))

@@ -1,0 +1,132 @@
+"""The file layer of a run: a mounted folder, the process that serves it, and its journal."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from ...core.errors import MissingTool, ProcessDied, StorageFailed
+from ...core.waiting import wait_until
+from ...core.wire import Place
+from .mounts import name_of, unmount
+from .operations import LOOKS, Kind, read_operations
+from .orders import Order, ServingPlan
+
+FUSE_DEVICE = Path("/dev/fuse")
+READY_SECONDS = 30.0
+END_SECONDS = 10.0
+
+
+def check_mounts() -> None:
+    """Raises MissingTool where this machine cannot have a file system of ours, with what it lacks."""
+    if not os.access(FUSE_DEVICE, os.R_OK | os.W_OK):
+        raise MissingTool(
+            f"{FUSE_DEVICE} is not there, or not open to this user: load the kernel's module fuse, or be root"
+        )
+    try:
+        import mfusepy  # noqa: F401 - it looks for its library when it is imported
+    except (ImportError, OSError) as error:
+        raise MissingTool(f"no library for FUSE can be loaded ({error}): apt-get install fuse3") from error
+    tool = "umount" if os.geteuid() == 0 else "fusermount3"
+    if shutil.which(tool) is None:
+        raise MissingTool(f"{tool} is not there, which unmounts: apt-get install fuse3 mount")
+
+
+class MountedFolder:
+    """Use it as a context manager: while it is entered, `mount` shows what `below` holds."""
+
+    def __init__(self, home: Path, run: str, environment: Mapping[str, str], log: Path) -> None:
+        """`home` is a folder of its own. `environment` is what its process gets, the run's labels among it."""
+        self.mount, self.below, self.journal = home / "mounted", home / "below", home / "journal"
+        self._nameless = home / "nameless"
+        self._plan = home / "plan.json"
+        self._name = name_of(run)
+        self._environment = dict(environment)
+        self._log = log
+
+    def __enter__(self) -> MountedFolder:
+        """Raises MissingTool where it cannot be mounted, StorageFailed where the folders cannot be made."""
+        check_mounts()
+        try:
+            for folder in (self.mount, self.below, self._nameless):
+                folder.mkdir(parents=True, exist_ok=True)
+            places = (self.mount, self.below, self._nameless, self.journal)
+            mount, below, nameless, journal = (str(place.resolve()) for place in places)
+            plan = ServingPlan(mount, below, nameless, journal, self._name)
+            self._plan.write_bytes(msgspec.json.encode(plan))
+            self.journal.touch()
+            with self._log.open("ab") as log:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-m", "streamproof.harness.crash_points.files.serving", str(self._plan)],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    env=self._environment,
+                    start_new_session=True,
+                )
+        except OSError as error:
+            raise StorageFailed(f"cannot prepare {self.mount}: {error.strerror or error}") from error
+        try:
+            wait_until(self._is_up, READY_SECONDS, f"{self.mount} to be mounted", self._said)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        finally:
+            self._process.stdout.close()
+            unmount(self.mount)
+
+    def announce(self, place: Place, token: str, node: str, incarnation: int) -> None:
+        """From now on, tell `place` of each operation that changes something, and journal it. Raises ProcessDied."""
+        self._obey(Order(place, token, node, incarnation))
+
+    def be_quiet(self) -> None:
+        """From now on, journal what is looked at alone. Raises ProcessDied."""
+        self._obey(Order())
+
+    @property
+    def position(self) -> int:
+        """In the journal: what has been answered is before it."""
+        return self.journal.stat().st_size
+
+    def looked_at(self, begin: int) -> frozenset[tuple[Kind, str]]:
+        """What has been looked at since a position: a kind of look, and a path."""
+        return frozenset(
+            (one.kind, one.path) for _, one in read_operations(self.journal, begin, self.position) if one.kind in LOOKS
+        )
+
+    def _obey(self, order: Order) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        try:
+            self._process.stdin.write(msgspec.json.encode(order) + b"\n")
+            self._process.stdin.flush()
+            answered = self._process.stdout.readline()
+        except OSError:
+            answered = b""
+        if not answered:
+            raise ProcessDied(f"what serves {self.mount} ended with status {self._process.poll()}; {self._said()}")
+
+    def _is_up(self) -> bool:
+        if self._process.poll() is not None:
+            raise MissingTool(f"{self.mount} cannot be mounted: {self._said()}")
+        return os.path.ismount(self.mount)
+
+    def _said(self) -> str:
+        return f"its log ends: {self._log.read_text(errors='replace')[-2_000:].strip() or 'nothing was said'}"

@@ -1,0 +1,98 @@
+"""What the file layer writes down: each operation that changes what the folders hold, and what was looked at.
+
+A journal is a file of frames: four bytes of length, most significant first, and a message. A frame is written before
+the operation is answered, and so a process that goes on has its operations in the journal: its length is a position in
+time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+
+import msgspec
+
+from ...core.errors import DamagedHistory, StorageFailed
+
+
+class Kind(StrEnum):
+    CREATE = "create"
+    """A file that was not there, or not under this name."""
+    WRITE = "write"
+    TRUNCATE = "truncate"
+    RENAME = "rename"
+    LINK = "link"
+    SYMLINK = "symlink"
+    UNLINK = "unlink"
+    MKDIR = "mkdir"
+    RMDIR = "rmdir"
+    SYNC = "fsync"
+    """A file's content is on the disk from then on."""
+    SYNC_FOLDER = "fsync-folder"
+    """A folder's names are."""
+    TIMES = "times"
+    """When a file was changed is set. No content changes."""
+    OPENED = "opened"
+    """What a file holds was looked at. Only its first time since `fresh`, as of the other two."""
+    ASKED = "asked"
+    """Whether a path is there was looked at, and what it is."""
+    LISTED = "listed"
+    """Which names a folder has was looked at."""
+
+
+LOOKS = (Kind.OPENED, Kind.ASKED, Kind.LISTED)
+"""What only looks."""
+POINTS = frozenset(Kind) - {*LOOKS, Kind.TIMES}
+"""What is a crash point."""
+
+
+class Operation(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    kind: Kind
+    path: str
+    """From the root of the mounted folder on, without a leading slash; empty: a file whose last name is gone."""
+    at: int = 0
+    """ns since 1970."""
+    thread: int = 0
+    """Who asked for it: a thread's id, as this machine's kernel counts."""
+    other: str = ""
+    """Of a rename, the new path; of a link, the path of the file that it leads to; of a symbolic one, its text."""
+    offset: int = 0
+    """Of a write, in bytes; of a truncation, the length; of TIMES, the time of the change, ns since 1970."""
+    data: bytes = b""
+    file: int = 0
+    """Which file: its inode. Written to through a handle, it may have another name by now, or none."""
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(Operation)
+_LENGTH = 4
+
+
+def framed(operation: Operation) -> bytes:
+    body = _encoder.encode(operation)
+    return len(body).to_bytes(_LENGTH, "big") + body
+
+
+def read_operations(journal: Path, begin: int = 0, end: int | None = None) -> Iterator[tuple[int, Operation]]:
+    """The operations between two positions, each with the position after it.
+
+    Raises StorageFailed where the journal cannot be read, DamagedHistory where it is none.
+    """
+    try:
+        with journal.open("rb") as file:
+            file.seek(begin)
+            position = begin
+            while end is None or position < end:
+                head = file.read(_LENGTH)
+                body = file.read(int.from_bytes(head, "big"))
+                if not head and end is None:
+                    return
+                if len(head) < _LENGTH or len(body) < int.from_bytes(head, "big"):
+                    raise DamagedHistory(f"{journal} breaks off at byte {position:,}")
+                position += _LENGTH + len(body)
+                yield position, _decoder.decode(body)
+    except OSError as error:
+        raise StorageFailed(f"cannot read {journal}: {error.strerror or error}") from error
+    except msgspec.MsgspecError as error:
+        raise DamagedHistory(f"{journal} is no journal of file operations: {error}") from error

@@ -1,0 +1,29 @@
+"""What a mounted folder's owner and the process that serves it say to each other."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ...core.wire import Place
+
+
+class ServingPlan(msgspec.Struct, frozen=True):
+    mount: str
+    """Where the folder is seen."""
+    below: str
+    """Where it is kept."""
+    nameless: str
+    """A folder for files that were removed while somebody has them open."""
+    journal: str
+    name: str
+    """Of the file system, in the machine's table of mounts."""
+
+
+class Order(msgspec.Struct, frozen=True):
+    """From the owner. It is answered by an empty object once it is in force."""
+
+    asks: Place | None = None
+    """Who is told of points; None: nobody, and only what is looked at is journalled."""
+    token: str = ""
+    node: str = ""
+    incarnation: int = 0

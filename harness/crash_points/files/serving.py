@@ -1,0 +1,460 @@
+"""The process that serves a mounted folder: passes every operation on to a folder below, and journals it.
+
+Run as `python -m streamproof.harness.crash_points.files.serving PLAN`. Its owner speaks with it over its standard input, a line of
+JSON each way, and hangs up when the mount is to go: so it goes with its owner, however that ends.
+
+While it *asks*, each operation is announced as a crash point once it is done, by the protocol of `inside_spark`, and
+answered when the harness says go. A process that waits for the answer cannot be killed before it is given, even by
+SIGKILL; so a waiting caller that is being killed gets its answer at once, and never returns to its own code. From then
+on nothing is done any more for anybody, until the owner says `fresh`: what was in flight when the victim died is lost
+with it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import platform
+import socket
+import stat
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import mfusepy
+import msgspec
+
+from ...core.addresses import Point, Side
+from .mounts import unmount
+from .operations import POINTS, Kind, Operation, framed
+from .orders import Order, ServingPlan
+
+ASK_SECONDS = 10.0
+"""How long it may take to reach whoever is told of points."""
+_LOOK_SECONDS = 0.005
+"""How often a caller that waits is looked after."""
+_NAMELESS = ".fuse_hidden"
+"""How the names begin that libfuse gives to files that were removed while somebody has them open."""
+_KILLED, _STOPPED = 1 << 8, 1 << 18
+"""SIGKILL and SIGSTOP, in a mask of pending signals. Whoever kills a node stops it first."""
+
+
+@dataclass(slots=True)
+class _Handle:
+    fd: int
+    file: int
+    appends: bool
+    path: str
+    """Its file's name by now; empty: none any more."""
+
+
+class _Asking:
+    """The connection over which points are announced."""
+
+    def __init__(self, order: Order) -> None:
+        self._order = order
+        self._connection: socket.socket | None = None
+
+    def _connect(self) -> socket.socket:
+        """Who listens hangs up on those that say nothing for a while: so, only when there is something to say."""
+        assert self._order.asks is not None
+        if self._connection is None:
+            self._connection = socket.create_connection(self._order.asks, ASK_SECONDS)
+            self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return self._connection
+
+    def ask(self, one: Operation) -> bool:
+        """Returns once the harness says go, or nobody is left to say so. False: the caller is being killed."""
+        order = self._order
+        what = f"{one.kind} {one.path}" + (f" > {one.other}" if one.kind is Kind.RENAME else "")
+        # A line ends at its end, and a path can hold anything.
+        key = f"?/{what}".encode(errors="surrogateescape").decode(errors="replace").replace("\n", "?")
+        line = f"{order.token} {order.node} {order.incarnation} {one.thread} {Side.AFTER} {Point.FILE} {key}\n"
+        try:
+            connection = self._connect()
+            connection.settimeout(ASK_SECONDS)
+            connection.sendall(line.encode())
+            connection.settimeout(_LOOK_SECONDS)
+            while True:
+                try:
+                    connection.recv(1)
+                    return True
+                except TimeoutError:
+                    if _dying(one.thread):
+                        return False
+        except OSError:
+            # A harness that is gone holds nobody. One that is there finds more in the journal than it was told.
+            return True
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+
+
+def _dying(thread: int) -> bool:
+    """Whether a thread will never run again, but to end."""
+    try:
+        status = Path(f"/proc/{thread}/status").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        # The kernel writes for nobody in particular what was written to a map of memory.
+        return thread != 0
+    pending = 0
+    for line in status.splitlines():
+        if line.startswith((b"SigPnd:", b"ShdPnd:")):
+            pending |= int(line.split()[1], 16)
+    return bool(pending & (_KILLED | _STOPPED))
+
+
+def _renames(thread: int) -> bool:
+    """Whether the call in which a thread is, is one that renames."""
+    try:
+        number = Path(f"/proc/{thread}/syscall").read_text().split()[0]
+    except OSError:
+        return False
+    return number in _RENAMING.get(platform.machine(), ())
+
+
+_RENAMING = {"x86_64": ("82", "264", "316"), "aarch64": ("38", "276")}
+"""The numbers of rename, renameat and renameat2."""
+
+
+class Folders(mfusepy.Operations):  # type: ignore[misc]
+    """What the kernel asks for. Paths begin with a slash."""
+
+    use_ns = True
+
+    def __init__(self, plan: ServingPlan) -> None:
+        self._below = plan.below
+        self._nameless = plan.nameless
+        self._journal = open(plan.journal, "ab", buffering=0)  # noqa: SIM115 - as long as the process lives
+        self._handles: dict[int, _Handle] = {}
+        self._folders: dict[int, str] = {}
+        self._next = 1
+        self._lock = threading.Lock()
+        """What is done and what is journalled is in one order."""
+        self._asking: _Asking | None = None
+        self._struck = False
+        self._seen: set[tuple[Kind, str]] = set()
+
+    def obey(self, order: Order) -> None:
+        with self._lock:
+            if self._asking is not None:
+                self._asking.close()
+            self._asking = None if order.asks is None else _Asking(order)
+            self._struck = False
+            self._seen.clear()
+
+    # What changes something
+
+    def _change(self, kind: Kind, path: str, **more: Any) -> None:
+        """Note what was done, with the lock held, and tell who wants to know."""
+        if self._asking is None:
+            return
+        thread = mfusepy.fuse_get_context()[2]
+        one = Operation(kind, path[1:], time.time_ns(), thread, **more)
+        self._journal.write(framed(one))
+        if kind in POINTS and not self._asking.ask(one):
+            self._struck = True
+
+    def _refuse_after_death(self) -> None:
+        if self._struck:
+            raise OSError(errno.EIO, "its process is being killed")
+
+    def _at(self, path: str) -> str:
+        """Where it is kept. A file that somebody still uses, and that has no name any more, is not kept among those
+        that have one."""
+        name = path.rpartition("/")[2]
+        return f"{self._nameless}/{name}" if name.startswith(_NAMELESS) else self._below + path
+
+    def create(self, path: str, mode: int, flags: int = 0) -> int:
+        with self._lock:
+            self._refuse_after_death()
+            there = os.path.lexists(self._at(path))
+            fd = os.open(self._at(path), (flags | os.O_CREAT) & ~os.O_NOFOLLOW, mode)
+            file = os.fstat(fd).st_ino
+            if not there:
+                self._change(Kind.CREATE, path, file=file)
+            elif flags & os.O_TRUNC:
+                self._change(Kind.TRUNCATE, path, file=file)
+            return self._opened(fd, file, flags, path)
+
+    def open(self, path: str, flags: int) -> int:
+        if flags & os.O_TRUNC:
+            with self._lock:
+                self._refuse_after_death()
+                fd = os.open(self._at(path), flags & ~os.O_NOFOLLOW)
+                file = os.fstat(fd).st_ino
+                self._change(Kind.TRUNCATE, path, file=file)
+                return self._opened(fd, file, flags, path)
+        # What a process may write, the kernel reads for it where a page is written in part.
+        access = os.O_RDWR if flags & os.O_ACCMODE == os.O_WRONLY else flags & os.O_ACCMODE
+        fd = os.open(self._at(path), (flags & ~os.O_ACCMODE & ~os.O_NOFOLLOW) | access)
+        self._look(Kind.OPENED, path)
+        with self._lock:
+            return self._opened(fd, os.fstat(fd).st_ino, flags, path)
+
+    def _opened(self, fd: int, file: int, flags: int, path: str) -> int:
+        number = self._next
+        self._next += 1
+        self._handles[number] = _Handle(fd, file, bool(flags & os.O_APPEND), path)
+        return number
+
+    def write(self, path: str | None, data: bytes, offset: int, fh: int) -> int:
+        handle = self._handles[fh]
+        with self._lock:
+            self._refuse_after_death()
+            if handle.appends:
+                offset = os.fstat(handle.fd).st_size
+            written = os.pwrite(handle.fd, data, offset)
+            self._change(Kind.WRITE, handle.path, offset=offset, data=bytes(data[:written]), file=handle.file)
+            return written
+
+    def truncate(self, path: str | None, length: int, fh: int | None = None) -> int:
+        with self._lock:
+            self._refuse_after_death()
+            about = self._meant(path, fh)
+            os.truncate(about, length)
+            self._change(Kind.TRUNCATE, self._named(path, fh), offset=length, file=os.stat(about).st_ino)
+            return 0
+
+    def rename(self, old: str, new: str, flags: int = 0) -> int:
+        with self._lock:
+            self._refuse_after_death()
+            if flags & ~_NO_REPLACE:
+                raise OSError(errno.EINVAL, f"a rename with the flags {flags}")
+            if flags and os.path.lexists(self._at(new)):
+                raise OSError(errno.EEXIST, f"{new} is there")
+            os.rename(self._at(old), self._at(new))
+            if new.rpartition("/")[2].startswith(_NAMELESS):
+                # That is how libfuse says that a file which is still open has lost its name; where another one is about
+                # to get it, that is one step.
+                self._rename_handles(old, "")
+                if not _renames(mfusepy.fuse_get_context()[2]):
+                    self._change(Kind.UNLINK, old)
+            else:
+                self._rename_handles(old, new)
+                self._change(Kind.RENAME, old, other=new[1:])
+            return 0
+
+    def link(self, target: str, source: str) -> int:
+        with self._lock:
+            self._refuse_after_death()
+            os.link(self._at(source), self._at(target))
+            self._change(Kind.LINK, target, other=source[1:])
+            return 0
+
+    def symlink(self, target: str, source: str) -> int:
+        with self._lock:
+            self._refuse_after_death()
+            os.symlink(source, self._at(target))
+            self._change(Kind.SYMLINK, target, other=source)
+            return 0
+
+    def unlink(self, path: str) -> int:
+        with self._lock:
+            self._refuse_after_death()
+            os.unlink(self._at(path))
+            if not path.rpartition("/")[2].startswith(_NAMELESS):
+                self._rename_handles(path, "")
+                self._change(Kind.UNLINK, path)
+            return 0
+
+    def mkdir(self, path: str, mode: int) -> int:
+        with self._lock:
+            self._refuse_after_death()
+            os.mkdir(self._at(path), mode)
+            self._change(Kind.MKDIR, path)
+            return 0
+
+    def rmdir(self, path: str) -> int:
+        with self._lock:
+            self._refuse_after_death()
+            os.rmdir(self._at(path))
+            self._change(Kind.RMDIR, path)
+            return 0
+
+    def fsync(self, path: str | None, datasync: int, fh: int) -> int:
+        # Whoever loses power is the harness, which knows what was synced: the disk below has nothing to do.
+        with self._lock:
+            self._refuse_after_death()
+            self._change(Kind.SYNC, self._handles[fh].path, file=self._handles[fh].file)
+            return 0
+
+    def fsyncdir(self, path: str | None, datasync: int, fh: int) -> int:
+        with self._lock:
+            self._refuse_after_death()
+            self._change(Kind.SYNC_FOLDER, path or self._folders.get(fh, "/"))
+            return 0
+
+    def utimens(self, path: str | None, times: tuple[int, int] | None = None, fh: int | None = None) -> int:
+        with self._lock:
+            self._refuse_after_death()
+            about = self._meant(path, fh)
+            now = time.time_ns()
+            os.utime(about, ns=times or (now, now))
+            self._change(Kind.TIMES, self._named(path, fh), offset=os.stat(about).st_mtime_ns)
+            return 0
+
+    def chmod(self, path: str | None, mode: int, fh: int | None = None) -> int:
+        os.chmod(self._meant(path, fh), mode)
+        return 0
+
+    def chown(self, path: str | None, uid: int, gid: int, fh: int | None = None) -> int:
+        os.chown(self._meant(path, fh), uid, gid)
+        return 0
+
+    def _meant(self, path: str | None, fh: int | None) -> str | int:
+        """A file by its handle, where there is one: it may have no name any more."""
+        if fh:
+            return self._handles[fh].fd
+        if path is None:
+            raise OSError(errno.ENOENT, "a file without a name, and without a handle")
+        return self._at(path)
+
+    def _named(self, path: str | None, fh: int | None) -> str:
+        return self._handles[fh].path if fh else path or ""
+
+    def _rename_handles(self, old: str, new: str) -> None:
+        for handle in self._handles.values():
+            if handle.path == old or handle.path.startswith(f"{old}/"):
+                handle.path = new and new + handle.path[len(old) :]
+
+    # What only looks
+
+    def _look(self, kind: Kind, path: str) -> None:
+        if (kind, path) in self._seen:
+            return
+        with self._lock:
+            if (kind, path) not in self._seen:
+                self._seen.add((kind, path))
+                self._journal.write(framed(Operation(kind, path[1:], time.time_ns())))
+
+    def getattr(self, path: str | None, fh: int | None = None) -> dict[str, int]:
+        if fh and fh in self._handles:
+            about = os.fstat(self._handles[fh].fd)
+        elif path is not None:
+            self._look(Kind.ASKED, path)
+            about = os.lstat(self._at(path))
+        else:
+            raise OSError(errno.ENOENT, "a file without a name, and without a handle")
+        found = {name: getattr(about, name) for name in _ABOUT}
+        for name in ("atime", "mtime", "ctime"):
+            found[f"st_{name}"] = getattr(about, f"st_{name}_ns")
+        return found
+
+    def readlink(self, path: str) -> str:
+        self._look(Kind.ASKED, path)
+        return os.readlink(self._at(path))
+
+    def opendir(self, path: str) -> int:
+        with self._lock:
+            number = self._next
+            self._next += 1
+            self._folders[number] = path
+            return number
+
+    def readdir(self, path: str | None, fh: int) -> Iterator[tuple[str, dict[str, int], int]]:
+        folder = path or self._folders[fh]
+        self._look(Kind.LISTED, folder)
+        with os.scandir(self._at(folder)) as entries:
+            found = [(entry.name, {"st_ino": entry.inode(), "st_mode": _mode(entry)}, 0) for entry in entries]
+        # A name without an inode is passed over by who reads a folder.
+        own = {"st_ino": os.stat(self._at(folder)).st_ino, "st_mode": stat.S_IFDIR}
+        return iter([(".", own, 0), ("..", own, 0), *found])
+
+    def releasedir(self, path: str | None, fh: int) -> int:
+        self._folders.pop(fh, None)
+        return 0
+
+    def read(self, path: str | None, size: int, offset: int, fh: int) -> bytes:
+        return os.pread(self._handles[fh].fd, size, offset)
+
+    def release(self, path: str | None, fh: int) -> int:
+        with self._lock:
+            handle = self._handles.pop(fh, None)
+        if handle is not None:
+            os.close(handle.fd)
+        return 0
+
+    def statfs(self, path: str) -> dict[str, int]:
+        about = os.statvfs(self._at(path))
+        return {name: getattr(about, name) for name in _OF_THE_DISK}
+
+    def init_with_config(self, connection: Any, config: Any) -> None:
+        if config is None:
+            return
+        # Folders below are put back without the kernel's knowing: it must remember nothing of them.
+        config.attr_timeout = config.entry_timeout = config.negative_timeout = 0.0
+        # What is done through a handle is done by the handle.
+        config.nullpath_ok = config.use_ino = 1
+
+
+class _Mount(mfusepy.FUSE):  # type: ignore[misc]
+    """Tells the operations what the binding leaves out: the handle of a file that is changed through one, and how a
+    rename is meant."""
+
+    def truncate_fuse_3(self, path: bytes | None, length: int, fip: Any) -> int:
+        return self.operations.truncate(self._path(path), length, _handle(fip))  # type: ignore[no-any-return]
+
+    def chmod_fuse_3(self, path: bytes | None, mode: int, fip: Any) -> int:
+        return self.operations.chmod(self._path(path), mode, _handle(fip))  # type: ignore[no-any-return]
+
+    def chown_fuse_3(self, path: bytes | None, uid: int, gid: int, fip: Any) -> int:
+        return self.operations.chown(self._path(path), uid, gid, _handle(fip))  # type: ignore[no-any-return]
+
+    def utimens_fuse_3(self, path: bytes | None, buf: Any, fip: Any) -> int:
+        times = (_ns(buf.contents.actime), _ns(buf.contents.modtime)) if buf else None
+        return self.operations.utimens(self._path(path), times, _handle(fip))  # type: ignore[no-any-return]
+
+    def rename_fuse_3(self, old: bytes, new: bytes, flags: int) -> int:
+        return self.operations.rename(self._path(old), self._path(new), flags)  # type: ignore[no-any-return]
+
+    def _path(self, path: bytes | None) -> str | None:
+        return None if path is None else path.decode(self.encoding, self.errors)
+
+
+def _mode(entry: os.DirEntry[str]) -> int:
+    """What kind of thing a name leads to, as far as a folder says."""
+    if entry.is_symlink():
+        return stat.S_IFLNK
+    return stat.S_IFDIR if entry.is_dir(follow_symlinks=False) else stat.S_IFREG
+
+
+def _handle(fip: Any) -> int | None:
+    return fip.contents.fh if fip else None
+
+
+def _ns(time: Any) -> int:
+    found: int = mfusepy.time_of_timespec(time, use_ns=True)
+    return found
+
+
+_NO_REPLACE = 1
+"""Of a rename: only where nothing has the new name."""
+_ABOUT = ("st_mode", "st_ino", "st_nlink", "st_uid", "st_gid", "st_size", "st_blocks", "st_blksize", "st_rdev")
+_OF_THE_DISK = ("f_bsize", "f_frsize", "f_blocks", "f_bfree", "f_bavail", "f_files", "f_ffree", "f_favail", "f_namemax")
+
+
+def _listen(folders: Folders, plan: ServingPlan) -> None:
+    for line in sys.stdin.buffer:
+        folders.obey(msgspec.json.decode(line, type=Order))
+        sys.stdout.buffer.write(b"{}\n")
+        sys.stdout.buffer.flush()
+    unmount(Path(plan.mount))
+    os._exit(0)
+
+
+def main(path: str) -> int:
+    plan = msgspec.json.decode(Path(path).read_bytes(), type=ServingPlan)
+    folders = Folders(plan)
+    threading.Thread(target=_listen, args=(folders, plan), daemon=True).start()
+    _Mount(folders, plan.mount, foreground=True, fsname=plan.name)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,189 @@
+"""What folders hold, in memory: a tree that operations change as the file system would."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ...core.errors import OwnFailure, StorageFailed
+from .operations import Kind, Operation
+
+
+@dataclass(eq=False, slots=True)
+class File:
+    """A file, under however many names."""
+
+    content: bytearray = field(default_factory=bytearray)
+    changed: int = 0
+    """When, ns since 1970."""
+    token: bytes = b""
+    """Equal for two files that the same writes have made."""
+
+    def write(self, offset: int, data: bytes) -> None:
+        if len(self.content) < offset:
+            self.content.extend(bytes(offset - len(self.content)))
+        self.content[offset : offset + len(data)] = data
+        self._note(b"w%d:" % offset, data)
+
+    def truncate(self, length: int) -> None:
+        if length < len(self.content):
+            del self.content[length:]
+        else:
+            self.content.extend(bytes(length - len(self.content)))
+        self._note(b"t%d" % length)
+
+    def _note(self, *what: bytes) -> None:
+        told = hashlib.sha256(self.token)
+        for part in what:
+            told.update(part)
+        self.token = told.digest()
+
+    def copied(self) -> File:
+        return File(bytearray(self.content), self.changed, self.token)
+
+
+@dataclass(frozen=True)
+class Link:
+    """A symbolic one."""
+
+    text: str
+
+
+class Folder:
+    """What a path is that holds names."""
+
+
+FOLDER = Folder()
+Node = File | Link | Folder
+
+
+class Tree:
+    """Path -> what is there. The root is the empty path, and always there."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, Node] = {}
+        self.files: dict[int, File] = {}
+        """Inode -> the file that an operation through a handle means."""
+
+    @classmethod
+    def read(cls, folder: Path) -> Tree:
+        """Raises StorageFailed."""
+        tree = cls()
+        try:
+            for path in sorted(folder.rglob("*")):
+                name = str(path.relative_to(folder))
+                if path.is_symlink():
+                    tree.nodes[name] = Link(os.readlink(path))
+                elif path.is_dir():
+                    tree.nodes[name] = FOLDER
+                else:
+                    content, about = path.read_bytes(), path.stat()
+                    found = File(bytearray(content), about.st_mtime_ns, hashlib.sha256(content).digest())
+                    tree.nodes[name] = tree.files.setdefault(about.st_ino, found)
+        except OSError as error:
+            raise StorageFailed(f"cannot read {error.filename}: {error.strerror or error}") from error
+        return tree
+
+    def copied(self) -> Tree:
+        tree = Tree()
+        known: dict[int, File] = {}
+        for path, node in self.nodes.items():
+            tree.nodes[path] = known.setdefault(id(node), node.copied()) if isinstance(node, File) else node
+        tree.files = {inode: known.setdefault(id(file), file.copied()) for inode, file in self.files.items()}
+        return tree
+
+    def write_to(self, folder: Path) -> None:
+        """Make a folder hold exactly this, which must be empty. Its files are known by their new inodes from then on.
+        Raises StorageFailed."""
+        made: dict[int, Path] = {}
+        self.files = {}
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            for name in sorted(self.nodes):
+                node, path = self.nodes[name], folder / name
+                match node:
+                    case File():
+                        if id(node) in made:
+                            os.link(made[id(node)], path)
+                            continue
+                        path.write_bytes(node.content)
+                        os.utime(path, ns=(node.changed, node.changed))
+                        made[id(node)] = path
+                        self.files[path.stat().st_ino] = node
+                    case Link():
+                        path.symlink_to(node.text)
+                    case _:
+                        path.mkdir(exist_ok=True)
+        except OSError as error:
+            raise StorageFailed(f"cannot put {error.filename} back: {error.strerror or error}") from error
+
+    def under(self, path: str) -> Iterator[str]:
+        """What lies in a folder, at any depth."""
+        beginning = f"{path}/" if path else ""
+        return (name for name in self.nodes if name.startswith(beginning))
+
+    def apply(self, one: Operation) -> None:
+        """Do an operation that was done. What was only looked at changes nothing.
+
+        Raises OwnFailure for one that cannot have been done to this tree.
+        """
+        match one.kind:
+            case Kind.CREATE:
+                made = File(changed=one.at)
+                made.write(0, b"")
+                self.nodes[one.path] = self.files[one.file] = made
+            case Kind.WRITE:
+                file = self.file_of(one)
+                file.write(one.offset, one.data)
+                file.changed = one.at
+            case Kind.TRUNCATE:
+                file = self.file_of(one)
+                file.truncate(one.offset)
+                file.changed = one.at
+            case Kind.RENAME:
+                self._rename(one.path, one.other)
+            case Kind.LINK:
+                self.nodes[one.path] = self._node(one.other)
+            case Kind.SYMLINK:
+                self.nodes[one.path] = Link(one.other)
+            case Kind.UNLINK | Kind.RMDIR:
+                self._node(one.path)
+                del self.nodes[one.path]
+            case Kind.MKDIR:
+                self.nodes[one.path] = FOLDER
+            case Kind.TIMES:
+                node = self.nodes.get(one.path)
+                if isinstance(node, File):
+                    node.changed = one.offset
+            case _:
+                return
+
+    def _rename(self, old: str, new: str) -> None:
+        moved = self._node(old)
+        if old == new or (isinstance(moved, File) and self.nodes.get(new) is moved):
+            # Two names of one file: then a rename does nothing.
+            return
+        if not isinstance(moved, Folder):
+            self.nodes[new] = self.nodes.pop(old)
+            return
+        for name in [old, *self.under(old)]:
+            self.nodes[new + name[len(old) :]] = self.nodes.pop(name)
+
+    def _node(self, path: str) -> Node:
+        node = self.nodes.get(path)
+        if node is None:
+            raise OwnFailure(f"the journal of file operations has {path!r}, which is not there at that moment")
+        return node
+
+    def file_of(self, one: Operation) -> File:
+        """The file that an operation on contents means. Raises OwnFailure where there is none."""
+        file = self.files.get(one.file)
+        if file is None:
+            found = self._node(one.path)
+            if not isinstance(found, File):
+                raise OwnFailure(f"the journal of file operations writes to {one.path!r}, which is no file")
+            file = self.files[one.file] = found
+        return file

@@ -1,0 +1,102 @@
+"""Follows the user's code in a process of a run, as that process is told: in a driver, and in each Python worker."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any
+
+import msgspec
+
+from ...core.errors import OwnFailure
+from .announcing import Announcer
+from .effects import Effect, Effects
+from .tracing import Tracer
+from .watching import Watching, read_watching
+
+
+class Noted(msgspec.Struct, frozen=True):
+    """What a process says of the user's code, without waiting to be let go on."""
+
+    effects: tuple[Effect, ...] = ()
+    unannounced: int = 0
+    """How often lines were passed that had been announced often enough."""
+
+
+def read_noted(content: bytes) -> Noted:
+    """Raises OwnFailure."""
+    try:
+        return msgspec.json.decode(content, type=Noted)
+    except msgspec.MsgspecError as error:
+        raise OwnFailure(f"a process of a run said {content[:200]!r} in passing: {error}") from error
+
+
+class Follower:
+    """Of one process."""
+
+    def __init__(self, watching: Watching, announcer: Announcer) -> None:
+        self.watching = watching
+        self._announcer = announcer
+        self._tracer = Tracer(watching, announcer.hold, self._tell)
+        self._effects = Effects(watching, self._tracer.owns, announcer.place)
+        if watching.whole:
+            self._effects.install()
+
+    @contextmanager
+    def following(self) -> Iterator[None]:
+        self._effects.active = self.watching.whole
+        try:
+            with self._tracer.following():
+                yield
+        finally:
+            self._effects.active = False
+            self._tell(last=True)
+
+    def _tell(self, last: bool = False) -> None:
+        effects = self._effects.taken() if self._effects.any else ()
+        unannounced = self._tracer.unannounced if last else 0
+        # One at a time: what is said in a line is short.
+        for effect in effects:
+            self._announcer.note(msgspec.json.encode(Noted((effect,))).decode())
+        if unannounced:
+            self._tracer.unannounced = 0
+            self._announcer.note(msgspec.json.encode(Noted((), unannounced)).decode())
+
+
+def follower_here(known: Follower | None = None) -> Follower | None:
+    """As this process is told now; the one that is known, while that is the same. None: nothing is to be followed.
+    Raises OwnFailure."""
+    watching = read_watching()
+    if known is not None and known.watching == watching:
+        return known
+    announcer = Announcer.of_environment(os.environ) if watching else None
+    return None if announcer is None else Follower(watching, announcer)
+
+
+@contextmanager
+def followed() -> Iterator[None]:
+    """Whatever is done within is followed. Raises OwnFailure."""
+    follower = follower_here()
+    if follower is None:
+        yield
+        return
+    with follower.following():
+        yield
+
+
+def followed_each(work: Callable[..., Any]) -> Callable[..., Any]:
+    """The same work, followed whenever it is done: by a worker, for one task after the other."""
+    known: Follower | None = None
+
+    @wraps(work)
+    def done(*arguments: Any) -> Any:
+        nonlocal known
+        known = follower_here(known)
+        if known is None:
+            return work(*arguments)
+        with known.following():
+            return work(*arguments)
+
+    return done

@@ -1,0 +1,218 @@
+"""Follows the user's code line by line, and says where it is before each line, and around each call that leaves it.
+
+Tracing is on in the user's frames alone. Other code costs the event of its call, and what it does within is not
+followed; functions in C are seen by the profiler, which is on while one of the user's frames is the innermost.
+"""
+
+from __future__ import annotations
+
+import linecache
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from types import CodeType, FrameType
+from typing import Any, Final
+
+from ...core.addresses import Side
+from .batches import UNKNOWN, where
+from .names import CALLS, builtin_call_of, call_of, function_of, is_quick, module_of
+from .watching import TIMES, Watching
+
+Hold = Callable[[str, Side, str, str], None]
+"""Says that the thread has come to a point: the actor, the side, the key, the text of the line."""
+_GENERATORS: Final = 0x20 | 0x80 | 0x200
+"""The flags of code that is left and entered again: generators and coroutines."""
+
+_FUNCTIONS: Final = 0x1
+"""The flag of the code of functions."""
+
+
+@dataclass(frozen=True)
+class _Function:
+    """What is known of a function of the user's."""
+
+    code: CodeType
+    """Kept, so that no other code has its identity."""
+    name: str
+    calls: bool
+    """Whether calls out of it are of interest."""
+
+
+class Tracer:
+    """Of one process. What it has counted lasts from one use to the next."""
+
+    def __init__(self, watching: Watching, hold: Hold, left: Callable[[], None]) -> None:
+        """`left` is called whenever the user's code is left, for good or until it is asked for more."""
+        self._watching = watching
+        self._whole = watching.whole
+        self._hold = hold
+        self._left = left
+        self._armed = {(side, key) for side, key in watching.armed}
+        self._rests = {(side, key.partition("/")[2]) for side, key in watching.armed}
+        self._with_calls = {_function_in(key) for _, key in watching.armed if CALLS in key}
+        self._functions = self._with_calls | {_function_in(key) for _, key in watching.armed}
+        self._places = {key.partition("/")[2].rpartition("#")[0] for _, key in watching.armed}
+        self._known: dict[int, _Function | CodeType] = {}
+        self._times: Counter[tuple[str, int, str]] = Counter()
+        """How often this batch has come to a place: a function, a line, and what is called."""
+        self._actor, self._batch = "", UNKNOWN
+        self._calling: dict[int, str] = {}
+        """By frame, the function in C that it has called and that was announced."""
+        self._on = False
+        self._before: Any = None
+        """The profiler that somebody else has set."""
+        self.unannounced = 0
+        """How often lines were passed that had been announced often enough."""
+
+    @contextmanager
+    def following(self) -> Iterator[None]:
+        """Follow this thread, and those that begin meanwhile. Whoever followed them before does so again afterwards."""
+        before = sys.gettrace(), threading.gettrace(), sys.getprofile()
+        self._before = before[2]
+        self._on = True
+        threading.settrace(self._enter)
+        sys.settrace(self._enter)
+        try:
+            yield
+        finally:
+            # Threads that have begun meanwhile are still told of.
+            self._on = False
+            sys.settrace(before[0])
+            threading.settrace(before[1])
+            sys.setprofile(before[2])
+
+    def owns(self, frame: FrameType) -> bool:
+        return isinstance(self._look(frame), _Function)
+
+    # What Python tells
+
+    def _enter(self, frame: FrameType, event: str, argument: Any) -> Any:
+        if not self._on:
+            return None
+        known = self._known.get(id(frame.f_code)) or self._look(frame)
+        back = frame.f_back
+        caller = None if back is None else self._known.get(id(back.f_code))
+        if not isinstance(known, _Function):
+            return self._call(frame, back, caller) if back is not None and isinstance(caller, _Function) else None
+        if not isinstance(caller, _Function):
+            self._come(frame)
+        if not self._whole and known.name not in self._functions:
+            return None
+        if known.calls:
+            sys.setprofile(self._profile)
+        return partial(self._follow, known)
+
+    def _follow(self, function: _Function, frame: FrameType, event: str, argument: Any) -> Any:
+        if event == "line":
+            self._arrive(function, frame)
+        elif event == "return":
+            self._leave(frame)
+        return frame.f_trace
+
+    def _call(self, frame: FrameType, caller: FrameType, function: _Function) -> Any:
+        """A function of Python's that is not the user's is called."""
+        called = call_of(frame) if function.calls else None
+        if called is None:
+            return None
+        said = self._arrive(function, caller, called)
+        sys.setprofile(self._before)
+        frame.f_trace_lines = False
+        return partial(self._return, said)
+
+    def _return(self, said: str, frame: FrameType, event: str, argument: Any) -> Any:
+        if event == "return":
+            if said and frame.f_back is not None:
+                self._say(Side.AFTER, said, frame.f_back)
+            sys.setprofile(self._profile)
+        return frame.f_trace
+
+    def _profile(self, frame: FrameType, event: str, argument: Any) -> None:
+        if event == "c_call":
+            if is_quick(argument):
+                return
+            function = self._known.get(id(frame.f_code))
+            if not isinstance(function, _Function) or not function.calls:
+                return
+            called = builtin_call_of(argument)
+            if called is not None:
+                said = self._arrive(function, frame, called)
+                if said:
+                    self._calling[id(frame)] = said
+        elif event in ("c_return", "c_exception") and self._calling and not is_quick(argument):
+            said = self._calling.pop(id(frame), "")
+            if said:
+                self._say(Side.AFTER, said, frame)
+
+    # What is made of it
+
+    def _look(self, frame: FrameType) -> _Function | CodeType:
+        """Whose code it is."""
+        code = frame.f_code
+        found = self._known.get(id(code))
+        if found is None:
+            # Bodies of modules and of classes are none; and one that is imported is no part of any batch.
+            theirs = bool(code.co_flags & _FUNCTIONS) and self._watching.whose.owns(module_of(frame), code.co_filename)
+            if theirs and _imports(frame):
+                return code
+            name = function_of(frame) if theirs else ""
+            found = _Function(code, name, self._whole or name in self._with_calls) if theirs else code
+            self._known[id(code)] = found
+        return found
+
+    def _come(self, frame: FrameType) -> None:
+        """The user's code is called by somebody else's."""
+        actor, batch = where(frame)
+        if batch == UNKNOWN and self._actor:
+            # A thread of the user's own, which works for the batch that is on.
+            batch = self._batch
+        if (actor, batch) != (self._actor, self._batch):
+            self._actor, self._batch = actor, batch
+            self._times.clear()
+
+    def _leave(self, frame: FrameType) -> None:
+        back = frame.f_back
+        if back is not None and isinstance(self._known.get(id(back.f_code)), _Function):
+            return
+        sys.setprofile(self._before)
+        if not frame.f_code.co_flags & _GENERATORS:
+            self._left()
+
+    def _arrive(self, function: _Function, frame: FrameType, called: str = "") -> str:
+        """Before a line, or a call that it makes. Returns what there is to say of it; empty for nothing."""
+        key = function.name, frame.f_lineno, called
+        times = self._times[key] + 1
+        self._times[key] = times
+        if self._whole and times > TIMES:
+            self.unannounced += 1
+            return ""
+        place = f"{function.name}:{frame.f_lineno}" + (f"{CALLS}{called}" if called else "")
+        if not self._whole and place not in self._places:
+            return ""
+        said = f"{place}#{times}"
+        self._say(Side.BEFORE, said, frame)
+        return said
+
+    def _say(self, side: Side, said: str, frame: FrameType) -> None:
+        key = f"{self._batch}/{said}"
+        wanted = self._whole or (side, key) in self._armed or (self._batch == UNKNOWN and (side, said) in self._rests)
+        if wanted:
+            text = linecache.getline(frame.f_code.co_filename, frame.f_lineno, frame.f_globals)
+            self._hold(self._actor, side, key, text)
+
+
+def _imports(frame: FrameType | None) -> bool:
+    """Whether a frame is executed because a module is imported."""
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "importlib._bootstrap":
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _function_in(key: str) -> str:
+    """`sinks.write` of `3/sinks.write:17 calls os.rename#1`."""
+    return key.partition("/")[2].partition(CALLS)[0].rpartition(":")[0]

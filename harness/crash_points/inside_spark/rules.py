@@ -1,0 +1,124 @@
+"""The script with which Byteman makes Spark's threads tell the harness where they are, and wait for its answer.
+
+One script for driver and executors. `Announcer.java` is what talks. A line of it: token, node, incarnation, process id,
+side, point, key; spaces between them, and the key is the rest.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from importlib import resources
+
+from ...core.addresses import Point, Side
+from ...core.errors import InvalidScenario
+from ...core.wire import Place
+from .versions import Hook, SparkVersion
+
+CONNECT_MS = 10_000
+"""How long a thread tries to reach a harness that does not refuse and does not answer either."""
+
+
+def script(
+    version: SparkVersion,
+    place: Place,
+    token: str,
+    node: str,
+    incarnation: int,
+    points: Collection[Point] | None = None,
+    own: Sequence[Hook] = (),
+) -> str:
+    """The rules for `points`, or for all that are known, and for `own` hooks. It holds the token: keep it private.
+
+    Raises InvalidScenario for a token, node or host that a line cannot carry, or a point that is not inside Spark.
+    """
+    for text in (token, node, place[0]):
+        if not text or not all(character.isalnum() or character in "-_.:" for character in text):
+            raise InvalidScenario(f"{text!r} cannot be announced: letters, digits, '-', '_', '.' and ':' can")
+    known = {hook.point for hook in version.hooks}
+    wanted = known if points is None else set(points)
+    if unknown := sorted(wanted - known):
+        raise InvalidScenario(f"{unknown[0].value!r} is no point inside Spark; there are: {', '.join(sorted(known))}")
+    rules = [_start(version, place, f"{token} {node} {incarnation}")]
+    for hook in version.hooks:
+        if hook.point in wanted:
+            rules.extend(_rules(hook, str(hook.point)))
+    for number, hook in enumerate(own):
+        rules.extend(_rules(hook, f"{hook.point} {number}"))
+    return "\n".join(rules)
+
+
+# Byteman interprets what a rule says, so that is as little as can be. What a rule raises would fail Spark, and rules
+# have no `try`: the announcer has. A JVM sets Spark's environment more than once: at its end too.
+_START = """\
+RULE start
+CLASS {start[0]}
+METHOD {start[1]}
+AT ENTRY
+BIND
+  compiler:org.codehaus.janino.SimpleCompiler = new org.codehaus.janino.SimpleCompiler();
+  text:Class = Class.forName("java.lang.String");
+  number:Class = java.lang.Integer.TYPE
+IF linked("streamproof", "announcer") == null
+DO
+  compiler.cook({source});
+  link("streamproof", "announcer", compiler.getClassLoader().loadClass("Announcer")
+    .getConstructor(new Class[] {{ text, number, number, text }})
+    .newInstance(new Object[] {{
+      "{host}", {port}, {connect_ms}, "{head} " + java.lang.ProcessHandle.current().pid() + " " }}))
+ENDRULE
+"""
+
+_POINT = """\
+RULE {name}
+{hook.place}
+METHOD {hook.method}
+{where}
+BIND
+  {bindings};
+  due:boolean = {condition} && key != null;
+  announcer:java.util.function.Consumer = linked("streamproof", "announcer")
+IF due && announcer != null
+DO
+  announcer.accept("{said} " + key)
+ENDRULE
+"""
+
+_LEAVE = """\
+RULE {name}
+{hook.place}
+METHOD {hook.method}
+AT EXCEPTION EXIT
+IF decrementCounter({depth}) < 0
+DO NOTHING
+ENDRULE
+"""
+
+
+def _start(version: SparkVersion, place: Place, head: str) -> str:
+    # Byteman's strings are escaped as JSON's are.
+    source = json.dumps(resources.files(__package__).joinpath("Announcer.java").read_text(encoding="utf-8"))
+    host, port = place
+    return _START.format(start=version.start, source=source, host=host, port=port, connect_ms=CONNECT_MS, head=head)
+
+
+def _rules(hook: Hook, name: str) -> list[str]:
+    depth = f'"{name} " + Thread.currentThread().getId()'
+    rules = [_rule(hook, name, depth, Side.BEFORE, hook.before), _rule(hook, name, depth, Side.AFTER, hook.after)]
+    return [*rules, _LEAVE.format(name=f"{name} left", hook=hook, depth=depth)] if hook.overridden else rules
+
+
+def _rule(hook: Hook, name: str, depth: str, side: Side, where: str) -> str:
+    condition = f"({hook.condition})"
+    if hook.overridden:
+        # Counted first, whatever else is asked: each way in has its way out.
+        count, outermost = ("incrementCounter", 1) if side is Side.BEFORE else ("decrementCounter", 0)
+        condition = f"{count}({depth}) == {outermost} && {condition}"
+    return _POINT.format(
+        name=f"{name} {side}",
+        hook=hook,
+        where=where,
+        bindings=";\n  ".join([*hook.bindings, f"key:String = {hook.key}"]),
+        condition=condition,
+        said=f"{side} {hook.point}",
+    )

@@ -1,0 +1,225 @@
+"""Where Spark has its crash points: everything in this package that depends on Spark's version.
+
+A `Hook` says which method is the place, and how the batch and the rest of the key are read there, in Byteman's language
+(Java expressions, with $0 for the receiver and $1 ... for the arguments). Callees are hooked, not Scala's closures,
+whose names change with every compilation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from ...core.addresses import Point
+from ...core.errors import InvalidScenario, Unsupported
+
+
+@dataclass(frozen=True)
+class Hook:
+    """One method of Spark, or of whatever implements one of its interfaces, as a crash point."""
+
+    point: Point
+    place: str
+    """What Byteman says of the class: `CLASS name`, `INTERFACE name`; `^` before a name includes what overrides."""
+    method: str
+    key: str
+    """An expression that gives the key as a String; null where there is nothing to announce."""
+    bindings: tuple[str, ...] = ()
+    """`name:type = expression`, for the key and the condition."""
+    condition: str = "true"
+    before: str = "AT ENTRY"
+    after: str = "AT EXIT"
+    overridden: bool = False
+    """Whether one such method may call another, of its superclass or of what it wraps: the outermost counts."""
+
+
+@dataclass(frozen=True)
+class SparkVersion:
+    number: str
+    """Its first two parts: what comes after them changes no names."""
+    start: tuple[str, str]
+    """Class and method that every JVM of Spark, driver and executor, calls before any point can be reached."""
+    hooks: tuple[Hook, ...]
+
+
+_STREAMING: Final = "org.apache.spark.sql.execution.streaming"
+_BATCH: Final = '"streaming.sql.batchId"'
+
+_TASK: Final = (
+    "task:org.apache.spark.TaskContext = org.apache.spark.TaskContext.get()",
+    f"batch:String = (task == null ? null : task.getLocalProperty({_BATCH}))",
+)
+"""The batch of the task that this thread runs; null in other threads, and in tasks that are of no batch."""
+
+_JOB: Final = (
+    "active:scala.Option = org.apache.spark.SparkContext$.MODULE$.getActive()",
+    "found:Object = (active.isEmpty() ? null : active.get())",
+    "context:org.apache.spark.SparkContext = found",
+    f"batch:String = (context == null ? null : context.getLocalProperty({_BATCH}))",
+)
+"""The batch of the query whose thread this is, in the driver."""
+
+_TASK_KEY: Final = '(batch == null ? null : batch + "/" + task.partitionId())'
+
+# From the last folder that Spark makes in a checkpoint or a file sink; a file at the top has its name alone, since what
+# the user calls the checkpoint's folder is no part of an identity. Nor are the unique numbers in names of files.
+_INSIDE: Final = "((offsets|commits|_spark_metadata)/[^/]+|(sources|state)/[0-9]+/.+)"
+_UNIQUE: Final = "_?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_WITHIN: Final = (
+    "whole:String = $0.finalPath.toString()",
+    f'path:String = (whole.matches(".*/{_INSIDE}") ? whole.replaceAll("^.*/{_INSIDE}$", "$1") : $0.finalPath.getName())'
+    f'.replaceAll("{_UNIQUE}", "")',
+    'number:String = $0.finalPath.getName().replaceAll("^([0-9]*).*$", "$1")',
+)
+STATE_OF_TASKS: Final = re.compile("/state/[0-9]+/[0-9]+/[^_]")
+"""In the key of a file that is given its name: that of a partition of the state, which a task does. The rest, such as
+the schema that lies beside the first partition, is the driver's."""
+# The logs' files, and the state's schemas, are called by their batch; the state's own files by the version that the
+# batch makes, which is one more.
+_RENAME_BATCH: Final = (
+    "batch:String = "
+    '(path.matches("((offsets|commits|_spark_metadata)|state/[0-9]+/_.*)/[0-9]+[^/]*") ? number : '
+    '(path.matches("state/[0-9]+/[0-9]+/(.*/)?[0-9]+[._][^/]*") ? String.valueOf(Long.parseLong(number) - 1) : "?"))',
+)
+
+
+def _log(point: Point, cls: str) -> Hook:
+    return Hook(
+        point,
+        # Its subclasses do not override the method: a rule on those would never fire.
+        f"CLASS {_STREAMING}.checkpointing.HDFSMetadataLog",
+        "addNewBatchByStream(long, scala.Function1)",
+        key="String.valueOf($1)",
+        condition=f"$0 instanceof {_STREAMING}.{cls}",
+    )
+
+
+def _file_log(point: Point, cls: str) -> Hook:
+    return Hook(
+        point,
+        f"CLASS {_STREAMING}.runtime.CompactibleFileStreamLog",
+        "add(long, Object[])",
+        key="String.valueOf($1)",
+        condition=f"$0 instanceof {_STREAMING}.{cls}",
+    )
+
+
+def own_hook(name: str, method: str) -> Hook:
+    """A crash point of the user's in Java or Scala code: `com.acme.Upload.finish`, the overriding methods included.
+
+    Its key is that of `crash_point`. Raises InvalidScenario for what names no method.
+    """
+    cls, _, called = method.rpartition(".")
+    if not re.fullmatch(r"([A-Za-z_]\w*\.)*[A-Za-z_][\w$]*", cls) or not re.fullmatch(r"[A-Za-z_][\w$]*", called):
+        raise InvalidScenario(f"{method!r} names no method of a class; one looks like com.acme.Upload.finish")
+    if not re.fullmatch(r"[\w.-]+", name):
+        raise InvalidScenario(f"the crash point {name!r} of {method}: a name has letters, digits, '-', '_' and '.'")
+    return Hook(
+        Point.USER,
+        f"CLASS ^{cls}",
+        called,
+        key=f'(task == null ? "driver:" : "task:") + (batch == null ? "?" : batch) + "/{name}"',
+        bindings=_TASK,
+        overridden=True,
+    )
+
+
+_4_3: Final = SparkVersion(
+    "4.3",
+    start=("org.apache.spark.SparkEnv$", "set(org.apache.spark.SparkEnv)"),
+    hooks=(
+        _log(Point.OFFSET_LOG, "checkpointing.OffsetSeqLog"),
+        _log(Point.COMMIT_LOG, "checkpointing.CommitLog"),
+        Hook(
+            Point.ADD_BATCH,
+            f"INTERFACE ^{_STREAMING}.Sink",
+            "addBatch(long, org.apache.spark.sql.Dataset)",
+            key="String.valueOf($1)",
+            overridden=True,
+        ),
+        Hook(
+            Point.STREAM_COMMIT,
+            "INTERFACE ^org.apache.spark.sql.connector.write.streaming.StreamingWrite",
+            "commit(long, org.apache.spark.sql.connector.write.WriterCommitMessage[])",
+            key="String.valueOf($1)",
+            overridden=True,
+        ),
+        _file_log(Point.SINK_LOG, "sinks.FileStreamSinkLog"),
+        _file_log(Point.SOURCE_LOG, "runtime.FileStreamSourceLog"),
+        Hook(
+            Point.JOB_COMMIT,
+            "CLASS ^org.apache.spark.internal.io.FileCommitProtocol",
+            "commitJob(org.apache.hadoop.mapreduce.JobContext, scala.collection.immutable.Seq)",
+            key="batch",
+            bindings=_JOB,
+            overridden=True,
+        ),
+        Hook(
+            Point.CLEANUP,
+            f"CLASS {_STREAMING}.runtime.MicroBatchExecution",
+            "cleanUpLastExecutedMicroBatch",
+            key="String.valueOf($1.batchId())",
+        ),
+        Hook(
+            Point.RENAME,
+            f"CLASS {_STREAMING}.checkpointing.CheckpointFileManager$RenameBasedFSDataOutputStream",
+            "close()",
+            key='batch + "/" + path',
+            bindings=(*_WITHIN, *_RENAME_BATCH),
+            # The method may be called again, and does nothing then.
+            before="AT INVOKE renameTempFile",
+            after="AFTER INVOKE renameTempFile",
+        ),
+        Hook(
+            Point.WRITER_COMMIT,
+            "INTERFACE ^org.apache.spark.sql.connector.write.DataWriter",
+            "commit()",
+            key=_TASK_KEY,
+            bindings=_TASK,
+            overridden=True,
+        ),
+        Hook(
+            Point.TASK_COMMIT,
+            "CLASS ^org.apache.spark.internal.io.FileCommitProtocol",
+            "commitTask(org.apache.hadoop.mapreduce.TaskAttemptContext)",
+            key=_TASK_KEY,
+            bindings=_TASK,
+            overridden=True,
+        ),
+        Hook(
+            Point.STATE_COMMIT,
+            f"INTERFACE ^{_STREAMING}.state.StateStore",
+            "commit()",
+            key="(batch == null ? null : "
+            'batch + "/" + id.partitionId() + "/" + id.operatorId() + "/" + id.storeName())',
+            bindings=(*_TASK, f"id:{_STREAMING}.state.StateStoreId = $0.id()"),
+            overridden=True,
+        ),
+        Hook(
+            Point.TASK_END,
+            "CLASS org.apache.spark.TaskContextImpl",
+            "markTaskCompleted(scala.Option)",
+            key='(batch == null ? null : batch + "/" + $0.stageId() + "/" + $0.partitionId())',
+            bindings=(f"batch:String = $0.getLocalProperty({_BATCH})",),
+            # Called for a task that failed, too.
+            condition="!$0.isFailed()",
+        ),
+    ),
+)
+
+SUPPORTED: Final[Mapping[str, SparkVersion]] = MappingProxyType({_4_3.number: _4_3})
+
+
+def supported(version: str) -> SparkVersion:
+    """What is known of Spark `version`, as `pyspark.__version__` says it. Raises Unsupported."""
+    found = SUPPORTED.get(".".join(version.split(".")[:2]))
+    if found is None:
+        known = ", ".join(sorted(SUPPORTED))
+        raise Unsupported(
+            f"crash points inside Spark {version!r} are not known, only those of Spark {known}: "
+            f"pip install 'pyspark~={max(SUPPORTED)}.0'"
+        )
+    return found
