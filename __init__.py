@@ -40,6 +40,10 @@ if TYPE_CHECKING:
     from .faults.store_loss import store_loss
     from .harness.certifying.budget import Budget
     from .harness.certifying.planning import CrashPlan, every_crash_point
+    from .harness.contracts.query import Query, RunFolders, Store
+    from .harness.contracts.query_parts import foreach, foreach_batch, pandas_with_state, processor, processor_in_pandas
+    from .harness.contracts.scenario import Scenario
+    from .harness.contracts.subject import Claim
     from .harness.core.errors import StreamproofError
     from .harness.core.guarantees import (
         Guarantee,
@@ -64,10 +68,6 @@ if TYPE_CHECKING:
     from .harness.crash_points.inside_spark.user_points import crash_point
     from .harness.exploration.counterexample import assert_survives
     from .harness.exploration.simulating import Simulated, simulate
-    from .harness.query import Query, RunFolders, Store
-    from .harness.query_parts import foreach, foreach_batch, pandas_with_state, processor, processor_in_pandas
-    from .harness.scenario import Scenario
-    from .harness.subject import Claim
     from .reference_impls.active_replication import active_replication
     from .reference_impls.active_standby import active_standby
     from .reference_impls.amnesia import amnesia
@@ -231,12 +231,12 @@ _NAMES = {
     "survives_power_loss",
     "harness.core.model": "Edge Event Operator Output Partitioning RandomOperator Stage Topology",
     "harness.core.quantities": "events ms seconds",
-    "harness.query": "Query RunFolders Store",
-    "harness.query_parts": "foreach foreach_batch pandas_with_state processor processor_in_pandas",
-    "harness.scenario": "Scenario",
+    "harness.contracts.query": "Query RunFolders Store",
+    "harness.contracts.query_parts": "foreach foreach_batch pandas_with_state processor processor_in_pandas",
+    "harness.contracts.scenario": "Scenario",
     "harness.core.schedule": "batch checkpoint recovery",
     "reference_impls.mechanisms.merges": "ByTime RoundRobin",
-    "harness.subject": "Claim",
+    "harness.contracts.subject": "Claim",
     "harness.core.workload": "Workload",
     "reference_impls.amnesia": "amnesia",
     "reference_impls.gap": "gap",

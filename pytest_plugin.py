@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .harness.certifying.budget import Budget
     from .harness.certifying.campaign import Certified
     from .harness.certifying.planning import CrashPlan
-    from .harness.cluster import Cluster
+    from .harness.contracts.cluster import Cluster
     from .harness.core.guarantees import Guarantee
     from .harness.core.workload import Workload
 
@@ -200,8 +200,8 @@ class Streamproof:
         from .harness.certifying.folders import new_folder, one_at_a_time
         from .harness.certifying.replaying import replay_file, status_of
         from .harness.command_line.certifying import end_of_saved
+        from .harness.contracts.registry import Registry
         from .harness.core.errors import ExitStatus, StreamproofError
-        from .harness.registry import Registry
 
         options = self._options
         failure = ""
@@ -232,8 +232,8 @@ class Streamproof:
         from .harness.certifying.folders import new_folder, one_at_a_time
         from .harness.certifying.planning import every_crash_point
         from .harness.certifying.subjects import as_subject, usual_workload
+        from .harness.contracts.registry import Registry
         from .harness.core.errors import UserMistake
-        from .harness.registry import Registry
 
         options = self._options
         subject = as_subject(query)

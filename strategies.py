@@ -19,6 +19,8 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+from .harness.contracts.injection import Hits, Parameter
+from .harness.contracts.scenario import Scenario
 from .harness.core.addresses import Address, Moment, Point, Side
 from .harness.core.errors import InvalidScenario, MissingTool, UnknownName
 from .harness.core.quantities import Duration
@@ -26,8 +28,6 @@ from .harness.core.schedule import Amount, Fault, Schedule
 from .harness.core.workload import Workload
 from .harness.exploration.bench import Bench
 from .harness.exploration.simulating import SEED, all_bit, installed
-from .harness.injection import Hits, Parameter
-from .harness.scenario import Scenario
 from .harness.simulated.world import SimulationOptions
 
 try:

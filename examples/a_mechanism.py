@@ -23,12 +23,12 @@ from streamproof import (
     numbered,
     trace,
 )
+from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.model import Event, Role
 from streamproof.harness.protocol.channels import InputChannel
 from streamproof.harness.protocol.machine import Machine
 from streamproof.harness.protocol.mechanism import AtWork, Mechanism
 from streamproof.harness.protocol.messages import Checkpoint
-from streamproof.harness.subject import SchemeSubject
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..harness.injection import FaultKind
+from ..harness.contracts.injection import FaultKind
 from . import (
     bandwidth,
     bridge,

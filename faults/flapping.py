@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from random import Random
 
+from ..harness.contracts.injection import Aims, FaultKind, Hits, Link, Machines, Parameter, Reach
 from ..harness.core.carriers import PACKET_RULES, RELAY
 from ..harness.core.quantities import Duration
 from ..harness.core.schedule import Fault
-from ..harness.injection import Aims, FaultKind, Hits, Link, Machines, Parameter, Reach
 from ..harness.recording.history import Bite
 from .targets import made
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from random import Random
 
+from ..harness.contracts.injection import Aims, FaultKind, Hits, Link, Machines, Reach
 from ..harness.core.carriers import PACKET_RULES
 from ..harness.core.schedule import Fault
-from ..harness.injection import Aims, FaultKind, Hits, Link, Machines, Reach
 from ..harness.recording.history import Bite
 from .targets import made
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import combinations
 from random import Random
 
+from ..harness.contracts.injection import Aims, FaultKind, Link, Machines, Reach
 from ..harness.core.carriers import PACKET_RULES
 from ..harness.core.errors import InvalidScenario
 from ..harness.core.schedule import Fault
-from ..harness.injection import Aims, FaultKind, Link, Machines, Reach
 from ..harness.recording.history import Bite
 from .targets import made, not_different_nodes
 

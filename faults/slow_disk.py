@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from random import Random
 
+from ..harness.contracts.injection import Aims, FaultKind, Machines, Parameter, Reach
 from ..harness.core.addresses import Point
 from ..harness.core.carriers import DISK_THROTTLE
 from ..harness.core.quantities import Duration, ms
 from ..harness.core.schedule import Fault
-from ..harness.injection import Aims, FaultKind, Machines, Parameter, Reach
 from ..harness.recording.history import Bite
 from .targets import made
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from ..harness.contracts.injection import FaultKind, Machines, Reach
 from ..harness.core.addresses import DRIVER
 from ..harness.core.places import Places
 from ..harness.core.schedule import Fault
-from ..harness.injection import FaultKind, Machines, Reach
 from ..harness.recording.history import Bite
 from .targets import made
 

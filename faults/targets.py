@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from ..harness.contracts.injection import FaultKind
 from ..harness.core.errors import InvalidScenario
 from ..harness.core.places import Places
 from ..harness.core.schedule import Amount, Fault
-from ..harness.injection import FaultKind
 
 
 def made(kind: FaultKind, *targets: str, one_way: bool = False, **amounts: Amount | None) -> Fault:

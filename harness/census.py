@@ -12,15 +12,15 @@ from dataclasses import replace
 
 import msgspec
 
-from .cluster import Run
+from .contracts.cluster import Run
+from .contracts.injection import FaultKind
+from .contracts.scenario import Scenario
 from .core.addresses import Address, Point
 from .core.quantities import Duration
 from .core.schedule import Fault
-from .injection import FaultKind
 from .protocol.controller import Controller, Strike
 from .recording.history import History, Stamp
 from .recording.recorder import MemoryRecorder
-from .scenario import Scenario
 from .simulated.cluster import SimulatedCluster
 from .simulated.world import SimulationOptions
 

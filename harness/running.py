@@ -16,13 +16,15 @@ from typing import Any, Protocol
 
 import msgspec
 
-from .cluster import Cluster, Live, Run
+from .contracts.cluster import Cluster, Live, Run
+from .contracts.injection import FaultKind
+from .contracts.registry import Named, Registry
+from .contracts.scenario import Scenario, check, check_carriers
 from .core.addresses import Address
 from .core.errors import StreamproofError
 from .core.quantities import Duration
 from .core.verdicts import Verdict
 from .core.workload import Workload
-from .injection import FaultKind
 from .judging.determinism import beginning
 from .judging.failed_oracles import kept
 from .judging.judgement import Judgement, examine_operators, judge_history
@@ -32,8 +34,6 @@ from .recording.folder import VERSION, Description, RunFolder, read_history, wri
 from .recording.history import Aborted, History
 from .recording.recorder import MemoryRecorder
 from .recording.records import Stamped
-from .registry import Named, Registry
-from .scenario import Scenario, check, check_carriers
 
 _runs = count(1)
 """The runs of this process."""

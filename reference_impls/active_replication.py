@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+from ..harness.contracts.subject import Claim, SchemeSubject
 from ..harness.core.guarantees import precise_recovery
 from ..harness.core.model import Role, Topology
 from ..harness.core.quantities import Duration, Events, events, seconds
@@ -18,7 +19,6 @@ from ..harness.judging.exercised import Activity
 from ..harness.judging.tolerance import Tolerance
 from ..harness.protocol.merging import Merge
 from ..harness.protocol.spec import Numbering, Setup
-from ..harness.subject import Claim, SchemeSubject
 from .mechanisms.acknowledging import AcknowledgeEvery
 from .mechanisms.duplicate_filter import DuplicateFilter
 from .mechanisms.merges import ByTime

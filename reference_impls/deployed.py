@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..harness.contracts.subject import SchemeSubject
 from ..harness.core.model import Role, Topology
 from ..harness.core.quantities import Duration, Events, events, seconds
 from ..harness.judging.exercised import Activity
 from ..harness.protocol.merging import Merge
-from ..harness.subject import SchemeSubject
 from .mechanisms.merges import ByTime
 from .mechanisms.replicas import Replicas, Standby
 from .passive_replication import passive_replication

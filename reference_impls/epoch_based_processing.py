@@ -14,13 +14,13 @@ silence and the end of a channel close epochs; the first epoch begins below 0, s
 
 from __future__ import annotations
 
+from ..harness.contracts.subject import Claim, SchemeSubject
 from ..harness.core.guarantees import precise_recovery, rollback_recovery
 from ..harness.core.model import Role, Topology
 from ..harness.core.proper import positive
 from ..harness.core.quantities import Duration, events, seconds
 from ..harness.judging.exercised import Activity
 from ..harness.protocol.spec import Numbering, Setup
-from ..harness.subject import Claim, SchemeSubject
 from .mechanisms.acknowledging import AcknowledgeEvery
 from .mechanisms.duplicate_filter import DuplicateFilter
 from .mechanisms.epochs import CheckpointEpochs, Epochs

@@ -12,13 +12,13 @@ each channel and epoch; silence and the end of a channel close epochs; the first
 
 from __future__ import annotations
 
+from ..harness.contracts.subject import Claim, SchemeSubject
 from ..harness.core.guarantees import precise_recovery
 from ..harness.core.model import Role, Topology
 from ..harness.core.quantities import Duration, Events, events, seconds
 from ..harness.judging.exercised import Activity
 from ..harness.judging.tolerance import Tolerance
 from ..harness.protocol.spec import Numbering, Setup
-from ..harness.subject import Claim, SchemeSubject
 from .mechanisms.acknowledging import AcknowledgeEvery
 from .mechanisms.duplicate_filter import DuplicateFilter
 from .mechanisms.epochs import EpochBags

@@ -7,13 +7,13 @@ because continuing at the checkpoint's number would make receivers drop new outp
 
 from __future__ import annotations
 
+from ..harness.contracts.subject import Claim, SchemeSubject
 from ..harness.core.guarantees import gap_recovery
 from ..harness.core.model import Role, Topology
 from ..harness.core.quantities import Events, events
 from ..harness.judging.exercised import Activity
 from ..harness.protocol.operator import LISTENERS, NUMBER, VECTOR
 from ..harness.protocol.spec import Setup
-from ..harness.subject import Claim, SchemeSubject
 from .mechanisms.checkpointing import AcknowledgeAt, Checkpointing
 from .requirements import settings
 

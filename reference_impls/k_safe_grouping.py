@@ -27,13 +27,13 @@ Where this departs from the paper:
 
 from __future__ import annotations
 
+from ..harness.contracts.subject import Claim, SchemeSubject
 from ..harness.core.guarantees import exactly_once_output, k_safety
 from ..harness.core.model import Role, Topology
 from ..harness.core.quantities import Events, events
 from ..harness.judging.exercised import Activity
 from ..harness.judging.tolerance import Tolerance
 from ..harness.protocol.spec import Numbering, Setup
-from ..harness.subject import Claim, SchemeSubject
 from .mechanisms.acknowledging import AcknowledgeEvery
 from .mechanisms.duplicate_filter import DuplicateFilter
 from .mechanisms.output_log import OutputLog

@@ -16,13 +16,13 @@ acker).
 
 from __future__ import annotations
 
+from ..harness.contracts.subject import Claim, SchemeSubject
 from ..harness.core.guarantees import at_least_once
 from ..harness.core.model import Role, Topology
 from ..harness.core.quantities import Duration, seconds
 from ..harness.judging.exercised import Activity
 from ..harness.judging.tolerance import Tolerance
 from ..harness.protocol.spec import Setup
-from ..harness.subject import Claim, SchemeSubject
 from .mechanisms.silence import TellSilence
 from .mechanisms.tracking import Tell, Track
 from .requirements import forgetful, settings

@@ -13,12 +13,12 @@ Hwang et al. 2005).
 
 from __future__ import annotations
 
+from ..harness.contracts.subject import Claim, SchemeSubject
 from ..harness.core.guarantees import Guarantee, exactly_once, precise_recovery, rollback_recovery
 from ..harness.core.model import Role, Topology, operator_of
 from ..harness.core.quantities import Duration, Events, events
 from ..harness.judging.exercised import Activity
 from ..harness.protocol.spec import Numbering, Setup
-from ..harness.subject import Claim, SchemeSubject
 from .mechanisms.acknowledging import AcknowledgeEvery, AcknowledgeOutputs
 from .mechanisms.duplicate_filter import DuplicateFilter
 from .mechanisms.output_log import OutputLog

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..harness.contracts.query import Query
+from ..harness.contracts.subject import Claim
 from ..harness.core.guarantees import exactly_once, rollback_recovery
 from ..harness.judging.shapes import OutputMode
-from ..harness.query import Query
-from ..harness.subject import Claim
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from streamproof.harness.cluster import Run
+from streamproof.harness.contracts.cluster import Run
+from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.places import numbered_workers
 from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.core.wire import Place
@@ -26,7 +27,6 @@ from streamproof.harness.embedded.slices_driver import DriverPlan, ManagerHost
 from streamproof.harness.install.machine import find_toxiproxy
 from streamproof.harness.install.toxiproxy_server import listening_port, server_command
 from streamproof.harness.recording.history import Proof
-from streamproof.harness.scenario import Scenario
 
 
 class _Loop:

@@ -20,16 +20,16 @@ from streamproof.harness.certifying.planning import CrashPlan
 from streamproof.harness.certifying.rejudging import JudgedRun, judge_run
 from streamproof.harness.certifying.saved import KIND, SavedSchedule, _check_same
 from streamproof.harness.certifying.saved import VERSION as SAVED_VERSION
-from streamproof.harness.cluster import Cluster
+from streamproof.harness.contracts.cluster import Cluster
+from streamproof.harness.contracts.query import Query
+from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.addresses import Point, Side
 from streamproof.harness.core.errors import InvalidOperator, NothingLeft
 from streamproof.harness.core.guarantees import Guarantee
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.core.workload import Workload
 from streamproof.harness.judging.statistics import Draw
-from streamproof.harness.query import Query
 from streamproof.harness.recording.claims_and_faults import SavedClaim
-from streamproof.harness.registry import Registry
 
 CRASHES = tuple(
     crash_at(batch, point=point, side=side)

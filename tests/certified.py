@@ -16,13 +16,13 @@ from streamproof.harness.certifying.certificate import (
 from streamproof.harness.certifying.conclusion import NotReached, Planned
 from streamproof.harness.certifying.plan import CRASH_STATES, Crash, How, Trial, Victim
 from streamproof.harness.certifying.rejudging import first_wrong, judge_run
+from streamproof.harness.contracts.query import KIND
 from streamproof.harness.core.addresses import Address, Point, Side
 from streamproof.harness.core.guarantees import Guarantee, exactly_once, exactly_once_output
 from streamproof.harness.core.model import Event
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.judging.references import DRIVER, REFERENCES, SINK, row_number
 from streamproof.harness.judging.statistics import Draw
-from streamproof.harness.query import KIND
 from streamproof.harness.recording import folder as run_folder
 from streamproof.harness.recording.claims_and_faults import SavedClaim, SavedFault
 from streamproof.harness.recording.folder import Description, RunFolder

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.quantities import events
-from streamproof.harness.scenario import Scenario
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.word_count import word_count
 from streamproof.scenarios.workloads import words

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streamproof.harness.query import Query
-from streamproof.harness.query_parts import foreach_batch
+from streamproof.harness.contracts.query import Query
+from streamproof.harness.contracts.query_parts import foreach_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from streamproof.harness.query import RunFolders
+    from streamproof.harness.contracts.query import RunFolders
 
 
 def write_and_rename(frame: DataFrame, batch: int, folders: RunFolders) -> None:

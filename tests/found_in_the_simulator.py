@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from streamproof.harness.cluster import Cluster
+from streamproof.harness.contracts.cluster import Cluster
+from streamproof.harness.contracts.registry import Named, Registry
 from streamproof.harness.exploration.bench import Bench, Kind
 from streamproof.harness.exploration.counterexample import counterexample, replay, save
 from streamproof.harness.exploration.plans import EverySingle
 from streamproof.harness.exploration.search import Budget, Violation, search
 from streamproof.harness.exploration.shrinking import STEADY, shows, shrink
-from streamproof.harness.registry import Named, Registry
 from streamproof.harness.simulated.world import LIKE_EMBEDDED
 
 REGISTRY = Registry()

@@ -22,6 +22,8 @@ from streamproof.faults.pause import pause
 from streamproof.faults.slow_disk import slow_disk
 from streamproof.harness.census import Reached
 from streamproof.harness.command_line.exploring import mutant_world
+from streamproof.harness.contracts.registry import Registry
+from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.addresses import Moment, Point
 from streamproof.harness.core.model import operator_of, slice_of
 from streamproof.harness.core.quantities import Duration, ms
@@ -30,8 +32,6 @@ from streamproof.harness.exploration.bench import Bench
 from streamproof.harness.exploration.plans import EverySingle, RandomSchedules
 from streamproof.harness.exploration.search import Budget, search
 from streamproof.harness.exploration.shrinking import shrink
-from streamproof.harness.registry import Registry
-from streamproof.harness.subject import SchemeSubject
 
 USUAL, LOST = "usual", "nodes-lost-for-good"
 SEED = 1

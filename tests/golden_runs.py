@@ -15,6 +15,9 @@ import msgspec
 
 from golden_lines import Block, Came, Difference, Planned, decoded, difference, said
 from simulation import CASES, EVERY, history_of, scenario_of
+from streamproof.harness.contracts.registry import Registry
+from streamproof.harness.contracts.scenario import Scenario
+from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.guarantees import K_SAFETY, RECOVERS, Guarantee
 from streamproof.harness.core.lattice import ranked
 from streamproof.harness.core.quantities import Duration
@@ -22,9 +25,6 @@ from streamproof.harness.core.verdicts import Status, Verdict
 from streamproof.harness.judging.judgement import judge_claims
 from streamproof.harness.judging.oracle import Case
 from streamproof.harness.recording.history import History, TimelineEntry
-from streamproof.harness.registry import Registry
-from streamproof.harness.scenario import Scenario
-from streamproof.harness.subject import SchemeSubject
 from streamproof.reference_impls.mutants import MUTANTS, Mutant
 from verdicts_of import JUDGES
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.guarantees import Guarantee
 from streamproof.harness.core.model import (
     Edge,
@@ -51,7 +52,6 @@ from streamproof.harness.recording.records import (
     Started,
     Taken,
 )
-from streamproof.harness.subject import SchemeSubject
 from streamproof.oracles import ORACLES
 
 JUDGES = {oracle.guarantee: oracle for oracle in ORACLES}

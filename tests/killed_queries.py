@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from streamproof.harness.cluster import Cluster
+from streamproof.harness.contracts.cluster import Cluster
+from streamproof.harness.contracts.query import Query
+from streamproof.harness.contracts.registry import Named, Registry
+from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.addresses import Address
 from streamproof.harness.core.guarantees import exactly_once
 from streamproof.harness.core.quantities import seconds
 from streamproof.harness.core.schedule import Fault
-from streamproof.harness.query import Query
 from streamproof.harness.recording.records import Stamped, Started
-from streamproof.harness.registry import Named, Registry
 from streamproof.harness.running import Finished, run_named
-from streamproof.harness.scenario import Scenario
 from streamproof.scenarios.workloads import words
 
 

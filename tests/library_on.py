@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from streamproof.harness.cluster import Cluster
+from streamproof.harness.contracts.cluster import Cluster
+from streamproof.harness.contracts.registry import Registry
+from streamproof.harness.contracts.scenario import check_carriers
 from streamproof.harness.core.carriers import TOXIPROXY
 from streamproof.harness.core.errors import Unsupported
-from streamproof.harness.registry import Registry
-from streamproof.harness.scenario import check_carriers
 
 
 def library_on(cluster: Cluster) -> list[str]:

@@ -7,12 +7,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streamproof.harness.query_parts import foreach_batch
+from streamproof.harness.contracts.query_parts import foreach_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from streamproof.harness.query import RunFolders
+    from streamproof.harness.contracts.query import RunFolders
 
 TABLES = "create table if not exists batches (n integer primary key); create table if not exists lines (seq, value);"
 

@@ -14,6 +14,8 @@ from random import Random
 
 import msgspec
 
+from streamproof.harness.contracts.scenario import Scenario
+from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.guarantees import precise_recovery, rollback_recovery
 from streamproof.harness.core.model import Event
 from streamproof.harness.core.quantities import events
@@ -31,8 +33,6 @@ from streamproof.harness.recording.records import (
     Taken,
 )
 from streamproof.harness.recording.sealing import seal
-from streamproof.harness.scenario import Scenario
-from streamproof.harness.subject import SchemeSubject
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.word_count import word_count
 from streamproof.scenarios.workloads import words

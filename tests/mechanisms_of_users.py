@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.model import Event, Role
 from streamproof.harness.core.quantities import Events
 from streamproof.harness.protocol.channels import InputChannel
@@ -16,7 +17,6 @@ from streamproof.harness.protocol.effects import Timer
 from streamproof.harness.protocol.machine import Machine
 from streamproof.harness.protocol.mechanism import AtWork, Mechanism
 from streamproof.harness.protocol.messages import Checkpoint, Flow, Message, Tie
-from streamproof.harness.subject import SchemeSubject
 
 
 class Hurried(Message, frozen=True, tag="hurried", array_like=True, gc=False):

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from streamproof.harness.contracts.injection import Part
 from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.embedded.crash_loop import CrashLoop
 from streamproof.harness.embedded.nodes import Nodes
-from streamproof.harness.injection import Part
 
 SECONDS = 120.0
 PROGRAMS = Path(__file__).parent / "spark" / "programs"

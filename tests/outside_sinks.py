@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import pg8000.native
 
+from streamproof.harness.contracts.query import Query, Read, RunFolders, Store
+from streamproof.harness.contracts.query_parts import foreach_batch
+from streamproof.harness.contracts.subject import Claim
 from streamproof.harness.core.guarantees import exactly_once
-from streamproof.harness.query import Query, Read, RunFolders, Store
-from streamproof.harness.query_parts import foreach_batch
-from streamproof.harness.subject import Claim
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
+from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.model import Event, Role
 from streamproof.harness.protocol.effects import (
     Durable,
@@ -47,7 +48,6 @@ from streamproof.harness.protocol.sink import SinkSlice
 from streamproof.harness.protocol.source import SourceSlice
 from streamproof.harness.protocol.stores import MemoryStore
 from streamproof.harness.recording.records import Delivered, Kept, Record
-from streamproof.harness.subject import SchemeSubject
 
 Life = tuple[str, int]
 """A slice, and which incarnation of it."""

@@ -13,7 +13,9 @@ from random import Random
 from streamproof.faults import FAULTS
 from streamproof.faults.crash import crash
 from streamproof.harness.census import Reached, census
-from streamproof.harness.cluster import Run
+from streamproof.harness.contracts.cluster import Run
+from streamproof.harness.contracts.scenario import Scenario
+from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.addresses import Moment
 from streamproof.harness.core.errors import InvalidTopology
 from streamproof.harness.core.model import Topology
@@ -22,10 +24,8 @@ from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.workload import Workload
 from streamproof.harness.recording.history import History
 from streamproof.harness.recording.recorder import MemoryRecorder
-from streamproof.harness.scenario import Scenario
 from streamproof.harness.simulated.cluster import SimulatedCluster
 from streamproof.harness.simulated.world import SimulationOptions
-from streamproof.harness.subject import SchemeSubject
 from streamproof.reference_impls.active_replication import active_replication
 from streamproof.reference_impls.active_standby import active_standby
 from streamproof.reference_impls.amnesia import amnesia

@@ -17,10 +17,10 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from streamproof.harness.contracts.query import Query, RunFolders
 from streamproof.harness.core.model import Event
 from streamproof.harness.core.workload import Workload
 from streamproof.harness.judging.shapes import OutputMode
-from streamproof.harness.query import Query, RunFolders
 
 GIVEN = "key STRING, value STRING, seq LONG, time LONG"
 

@@ -14,11 +14,11 @@ import pytest
 from streamproof import Scenario, events, ms, numbered, passive_replication, trace
 from streamproof.harness.certifying import certificate, saved
 from streamproof.harness.command_line.cli import app
+from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core import wire
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.exploration import counterexample
 from streamproof.harness.recording import folder
-from streamproof.harness.registry import Registry
 from streamproof.harness.running import run_in_memory
 from streamproof.harness.simulated.cluster import SimulatedCluster
 

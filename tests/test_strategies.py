@@ -22,11 +22,11 @@ from streamproof import (
     simulate,
     trace,
 )
+from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.addresses import Moment
 from streamproof.harness.core.errors import InvalidScenario, UnknownName, Unsupported
 from streamproof.harness.core.schedule import AtTime, Fault, Schedule
 from streamproof.harness.core.verdicts import Status
-from streamproof.harness.registry import Registry
 from streamproof.strategies import scenarios, schedules, workloads
 
 

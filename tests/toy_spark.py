@@ -24,7 +24,10 @@ import pytest
 
 from streamproof.harness.certifying import campaign, lane
 from streamproof.harness.certifying.warm_session import PURPOSE, Warm, WarmPlan
-from streamproof.harness.cluster import Cluster, Run
+from streamproof.harness.contracts.cluster import Cluster, Run
+from streamproof.harness.contracts.query import SOURCE, Query
+from streamproof.harness.contracts.scenario import Scenario
+from streamproof.harness.contracts.subject import Deployment
 from streamproof.harness.core import signs
 from streamproof.harness.core.addresses import DRIVER, TASK, Address, Moment, Point, Side
 from streamproof.harness.core.errors import InvalidOperator, MissingTool, StreamproofError
@@ -40,7 +43,6 @@ from streamproof.harness.embedded.query_lives import planned
 from streamproof.harness.embedded.query_source import spans
 from streamproof.harness.judging.references import REFERENCES, row_number
 from streamproof.harness.judging.stalls import ATTEMPTS
-from streamproof.harness.query import SOURCE, Query
 from streamproof.harness.recording.history import (
     Bite,
     Drained,
@@ -53,8 +55,6 @@ from streamproof.harness.recording.history import (
     Stamp,
 )
 from streamproof.harness.recording.records import BatchDone, Ended, Kept, Offered, Record, Started
-from streamproof.harness.scenario import Scenario
-from streamproof.harness.subject import Deployment
 
 NO_PROCESS = 2**22 + 17
 """An id that no process of Linux has."""

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from mechanisms_of_users import hurrying
 from streamproof.faults.crash import crash
-from streamproof.harness.cluster import Cluster
+from streamproof.harness.contracts.cluster import Cluster
+from streamproof.harness.contracts.registry import Named, Registry
+from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.addresses import Moment, Point, Side
 from streamproof.harness.core.quantities import events
 from streamproof.harness.core.verdicts import Anomaly, Status
-from streamproof.harness.registry import Named, Registry
 from streamproof.harness.running import run_named
-from streamproof.harness.scenario import Scenario
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.trace import trace
 from streamproof.scenarios.workloads import numbered

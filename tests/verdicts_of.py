@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from simulation import KINDS, options_of
+from streamproof.harness.contracts.registry import Registry
+from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.guarantees import Guarantee
 from streamproof.harness.core.lattice import implied
 from streamproof.harness.core.schedule import Fault
@@ -15,9 +17,7 @@ from streamproof.harness.judging.collation import Collation
 from streamproof.harness.judging.judgement import judge_claims
 from streamproof.harness.judging.oracle import Case, Oracle, judge
 from streamproof.harness.recording.history import History
-from streamproof.harness.registry import Registry
 from streamproof.harness.running import run_in_memory
-from streamproof.harness.scenario import Scenario
 from streamproof.harness.simulated.cluster import SimulatedCluster
 from streamproof.oracles import ORACLES
 

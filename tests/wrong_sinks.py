@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamWriter, WriterCommitMessage
 
-from streamproof.harness.query import Query
-from streamproof.harness.query_parts import as_it_comes, foreach_batch
+from streamproof.harness.contracts.query import Query
+from streamproof.harness.contracts.query_parts import as_it_comes, foreach_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from streamproof.harness.query import RunFolders
+    from streamproof.harness.contracts.query import RunFolders
 
 SCHEMA = "seq LONG, value STRING"
 Rows = Sequence[tuple[int, str]]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..contracts.query import Query
+from ..contracts.registry import Named, Registry
+from ..contracts.scenario import Scenario
 from ..core.guarantees import Guarantee
 from ..core.workload import Workload
-from ..query import Query
-from ..registry import Named, Registry
-from ..scenario import Scenario
 
 
 @dataclass(frozen=True)

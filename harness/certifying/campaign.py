@@ -33,7 +33,10 @@ from pathlib import Path
 
 import msgspec
 
-from ..cluster import Cluster
+from ..contracts.cluster import Cluster
+from ..contracts.query import Query
+from ..contracts.registry import Registry
+from ..contracts.scenario import Scenario
 from ..core.addresses import DRIVER, Point, Side
 from ..core.errors import (
     DeadlinePassed,
@@ -55,13 +58,10 @@ from ..crash_points.inside_spark.versions import supported
 from ..embedded.processes import EmbeddedOptions, SparkProcesses
 from ..install.machine import find_java
 from ..judging.references import BATCH_JOB, REFERENCES, collate_references
-from ..query import Query
 from ..recording.claims_and_faults import SavedClaim
 from ..recording.history import History
 from ..recording.records import Stamped
-from ..registry import Registry
 from ..running import check_scenario, new_run_id
-from ..scenario import Scenario
 from .affording import SAFETY, Affording
 from .brief import Brief
 from .budget import Budget, Progress

@@ -20,17 +20,17 @@ from typing import Any, Final
 
 import msgspec
 
+from ..contracts.query import Query
+from ..contracts.registry import Registry
 from ..core.errors import InvalidCertificate, InvalidHistory, ScenarioChanged, StorageFailed
 from ..core.verdicts import Status
 from ..core.workload import Workload
 from ..crash_points.inside_python.whose import whose_code
 from ..judging.references import BATCH_JOB, REFERENCES, collate_references
 from ..judging.shapes import OutputShape
-from ..query import Query
 from ..recording.folder import read_description, read_history
 from ..recording.history import History
 from ..recording.records import Offered, Record, Stamped, whose
-from ..registry import Registry
 from .certificate import Asked, Certificate, Part, check_files, read_certificate
 from .conclusion import Planned, lines_of, real
 from .covering import NOT_EACH_TIME

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ..cluster import Cluster
+from ..contracts.cluster import Cluster
+from ..contracts.registry import Named, Registry
 from ..core.addresses import DRIVER, TASK, Moment, Point
 from ..core.quantities import seconds
 from ..core.schedule import Fault
 from ..recording.records import Stamped
-from ..registry import Named, Registry
 from ..running import run_named
 from .brief import Brief
 from .coming_back import stated_in

@@ -23,6 +23,8 @@ from pathlib import Path
 import msgspec
 import psutil
 
+from ..contracts.query import Query, RunFolders
+from ..contracts.subject import TASK_POINTS
 from ..core.addresses import DRIVER, TASK, Address, Point
 from ..core.errors import DeadlinePassed, InvalidOperator, MissingTool, OwnFailure, ProcessDied, StreamproofError
 from ..core.model import Event
@@ -51,10 +53,8 @@ from ..embedded.run_server import RunServer, from_afar
 from ..embedded.stacks import still_running
 from ..install.private_files import write_private
 from ..install.settings import DAEMON_MODULE
-from ..query import Query, RunFolders
 from ..recording.history import Stamp, TimelineEntry
 from ..recording.records import Ended, Record, Stamped, Started
-from ..subject import TASK_POINTS
 from .crash_states import CopiedFolders, CrashState, LaneStore, Looks, NotQuiet
 from .file_points import FilePoints, acts_for_task
 from .journaled_folders import JournaledFolders

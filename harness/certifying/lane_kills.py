@@ -12,6 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
+from ..contracts.query import Query
 from ..core.addresses import DRIVER, Address, Point
 from ..core.errors import InvalidOperator, MissingTool
 from ..core.workload import Workload
@@ -19,7 +20,6 @@ from ..crash_points.inside_spark.agent import fetch_agent
 from ..crash_points.inside_spark.versions import supported
 from ..embedded.processes import EmbeddedOptions, SparkProcesses
 from ..judging.references import REFERENCES, SINK
-from ..query import Query
 from ..recording.history import Bite
 from ..recording.records import Stamped
 from .brief import Brief

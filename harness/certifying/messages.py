@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from ..contracts.query import Query
 from ..core.addresses import Point, Side
 from ..crash_points.outside.relay import Seen
-from ..query import Query
 from .conclusion import Planned
 from .lane import Passed
 from .profile import batch_of

@@ -12,12 +12,14 @@ from pathlib import Path
 
 import msgspec
 
+from ..contracts.query import SOURCE
+from ..contracts.registry import Named
+from ..contracts.scenario import Scenario
 from ..core.addresses import DRIVER, Address, Moment
 from ..core.errors import InvalidOperator, StreamproofError
 from ..core.schedule import Fault
 from ..judging.references import SINK
 from ..judging.stalls import ATTEMPTS
-from ..query import SOURCE
 from ..recording.folder import RunFolder
 from ..recording.history import (
     Aborted,
@@ -44,9 +46,7 @@ from ..recording.records import (
     Started,
     Taken,
 )
-from ..registry import Named
 from ..running import describe
-from ..scenario import Scenario
 from .crash_states import CrashState
 from .lane import Lane, Life, Passed
 from .plan import CRASH_STATES, KILLS_IN_A_LANE, POWER_LOSSES, Crash, How

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..cluster import Cluster
+from ..contracts.cluster import Cluster
+from ..contracts.registry import Registry
 from ..core.errors import ExitStatus, InvalidCounterexample
 from ..core.verdicts import Status
 from ..core.workload import Workload
-from ..registry import Registry
 from .rejudging import JudgedRun
 from .saved import SavedSchedule, read_saved, replay_saved
 from .subjects import Shape, Subject, as_subject, load_subject, load_workload, usual_workload

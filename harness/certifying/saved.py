@@ -13,7 +13,10 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from ..cluster import Cluster
+from ..contracts.cluster import Cluster
+from ..contracts.query import Query
+from ..contracts.registry import Named, Registry
+from ..contracts.scenario import Scenario
 from ..core.errors import (
     InvalidCounterexample,
     ScenarioChanged,
@@ -22,11 +25,8 @@ from ..core.errors import (
     Unsupported,
 )
 from ..core.workload import Workload
-from ..query import Query
 from ..recording.claims_and_faults import SavedClaim
-from ..registry import Named, Registry
 from ..running import new_run_id
-from ..scenario import Scenario
 from .brief import Brief
 from .conclusion import Planned
 from .killing import kill

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
-from ..query import Query
+from ..contracts.query import Query
 from .conclusion import Uncut
 from .lane import Life
 

@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from ..contracts.query import Query
+from ..contracts.registry import Certifiable, Registry, certifiable_in, load
+from ..contracts.subject import Claim
 from ..core.error_text import described_error
 from ..core.errors import InvalidScenario, StreamproofError, UnknownName
 from ..core.guarantees import Guarantee
@@ -15,9 +18,6 @@ from ..core.parameters import parse_claim
 from ..core.workload import Workload
 from ..judging.oracle import Oracle
 from ..judging.shapes import OutputMode
-from ..query import Query
-from ..registry import Certifiable, Registry, certifiable_in, load
-from ..subject import Claim
 
 
 @dataclass(frozen=True)

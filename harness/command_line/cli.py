@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from ..certifying.campaign import Certified
-    from ..registry import Registry
-    from ..scenario import Scenario
+    from ..contracts.registry import Registry
+    from ..contracts.scenario import Scenario
 
 INTERRUPTED: Final = 130
 AT_ONCE: Final = ("scenarios", "schemes", "faults", "oracles")
@@ -889,7 +889,7 @@ def _progress(scenario: Scenario, where: str) -> Any:
 
 
 def _registry() -> Registry:
-    from ..registry import Registry
+    from ..contracts.registry import Registry
 
     # What lies in the current directory can be named as module:attribute, and a run's processes inherit the path.
     here = os.getcwd()

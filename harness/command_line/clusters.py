@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from ..cluster import Cluster
+from ..contracts.cluster import Cluster
+from ..contracts.query import Query
+from ..contracts.scenario import Scenario
 from ..core.errors import MissingTool, UnknownName, Unsupported
-from ..query import Query
 from ..replaying import options_of
-from ..scenario import Scenario
 
 QUERY_PROFILES: Final = ("default", "tuned")
 """Of Spark's settings, for queries."""

@@ -12,6 +12,9 @@ from typing import Any, Final, TextIO
 import msgspec
 from rich.text import Text
 
+from ..contracts.registry import MUTANT, SCALED, Mutant, Named, Registry
+from ..contracts.scaling import EVENTS, changes
+from ..contracts.scenario import Scenario
 from ..core.errors import ExitStatus, UnknownName, UserMistake
 from ..core.library import listed_by
 from ..core.verdicts import Status
@@ -22,10 +25,7 @@ from ..exploration.search import Budget, Findings, Pairs, Violation, search
 from ..exploration.shrinking import STEADY, Shrunk, shows, shrink
 from ..judging.exercised import Activity, said_never, unexercised
 from ..judging.judgement import require_repeatable
-from ..registry import MUTANT, SCALED, Mutant, Named, Registry
 from ..running import verdict_document
-from ..scaling import EVENTS, changes
-from ..scenario import Scenario
 from ..simulated.world import LIKE_EMBEDDED, SimulationOptions
 from .progress_line import LiveLine
 

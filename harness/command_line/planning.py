@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..cluster import Cluster
+from ..contracts.cluster import Cluster
+from ..contracts.injection import FaultKind
+from ..contracts.registry import Named
+from ..contracts.scenario import check_carriers
+from ..contracts.subject import SchemeSubject, Subject
 from ..core.guarantees import Guarantee
 from ..core.lattice import Standing, implied
 from ..core.schedule import Fault
-from ..injection import FaultKind
-from ..registry import Named
-from ..scenario import check_carriers
-from ..subject import SchemeSubject, Subject
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Self, TextIO
 
-from ..cluster import Live
+from ..contracts.cluster import Live
 from ..core.quantities import Duration
 
 _EVERY: Final = 0.1

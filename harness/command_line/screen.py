@@ -11,12 +11,12 @@ from typing import Any, Final
 
 from rich.text import Text
 
+from ..contracts.query import KIND as QUERY
 from ..core.library import List
 from ..core.verdicts import Evidence, Status, Tally, Verdict
 from ..judging.exercised import Activity, Exercised, unexercised
 from ..judging.judgement import Judgement
 from ..judging.recovery import Recovery
-from ..query import KIND as QUERY
 from ..recording.folder import Description
 from ..recording.history import FaultMissed, FaultStruck, History
 from ..recording.records import CheckpointTaken, Started, Taken

@@ -9,7 +9,10 @@ from pathlib import Path
 
 import psutil
 
-from ..cluster import Cluster, Run
+from ..contracts.cluster import Cluster, Run
+from ..contracts.query import Query
+from ..contracts.scenario import Scenario
+from ..contracts.subject import Deployment
 from ..core.carriers import CPU_QUOTA, DISK_THROTTLE, MEMORY_LIMIT, OF_PACKETS, STORE_FOLDER, STORE_VOLUME
 from ..core.errors import MissingTool
 from ..core.places import numbered_workers
@@ -18,9 +21,6 @@ from ..embedded.nodes import OTHER_NODES
 from ..embedded.query_lives import MOST_EXECUTORS, STANDBYS, executors_needed
 from ..embedded.warm import WarmCluster
 from ..install.settings import profile_settings
-from ..query import Query
-from ..scenario import Scenario
-from ..subject import Deployment
 from . import image
 from .code import code_under_test
 from .engine import connect

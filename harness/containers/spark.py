@@ -28,6 +28,7 @@ from docker.errors import APIError, DockerException
 from docker.types import Mount
 from requests.exceptions import RequestException
 
+from ..contracts.injection import Part
 from ..core.carriers import CPU_QUOTA, MEMORY_LIMIT
 from ..core.errors import (
     DeadlinePassed,
@@ -47,7 +48,6 @@ from ..embedded.master_page import not_idle, read_master_page
 from ..embedded.nodes import ADDRESS
 from ..embedded.reaping import NODE, RUN, mark_scratch, remove_scratch, this_process
 from ..embedded.warm import Unclean
-from ..injection import Part
 from ..install.private_files import write_private
 from ..install.settings import LOG4J2, MOST_CORES, as_properties, profile_settings
 from ..install.toxiproxy_server import PORT, answers, server_command

@@ -8,15 +8,15 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Final
 
-from ..cluster import Cluster, Run, check_pace, check_room
+from ..contracts.cluster import Cluster, Run, check_pace, check_room
+from ..contracts.query import Query
+from ..contracts.scenario import Scenario
+from ..contracts.subject import Deployment, SchemeSubject
 from ..core.carriers import TOXIPROXY
 from ..core.errors import Unsupported, UserMistake
 from ..core.places import numbered_workers
 from ..install.machine import find_java, find_spark, find_toxiproxy
 from ..install.settings import profile_settings
-from ..query import Query
-from ..scenario import Scenario
-from ..subject import Deployment, SchemeSubject
 from .nodes import OTHER_NODES, Nodes
 from .processes import EmbeddedOptions, SparkProcesses
 from .query import deploy_query

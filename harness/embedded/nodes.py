@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from ..contracts.injection import Part
 from ..core.errors import StreamproofError
 from ..core.wire import Place
-from ..injection import Part
 from ..recording.history import Proof
 from .disturbances import Disturbance, InForce
 

@@ -20,10 +20,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
+from ..contracts.injection import Part
 from ..core.errors import DeadlinePassed, ProcessDied, StorageFailed, StreamproofError, Unsupported, UserMistake
 from ..core.waiting import wait_until
 from ..core.wire import Place
-from ..injection import Part
 from ..install.class_archive import archive_options
 from ..install.machine import Spark, find_java, find_spark, find_toxiproxy, inherited_import_path, link_home
 from ..install.private_files import write_private

@@ -29,7 +29,8 @@ from pathlib import Path
 
 import msgspec
 
-from ..cluster import Live, Run
+from ..contracts.cluster import Live, Run
+from ..contracts.query import SOURCE, Query
 from ..core.addresses import DRIVER, TASK, Address, Point, Side
 from ..core.errors import DeadlinePassed, InvalidOperator, StreamproofError
 from ..core.quantities import Duration
@@ -40,7 +41,6 @@ from ..crash_points.inside_spark.listener import HeldPoint
 from ..crash_points.outside.relay import Fate, HeldMessage, Relay, Sender
 from ..judging.references import REFERENCES, SINK
 from ..judging.stalls import ATTEMPTS
-from ..query import SOURCE, Query
 from ..recording.history import Bite, Drained, LifeFailed, Proof
 from ..recording.records import Delivered, EmptyBatch, Ended, Kept, Offered, Record, Refused
 from .deployments import ended_by_itself, watched

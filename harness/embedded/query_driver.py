@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from ..contracts.query import SOURCE, Query, RunFolders, without_values
 from ..core.addresses import Address, Moment, Point, Side
 from ..core.errors import InvalidOperator, OwnFailure, StorageFailed, StreamproofError
 from ..core.model import Event
@@ -30,7 +31,6 @@ from ..core.wire import VERSION, BlockingConnection, Greeting, Place
 from ..crash_points.inside_python.following import followed
 from ..install.private_files import write_private
 from ..judging.references import row_number
-from ..query import SOURCE, Query, RunFolders, without_values
 from ..recording.records import BatchDone, Delivered, EmptyBatch, Ended, Kept, Started, Taken
 from .attaching import PORT, WAREHOUSE, attached_session, enter_working_folder, gateway_of
 from .protocol import Arrived, Begun, Failed, Finishing

@@ -15,7 +15,9 @@ from typing import Final
 
 import msgspec
 
-from ..cluster import Run
+from ..contracts.cluster import Run
+from ..contracts.query import Query, RunFolders
+from ..contracts.scenario import Scenario
 from ..core.addresses import DRIVER, Moment
 from ..core.errors import StorageFailed
 from ..core.model import Event
@@ -24,8 +26,6 @@ from ..crash_points.outside.relay import Relay
 from ..install.private_files import write_private
 from ..install.settings import DAEMON_MODULE, MOST_CORES
 from ..judging.references import REFERENCES, SINK
-from ..query import Query, RunFolders
-from ..scenario import Scenario
 from .attaching import WAREHOUSE
 from .nodes import Driver, Nodes
 from .query_driver import QueryPlan, QueryRun, write_query_plan

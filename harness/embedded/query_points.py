@@ -12,6 +12,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
+from ..contracts.query import Query
+from ..contracts.scenario import Scenario
+from ..contracts.subject import QUERY_POINTS, TASK_POINTS
 from ..core.addresses import FINE_POINTS, TASK, Moment, Point
 from ..core.errors import InvalidScenario, StorageFailed
 from ..core.schedule import Fault
@@ -25,9 +28,6 @@ from ..crash_points.inside_spark.settings import agent_settings, with_options
 from ..crash_points.inside_spark.user_points import points_environment
 from ..crash_points.inside_spark.versions import SparkVersion, own_hook, supported
 from ..install.private_files import write_private
-from ..query import Query
-from ..scenario import Scenario
-from ..subject import QUERY_POINTS, TASK_POINTS
 from .nodes import Nodes
 
 OF_THE_SOURCE: Final = frozenset({Point.SOURCE_LATEST, Point.SOURCE_COMMIT, Point.SOURCE_PARTITIONS})

@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ..contracts.query import Query
 from ..core.errors import InvalidOperator
 from ..core.model import Event, Value
 from ..judging import shapes
 from ..judging.references import row_number
 from ..judging.shapes import keyed
-from ..query import Query
 from .row_values import canonical_row, unrecordable
 
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from ..contracts.injection import Part
 from ..crash_points.files.mounts import unmount_all
-from ..injection import Part
 from ..install.settings import DAEMON_MODULE
 
 RUN: Final = "STREAMPROOF_RUN"

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from ..contracts.injection import FaultKind
 from ..core import errors
 from ..core.addresses import Address, Moment
 from ..core.errors import OwnFailure, StorageRefused, StreamproofError
@@ -27,7 +28,6 @@ from ..core.model import replica_name
 from ..core.quantities import Duration
 from ..core.schedule import Fault
 from ..core.wire import Greeting, Place, accept, decoded, frame, read_frame
-from ..injection import FaultKind
 from ..protocol.controller import Controller, Strike
 from ..recording.history import FaultHealed, FaultMissed, FaultStruck, NodeGone, NodeUp, Placed
 from ..recording.recorder import MonotonicClock, Recorder

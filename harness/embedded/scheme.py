@@ -15,7 +15,9 @@ from pathlib import Path
 
 import msgspec
 
-from ..cluster import Live, Run
+from ..contracts.cluster import Live, Run
+from ..contracts.injection import Link
+from ..contracts.subject import SchemeSubject
 from ..core.addresses import Address
 from ..core.carriers import OF_LINKS, TOXIPROXY
 from ..core.errors import DeadlinePassed, StorageRefused
@@ -24,7 +26,6 @@ from ..core.quantities import Duration
 from ..core.signs import Signs
 from ..core.waiting import wait_until
 from ..core.wire import Greeting, decoded, frame, read_frame
-from ..injection import Link
 from ..protocol.machine import Slice, wrapped
 from ..protocol.progress import Progress
 from ..protocol.sink import SinkSlice
@@ -32,7 +33,6 @@ from ..protocol.source import SourceSlice
 from ..protocol.stores import MemoryStore
 from ..recording.history import Bite, Drained, Proof
 from ..recording.records import InStep, Kept, Record
-from ..subject import SchemeSubject
 from .agent import NodeAgent
 from .deployments import ended_by_itself, watched, write_plan
 from .executor import AgentPlan

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Generic, Protocol, TypeVar
 
-from ..cluster import Run
+from ..contracts.cluster import Run
 from ..core.errors import DeadlinePassed, StorageFailed, StreamproofError
 from ..core.waiting import wait_until
 from .nodes import Nodes

@@ -8,7 +8,11 @@ from functools import cached_property
 from typing import NamedTuple
 
 from ..census import Reached, watched_run
-from ..cluster import Run
+from ..contracts.cluster import Run
+from ..contracts.injection import Aims
+from ..contracts.registry import Registry
+from ..contracts.scenario import Scenario, check
+from ..contracts.subject import SchemeSubject
 from ..core.errors import InvalidOperator, InvalidScenario
 from ..core.guarantees import Guarantee
 from ..core.model import operator_of, slice_of
@@ -16,18 +20,14 @@ from ..core.quantities import Duration
 from ..core.reasons import Reason, Why
 from ..core.schedule import Fault, Schedule
 from ..core.verdicts import Status, Verdict
-from ..injection import Aims
 from ..judging.exercised import Activity
 from ..judging.judgement import judge_claims
 from ..judging.oracle import Case
 from ..judging.tolerance import Tolerance
 from ..recording.history import FaultMissed, History
 from ..recording.recorder import MemoryRecorder
-from ..registry import Registry
-from ..scenario import Scenario, check
 from ..simulated.cluster import SimulatedCluster
 from ..simulated.world import SimulationOptions
-from ..subject import SchemeSubject
 from .sparing import in_step_twice
 
 

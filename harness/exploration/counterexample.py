@@ -13,7 +13,10 @@ from typing import Any, Final
 
 import msgspec
 
-from ..cluster import Cluster, Live
+from ..contracts.cluster import Cluster, Live
+from ..contracts.registry import Named, Registry
+from ..contracts.scenario import Scenario
+from ..contracts.subject import SchemeSubject
 from ..core.errors import (
     InvalidCounterexample,
     InvalidScenario,
@@ -28,12 +31,9 @@ from ..judging.judgement import Judgement
 from ..recording.claims_and_faults import SavedClaim, SavedFault
 from ..recording.folder import write_json
 from ..recording.history import History
-from ..registry import Named, Registry
 from ..running import check_scenario, run_in_memory, run_named
-from ..scenario import Scenario
 from ..simulated.cluster import SimulatedCluster
 from ..simulated.world import SimulationOptions
-from ..subject import SchemeSubject
 from .bench import Kind, resized
 from .search import Violation
 from .shrinking import Shrunk

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from ..contracts.registry import Registry
 from ..core.errors import ProcessDied
-from ..registry import Registry
 from ..simulated.world import SimulationOptions
 from .bench import Bench
 from .pieces import Piece, Progress, Source, Through, Tried, is_past, work_through

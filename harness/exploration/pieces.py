@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from ..registry import Registry
-from ..scenario import Scenario
+from ..contracts.registry import Registry
+from ..contracts.scenario import Scenario
 from .bench import Bench, Outcome, Trial, resized
 from .plans import Plan
 

@@ -12,11 +12,11 @@ from random import Random
 from typing import Protocol
 
 from ..census import Reached
+from ..contracts.injection import FaultKind, Hits
 from ..core.addresses import Address, Moment, Point, Side
 from ..core.errors import InvalidScenario
 from ..core.quantities import Duration
 from ..core.schedule import Fault, Schedule
-from ..injection import FaultKind, Hits
 from .bench import Bench, Trial
 
 PAIRS_UP_TO = 30

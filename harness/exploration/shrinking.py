@@ -17,11 +17,11 @@ from itertools import islice
 from typing import Final
 
 from ..census import Reached
+from ..contracts.injection import Hits
 from ..core.addresses import Address, Moment, Point
 from ..core.errors import InvalidOperator, InvalidScenario
 from ..core.quantities import Duration
 from ..core.schedule import Fault, Schedule
-from ..injection import Hits
 from ..recording.history import History
 from ..recording.records import Offered
 from .bench import Bench, Kind, Trial

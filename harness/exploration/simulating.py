@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
+from ..contracts.registry import Registry
+from ..contracts.scenario import Scenario, check, check_carriers
 from ..core.guarantees import Guarantee
 from ..core.schedule import Fault, Schedule
 from ..core.verdicts import Status, Verdict
 from ..recording.history import FaultMissed, History
-from ..registry import Registry
-from ..scenario import Scenario, check, check_carriers
 from ..simulated.world import SimulationOptions
 from .bench import Bench
 

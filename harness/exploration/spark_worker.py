@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 from pyspark import cloudpickle
 
+from ..contracts.registry import Registry
+from ..contracts.scenario import Scenario
 from ..core.errors import StreamproofError
 from ..embedded.protocol import Failed
-from ..registry import Registry
-from ..scenario import Scenario
 from ..simulated.world import SimulationOptions
 from .bench import Bench, Outcome
 from .pieces import Piece, Through, Tried, is_past, work_through

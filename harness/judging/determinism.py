@@ -341,8 +341,8 @@ def _carry_out(task: _Task) -> Execution:
 
 def _made_by(origin: str) -> bytes:
     # Not above: the registry imports this room.
-    from ..registry import Registry
-    from ..subject import SchemeSubject
+    from ..contracts.registry import Registry
+    from ..contracts.subject import SchemeSubject
 
     subject = Registry().scenario(origin).scenario.subject
     assert isinstance(subject, SchemeSubject)

@@ -7,18 +7,18 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
+from ..contracts.query import KIND
+from ..contracts.registry import Registry
+from ..contracts.scenario import Scenario
+from ..contracts.subject import SchemeSubject, Subject
 from ..core.errors import DamagedHistory, ExitStatus, InvalidHistory, InvalidOperator, ScenarioChanged
 from ..core.guarantees import Guarantee
 from ..core.lattice import implied
 from ..core.model import Event, Role
 from ..core.reasons import Reason, Why
 from ..core.verdicts import Anomaly, Status, Verdict, unknown
-from ..query import KIND
 from ..recording.folder import Description, read_description, read_history
 from ..recording.history import FaultMissed, FaultStruck, History
-from ..registry import Registry
-from ..scenario import Scenario
-from ..subject import SchemeSubject, Subject
 from .collation import Collation
 from .collecting import seldom_collected
 from .determinism import EVENTS, Determinism, beginning, examine

@@ -7,7 +7,9 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 
-from ..cluster import Cluster, Live, Run, check_pace, check_room
+from ..contracts.cluster import Cluster, Live, Run, check_pace, check_room
+from ..contracts.scenario import Scenario
+from ..contracts.subject import Deployment, SchemeSubject
 from ..core.errors import Unsupported
 from ..core.model import Role
 from ..core.places import numbered_workers
@@ -15,8 +17,6 @@ from ..core.quantities import Duration
 from ..protocol.controller import Controller
 from ..protocol.stores import MemoryStore
 from ..recording.history import Stamp
-from ..scenario import Scenario
-from ..subject import Deployment, SchemeSubject
 from .world import SimulatedWorld, SimulationOptions
 
 

@@ -7,9 +7,9 @@ from itertools import product
 from random import Random
 from typing import Protocol
 
+from ..contracts.injection import FaultKind, Link, Machines
 from ..core.places import Places
 from ..core.quantities import Duration
-from ..injection import FaultKind, Link, Machines
 from ..protocol.controller import Strike
 from ..recording.history import Bite, FaultHealed, FaultStruck, Proof, Stamp, TimelineEntry
 from .agenda import Agenda

@@ -13,12 +13,12 @@ from heapq import heappop
 from random import Random
 from typing import Any, Final
 
+from ..contracts.injection import FaultKind
 from ..core.addresses import Address, Point, Side
 from ..core.model import Event, Role, operator_of, replica_name, slice_of
 from ..core.places import numbered_workers
 from ..core.quantities import Duration
 from ..core.workload import Workload
-from ..injection import FaultKind
 from ..protocol.controller import Controller
 from ..protocol.effects import Fire, Gone, Input, Inspect, Promote, Reroute, Start, Timer
 from ..protocol.host import Host

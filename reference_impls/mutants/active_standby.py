@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from ...harness.contracts.subject import SchemeSubject
 from ...harness.core.model import Role, Topology
 from ...harness.core.quantities import Events
 from ...harness.core.verdicts import Anomaly
 from ...harness.protocol.spec import Numbering
-from ...harness.subject import SchemeSubject
 from ..active_standby import active_standby
 from ..mechanisms.duplicate_filter import DuplicateFilter
 from ..mechanisms.output_log import OutputLog

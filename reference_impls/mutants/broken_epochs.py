@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+from ...harness.contracts.subject import SchemeSubject
 from ...harness.core.model import Role, Topology
 from ...harness.core.quantities import Events
 from ...harness.protocol.machine import Slice
 from ...harness.protocol.merging import Run, epoch_of
 from ...harness.protocol.operator import OperatorSlice
-from ...harness.subject import SchemeSubject
 from ..mechanisms.epochs import Bags, InEpochs
 from .mutant import Build
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from ...harness.contracts.subject import SchemeSubject
 from ...harness.core.model import Topology
 from ...harness.core.quantities import Events
 from ...harness.core.verdicts import Anomaly
 from ...harness.protocol.operator import VECTOR
 from ...harness.protocol.spec import Numbering
-from ...harness.subject import SchemeSubject
 from ..deployed import deployed
 from ..mechanisms.checkpointing import AcknowledgeAt
 from ..mechanisms.duplicate_filter import DuplicateFilter

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from ...harness.contracts.subject import SchemeSubject
 from ...harness.core.model import Event, Operator, Output, Role, Topology
 from ...harness.core.quantities import Events
 from ...harness.core.verdicts import Anomaly
@@ -17,7 +18,6 @@ from ...harness.protocol.mechanism import Mechanism
 from ...harness.protocol.messages import Batch
 from ...harness.protocol.operator import VECTOR, Vector
 from ...harness.protocol.spec import Setup
-from ...harness.subject import SchemeSubject
 from ..epoch_based_processing import epoch_based_processing
 from ..mechanisms.checkpointing import Checkpointing
 from ..mechanisms.epochs import CheckpointEpochs

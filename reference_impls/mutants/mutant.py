@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from ...harness.contracts.subject import Claim, SchemeSubject
 from ...harness.core.model import Role, Topology
 from ...harness.core.quantities import Events
 from ...harness.core.verdicts import Anomaly
 from ...harness.protocol.machine import Slice
 from ...harness.protocol.mechanism import Mechanism
 from ...harness.protocol.spec import Numbering, Setup
-from ...harness.subject import Claim, SchemeSubject
 from ..mechanisms.checkpointing import AcknowledgeAt, Checkpointing
 from .twists import Twist, twisted
 from .unfenced import Unfenced

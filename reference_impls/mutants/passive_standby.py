@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from ...harness.contracts.subject import SchemeSubject
 from ...harness.core.model import Role, Topology
 from ...harness.core.quantities import Events
 from ...harness.core.verdicts import Anomaly
-from ...harness.subject import SchemeSubject
 from ..mechanisms.checkpointing import AcknowledgeAt
 from ..mechanisms.duplicate_filter import DuplicateFilter
 from ..mechanisms.output_log import OutputLog

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from ...harness.contracts.subject import SchemeSubject
 from ...harness.core.model import Role, Topology
 from ...harness.core.quantities import Events, seconds
 from ...harness.core.verdicts import Anomaly
-from ...harness.subject import SchemeSubject
 from ..mechanisms.tracking import Tell, Track
 from ..source_replay import source_replay
 from . import twists

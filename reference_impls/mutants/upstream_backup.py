@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from ...harness.contracts.subject import Claim, SchemeSubject
 from ...harness.core.guarantees import precise_recovery
 from ...harness.core.model import Role, Topology
 from ...harness.core.quantities import Events
 from ...harness.core.verdicts import Anomaly
 from ...harness.protocol.spec import Numbering
-from ...harness.subject import Claim, SchemeSubject
 from ..mechanisms.acknowledging import AcknowledgeEvery, AcknowledgeOutputs
 from ..mechanisms.output_log import OutputLog
 from ..upstream_backup import upstream_backup

@@ -10,11 +10,11 @@ from ...faults.partition import partition
 from ...faults.pause import pause
 from ...faults.stop import stop
 from ...faults.store_loss import store_loss
+from ...harness.contracts.scenario import Scenario
 from ...harness.core.guarantees import at_least_once, exactly_once, rollback_recovery
 from ...harness.core.library import Entry
 from ...harness.core.quantities import events, ms, seconds
 from ...harness.core.schedule import Fault, batch, recovery
-from ...harness.scenario import Scenario
 from ...reference_impls.active_replication import active_replication
 from ...reference_impls.passive_replication import passive_replication
 from ..query_word_count import query_word_count

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...faults.crash import crash
+from ...harness.contracts.scenario import Scenario
 from ...harness.core.guarantees import exactly_once_output, precise_recovery, rollback_recovery
 from ...harness.core.library import Entry
 from ...harness.core.quantities import events
 from ...harness.core.schedule import checkpoint
-from ...harness.scenario import Scenario
 from ...reference_impls.epoch_based_processing import epoch_based_processing
 from ...reference_impls.epoch_merge import epoch_merge
 from ..jumping_join import jumping_join

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ...faults.crash import crash
 from ...faults.partition import partition
+from ...harness.contracts.scenario import Scenario
 from ...harness.core.guarantees import exactly_once_output, precise_recovery, recovers_within, rollback_recovery
 from ...harness.core.library import Entry
 from ...harness.core.quantities import events, seconds
 from ...harness.core.schedule import checkpoint, recovery
-from ...harness.scenario import Scenario
 from ...reference_impls.deployed import deployed
 from ...reference_impls.passive_replication import passive_replication
 from ...reference_impls.source_replay import source_replay

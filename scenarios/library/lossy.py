@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ...faults.crash import crash
+from ...harness.contracts.scenario import Scenario
 from ...harness.core.guarantees import at_least_once, gap_recovery
 from ...harness.core.library import Entry
 from ...harness.core.quantities import events
 from ...harness.core.schedule import checkpoint
-from ...harness.scenario import Scenario
 from ...reference_impls.amnesia import amnesia
 from ...reference_impls.gap import gap
 from ..word_count import word_count

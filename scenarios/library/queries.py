@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ...faults.crash import crash
+from ...harness.contracts.scenario import Scenario
 from ...harness.core.guarantees import exactly_once, exactly_once_output, rollback_recovery
 from ...harness.core.library import Entry
 from ...harness.core.schedule import batch
-from ...harness.scenario import Scenario
 from ..query_word_count import query_word_count
 from ..workloads import text
 

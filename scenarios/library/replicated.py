@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ...faults.crash import crash
+from ...harness.contracts.scenario import Scenario
 from ...harness.core.guarantees import at_least_once
 from ...harness.core.library import Entry
 from ...harness.core.quantities import events
-from ...harness.scenario import Scenario
 from ...reference_impls.active_replication import active_replication
 from ...reference_impls.k_safe_grouping import k_safe_grouping, unchecked
 from ..order import order, two_splitters

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ...faults.crash import crash
+from ...harness.contracts.scenario import Scenario
+from ...harness.contracts.subject import SchemeSubject
 from ...harness.core.guarantees import at_least_once
 from ...harness.core.library import Entry
 from ...harness.core.quantities import events
-from ...harness.scenario import Scenario
-from ...harness.subject import SchemeSubject
 from ...reference_impls.active_standby import active_standby
 from ...reference_impls.passive_standby import passive_standby
 from ..word_count import word_count

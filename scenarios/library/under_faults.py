@@ -33,12 +33,12 @@ from ...faults.slow_close import slow_close
 from ...faults.slow_disk import slow_disk
 from ...faults.stop import stop
 from ...faults.store_loss import store_loss
+from ...harness.contracts.scenario import Scenario
 from ...harness.core.guarantees import exactly_once, rollback_recovery
 from ...harness.core.library import Entry
 from ...harness.core.places import ANY_WORKER
 from ...harness.core.quantities import events, ms, seconds
 from ...harness.core.schedule import Fault, batch
-from ...harness.scenario import Scenario
 from ...reference_impls.active_replication import active_replication
 from ...reference_impls.k_safe_grouping import k_safe_grouping
 from ...reference_impls.passive_replication import passive_replication

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...harness.query import Query, RunFolders
-from ...harness.query_parts import as_it_comes, foreach_batch
+from ...harness.contracts.query import Query, RunFolders
+from ...harness.contracts.query_parts import as_it_comes, foreach_batch
 from . import files, sqlite
 from .inputs import BATCH
 

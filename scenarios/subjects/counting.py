@@ -10,8 +10,8 @@ import pandas as pd
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from ...harness.query import Query, RunFolders
-from ...harness.query_parts import pandas_with_state, processor
+from ...harness.contracts.query import Query, RunFolders
+from ...harness.contracts.query_parts import pandas_with_state, processor
 from . import sqlite
 from .inputs import BATCH
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...harness.query import Query, RunFolders
+from ...harness.contracts.query import Query, RunFolders
 from .inputs import BATCH
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...harness.contracts.query import Query, RunFolders
 from ...harness.judging.shapes import OutputMode
-from ...harness.query import Query, RunFolders
 from .files import lines, to_parquet
 from .inputs import BATCH
 

@@ -6,8 +6,8 @@ import json
 import os
 from typing import TYPE_CHECKING
 
-from ...harness.query import RunFolders
-from ...harness.query_parts import foreach
+from ...harness.contracts.query import RunFolders
+from ...harness.contracts.query_parts import foreach
 from .inputs import BATCH
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...harness.query import RunFolders
-from ...harness.query_parts import foreach_batch
+from ...harness.contracts.query import RunFolders
+from ...harness.contracts.query_parts import foreach_batch
 from . import sqlite
 from .inputs import BATCH
 

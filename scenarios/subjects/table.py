@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...harness.certifying.plan import Victim
+from ...harness.contracts.query import Query
 from ...harness.core.addresses import Point, Side
 from ...harness.core.guarantees import Guarantee
 from ...harness.core.verdicts import Anomaly, Status
 from ...harness.core.workload import Workload
-from ...harness.query import Query
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...harness.query import Query
+from ...harness.contracts.query import Query
 from .inputs import AD_EVENT, BATCH, VISIT
 
 if TYPE_CHECKING:

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from streamproof.harness.contracts.registry import Named, Registry
+from streamproof.harness.contracts.scenario import Scenario
+from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.quantities import events, seconds
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.core.workload import Workload
 from streamproof.harness.embedded.cluster import EmbeddedCluster
 from streamproof.harness.recording.records import Delivered, Taken
-from streamproof.harness.registry import Named, Registry
 from streamproof.harness.running import Finished, run_named
-from streamproof.harness.scenario import Scenario
-from streamproof.harness.subject import SchemeSubject
 from streamproof.reference_impls.amnesia import amnesia
 from streamproof.reference_impls.k_safe_grouping import k_safe_grouping
 from streamproof.reference_impls.passive_replication import passive_replication

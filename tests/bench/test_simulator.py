@@ -10,7 +10,9 @@ from collections.abc import Callable
 import pytest
 
 from streamproof.faults.crash import crash
-from streamproof.harness.cluster import Run
+from streamproof.harness.contracts.cluster import Run
+from streamproof.harness.contracts.registry import Registry
+from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.model import Topology
 from streamproof.harness.core.quantities import events
 from streamproof.harness.core.schedule import checkpoint
@@ -21,8 +23,6 @@ from streamproof.harness.exploration.search import Budget, Findings, search
 from streamproof.harness.exploration.shrinking import shrink
 from streamproof.harness.judging.oracle import Case, judge
 from streamproof.harness.recording.recorder import MemoryRecorder
-from streamproof.harness.registry import Registry
-from streamproof.harness.scenario import Scenario
 from streamproof.harness.simulated.cluster import SimulatedCluster
 from streamproof.reference_impls.active_replication import active_replication
 from streamproof.reference_impls.passive_replication import passive_replication

@@ -20,18 +20,18 @@ from streamproof.harness.certifying.planning import every_crash_point
 from streamproof.harness.certifying.rejudging import JudgedRun, judge_run
 from streamproof.harness.certifying.replaying import replay_file
 from streamproof.harness.certifying.saved import KIND, VERSION, SavedSchedule, write_saved
-from streamproof.harness.cluster import Cluster
 from streamproof.harness.containers.cluster import DockerCluster
 from streamproof.harness.containers.engine import connect
 from streamproof.harness.containers.labels import NODE
 from streamproof.harness.containers.reaping import containers_of
+from streamproof.harness.contracts.cluster import Cluster
+from streamproof.harness.contracts.query import RunFolders, Store
+from streamproof.harness.contracts.registry import Named, Registry
+from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.addresses import DRIVER, TASK, Point, Side
 from streamproof.harness.core.verdicts import Status
-from streamproof.harness.query import RunFolders, Store
 from streamproof.harness.recording.claims_and_faults import SavedClaim
 from streamproof.harness.recording.folder import read_description, read_history
-from streamproof.harness.registry import Named, Registry
-from streamproof.harness.scenario import Scenario
 from streamproof.scenarios.subjects import Subject, subject
 
 pytestmark = pytest.mark.docker

@@ -13,15 +13,15 @@ from streamproof.faults.crash import crash
 from streamproof.faults.partition import partition
 from streamproof.faults.pause import pause
 from streamproof.harness.containers.cluster import DockerCluster
+from streamproof.harness.contracts.registry import Named, Registry
+from streamproof.harness.contracts.scenario import Scenario
+from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.addresses import Moment
 from streamproof.harness.core.quantities import events, seconds
 from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.judging.tolerance import Tolerance
-from streamproof.harness.registry import Named, Registry
 from streamproof.harness.running import run_named
-from streamproof.harness.scenario import Scenario
-from streamproof.harness.subject import SchemeSubject
 from streamproof.scenarios.workloads import numbered
 
 pytestmark = pytest.mark.docker

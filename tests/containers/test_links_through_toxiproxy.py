@@ -19,6 +19,8 @@ from streamproof.faults.bandwidth import bandwidth
 from streamproof.faults.crash import crash
 from streamproof.faults.delay import delay
 from streamproof.faults.slow_close import slow_close
+from streamproof.harness.contracts.registry import Named, Registry
+from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.errors import MissingTool, OwnFailure, StreamproofError, Unsupported
 from streamproof.harness.core.quantities import Duration, events, ms, seconds
 from streamproof.harness.core.schedule import Fault
@@ -31,9 +33,7 @@ from streamproof.harness.embedded.toxics import Toxic, Toxiproxy
 from streamproof.harness.install.machine import find_toxiproxy
 from streamproof.harness.recording.history import FaultHealed, FaultStruck
 from streamproof.harness.recording.records import Taken
-from streamproof.harness.registry import Named, Registry
 from streamproof.harness.running import Finished, run_named
-from streamproof.harness.scenario import Scenario
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.word_count import word_count
 from streamproof.scenarios.workloads import words

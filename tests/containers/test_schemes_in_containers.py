@@ -27,15 +27,15 @@ from streamproof.harness.containers.engine import connect
 from streamproof.harness.containers.options import ContainerOptions
 from streamproof.harness.containers.reaping import reap_containers
 from streamproof.harness.containers.spark import SparkContainers
+from streamproof.harness.contracts.registry import Named, Registry
+from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.addresses import Address, Moment
 from streamproof.harness.core.errors import MissingTool, Unsupported
 from streamproof.harness.core.quantities import events, ms, seconds
 from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.recording.history import FaultHealed
-from streamproof.harness.registry import Named, Registry
 from streamproof.harness.running import Finished, run_named
-from streamproof.harness.scenario import Scenario
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.word_count import word_count
 from streamproof.scenarios.workloads import words

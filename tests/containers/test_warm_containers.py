@@ -16,10 +16,10 @@ from streamproof.harness.containers.cluster import DockerCluster
 from streamproof.harness.containers.engine import connect
 from streamproof.harness.containers.reaping import containers_of
 from streamproof.harness.containers.sidecars import sidecar_name
+from streamproof.harness.contracts.registry import Named, Registry
+from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.quantities import events, seconds
-from streamproof.harness.registry import Named, Registry
 from streamproof.harness.running import Finished, run_named
-from streamproof.harness.scenario import Scenario
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.word_count import word_count
 from streamproof.scenarios.workloads import words

@@ -9,6 +9,7 @@ import pytest
 
 from simulation import KINDS, SIMULATED, WORLDS, options_of, scenario_of
 from streamproof import crash, delay, failed_write, handed_over_loss, loss, ms, partition, pause, slow_disk
+from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.addresses import Moment, Point, Side
 from streamproof.harness.core.errors import InvalidScenario
 from streamproof.harness.core.quantities import Duration
@@ -18,7 +19,6 @@ from streamproof.harness.exploration.bench import Bench
 from streamproof.harness.exploration.plans import RandomSchedules
 from streamproof.harness.recording.history import FaultHealed, FaultStruck, History, NodeGone, NodeUp
 from streamproof.harness.recording.records import CheckpointDurable, Refused
-from streamproof.harness.registry import Registry
 from verdicts_of import Judged, run
 
 Entry = TypeVar("Entry")

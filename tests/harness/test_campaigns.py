@@ -30,6 +30,8 @@ from streamproof.harness.certifying.recovering import Crashed
 from streamproof.harness.certifying.rejudging import judge_certificate
 from streamproof.harness.certifying.saved import read_saved, replay_saved
 from streamproof.harness.certifying.waiting import LifeStates, Waiting
+from streamproof.harness.contracts.query import Query, Store
+from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.addresses import Point, Side
 from streamproof.harness.core.errors import (
     ExitStatus,
@@ -56,8 +58,6 @@ from streamproof.harness.core.quantities import seconds
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.judging.judgement import judge_folder
 from streamproof.harness.judging.references import REFERENCES
-from streamproof.harness.query import Query, Store
-from streamproof.harness.registry import Registry
 from streamproof.scenarios.workloads import words
 from toy_spark import Does, ToyCluster, ToyDeployment, install, toy
 

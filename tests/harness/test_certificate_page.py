@@ -13,10 +13,10 @@ from streamproof.harness.certifying.conclusion import NotReached, Planned
 from streamproof.harness.certifying.page import KINDS, MEANINGS, page
 from streamproof.harness.certifying.plan import How, Victim
 from streamproof.harness.command_line.certificates import end_of_campaign
+from streamproof.harness.contracts.subject import QUERY_POINTS, TASK_POINTS
 from streamproof.harness.core.addresses import Point, Side
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.judging.statistics import Draw
-from streamproof.harness.subject import QUERY_POINTS, TASK_POINTS
 
 SHOWN = Counterexample(
     claim="exactly-once",

@@ -21,13 +21,13 @@ from asking import Ask
 from readme import example
 from streamproof.harness.command_line import cli, clusters, doctor
 from streamproof.harness.containers import reaping as reaping_containers
+from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.errors import MissingTool
 from streamproof.harness.crash_points.inside_spark.agent import FETCH
 from streamproof.harness.embedded import reaping
 from streamproof.harness.embedded.cluster import USUAL, EmbeddedCluster
 from streamproof.harness.install import machine
 from streamproof.harness.install.class_archive import BUILD_ARCHIVE, archive_path
-from streamproof.harness.registry import Registry
 from streamproof.harness.simulated.cluster import SimulatedCluster
 
 HEAD = """

@@ -21,10 +21,10 @@ from streamproof.harness.certifying.saved import write_saved
 from streamproof.harness.certifying.subjects import Shape
 from streamproof.harness.command_line import cli, clusters
 from streamproof.harness.command_line.certifying import CertifyingLine
+from streamproof.harness.contracts.registry import Registry, load
 from streamproof.harness.core.errors import MissingTool
 from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.install import machine
-from streamproof.harness.registry import Registry, load
 from streamproof.scenarios.workloads import words
 
 HEAD = """

@@ -150,7 +150,7 @@ def test_whichever_budget_is_over_first_ends_the_search(ask: Ask) -> None:
 
 
 def test_the_table_of_mutants(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
-    from streamproof.harness.registry import Registry
+    from streamproof.harness.contracts.registry import Registry
 
     names = ("passive-replication-without-source-log", "passive-replication-without-output-log")
     mutants = {name: Registry().mutants[name] for name in names}
@@ -168,7 +168,7 @@ def test_the_table_of_mutants(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_mutants_that_show_only_after_a_recovery_are_found_too(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
-    from streamproof.harness.registry import Registry
+    from streamproof.harness.contracts.registry import Registry
 
     names = ("gap-continuing-the-numbering", "amnesia-continuing-the-numbering")
     mutants = {name: Registry().mutants[name] for name in names}
@@ -178,7 +178,7 @@ def test_mutants_that_show_only_after_a_recovery_are_found_too(ask: Ask, monkeyp
 
 
 def test_a_mutant_that_lives_ends_in_1(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
-    from streamproof.harness.registry import Registry
+    from streamproof.harness.contracts.registry import Registry
 
     name = "gap-without-checkpointed-state"
     monkeypatch.setattr(Registry, "mutants", {name: Registry().mutants[name]})

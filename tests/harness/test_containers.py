@@ -29,13 +29,13 @@ from streamproof.harness.containers.options import ContainerOptions
 from streamproof.harness.containers.proofs import ContainerKill
 from streamproof.harness.containers.reaping import reap_containers
 from streamproof.harness.containers.spark import SparkContainers
+from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.errors import MissingTool, Unsupported, UserMistake
 from streamproof.harness.core.quantities import events
 from streamproof.harness.embedded.reaping import ProcessId, this_process
 from streamproof.harness.embedded.warm import WarmCluster
 from streamproof.harness.install.machine import TOXIPROXY
 from streamproof.harness.running import new_run_id
-from streamproof.harness.scenario import Scenario
 from streamproof.reference_impls.active_replication import active_replication
 from streamproof.reference_impls.gap import gap
 from streamproof.scenarios.word_count import word_count

@@ -17,6 +17,8 @@ from streamproof.harness.certifying.journal import Journal, read_journal
 from streamproof.harness.certifying.plan import How, Trial
 from streamproof.harness.certifying.planning import every_crash_point
 from streamproof.harness.certifying.rejudging import judge_certificate
+from streamproof.harness.contracts.query import Query
+from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.errors import (
     AlteredCertificate,
     InvalidCertificate,
@@ -26,8 +28,6 @@ from streamproof.harness.core.errors import (
 )
 from streamproof.harness.core.guarantees import exactly_once
 from streamproof.harness.core.verdicts import Status
-from streamproof.harness.query import Query
-from streamproof.harness.registry import Registry
 from streamproof.scenarios.workloads import words
 from toy_spark import Does, ToyCluster, ToyLife, install, toy
 

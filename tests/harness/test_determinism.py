@@ -11,7 +11,7 @@ import pytest
 
 import streamproof
 from simulation import CASES, KINDS, WORLDS, drawn, history_of, scenario_of
-from streamproof.harness.cluster import Run
+from streamproof.harness.contracts.cluster import Run
 from streamproof.harness.core.addresses import Point
 from streamproof.harness.protocol.controller import Controller
 from streamproof.harness.recording.recorder import MemoryRecorder

@@ -15,6 +15,9 @@ from streamproof.faults.loss import loss
 from streamproof.faults.partition import partition
 from streamproof.faults.pause import pause
 from streamproof.harness.census import census
+from streamproof.harness.contracts.registry import Named, Registry
+from streamproof.harness.contracts.scenario import Scenario
+from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.addresses import Address, Moment, Point, Side
 from streamproof.harness.core.model import Role, slice_of
 from streamproof.harness.core.quantities import events, seconds
@@ -29,10 +32,7 @@ from streamproof.harness.protocol.messages import Checkpoint
 from streamproof.harness.protocol.stores import CheckpointStore, FencedOff
 from streamproof.harness.recording.history import FaultHealed, NodeGone, NodeUp, Placed
 from streamproof.harness.recording.records import CheckpointDurable, InStep, Opened, Promoted, Started
-from streamproof.harness.registry import Named, Registry
 from streamproof.harness.running import Finished, run_named
-from streamproof.harness.scenario import Scenario
-from streamproof.harness.subject import SchemeSubject
 from streamproof.reference_impls.active_replication import active_replication
 from streamproof.reference_impls.active_standby import active_standby
 from streamproof.reference_impls.amnesia import amnesia

@@ -9,6 +9,9 @@ import pytest
 
 from simulation import EVERY, KINDS, SLOW_SOURCE
 from streamproof.faults.crash import crash
+from streamproof.harness.contracts.registry import Registry
+from streamproof.harness.contracts.scenario import Scenario
+from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.quantities import events, seconds
 from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.verdicts import Status
@@ -17,11 +20,8 @@ from streamproof.harness.exploration.plans import EverySingle, RandomSchedules
 from streamproof.harness.exploration.search import Budget, search
 from streamproof.harness.judging.exercised import Activity, called_for, said_never, unexercised
 from streamproof.harness.recording.history import History
-from streamproof.harness.registry import Registry
 from streamproof.harness.running import run_in_memory
-from streamproof.harness.scenario import Scenario
 from streamproof.harness.simulated.cluster import SimulatedCluster
-from streamproof.harness.subject import SchemeSubject
 from streamproof.oracles import ORACLES
 from streamproof.reference_impls.active_replication import active_replication
 from streamproof.reference_impls.active_standby import active_standby

@@ -15,6 +15,8 @@ from golden_draws import counterexample as shrunk_counterexample
 from simulation import EVERY, scenario_of
 from streamproof import assert_survives, delay, loss, partition, pause
 from streamproof.harness.census import Reached
+from streamproof.harness.contracts.registry import Named, Registry
+from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.addresses import Address, Moment, Point, Side
 from streamproof.harness.core.errors import (
     InvalidCounterexample,
@@ -45,8 +47,6 @@ from streamproof.harness.recording.claims_and_faults import SavedFault
 from streamproof.harness.recording.folder import read_description
 from streamproof.harness.recording.history import Placed
 from streamproof.harness.recording.records import Offered
-from streamproof.harness.registry import Named, Registry
-from streamproof.harness.scenario import Scenario
 from streamproof.harness.simulated.cluster import SimulatedCluster
 from streamproof.harness.simulated.world import LIKE_EMBEDDED, SimulationOptions
 from streamproof.reference_impls.passive_replication import passive_replication

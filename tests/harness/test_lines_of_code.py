@@ -26,6 +26,8 @@ import pytest
 from pyspark.sql.utils import ForeachBatchFunction
 from pyspark.taskcontext import TaskContext
 
+from streamproof.harness.contracts.query import Query
+from streamproof.harness.contracts.query_parts import as_it_comes, foreach, foreach_batch
 from streamproof.harness.core.addresses import DRIVER, TASK, CodeLine, Point, Side
 from streamproof.harness.core.errors import OwnFailure
 from streamproof.harness.crash_points.inside_python.following import Noted, followed, followed_each, read_noted
@@ -39,8 +41,6 @@ from streamproof.harness.crash_points.inside_python.watching import (
 from streamproof.harness.crash_points.inside_python.whose import Whose, whose_code
 from streamproof.harness.crash_points.inside_spark.listener import HeldPoint, PointListener, SaidInPassing
 from streamproof.harness.crash_points.inside_spark.user_points import crash_point, points_environment
-from streamproof.harness.query import Query
-from streamproof.harness.query_parts import as_it_comes, foreach, foreach_batch
 from streamproof.scenarios.subjects import subject
 
 SINK = """\
@@ -222,7 +222,7 @@ class TestWhoseCode:
     def test_is_the_whole_package_and_nothing_of_others(self) -> None:
         found = whose_code(subject("sqlite-by-batch").query)
         assert found.owns("streamproof.scenarios.subjects.sqlite", "/x/sqlite.py")
-        for module in ("streamproof.harness.query", "pyspark.sql.utils", "sqlite3.dbapi2", "acme.sinks"):
+        for module in ("streamproof.harness.contracts.query", "pyspark.sql.utils", "sqlite3.dbapi2", "acme.sinks"):
             assert not found.owns(module, "/x/y.py")
 
     def test_is_an_installed_package_only_where_it_was_handed_over(self) -> None:

@@ -9,13 +9,13 @@ import pytest
 
 from streamproof.faults import FAULTS
 from streamproof.faults.crash import crash
-from streamproof.harness.cluster import Run
+from streamproof.harness.contracts.cluster import Run
+from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.model import Topology
 from streamproof.harness.core.quantities import ms
 from streamproof.harness.recording.history import FaultStruck, History
 from streamproof.harness.recording.recorder import MemoryRecorder
 from streamproof.harness.recording.records import Offered, Opened, Taken
-from streamproof.harness.scenario import Scenario
 from streamproof.harness.simulated.cluster import SimulatedCluster
 from streamproof.harness.simulated.world import SimulationOptions
 from streamproof.reference_impls.amnesia import amnesia

@@ -15,12 +15,12 @@ from streamproof.harness.certifying.losing_power import ByLoss, plan_losses, ter
 from streamproof.harness.certifying.planning import every_crash_point
 from streamproof.harness.certifying.profile import Profile
 from streamproof.harness.certifying.waiting import LifeStates
+from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.addresses import DRIVER, Address, Point, Side
 from streamproof.harness.core.guarantees import at_least_once, exactly_once, survives_power_loss
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.core.wire import Place
 from streamproof.harness.crash_points.files.operations import Kind, Operation, framed
-from streamproof.harness.registry import Registry
 from streamproof.scenarios.workloads import words
 from toy_spark import Does, ToyCluster, install, toy
 

@@ -10,16 +10,16 @@ import pytest
 from mechanisms_of_users import Hurried, Hurry, hurrying
 from streamproof.faults.crash import crash
 from streamproof.harness.census import Reached, census
+from streamproof.harness.contracts.registry import Named, Registry
+from streamproof.harness.contracts.scenario import Scenario
+from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.addresses import Moment, Point
 from streamproof.harness.core.quantities import events
 from streamproof.harness.core.verdicts import Anomaly, Status
 from streamproof.harness.protocol.messages import Checkpoint, CheckpointId, decoder, encode
 from streamproof.harness.protocol.stores import FileStore
-from streamproof.harness.registry import Named, Registry
 from streamproof.harness.running import run_named
-from streamproof.harness.scenario import Scenario
 from streamproof.harness.simulated.cluster import SimulatedCluster
-from streamproof.harness.subject import SchemeSubject
 from streamproof.reference_impls.mechanisms.tracking import Tracked
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.reference_impls.source_replay import source_replay

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 from simulation import history_of
 from streamproof.faults.crash import crash
+from streamproof.harness.contracts.scenario import Scenario
+from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.errors import InvalidTopology, UnknownName
 from streamproof.harness.core.model import Edge, Event, Partitioning, Stage, Topology
 from streamproof.harness.core.quantities import events as of
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.protocol.merging import ALWAYS, Merge, Run, Sequencer, sequencer
 from streamproof.harness.recording.records import Taken
-from streamproof.harness.scenario import Scenario
-from streamproof.harness.subject import SchemeSubject
 from streamproof.reference_impls.mechanisms.merges import ByTime, RoundRobin
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.order import Chain, Regroup, order

@@ -11,6 +11,7 @@ from msgspec.structs import replace as replace_field
 
 from simulation import EVERY, history_of
 from streamproof.faults.crash import crash
+from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.errors import ExitStatus, InvalidOperator
 from streamproof.harness.core.model import Edge, Event, Operator, Partitioning, Stage, Topology
 from streamproof.harness.core.schedule import Fault, checkpoint
@@ -18,7 +19,6 @@ from streamproof.harness.core.verdicts import Status
 from streamproof.harness.recording.frames import FrameWriter, read_frames
 from streamproof.harness.recording.records import Delivered, Kept
 from streamproof.harness.recording.sealing import read_sealed, seal
-from streamproof.harness.scenario import Scenario
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.workloads import numbered
 from verdicts_of import rejudged, run

@@ -12,6 +12,8 @@ import pytest
 
 from asking import Ask
 from streamproof.harness.certifying.subjects import claims_named
+from streamproof.harness.contracts.registry import Registry
+from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.errors import InvalidHistory, InvalidScenario
 from streamproof.harness.core.guarantees import Guarantee, amnesia, at_least_once, exactly_once, gap_recovery
 from streamproof.harness.core.lattice import implied, ranked
@@ -19,9 +21,7 @@ from streamproof.harness.core.quantities import Duration, Events, events, ms, se
 from streamproof.harness.core.reasons import Why
 from streamproof.harness.core.verdicts import Status, Verdict
 from streamproof.harness.judging.oracle import Case, Oracle
-from streamproof.harness.registry import Registry
 from streamproof.harness.running import run_in_memory
-from streamproof.harness.scenario import Scenario
 from streamproof.harness.simulated.cluster import SimulatedCluster
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.trace import trace

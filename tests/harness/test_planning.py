@@ -30,10 +30,10 @@ from streamproof.harness.certifying.planning import (
 )
 from streamproof.harness.certifying.profile import batch_of, profile_of
 from streamproof.harness.certifying.shrinking import place_of
+from streamproof.harness.contracts.query import Query, RunFolders, Store
 from streamproof.harness.core.addresses import DRIVER, TASK, Point, Side
 from streamproof.harness.core.errors import InvalidScenario
 from streamproof.harness.crash_points.outside.relay import Seen
-from streamproof.harness.query import Query, RunFolders, Store
 
 # Kinds of batches
 

@@ -18,7 +18,11 @@ from streamproof.faults.failed_write import failed_write
 from streamproof.faults.full_disk import full_disk
 from streamproof.faults.lost_answer import lost_answer
 from streamproof.faults.slow_disk import slow_disk
-from streamproof.harness.cluster import Run
+from streamproof.harness.contracts.cluster import Run
+from streamproof.harness.contracts.query import CLOSING_MS, Query, RunFolders, Store
+from streamproof.harness.contracts.registry import Registry
+from streamproof.harness.contracts.scenario import Scenario
+from streamproof.harness.contracts.subject import Claim, claimed
 from streamproof.harness.core.addresses import Address, Moment, Point, Side
 from streamproof.harness.core.errors import InvalidOperator, InvalidScenario, UnknownName, Unsupported
 from streamproof.harness.core.guarantees import exactly_once, exactly_once_output
@@ -38,15 +42,11 @@ from streamproof.harness.embedded.query_lives import Life
 from streamproof.harness.embedded.query_source import EventReader, SourcePlan, write_events
 from streamproof.harness.judging.shapes import OutputMode
 from streamproof.harness.judging.stalls import ATTEMPTS
-from streamproof.harness.query import CLOSING_MS, Query, RunFolders, Store
 from streamproof.harness.recording.history import LifeFailed, Proof
 from streamproof.harness.recording.recorder import MemoryRecorder
 from streamproof.harness.recording.records import Delivered, Refused
-from streamproof.harness.registry import Registry
 from streamproof.harness.running import check_scenario
-from streamproof.harness.scenario import Scenario
 from streamproof.harness.simulated.cluster import SimulatedCluster
-from streamproof.harness.subject import Claim, claimed
 from streamproof.scenarios.query_word_count import query_word_count
 from streamproof.scenarios.workloads import words
 from verdicts_of import JUDGES

@@ -18,7 +18,11 @@ from streamproof.faults.crash_loop import crash_loop
 from streamproof.faults.executor_crash import executor_crash
 from streamproof.faults.pause import pause
 from streamproof.faults.split_brain import split_brain
-from streamproof.harness.cluster import Run
+from streamproof.harness.contracts.cluster import Run
+from streamproof.harness.contracts.injection import Part
+from streamproof.harness.contracts.query import Query
+from streamproof.harness.contracts.registry import Registry
+from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.addresses import Address, Moment, Point, Side
 from streamproof.harness.core.errors import InvalidScenario, MissingTool, UnknownName
 from streamproof.harness.core.guarantees import exactly_once
@@ -35,14 +39,10 @@ from streamproof.harness.embedded.query import QueryDeployment
 from streamproof.harness.embedded.query_lives import Life, executors_needed, standbys, successions
 from streamproof.harness.embedded.query_references import of_references
 from streamproof.harness.embedded.run_server import _Span
-from streamproof.harness.injection import Part
-from streamproof.harness.query import Query
 from streamproof.harness.recording.history import Bite, NodeGone, NodeUp, Placed, Proof
 from streamproof.harness.recording.recorder import MemoryRecorder
 from streamproof.harness.recording.records import BatchDone, Delivered, Ended, Kept, Offered, Refused, Stamped, Started
-from streamproof.harness.registry import Registry
 from streamproof.harness.running import check_scenario
-from streamproof.harness.scenario import Scenario
 from streamproof.reference_impls.amnesia import amnesia
 from streamproof.scenarios.query_word_count import query_word_count
 from streamproof.scenarios.word_count import word_count

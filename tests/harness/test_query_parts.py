@@ -16,10 +16,10 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 import streamproof
 from readme import example
 from streamproof import foreach, foreach_batch, pandas_with_state, processor, processor_in_pandas
+from streamproof.harness.contracts.query import RunFolders
+from streamproof.harness.contracts.query_parts import ROCKSDB, STATE_STORE, as_it_comes
 from streamproof.harness.core.errors import InvalidScenario
 from streamproof.harness.judging.shapes import OutputMode
-from streamproof.harness.query import RunFolders
-from streamproof.harness.query_parts import ROCKSDB, STATE_STORE, as_it_comes
 
 FOLDERS = RunFolders("run-1", Path("sink"), Path("checkpoint"))
 

@@ -6,6 +6,8 @@ import pytest
 
 from simulation import history_of
 from streamproof.harness.command_line.exploring import mutant_world
+from streamproof.harness.contracts.registry import Registry
+from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.errors import InvalidScenario
 from streamproof.harness.core.quantities import seconds
 from streamproof.harness.core.workload import Workload
@@ -13,8 +15,6 @@ from streamproof.harness.embedded.cluster import check_subject
 from streamproof.harness.exploration.bench import Bench
 from streamproof.harness.recording.history import History
 from streamproof.harness.recording.records import Delivered, Offered
-from streamproof.harness.registry import Registry
-from streamproof.harness.scenario import Scenario
 from streamproof.harness.simulated.cluster import SimulatedCluster
 from streamproof.harness.simulated.world import LIKE_EMBEDDED, SimulationOptions
 from streamproof.reference_impls.amnesia import amnesia

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.guarantees import Guarantee, at_least_once
 from streamproof.harness.core.quantities import events
 from streamproof.harness.core.reasons import Reason, Why
 from streamproof.harness.core.verdicts import Status, Verdict, unknown
 from streamproof.harness.exploration.bench import Bench, Trial
 from streamproof.harness.judging.oracle import Case, Oracle
-from streamproof.harness.scenario import Scenario
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.trace import trace
 from streamproof.scenarios.workloads import numbered

@@ -23,6 +23,9 @@ from streamproof.harness.certifying.recovering import (
 )
 from streamproof.harness.certifying.rejudging import JudgedRun, judge_run
 from streamproof.harness.certifying.waiting import LifeStates
+from streamproof.harness.contracts.query import Query
+from streamproof.harness.contracts.registry import Named
+from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.addresses import DRIVER, TASK, Address, Point, Side
 from streamproof.harness.core.errors import DeadlinePassed, InvalidOperator, ProcessDied, StreamproofError
 from streamproof.harness.core.guarantees import recovers
@@ -30,12 +33,9 @@ from streamproof.harness.core.model import Event
 from streamproof.harness.core.quantities import seconds
 from streamproof.harness.core.verdicts import Anomaly, Status, Verdict
 from streamproof.harness.judging.references import REFERENCES, SINK, row_number
-from streamproof.harness.query import Query
 from streamproof.harness.recording.folder import read_history
 from streamproof.harness.recording.history import Aborted, NodeGone, Placed
 from streamproof.harness.recording.records import BatchDone, Delivered, Ended, Kept, Record, Stamped, Started, Taken
-from streamproof.harness.registry import Named
-from streamproof.harness.scenario import Scenario
 from streamproof.scenarios.query_word_count import query_word_count
 from streamproof.scenarios.workloads import words
 

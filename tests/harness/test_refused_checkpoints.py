@@ -11,6 +11,8 @@ import pytest
 from agents_in_process import ThreadsCluster, ThreadsForProcesses
 from streamproof.faults.crash import crash
 from streamproof.faults.full_disk import full_disk
+from streamproof.harness.contracts.registry import Named, Registry
+from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.errors import StorageRefused
 from streamproof.harness.core.quantities import events, seconds
 from streamproof.harness.core.schedule import Fault
@@ -20,9 +22,7 @@ from streamproof.harness.protocol.messages import Checkpoint
 from streamproof.harness.protocol.stores import FileStore
 from streamproof.harness.recording.history import FaultHealed, FaultStruck, Proof
 from streamproof.harness.recording.records import CheckpointDurable, Started
-from streamproof.harness.registry import Named, Registry
 from streamproof.harness.running import Finished, run_named
-from streamproof.harness.scenario import Scenario
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.word_count import word_count
 from streamproof.scenarios.workloads import words

@@ -15,6 +15,8 @@ import msgspec
 import pytest
 
 from handmade import Draw, Highest, Last, Log, Pass, chain
+from streamproof.harness.contracts.registry import Named, Registry
+from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core import model
 from streamproof.harness.core.errors import InvalidOperator
 from streamproof.harness.core.guarantees import exactly_once
@@ -25,9 +27,7 @@ from streamproof.harness.judging.determinism import EVENTS, Determinism, beginni
 from streamproof.harness.judging.judgement import judge_folder, require_repeatable
 from streamproof.harness.recording.history import History
 from streamproof.harness.recording.records import Offered, Stamped
-from streamproof.harness.registry import Named, Registry
 from streamproof.harness.running import run_named
-from streamproof.harness.scenario import Scenario
 from streamproof.harness.simulated.cluster import SimulatedCluster
 from streamproof.reference_impls import passive_replication
 from streamproof.scenarios.workloads import words

@@ -18,6 +18,7 @@ from streamproof.faults.crash import crash
 from streamproof.harness.command_line import clusters
 from streamproof.harness.containers.cluster import DockerCluster
 from streamproof.harness.containers.options import ContainerOptions
+from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.addresses import Address, Moment, Point, Side
 from streamproof.harness.core.errors import (
     DamagedHistory,
@@ -34,7 +35,6 @@ from streamproof.harness.embedded.cluster import USUAL, EmbeddedCluster
 from streamproof.harness.embedded.processes import EmbeddedOptions
 from streamproof.harness.recording.claims_and_faults import SavedClaim, SavedFault
 from streamproof.harness.recording.folder import read_description, read_history
-from streamproof.harness.registry import Registry
 from streamproof.harness.replaying import options_of, planned_again
 from streamproof.harness.running import run_named
 from streamproof.harness.simulated.cluster import SimulatedCluster

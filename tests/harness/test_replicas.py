@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shuttle import Shuttle
+from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.model import Event, Topology
 from streamproof.harness.core.quantities import events
 from streamproof.harness.protocol.effects import Effect, Gone, Note, Promote, Ready, Receive, Reroute, Send, Start
 from streamproof.harness.protocol.messages import Acknowledge, Batch, Checkpoint, CheckpointId, Open, Replay, Replayed
 from streamproof.harness.protocol.operator import NUMBER, STATE, VECTOR, OperatorSlice, Vector
 from streamproof.harness.recording.records import Refused, Restored, Taken
-from streamproof.harness.subject import SchemeSubject
 from streamproof.reference_impls.active_replication import active_replication
 from streamproof.reference_impls.active_standby import active_standby
 from streamproof.reference_impls.deployed import deployed

@@ -25,6 +25,8 @@ from streamproof.harness.certifying.saved import (
     replay_saved,
     write_saved,
 )
+from streamproof.harness.contracts.query import Query
+from streamproof.harness.contracts.registry import Named, Registry
 from streamproof.harness.core.addresses import Point, Side
 from streamproof.harness.core.errors import (
     InvalidCounterexample,
@@ -35,9 +37,7 @@ from streamproof.harness.core.errors import (
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.core.workload import Workload
 from streamproof.harness.embedded.cluster import EmbeddedCluster
-from streamproof.harness.query import Query
 from streamproof.harness.recording.claims_and_faults import SavedClaim
-from streamproof.harness.registry import Named, Registry
 from streamproof.scenarios.query_word_count import query_word_count
 from streamproof.scenarios.workloads import words
 

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from asking import Ask
+from streamproof.harness.contracts.registry import Registry
+from streamproof.harness.contracts.scaling import EVENTS, changes, scaled
+from streamproof.harness.contracts.scenario import Scenario
+from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.errors import InvalidScenario, UnknownName
 from streamproof.harness.core.guarantees import gap_recovery
 from streamproof.harness.core.model import Role
 from streamproof.harness.core.quantities import Duration, Events, events
 from streamproof.harness.exploration.counterexample import load, scenario_of
-from streamproof.harness.registry import Registry
-from streamproof.harness.scaling import EVENTS, changes, scaled
-from streamproof.harness.scenario import Scenario
-from streamproof.harness.subject import SchemeSubject
 from streamproof.reference_impls.gap import gap
 from streamproof.reference_impls.mechanisms.acknowledging import AcknowledgeEvery
 from streamproof.reference_impls.passive_replication import passive_replication

@@ -25,6 +25,9 @@ from streamproof import (
     slow_disk,
 )
 from streamproof.faults.crash import crash
+from streamproof.harness.contracts.query import Query
+from streamproof.harness.contracts.registry import Registry
+from streamproof.harness.contracts.scenario import Scenario, check, check_carriers
 from streamproof.harness.core.addresses import Moment, Point
 from streamproof.harness.core.errors import (
     ExitStatus,
@@ -39,10 +42,7 @@ from streamproof.harness.core.places import numbered_workers
 from streamproof.harness.core.quantities import events, ms, seconds
 from streamproof.harness.core.schedule import Fault, batch, checkpoint, recovery
 from streamproof.harness.embedded import cluster as embedded
-from streamproof.harness.query import Query
-from streamproof.harness.registry import Registry
 from streamproof.harness.running import check_scenario
-from streamproof.harness.scenario import Scenario, check, check_carriers
 from streamproof.harness.simulated.cluster import SimulatedCluster
 from streamproof.harness.simulated.world import SimulationOptions
 from streamproof.reference_impls.active_replication import active_replication

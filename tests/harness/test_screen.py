@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from streamproof.faults.crash import crash
-from streamproof.harness.cluster import Live
 from streamproof.harness.command_line.planning import plan
 from streamproof.harness.command_line.progress_line import ProgressLine
 from streamproof.harness.command_line.screen import end_of_run, evidence, first_sentence, forgotten, planned
+from streamproof.harness.contracts.cluster import Live
+from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.guarantees import Guarantee, exactly_once, precise_recovery, rollback_recovery
 from streamproof.harness.core.quantities import seconds
 from streamproof.harness.core.reasons import Reason, Why
@@ -32,7 +33,6 @@ from streamproof.harness.recording.history import (
     TimelineEntry,
 )
 from streamproof.harness.recording.records import CheckpointTaken, Record, Stamped, Started, Taken
-from streamproof.harness.registry import Registry
 from streamproof.harness.simulated.cluster import SimulatedCluster
 from verdicts_of import JUDGES
 

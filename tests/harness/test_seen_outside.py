@@ -9,9 +9,9 @@ from profiles import FIVE, life
 from streamproof.harness.certifying.lane import Life
 from streamproof.harness.certifying.page import not_covered_said
 from streamproof.harness.certifying.seen_outside import unannounced_of, uncut_of
+from streamproof.harness.contracts.query import Query, Store
 from streamproof.harness.crash_points.inside_python.effects import Effect
 from streamproof.harness.crash_points.inside_python.following import Noted
-from streamproof.harness.query import Query, Store
 
 LOG = Effect("file", "/var/log/x", "sinks.write:17")
 

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from streamproof.faults.crash import crash
+from streamproof.harness.contracts.registry import Registry
+from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.guarantees import (
     AMNESIA,
     AT_LEAST_ONCE,
@@ -34,9 +36,7 @@ from streamproof.harness.protocol.machine import Slice
 from streamproof.harness.protocol.messages import Open
 from streamproof.harness.protocol.spec import SliceSpec
 from streamproof.harness.recording.history import Aborted, History, Stalled
-from streamproof.harness.registry import Registry
 from streamproof.harness.running import run_in_memory, run_named
-from streamproof.harness.scenario import Scenario
 from streamproof.harness.simulated.cluster import SimulatedCluster
 from streamproof.harness.simulated.world import SimulationOptions
 from streamproof.reference_impls.passive_replication import passive_replication

@@ -19,6 +19,7 @@ from streamproof.faults.full_disk import full_disk
 from streamproof.faults.isolate import isolate
 from streamproof.faults.partition import partition
 from streamproof.faults.stop import stop
+from streamproof.harness.contracts.injection import Link
 from streamproof.harness.core.errors import OwnFailure, StreamproofError
 from streamproof.harness.core.places import ANY_WORKER
 from streamproof.harness.core.quantities import ms, seconds
@@ -28,7 +29,6 @@ from streamproof.harness.embedded import run_server
 from streamproof.harness.embedded.disturbances import CutPackets, Disturbance, FailStore, ThrottleCpu
 from streamproof.harness.embedded.machines import ClusterMachines, Striking
 from streamproof.harness.embedded.run_server import RunServer
-from streamproof.harness.injection import Link
 from streamproof.harness.recording.history import Bite, FaultHealed, Proof
 from streamproof.harness.recording.recorder import MemoryRecorder
 

@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handmade import JUDGES, Log, Made, Pass, chain
+from streamproof.harness.contracts.scenario import Scenario
+from streamproof.harness.contracts.subject import Claim
 from streamproof.harness.core.guarantees import (
     AT_LEAST_ONCE,
     EXACTLY_ONCE,
@@ -20,8 +22,6 @@ from streamproof.harness.core.verdicts import Evidence, Status, Verdict
 from streamproof.harness.judging.judgement import judge_claims, judge_history
 from streamproof.harness.judging.tolerance import Tolerance, beyond
 from streamproof.harness.recording.history import Drained, NodeGone, Stamp
-from streamproof.harness.scenario import Scenario
-from streamproof.harness.subject import Claim
 from streamproof.scenarios.workloads import numbered
 
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from streamproof.harness.cluster import Run
+from streamproof.harness.contracts.cluster import Run
+from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.errors import OwnFailure
 from streamproof.harness.core.quantities import events
 from streamproof.harness.embedded import warm
 from streamproof.harness.embedded.master_page import Application, MasterPage, Worker, not_idle
 from streamproof.harness.embedded.warm import Unclean, WarmCluster
 from streamproof.harness.recording.recorder import MemoryRecorder
-from streamproof.harness.scenario import Scenario
 from streamproof.reference_impls.gap import gap
 from streamproof.scenarios.word_count import word_count
 from streamproof.scenarios.workloads import words

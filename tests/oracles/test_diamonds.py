@@ -8,10 +8,10 @@ import pytest
 
 from simulation import SCHEMES, addresses, history_of
 from streamproof.faults.crash import crash
+from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.addresses import Moment
 from streamproof.harness.core.model import Edge, Stage, Topology
 from streamproof.harness.core.verdicts import Status
-from streamproof.harness.scenario import Scenario
 from streamproof.scenarios.stateless import Forward
 from streamproof.scenarios.trace import Trace
 from streamproof.scenarios.workloads import numbered

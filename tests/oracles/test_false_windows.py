@@ -7,11 +7,11 @@ from collections.abc import Iterable
 import pytest
 
 from streamproof.faults.crash import crash
+from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.guarantees import AT_LEAST_ONCE, EXACTLY_ONCE
 from streamproof.harness.core.model import Edge, Event, Operator, Output, Stage, Topology
 from streamproof.harness.core.quantities import events, seconds
 from streamproof.harness.core.verdicts import Status
-from streamproof.harness.scenario import Scenario
 from streamproof.reference_impls.source_replay import source_replay
 from streamproof.reference_impls.upstream_backup import upstream_backup
 from streamproof.scenarios.windows import WindowedCount

@@ -8,6 +8,7 @@ import pytest
 
 from handmade import Log, Made, Pass, chain
 from simulation import scenario_of
+from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.guarantees import (
     AMNESIA,
     EXACTLY_ONCE,
@@ -24,7 +25,6 @@ from streamproof.harness.protocol.machine import Slice
 from streamproof.harness.protocol.merging import Merge, sequencer
 from streamproof.harness.protocol.spec import Numbering
 from streamproof.harness.recording.history import NodeGone, Stamp
-from streamproof.harness.subject import SchemeSubject
 from streamproof.reference_impls.mechanisms.merges import ByTime, RoundRobin
 from streamproof.reference_impls.upstream_backup import horizon, upstream_backup
 from streamproof.scenarios.windows import WindowedCount

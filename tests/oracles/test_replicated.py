@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from handmade import JUDGES, Draw, Highest, Log, Made, Pass, chain
+from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.guarantees import (
     AT_LEAST_ONCE,
     AT_MOST_ONCE,
@@ -24,7 +25,6 @@ from streamproof.harness.core.verdicts import Anomaly, Status, Verdict
 from streamproof.harness.judging.judgement import judge_history
 from streamproof.harness.protocol.spec import Numbering
 from streamproof.harness.recording.history import Aborted, Drained, History, Stalled, Stamp
-from streamproof.harness.scenario import Scenario
 from streamproof.reference_impls.mechanisms.merges import ByTime
 from streamproof.scenarios.workloads import numbered
 

@@ -7,6 +7,7 @@ import pytest
 
 from simulation import EVERY, addresses, drawn, history_of, scenario_of
 from streamproof.faults.crash import crash
+from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.addresses import Moment, Point
 from streamproof.harness.core.guarantees import (
     AMNESIA,
@@ -25,7 +26,6 @@ from streamproof.harness.core.schedule import checkpoint
 from streamproof.harness.core.verdicts import Anomaly, Status
 from streamproof.harness.recording.history import Drained, FaultStruck, History
 from streamproof.harness.recording.records import Delivered, Kept, Stamped
-from streamproof.harness.scenario import Scenario
 from streamproof.reference_impls.amnesia import amnesia
 from streamproof.reference_impls.mutants import MUTANTS
 from streamproof.scenarios.word_count import word_count

@@ -12,6 +12,7 @@ import pytest
 
 from simulation import EVERY
 from streamproof.faults.crash import crash
+from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.errors import InvalidOperator
 from streamproof.harness.core.guarantees import (
     AT_LEAST_ONCE,
@@ -23,7 +24,6 @@ from streamproof.harness.core.guarantees import (
 from streamproof.harness.core.model import Edge, Event, Operator, Output, Stage, Topology
 from streamproof.harness.core.quantities import events
 from streamproof.harness.core.verdicts import Anomaly, Status
-from streamproof.harness.scenario import Scenario
 from streamproof.reference_impls.gap import gap
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.workloads import words

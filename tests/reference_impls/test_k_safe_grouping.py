@@ -4,15 +4,15 @@ import pytest
 
 from simulation import addresses, history_of
 from streamproof.faults.crash import crash
+from streamproof.harness.contracts.registry import Registry
+from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.addresses import Moment
 from streamproof.harness.core.errors import InvalidTopology
 from streamproof.harness.core.model import Edge, Partitioning, Stage, Topology
 from streamproof.harness.core.quantities import events
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.recording.records import Delivered
-from streamproof.harness.registry import Registry
 from streamproof.harness.running import run_in_memory
-from streamproof.harness.scenario import Scenario
 from streamproof.harness.simulated.cluster import SimulatedCluster
 from streamproof.reference_impls.k_safe_grouping import k_safe_grouping
 from streamproof.scenarios.stateless import Forward

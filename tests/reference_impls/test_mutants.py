@@ -11,6 +11,9 @@ from simulation import EVERY
 from simulation import scenario_of as scenario_of_case
 from streamproof import crash, delay, ms
 from streamproof.harness.command_line.exploring import mutant_world
+from streamproof.harness.contracts.registry import Registry
+from streamproof.harness.contracts.scenario import Scenario
+from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.model import Role, Topology
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.exploration.bench import Bench
@@ -19,9 +22,6 @@ from streamproof.harness.exploration.search import Budget, search
 from streamproof.harness.protocol.effects import Effect, Input, Receive
 from streamproof.harness.protocol.machine import Machine, Slice
 from streamproof.harness.protocol.messages import Acknowledge
-from streamproof.harness.registry import Registry
-from streamproof.harness.scenario import Scenario
-from streamproof.harness.subject import SchemeSubject
 from streamproof.reference_impls import SCHEMES
 from streamproof.reference_impls.mutants import MUTANTS, Mutant
 from streamproof.reference_impls.mutants.mutant import twisting

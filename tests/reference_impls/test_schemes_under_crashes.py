@@ -10,6 +10,7 @@ from simulation import CASES, WORLDS, addresses, drawn, history_of, scenario_of,
 from streamproof.faults.crash import crash
 from streamproof.faults.pause import pause
 from streamproof.harness.census import Reached
+from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.addresses import Moment
 from streamproof.harness.core.guarantees import AT_LEAST_ONCE, AT_MOST_ONCE
 from streamproof.harness.core.lattice import implied
@@ -21,7 +22,6 @@ from streamproof.harness.exploration.plans import EveryPair
 from streamproof.harness.judging.lives import losses
 from streamproof.harness.recording.history import Placed
 from streamproof.harness.recording.records import InStep
-from streamproof.harness.registry import Registry
 from verdicts_of import JUDGES, run
 
 SINGLE = 40

@@ -6,6 +6,8 @@ import pytest
 
 from simulation import SCHEMES, WORLDS, scenario_of
 from streamproof.faults.crash import crash
+from streamproof.harness.contracts.registry import Registry
+from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.errors import InvalidScenario, InvalidTopology
 from streamproof.harness.core.guarantees import Guarantee
 from streamproof.harness.core.model import slice_of
@@ -14,8 +16,6 @@ from streamproof.harness.core.verdicts import Status
 from streamproof.harness.exploration.bench import Bench
 from streamproof.harness.exploration.plans import EverySingle, RandomSchedules
 from streamproof.harness.exploration.search import Budget, search
-from streamproof.harness.registry import Registry
-from streamproof.harness.scenario import Scenario
 from streamproof.reference_impls.active_replication import active_replication
 from streamproof.reference_impls.k_safe_grouping import k_safe_grouping
 from streamproof.reference_impls.mechanisms.merges import RoundRobin

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
+from streamproof.harness.contracts.scenario import Scenario
+from streamproof.harness.contracts.subject import Claim, SchemeSubject
 from streamproof.harness.core.errors import InvalidOperator, InvalidScenario, InvalidTopology, UnknownName, UserMistake
 from streamproof.harness.core.guarantees import exactly_once
 from streamproof.harness.core.model import Edge, Role, Stage, Topology
 from streamproof.harness.core.quantities import Duration, Events, events, seconds
 from streamproof.harness.core.workload import Workload
 from streamproof.harness.protocol.spec import Setup
-from streamproof.harness.scenario import Scenario
-from streamproof.harness.subject import Claim, SchemeSubject
 from streamproof.reference_impls import SCHEMES
 from streamproof.reference_impls.active_replication import active_replication
 from streamproof.reference_impls.amnesia import amnesia

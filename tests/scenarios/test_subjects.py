@@ -7,10 +7,10 @@ import pickle
 import pytest
 from pyspark import cloudpickle
 
+from streamproof.harness.contracts.query import SOURCE, Query
+from streamproof.harness.contracts.registry import load
 from streamproof.harness.core.errors import UnknownName
 from streamproof.harness.core.verdicts import Anomaly, Status
-from streamproof.harness.query import SOURCE, Query
-from streamproof.harness.registry import load
 from streamproof.scenarios.subjects import SUBJECTS, Subject, names, subject
 from streamproof.scenarios.subjects.inputs import BATCH
 

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulation import history_of
+from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.model import (
     Event,
     Operator,
@@ -27,7 +28,6 @@ from streamproof.harness.core.model import (
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.core.workload import Workload
 from streamproof.harness.recording.records import Offered, Taken
-from streamproof.harness.scenario import Scenario
 from streamproof.reference_impls.amnesia import amnesia
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.equi_join import EquiJoin, equi_join

@@ -15,13 +15,13 @@ from streamproof.harness.certifying.plan import How, Victim
 from streamproof.harness.certifying.planning import CrashPlan, every_crash_point
 from streamproof.harness.certifying.rejudging import judge_certificate
 from streamproof.harness.certifying.saved import COUNTEREXAMPLE, read_saved
+from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.guarantees import Guarantee, recovers
 from streamproof.harness.core.quantities import seconds
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.embedded.cluster import EmbeddedCluster
 from streamproof.harness.embedded.reaping import labelled_processes
 from streamproof.harness.recording.folder import read_description
-from streamproof.harness.registry import Registry
 from streamproof.scenarios.subjects import SUBJECTS, Subject, subject
 
 pytestmark = pytest.mark.spark

@@ -10,6 +10,8 @@ from streamproof.faults.delay import delay
 from streamproof.faults.loss import loss
 from streamproof.faults.partition import partition
 from streamproof.faults.pause import pause
+from streamproof.harness.contracts.registry import Named, Registry
+from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.quantities import events, ms, seconds
 from streamproof.harness.core.schedule import Fault
 from streamproof.harness.embedded.cluster import EmbeddedCluster
@@ -17,9 +19,7 @@ from streamproof.harness.embedded.protocol import HEARTBEAT_LIMIT
 from streamproof.harness.embedded.reaping import labelled_processes
 from streamproof.harness.recording.history import FaultHealed, FaultStruck, NodeGone, NodeUp
 from streamproof.harness.recording.records import CheckpointDurable, Delivered, Opened, Started, Taken
-from streamproof.harness.registry import Named, Registry
 from streamproof.harness.running import Finished, run_named
-from streamproof.harness.scenario import Scenario
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.word_count import word_count
 from streamproof.scenarios.workloads import words

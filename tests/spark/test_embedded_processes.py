@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from streamproof.harness.contracts.injection import Part
 from streamproof.harness.core.errors import ProcessDied, StorageFailed, UnknownName, Unsupported, UserMistake
 from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.embedded import processes
 from streamproof.harness.embedded.cluster import EmbeddedCluster
 from streamproof.harness.embedded.processes import MASTER, DriverProcess, EmbeddedOptions, KillProof, SparkProcesses
 from streamproof.harness.embedded.reaping import labelled_processes, reap
-from streamproof.harness.injection import Part
 from streamproof.harness.install.machine import inherited_import_path
 
 pytestmark = pytest.mark.spark

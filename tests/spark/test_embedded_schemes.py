@@ -14,6 +14,9 @@ import pytest
 
 from crashed_on_spark import ADDRESSES, masked_word_count
 from streamproof.faults.crash import crash
+from streamproof.harness.contracts.registry import Named, Registry
+from streamproof.harness.contracts.scenario import Scenario
+from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.addresses import Address, Moment
 from streamproof.harness.core.errors import InvalidOperator, Unsupported
 from streamproof.harness.core.guarantees import at_least_once
@@ -25,10 +28,7 @@ from streamproof.harness.embedded.cluster import EmbeddedCluster
 from streamproof.harness.embedded.processes import EmbeddedOptions
 from streamproof.harness.embedded.reaping import labelled_processes, reap
 from streamproof.harness.judging.judgement import judge_folder
-from streamproof.harness.registry import Named, Registry
 from streamproof.harness.running import Finished, run_named, summary
-from streamproof.harness.scenario import Scenario
-from streamproof.harness.subject import SchemeSubject
 from streamproof.reference_impls.active_replication import active_replication
 from streamproof.reference_impls.amnesia import amnesia
 from streamproof.reference_impls.gap import gap

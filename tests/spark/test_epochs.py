@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.embedded.cluster import EmbeddedCluster
 from streamproof.harness.embedded.reaping import labelled_processes
 from streamproof.harness.recording.records import Closed
-from streamproof.harness.registry import Registry
 from streamproof.harness.running import run_named
 
 pytestmark = pytest.mark.spark

@@ -8,15 +8,15 @@ import pytest
 
 from every_scheme import CRASHES, SUBJECTS, addresses_of, scenario_of
 from streamproof.faults.crash import crash
+from streamproof.harness.contracts.registry import Named, Registry
+from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.addresses import Moment
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.embedded.cluster import EmbeddedCluster
 from streamproof.harness.embedded.reaping import labelled_processes
 from streamproof.harness.recording.history import FaultMissed, History
 from streamproof.harness.recording.records import Taken
-from streamproof.harness.registry import Named, Registry
 from streamproof.harness.running import run_named
-from streamproof.harness.scenario import Scenario
 
 pytestmark = pytest.mark.spark
 

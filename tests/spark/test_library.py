@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from library_on import library_on, needs_toxiproxy
+from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.errors import ExitStatus
 from streamproof.harness.embedded.cluster import EmbeddedCluster
 from streamproof.harness.embedded.reaping import labelled_processes
-from streamproof.harness.registry import Registry
 from streamproof.harness.running import run_named
 
 pytestmark = pytest.mark.spark

@@ -13,12 +13,12 @@ from streamproof.harness.certifying.certificate import PAGE
 from streamproof.harness.certifying.plan import How, Victim
 from streamproof.harness.certifying.planning import every_crash_point
 from streamproof.harness.certifying.rejudging import judge_certificate
+from streamproof.harness.contracts.query import Query
+from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.addresses import Point
 from streamproof.harness.core.guarantees import exactly_once
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.embedded.cluster import EmbeddedCluster
-from streamproof.harness.query import Query
-from streamproof.harness.registry import Registry
 from streamproof.scenarios.workloads import words
 
 pytestmark = pytest.mark.spark

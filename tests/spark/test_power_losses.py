@@ -15,11 +15,11 @@ from streamproof.harness.certifying.plan import How, Victim
 from streamproof.harness.certifying.planning import every_crash_point
 from streamproof.harness.certifying.rejudging import judge_certificate
 from streamproof.harness.certifying.saved import COUNTEREXAMPLE, read_saved, replay_saved
+from streamproof.harness.contracts.query import Query
+from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.guarantees import Guarantee, exactly_once, survives_power_loss
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.embedded.cluster import EmbeddedCluster
-from streamproof.harness.query import Query
-from streamproof.harness.registry import Registry
 from streamproof.scenarios.workloads import words
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]

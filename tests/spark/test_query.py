@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 
 from heard_late import hear_late
+from streamproof.harness.contracts.query import Query
+from streamproof.harness.contracts.registry import Named, Registry
+from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.errors import InvalidOperator
 from streamproof.harness.core.guarantees import exactly_once, exactly_once_output
 from streamproof.harness.embedded import query as embedded_query
@@ -17,13 +20,10 @@ from streamproof.harness.embedded.reaping import labelled_processes
 from streamproof.harness.judging.judgement import judge_folder
 from streamproof.harness.judging.outputs import deliveries
 from streamproof.harness.judging.references import REFERENCES, SINK
-from streamproof.harness.query import Query
 from streamproof.harness.recording.folder import read_history
 from streamproof.harness.recording.history import NodeGone, NodeUp, Placed
 from streamproof.harness.recording.records import Delivered, EmptyBatch, Kept, Started
-from streamproof.harness.registry import Named, Registry
 from streamproof.harness.running import Finished, run_named
-from streamproof.harness.scenario import Scenario
 from streamproof.scenarios.query_word_count import query_word_count
 from streamproof.scenarios.workloads import words
 

@@ -16,6 +16,7 @@ from streamproof.faults.crash import crash
 from streamproof.faults.executor_crash import executor_crash
 from streamproof.faults.python_crash import python_crash
 from streamproof.faults.split_brain import split_brain
+from streamproof.harness.contracts.query import Query, RunFolders
 from streamproof.harness.core.addresses import Address, Moment, Point, Side
 from streamproof.harness.core.errors import MissingTool
 from streamproof.harness.core.schedule import Fault, batch
@@ -23,7 +24,6 @@ from streamproof.harness.crash_points.inside_spark.agent import fetch_agent
 from streamproof.harness.embedded.cluster import EmbeddedCluster
 from streamproof.harness.embedded.query_references import of_references
 from streamproof.harness.embedded.reaping import labelled_processes
-from streamproof.harness.query import Query, RunFolders
 from streamproof.harness.recording.history import NodeUp, Placed
 from streamproof.harness.recording.records import Delivered, Kept, Refused
 from streamproof.harness.running import Finished

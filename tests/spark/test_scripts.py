@@ -18,16 +18,16 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from streamproof.harness.certifying.lane import Lane
+from streamproof.harness.contracts.query import Query
+from streamproof.harness.contracts.query_parts import foreach_batch
+from streamproof.harness.contracts.registry import Named, Registry, load
+from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.guarantees import exactly_once
 from streamproof.harness.crash_points.inside_spark.versions import supported
 from streamproof.harness.embedded.cluster import EmbeddedCluster
 from streamproof.harness.embedded.processes import EmbeddedOptions, SparkProcesses
-from streamproof.harness.query import Query
-from streamproof.harness.query_parts import foreach_batch
 from streamproof.harness.recording.records import Kept
-from streamproof.harness.registry import Named, Registry, load
 from streamproof.harness.running import run_named
-from streamproof.harness.scenario import Scenario
 from streamproof.scenarios.workloads import words
 
 pytestmark = pytest.mark.spark

@@ -31,16 +31,16 @@ from streamproof.harness.certifying.campaign import Certified, certify
 from streamproof.harness.certifying.plan import Victim
 from streamproof.harness.certifying.planning import every_crash_point
 from streamproof.harness.certifying.rejudging import judge_certificate
+from streamproof.harness.contracts.query import Query
+from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.addresses import Moment, Point, Side
 from streamproof.harness.core.errors import MissingTool
 from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.embedded.cluster import EmbeddedCluster
 from streamproof.harness.embedded.reaping import labelled_processes
-from streamproof.harness.query import Query
 from streamproof.harness.recording.folder import read_history
 from streamproof.harness.recording.history import NodeGone
-from streamproof.harness.registry import Registry
 from streamproof.harness.running import Finished
 from streamproof.scenarios.workloads import words
 from web_store import web_store

@@ -19,8 +19,8 @@ import pytest
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
+from streamproof.harness.contracts.query_parts import pandas_with_state, processor, processor_in_pandas
 from streamproof.harness.core.verdicts import Status
-from streamproof.harness.query_parts import pandas_with_state, processor, processor_in_pandas
 from streamproof.scenarios.subjects import SUBJECTS, batches, names, subject
 from streamproof.scenarios.subjects.counting import COUNT, CountWords, count_words
 from streamproof.scenarios.subjects.inputs import BATCH, EVENTS, some_words

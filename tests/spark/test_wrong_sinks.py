@@ -16,12 +16,12 @@ from streamproof.harness.certifying.page import story
 from streamproof.harness.certifying.plan import How, Victim
 from streamproof.harness.certifying.planning import CrashPlan, every_crash_point
 from streamproof.harness.certifying.rejudging import judge_certificate
+from streamproof.harness.contracts.query import Query
+from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.guarantees import exactly_once
 from streamproof.harness.core.verdicts import Anomaly, Status
 from streamproof.harness.embedded.cluster import EmbeddedCluster
 from streamproof.harness.embedded.reaping import labelled_processes
-from streamproof.harness.query import Query
-from streamproof.harness.registry import Registry
 from streamproof.scenarios.workloads import text
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]

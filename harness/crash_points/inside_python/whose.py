@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 if TYPE_CHECKING:
-    from ...query import Query
+    from ...contracts.query import Query
 
 OURS: Final = __name__.partition(".")[0]
 _SUBJECTS: Final = f"{OURS}.scenarios"

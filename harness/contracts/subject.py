@@ -13,25 +13,25 @@ from functools import cached_property
 from itertools import combinations, product
 from typing import Any, Protocol
 
-from .core.addresses import FINE_POINTS, Point
-from .core.errors import UnknownName
-from .core.guarantees import Guarantee
-from .core.lattice import Standing, implied
-from .core.model import Role, Topology, operator_of, replica_name
-from .core.proper import positive, proper, switch
-from .core.quantities import Duration, Events
-from .core.verdicts import Anomaly, tally
-from .judging.collation import Collation, collate_reexecution
-from .judging.exercised import Activity, Exercised, Shape, exercised
-from .judging.reexecution import Reexecutor
-from .judging.tolerance import Tolerance
-from .protocol.machine import Slice
-from .protocol.manager import Manager, NodeJoined, Speaking
-from .protocol.mechanism import Mechanism
-from .protocol.merging import sequencer
-from .protocol.spec import Setup, SliceSpec
-from .protocol.stores import CheckpointStore
-from .recording.history import History
+from ..core.addresses import FINE_POINTS, Point
+from ..core.errors import UnknownName
+from ..core.guarantees import Guarantee
+from ..core.lattice import Standing, implied
+from ..core.model import Role, Topology, operator_of, replica_name
+from ..core.proper import positive, proper, switch
+from ..core.quantities import Duration, Events
+from ..core.verdicts import Anomaly, tally
+from ..judging.collation import Collation, collate_reexecution
+from ..judging.exercised import Activity, Exercised, Shape, exercised
+from ..judging.reexecution import Reexecutor
+from ..judging.tolerance import Tolerance
+from ..protocol.machine import Slice
+from ..protocol.manager import Manager, NodeJoined, Speaking
+from ..protocol.mechanism import Mechanism
+from ..protocol.merging import sequencer
+from ..protocol.spec import Setup, SliceSpec
+from ..protocol.stores import CheckpointStore
+from ..recording.history import History
 
 
 @dataclass(frozen=True)

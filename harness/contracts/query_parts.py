@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from functools import partial, update_wrapper
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from .core.errors import InvalidScenario
-from .judging.shapes import OutputMode
+from ..core.errors import InvalidScenario
+from ..judging.shapes import OutputMode
 from .query import Query, Read, RunFolders, Store
 from .subject import Claim
 

@@ -17,18 +17,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .core.addresses import TASK, Point
-from .core.errors import InvalidScenario
-from .core.guarantees import Guarantee
-from .core.model import Event
-from .core.workload import Workload
-from .crash_points.inside_spark.versions import own_hook
-from .crash_points.outside.protocols import BYTES, PROTOCOLS
-from .crash_points.outside.relay import RelayedStore
-from .judging.collation import Collation
-from .judging.references import DRIVER, collate_references
-from .judging.shapes import OutputMode, OutputShape
-from .recording.history import History
+from ..core.addresses import TASK, Point
+from ..core.errors import InvalidScenario
+from ..core.guarantees import Guarantee
+from ..core.model import Event
+from ..core.workload import Workload
+from ..crash_points.inside_spark.versions import own_hook
+from ..crash_points.outside.protocols import BYTES, PROTOCOLS
+from ..crash_points.outside.relay import RelayedStore
+from ..judging.collation import Collation
+from ..judging.references import DRIVER, collate_references
+from ..judging.shapes import OutputMode, OutputShape
+from ..recording.history import History
 from .subject import QUERY_POINTS, Claim
 
 if TYPE_CHECKING:

@@ -20,16 +20,16 @@ from importlib.metadata import entry_points
 from types import ModuleType
 from typing import Any, Protocol
 
-from .core.error_text import described_error
-from .core.errors import InvalidScenario, NotImportable, StreamproofError, UnknownName
-from .core.guarantees import Guarantee
-from .core.library import Entry, entries, listed_by
-from .core.model import Topology
-from .core.quantities import Events
-from .core.verdicts import Anomaly
-from .core.workload import Workload
+from ..core.error_text import described_error
+from ..core.errors import InvalidScenario, NotImportable, StreamproofError, UnknownName
+from ..core.guarantees import Guarantee
+from ..core.library import Entry, entries, listed_by
+from ..core.model import Topology
+from ..core.quantities import Events
+from ..core.verdicts import Anomaly
+from ..core.workload import Workload
+from ..judging.oracle import Oracle
 from .injection import FaultKind
-from .judging.oracle import Oracle
 from .query import Query
 from .scaling import scaled
 from .scenario import Scenario

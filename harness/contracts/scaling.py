@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from .core.guarantees import Guarantee
-from .core.model import Role
-from .core.quantities import Events
-from .protocol.spec import Setup
+from ..core.guarantees import Guarantee
+from ..core.model import Role
+from ..core.quantities import Events
+from ..protocol.spec import Setup
 from .scenario import Scenario
 from .subject import Claim, SchemeSubject
 

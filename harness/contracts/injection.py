@@ -9,12 +9,12 @@ from enum import StrEnum
 from random import Random
 from typing import cast
 
-from .core.addresses import Point
-from .core.errors import InvalidScenario, Unsupported
-from .core.places import Places
-from .core.quantities import Duration
-from .core.schedule import Fault
-from .recording.history import Bite
+from ..core.addresses import Point
+from ..core.errors import InvalidScenario, Unsupported
+from ..core.places import Places
+from ..core.quantities import Duration
+from ..core.schedule import Fault
+from ..recording.history import Bite
 
 
 @dataclass(frozen=True)

@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from itertools import combinations
 from math import inf
 
-from .core.addresses import Moment
-from .core.carriers import OF_LINKS, OF_PACKETS, PACKET_QUEUE, PACKET_SHAPER
-from .core.errors import InvalidScenario, UnknownName, Unsupported
-from .core.guarantees import Guarantee
-from .core.library import listed_by
-from .core.model import operator_of, replica_of, slice_of
-from .core.places import Places
-from .core.proper import proper, switch
-from .core.quantities import Duration, seconds
-from .core.schedule import AtTime, Fault
-from .core.workload import Workload
+from ..core.addresses import Moment
+from ..core.carriers import OF_LINKS, OF_PACKETS, PACKET_QUEUE, PACKET_SHAPER
+from ..core.errors import InvalidScenario, UnknownName, Unsupported
+from ..core.guarantees import Guarantee
+from ..core.library import listed_by
+from ..core.model import operator_of, replica_of, slice_of
+from ..core.places import Places
+from ..core.proper import proper, switch
+from ..core.quantities import Duration, seconds
+from ..core.schedule import AtTime, Fault
+from ..core.workload import Workload
+from ..judging.oracle import Oracle
 from .injection import FaultKind, Hits, Reach
-from .judging.oracle import Oracle
 from .subject import SchemeSubject, Subject
 
 

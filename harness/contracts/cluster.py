@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from .core.addresses import Address
-from .core.errors import InvalidScenario, Unsupported
-from .core.model import Role
-from .core.places import Places
-from .core.quantities import Duration
+from ..core.addresses import Address
+from ..core.errors import InvalidScenario, Unsupported
+from ..core.model import Role
+from ..core.places import Places
+from ..core.quantities import Duration
+from ..recording.recorder import Recorder
+from ..recording.records import Stamped
 from .injection import FaultKind
-from .recording.recorder import Recorder
-from .recording.records import Stamped
 from .scenario import Scenario
 from .subject import Deployment, SchemeSubject
 
