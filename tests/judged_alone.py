@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 
 from long_histories import scenario
-from streamproof.harness.judging.judgement import judge_history
 from streamproof.harness.recording.folder import read_history
+from streamproof.harness.running.run.judgement import judge_history
 from streamproof.oracles import ORACLES
 
 

@@ -61,7 +61,7 @@ from ..judging.references import BATCH_JOB, REFERENCES, collate_references
 from ..recording.claims_and_faults import SavedClaim
 from ..recording.history import History
 from ..recording.records import Stamped
-from ..running import check_scenario, new_run_id
+from ..running.run import check_scenario, new_run_id
 from .affording import SAFETY, Affording
 from .brief import Brief
 from .budget import Budget, Progress

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from ..core.errors import RunFolderInUse, StorageFailed
-from ..running import new_run_id
+from ..running.run import new_run_id
 
 ROOT: Final = Path("certificates")
 _LOCK: Final = ".lock"

@@ -13,7 +13,7 @@ from ..core.addresses import DRIVER, TASK, Moment, Point
 from ..core.quantities import seconds
 from ..core.schedule import Fault
 from ..recording.records import Stamped
-from ..running import run_named
+from ..running.run import run_named
 from .brief import Brief
 from .coming_back import stated_in
 from .conclusion import Planned

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from ..core.guarantees import Guarantee
 from ..core.verdicts import Status
-from ..judging.failed_oracles import kept_of
 from ..judging.oracle import Oracle
 from ..judging.statistics import Draw
+from ..running.failed_oracles import kept_of
 from .budget import Budget, Progress
 from .certificate import Counterexample
 from .conclusion import NotReached, Planned, Uncut, real, showing

@@ -46,7 +46,7 @@ from ..recording.records import (
     Started,
     Taken,
 )
-from ..running import describe
+from ..running.run import describe
 from .crash_states import CrashState
 from .lane import Lane, Life, Passed
 from .plan import CRASH_STATES, KILLS_IN_A_LANE, POWER_LOSSES, Crash, How

@@ -16,11 +16,11 @@ from ..core.errors import ExitStatus, InvalidCertificate, InvalidHistory, Invali
 from ..core.guarantees import Guarantee
 from ..core.verdicts import Evidence, Status, Tally, Verdict
 from ..judging.collation import Collation
-from ..judging.judgement import collate_query, not_come
 from ..judging.oracle import Case, Oracle, judge
 from ..judging.statistics import Bound
 from ..recording.folder import Description, read_description, read_history
 from ..recording.history import History
+from ..running.judgement import collate_query, not_come
 from .certificate import Certificate, check_files, concluded, read_certificate
 from .conclusion import ClaimVerdict, Conclusion, real
 from .journal import is_under_way

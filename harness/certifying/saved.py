@@ -26,7 +26,7 @@ from ..core.errors import (
 )
 from ..core.workload import Workload
 from ..recording.claims_and_faults import SavedClaim
-from ..running import new_run_id
+from ..running.run import new_run_id
 from .brief import Brief
 from .conclusion import Planned
 from .killing import kill

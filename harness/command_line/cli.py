@@ -232,7 +232,7 @@ def run(
 
     Of several, the exit status is the worst: a claim that is violated before one that is unknown.
     """
-    from ..running import check_scenario, new_run_id, run_named
+    from ..running.run import check_scenario, new_run_id, run_named
     from .clusters import check_profile, make_cluster
     from .planning import plan
     from .screen import end_of_run, place, planned
@@ -706,7 +706,7 @@ def replay(
     scenario = scenario_of(file, found, registry)
     chosen = make_cluster(cluster)
     if not chosen.virtual_time:
-        from ..running import new_run_id
+        from ..running.run import new_run_id
 
         folder = folder or Path("runs") / new_run_id(found.scenario)
         session: _Session = context.obj
@@ -724,8 +724,8 @@ def replay(
 def _replay_run(run: Path, cluster: str | None, folder: Path | None, as_json: bool, session: _Session) -> ExitStatus:
     from ..certifying.certificate import is_certificate
     from ..recording.folder import read_history
-    from ..replaying import planned_again
-    from ..running import new_run_id, run_named
+    from ..running.replaying import planned_again
+    from ..running.run import new_run_id, run_named
     from .clusters import cluster_again, make_cluster
     from .screen import end_of_run, place, run_again
 
@@ -756,7 +756,7 @@ def _replay_saved(file: Path, cluster: str, workload: str | None, folder: Path |
     from ..certifying.folders import check_unused
     from ..certifying.replaying import replay_file, status_of
     from ..certifying.subjects import load_workload
-    from ..running import new_run_id
+    from ..running.run import new_run_id
     from .certifying import end_of_saved, saved_document
     from .clusters import make_spark_cluster
 
@@ -785,9 +785,9 @@ def judge(
     to, ends in status 3.
     """
     from ..certifying.certificate import is_certificate
-    from ..judging.judgement import judge_folder
     from ..recording.folder import in_use
-    from ..running import write_verdicts
+    from ..running.judgement import judge_folder
+    from ..running.run import write_verdicts
     from .screen import end_of_run
 
     if is_certificate(folder):
@@ -869,7 +869,7 @@ def _reaped(reaped: Any) -> dict[str, Any]:
 
 
 def _judged(folder: Path, description: Any, judgement: Any) -> dict[str, Any]:
-    from ..running import summary
+    from ..running.run import summary
 
     return {
         "folder": str(folder),

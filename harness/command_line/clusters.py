@@ -11,7 +11,7 @@ from ..contracts.cluster import Cluster
 from ..contracts.query import Query
 from ..contracts.scenario import Scenario
 from ..core.errors import MissingTool, UnknownName, Unsupported
-from ..replaying import options_of
+from ..running.replaying import options_of
 
 QUERY_PROFILES: Final = ("default", "tuned")
 """Of Spark's settings, for queries."""

@@ -24,8 +24,8 @@ from ..exploration.plans import EveryPair, EverySingle, Plan, RandomSchedules
 from ..exploration.search import Budget, Findings, Pairs, Violation, search
 from ..exploration.shrinking import STEADY, Shrunk, shows, shrink
 from ..judging.exercised import Activity, said_never, unexercised
-from ..judging.judgement import require_repeatable
-from ..running import verdict_document
+from ..running.judgement import require_repeatable
+from ..running.run import verdict_document
 from ..simulated.world import LIKE_EMBEDDED, SimulationOptions
 from .progress_line import LiveLine
 

@@ -15,11 +15,11 @@ from ..contracts.query import KIND as QUERY
 from ..core.library import List
 from ..core.verdicts import Evidence, Status, Tally, Verdict
 from ..judging.exercised import Activity, Exercised, unexercised
-from ..judging.judgement import Judgement
 from ..judging.recovery import Recovery
 from ..recording.folder import Description
 from ..recording.history import FaultMissed, FaultStruck, History
 from ..recording.records import CheckpointTaken, Started, Taken
+from ..running.judgement import Judgement
 from .doctor import Diagnosis
 from .planning import Plan
 

@@ -21,11 +21,11 @@ from ..core.reasons import Reason, Why
 from ..core.schedule import Fault, Schedule
 from ..core.verdicts import Status, Verdict
 from ..judging.exercised import Activity
-from ..judging.judgement import judge_claims
 from ..judging.oracle import Case
 from ..judging.tolerance import Tolerance
 from ..recording.history import FaultMissed, History
 from ..recording.recorder import MemoryRecorder
+from ..running.judgement import judge_claims
 from ..simulated.cluster import SimulatedCluster
 from ..simulated.world import SimulationOptions
 from .sparing import in_step_twice

@@ -27,11 +27,11 @@ from ..core.errors import (
 from ..core.guarantees import Guarantee
 from ..core.verdicts import Evidence, Status, Verdict
 from ..core.workload import Workload
-from ..judging.judgement import Judgement
 from ..recording.claims_and_faults import SavedClaim, SavedFault
 from ..recording.folder import write_json
 from ..recording.history import History
-from ..running import check_scenario, run_in_memory, run_named
+from ..running.judgement import Judgement
+from ..running.run import check_scenario, run_in_memory, run_named
 from ..simulated.cluster import SimulatedCluster
 from ..simulated.world import SimulationOptions
 from .bench import Kind, resized

@@ -19,7 +19,7 @@ from streamproof.harness.core.workload import Workload
 from streamproof.harness.embedded.protocol import HEARTBEAT_LIMIT
 from streamproof.harness.recording.history import NodeGone, NodeUp
 from streamproof.harness.recording.records import Started
-from streamproof.harness.running import Finished, run_named
+from streamproof.harness.running.run.run import Finished, run_named
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.query_word_count import query_word_count
 from streamproof.scenarios.word_count import word_count

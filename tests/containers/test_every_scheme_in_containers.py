@@ -21,7 +21,7 @@ from streamproof.harness.core.quantities import events, seconds
 from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.judging.tolerance import Tolerance
-from streamproof.harness.running import run_named
+from streamproof.harness.running.run.run import run_named
 from streamproof.scenarios.workloads import numbered
 
 pytestmark = pytest.mark.docker

@@ -11,7 +11,7 @@ from library_on import library_on
 from streamproof.harness.containers.cluster import DockerCluster
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.errors import ExitStatus
-from streamproof.harness.running import run_named
+from streamproof.harness.running.run.run import run_named
 
 pytestmark = pytest.mark.docker
 

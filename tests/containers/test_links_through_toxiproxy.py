@@ -33,7 +33,7 @@ from streamproof.harness.embedded.toxics import Toxic, Toxiproxy
 from streamproof.harness.install.machine import find_toxiproxy
 from streamproof.harness.recording.history import FaultHealed, FaultStruck
 from streamproof.harness.recording.records import Taken
-from streamproof.harness.running import Finished, run_named
+from streamproof.harness.running.run.run import Finished, run_named
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.word_count import word_count
 from streamproof.scenarios.workloads import words

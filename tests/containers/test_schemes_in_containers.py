@@ -35,7 +35,7 @@ from streamproof.harness.core.quantities import events, ms, seconds
 from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.recording.history import FaultHealed
-from streamproof.harness.running import Finished, run_named
+from streamproof.harness.running.run.run import Finished, run_named
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.word_count import word_count
 from streamproof.scenarios.workloads import words

@@ -19,7 +19,7 @@ from streamproof.harness.containers.sidecars import sidecar_name
 from streamproof.harness.contracts.registry import Named, Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.quantities import events, seconds
-from streamproof.harness.running import Finished, run_named
+from streamproof.harness.running.run.run import Finished, run_named
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.word_count import word_count
 from streamproof.scenarios.workloads import words

@@ -35,7 +35,7 @@ from streamproof.harness.core.quantities import events
 from streamproof.harness.embedded.reaping import ProcessId, this_process
 from streamproof.harness.embedded.warm import WarmCluster
 from streamproof.harness.install.machine import TOXIPROXY
-from streamproof.harness.running import new_run_id
+from streamproof.harness.running.run.run import new_run_id
 from streamproof.reference_impls.active_replication import active_replication
 from streamproof.reference_impls.gap import gap
 from streamproof.scenarios.word_count import word_count

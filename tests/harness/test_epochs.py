@@ -14,9 +14,9 @@ from streamproof.harness.core.errors import InvalidOperator, InvalidScenario, In
 from streamproof.harness.core.model import Event, Operator, Output, Stage, Topology
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.judging.commuting import find_false_commutative
-from streamproof.harness.judging.determinism import execute
 from streamproof.harness.protocol.merging import end_of, epoch_of
 from streamproof.harness.recording.records import Closed, Delivered
+from streamproof.harness.running.run.determinism import execute
 from streamproof.reference_impls.active_replication import active_replication
 from streamproof.reference_impls.amnesia import amnesia
 from streamproof.reference_impls.epoch_merge import epoch_merge

@@ -45,7 +45,7 @@ from streamproof.harness.judging.stalls import ATTEMPTS
 from streamproof.harness.recording.history import LifeFailed, Proof
 from streamproof.harness.recording.recorder import MemoryRecorder
 from streamproof.harness.recording.records import Delivered, Refused
-from streamproof.harness.running import check_scenario
+from streamproof.harness.running.run.run import check_scenario
 from streamproof.harness.simulated.cluster import SimulatedCluster
 from streamproof.scenarios.query_word_count import query_word_count
 from streamproof.scenarios.workloads import words

@@ -42,7 +42,7 @@ from streamproof.harness.embedded.run_server import _Span
 from streamproof.harness.recording.history import Bite, NodeGone, NodeUp, Placed, Proof
 from streamproof.harness.recording.recorder import MemoryRecorder
 from streamproof.harness.recording.records import BatchDone, Delivered, Ended, Kept, Offered, Refused, Stamped, Started
-from streamproof.harness.running import check_scenario
+from streamproof.harness.running.run.run import check_scenario
 from streamproof.reference_impls.amnesia import amnesia
 from streamproof.scenarios.query_word_count import query_word_count
 from streamproof.scenarios.word_count import word_count

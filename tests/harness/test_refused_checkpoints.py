@@ -22,7 +22,7 @@ from streamproof.harness.protocol.messages import Checkpoint
 from streamproof.harness.protocol.stores import FileStore
 from streamproof.harness.recording.history import FaultHealed, FaultStruck, Proof
 from streamproof.harness.recording.records import CheckpointDurable, Started
-from streamproof.harness.running import Finished, run_named
+from streamproof.harness.running.run.run import Finished, run_named
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.word_count import word_count
 from streamproof.scenarios.workloads import words

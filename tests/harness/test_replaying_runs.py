@@ -35,8 +35,8 @@ from streamproof.harness.embedded.cluster import USUAL, EmbeddedCluster
 from streamproof.harness.embedded.processes import EmbeddedOptions
 from streamproof.harness.recording.claims_and_faults import SavedClaim, SavedFault
 from streamproof.harness.recording.folder import read_description, read_history
-from streamproof.harness.replaying import options_of, planned_again
-from streamproof.harness.running import run_named
+from streamproof.harness.running.run.replaying import options_of, planned_again
+from streamproof.harness.running.run.run import run_named
 from streamproof.harness.simulated.cluster import SimulatedCluster
 from streamproof.harness.simulated.world import SimulationOptions
 

@@ -18,7 +18,6 @@ from streamproof.harness.core.reasons import Reason, Why
 from streamproof.harness.core.schedule import Fault, checkpoint
 from streamproof.harness.core.verdicts import Anomaly, Evidence, Status, Verdict, tally
 from streamproof.harness.judging.collation import Collation
-from streamproof.harness.judging.judgement import Judgement
 from streamproof.harness.judging.recovery import Recovery
 from streamproof.harness.recording.claims_and_faults import SavedFault
 from streamproof.harness.recording.folder import Description
@@ -33,6 +32,7 @@ from streamproof.harness.recording.history import (
     TimelineEntry,
 )
 from streamproof.harness.recording.records import CheckpointTaken, Record, Stamped, Started, Taken
+from streamproof.harness.running.run.judgement import Judgement
 from streamproof.harness.simulated.cluster import SimulatedCluster
 from verdicts_of import JUDGES
 

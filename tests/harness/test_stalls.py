@@ -30,13 +30,13 @@ from streamproof.harness.core.lattice import implied
 from streamproof.harness.core.model import Role
 from streamproof.harness.core.quantities import events
 from streamproof.harness.core.verdicts import Anomaly, Status, Verdict
-from streamproof.harness.judging.judgement import Judgement, judge_folder, judge_history
 from streamproof.harness.protocol.effects import Effect, Input, Send
 from streamproof.harness.protocol.machine import Slice
 from streamproof.harness.protocol.messages import Open
 from streamproof.harness.protocol.spec import SliceSpec
 from streamproof.harness.recording.history import Aborted, History, Stalled
-from streamproof.harness.running import run_in_memory, run_named
+from streamproof.harness.running.run.judgement import Judgement, judge_folder, judge_history
+from streamproof.harness.running.run.run import run_in_memory, run_named
 from streamproof.harness.simulated.cluster import SimulatedCluster
 from streamproof.harness.simulated.world import SimulationOptions
 from streamproof.reference_impls.passive_replication import passive_replication

@@ -19,9 +19,9 @@ from streamproof.harness.core.guarantees import (
     precise_recovery,
 )
 from streamproof.harness.core.verdicts import Evidence, Status, Verdict
-from streamproof.harness.judging.judgement import judge_claims, judge_history
 from streamproof.harness.judging.tolerance import Tolerance, beyond
 from streamproof.harness.recording.history import Drained, NodeGone, Stamp
+from streamproof.harness.running.run.judgement import judge_claims, judge_history
 from streamproof.scenarios.workloads import numbered
 
 

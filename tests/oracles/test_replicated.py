@@ -22,9 +22,9 @@ from streamproof.harness.core.guarantees import (
 from streamproof.harness.core.model import Event
 from streamproof.harness.core.quantities import Duration, events
 from streamproof.harness.core.verdicts import Anomaly, Status, Verdict
-from streamproof.harness.judging.judgement import judge_history
 from streamproof.harness.protocol.spec import Numbering
 from streamproof.harness.recording.history import Aborted, Drained, History, Stalled, Stamp
+from streamproof.harness.running.run.judgement import judge_history
 from streamproof.reference_impls.mechanisms.merges import ByTime
 from streamproof.scenarios.workloads import numbered
 

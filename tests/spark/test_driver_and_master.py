@@ -21,7 +21,7 @@ from streamproof.harness.embedded.protocol import HEARTBEAT_LIMIT
 from streamproof.harness.embedded.reaping import labelled_processes
 from streamproof.harness.recording.history import FaultStruck, NodeGone, NodeUp, Placed
 from streamproof.harness.recording.records import Delivered, Started
-from streamproof.harness.running import Finished, run_named
+from streamproof.harness.running.run.run import Finished, run_named
 from streamproof.reference_impls.active_replication import active_replication
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.query_word_count import query_word_count

@@ -19,7 +19,7 @@ from streamproof.harness.embedded.protocol import HEARTBEAT_LIMIT
 from streamproof.harness.embedded.reaping import labelled_processes
 from streamproof.harness.recording.history import FaultHealed, FaultStruck, NodeGone, NodeUp
 from streamproof.harness.recording.records import CheckpointDurable, Delivered, Opened, Started, Taken
-from streamproof.harness.running import Finished, run_named
+from streamproof.harness.running.run.run import Finished, run_named
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.word_count import word_count
 from streamproof.scenarios.workloads import words

@@ -27,8 +27,8 @@ from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.embedded.cluster import EmbeddedCluster
 from streamproof.harness.embedded.processes import EmbeddedOptions
 from streamproof.harness.embedded.reaping import labelled_processes, reap
-from streamproof.harness.judging.judgement import judge_folder
-from streamproof.harness.running import Finished, run_named, summary
+from streamproof.harness.running.run.judgement import judge_folder
+from streamproof.harness.running.run.run import Finished, run_named, summary
 from streamproof.reference_impls.active_replication import active_replication
 from streamproof.reference_impls.amnesia import amnesia
 from streamproof.reference_impls.gap import gap

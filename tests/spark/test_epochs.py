@@ -12,7 +12,7 @@ from streamproof.harness.core.verdicts import Status
 from streamproof.harness.embedded.cluster import EmbeddedCluster
 from streamproof.harness.embedded.reaping import labelled_processes
 from streamproof.harness.recording.records import Closed
-from streamproof.harness.running import run_named
+from streamproof.harness.running.run.run import run_named
 
 pytestmark = pytest.mark.spark
 

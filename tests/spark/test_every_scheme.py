@@ -16,7 +16,7 @@ from streamproof.harness.embedded.cluster import EmbeddedCluster
 from streamproof.harness.embedded.reaping import labelled_processes
 from streamproof.harness.recording.history import FaultMissed, History
 from streamproof.harness.recording.records import Taken
-from streamproof.harness.running import run_named
+from streamproof.harness.running.run.run import run_named
 
 pytestmark = pytest.mark.spark
 

@@ -11,7 +11,7 @@ from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.errors import ExitStatus
 from streamproof.harness.embedded.cluster import EmbeddedCluster
 from streamproof.harness.embedded.reaping import labelled_processes
-from streamproof.harness.running import run_named
+from streamproof.harness.running.run.run import run_named
 
 pytestmark = pytest.mark.spark
 

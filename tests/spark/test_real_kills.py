@@ -26,7 +26,7 @@ from streamproof.harness.embedded.query_references import of_references
 from streamproof.harness.embedded.reaping import labelled_processes
 from streamproof.harness.recording.history import NodeUp, Placed
 from streamproof.harness.recording.records import Delivered, Kept, Refused
-from streamproof.harness.running import Finished
+from streamproof.harness.running.run.run import Finished
 from streamproof.scenarios.query_word_count import query_word_count
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from streamproof.harness.crash_points.inside_spark.versions import supported
 from streamproof.harness.embedded.cluster import EmbeddedCluster
 from streamproof.harness.embedded.processes import EmbeddedOptions, SparkProcesses
 from streamproof.harness.recording.records import Kept
-from streamproof.harness.running import run_named
+from streamproof.harness.running.run.run import run_named
 from streamproof.scenarios.workloads import words
 
 pytestmark = pytest.mark.spark

@@ -41,7 +41,7 @@ from streamproof.harness.embedded.cluster import EmbeddedCluster
 from streamproof.harness.embedded.reaping import labelled_processes
 from streamproof.harness.recording.folder import read_history
 from streamproof.harness.recording.history import NodeGone
-from streamproof.harness.running import Finished
+from streamproof.harness.running.run.run import Finished
 from streamproof.scenarios.workloads import words
 from web_store import web_store
 

@@ -16,24 +16,24 @@ from typing import Any, Protocol
 
 import msgspec
 
-from .contracts.cluster import Cluster, Live, Run
-from .contracts.injection import FaultKind
-from .contracts.registry import Named, Registry
-from .contracts.scenario import Scenario, check, check_carriers
-from .core.addresses import Address
-from .core.errors import StreamproofError
-from .core.quantities import Duration
-from .core.verdicts import Verdict
-from .core.workload import Workload
-from .judging.determinism import beginning
-from .judging.failed_oracles import kept
-from .judging.judgement import Judgement, examine_operators, judge_history
-from .judging.oracle import Oracle
-from .recording.claims_and_faults import SavedClaim, SavedFault
-from .recording.folder import VERSION, Description, RunFolder, read_history, write_json
-from .recording.history import Aborted, History
-from .recording.recorder import MemoryRecorder
-from .recording.records import Stamped
+from ..contracts.cluster import Cluster, Live, Run
+from ..contracts.injection import FaultKind
+from ..contracts.registry import Named, Registry
+from ..contracts.scenario import Scenario, check, check_carriers
+from ..core.addresses import Address
+from ..core.errors import StreamproofError
+from ..core.quantities import Duration
+from ..core.verdicts import Verdict
+from ..core.workload import Workload
+from ..judging.oracle import Oracle
+from ..recording.claims_and_faults import SavedClaim, SavedFault
+from ..recording.folder import VERSION, Description, RunFolder, read_history, write_json
+from ..recording.history import Aborted, History
+from ..recording.recorder import MemoryRecorder
+from ..recording.records import Stamped
+from .determinism import beginning
+from .failed_oracles import kept
+from .judgement import Judgement, examine_operators, judge_history
 
 _runs = count(1)
 """The runs of this process."""

@@ -9,10 +9,10 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from .contracts.registry import Named, Registry
-from .core.errors import DamagedHistory, InvalidScenario, NotImportable, ScenarioChanged, UnknownName, Unsupported
-from .core.workload import Workload
-from .recording.folder import Description, read_description
+from ..contracts.registry import Named, Registry
+from ..core.errors import DamagedHistory, InvalidScenario, NotImportable, ScenarioChanged, UnknownName, Unsupported
+from ..core.workload import Workload
+from ..recording.folder import Description, read_description
 
 T = TypeVar("T")
 _AMOUNTS: Final = ("events", "batch", "seed", "rate", "spacing", "tick")

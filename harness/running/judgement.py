@@ -17,17 +17,17 @@ from ..core.lattice import implied
 from ..core.model import Event, Role
 from ..core.reasons import Reason, Why
 from ..core.verdicts import Anomaly, Status, Verdict, unknown
+from ..judging.collation import Collation
+from ..judging.collecting import seldom_collected
+from ..judging.exercised import Exercised, called_for, said_never
+from ..judging.oracle import Case, Oracle, judge, strongest
+from ..judging.recovery import Recovery, recoveries
+from ..judging.references import collate_references
+from ..judging.shapes import OutputShape
+from ..judging.tolerance import PATIENCE, PATIENCE_SIMULATED, Beyond, Tolerance, beyond, never_in_step, until
 from ..recording.folder import Description, read_description, read_history
 from ..recording.history import FaultMissed, FaultStruck, History
-from .collation import Collation
-from .collecting import seldom_collected
 from .determinism import EVENTS, Determinism, beginning, examine
-from .exercised import Exercised, called_for, said_never
-from .oracle import Case, Oracle, judge, strongest
-from .recovery import Recovery, recoveries
-from .references import collate_references
-from .shapes import OutputShape
-from .tolerance import PATIENCE, PATIENCE_SIMULATED, Beyond, Tolerance, beyond, never_in_step, until
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""A run from its check to its verdicts, and once more from its folder."""
