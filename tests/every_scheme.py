@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from random import Random
 
-from streamproof.harness.census import census
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.addresses import Address, Point
 from streamproof.harness.core.quantities import events, seconds
+from streamproof.harness.exploration.census import census
 from streamproof.reference_impls.active_replication import active_replication
 from streamproof.reference_impls.active_standby import active_standby
 from streamproof.reference_impls.amnesia import amnesia

@@ -12,7 +12,6 @@ from random import Random
 
 from streamproof.faults import FAULTS
 from streamproof.faults.crash import crash
-from streamproof.harness.census import Reached, census
 from streamproof.harness.contracts.cluster import Run
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
@@ -22,6 +21,7 @@ from streamproof.harness.core.model import Topology
 from streamproof.harness.core.quantities import Duration, Events, events, seconds
 from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.workload import Workload
+from streamproof.harness.exploration.census import Reached, census
 from streamproof.harness.recording.history import History
 from streamproof.harness.recording.recorder import MemoryRecorder
 from streamproof.harness.simulated.cluster import SimulatedCluster

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from ..census import Reached, watched_run
 from ..contracts.cluster import Run
 from ..contracts.injection import Aims
 from ..contracts.registry import Registry
@@ -28,6 +27,7 @@ from ..recording.recorder import MemoryRecorder
 from ..running.judgement import judge_claims
 from ..simulated.cluster import SimulatedCluster
 from ..simulated.world import SimulationOptions
+from .census import Reached, watched_run
 from .sparing import in_step_twice
 
 

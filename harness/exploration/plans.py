@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Protocol
 
-from ..census import Reached
 from ..contracts.injection import FaultKind, Hits
 from ..core.addresses import Address, Moment, Point, Side
 from ..core.errors import InvalidScenario
 from ..core.quantities import Duration
 from ..core.schedule import Fault, Schedule
 from .bench import Bench, Trial
+from .census import Reached
 
 PAIRS_UP_TO = 30
 """Events of an input for which every pair of crashes can be tried: their number grows with the square of it."""

@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
-from ..census import Reached
 from ..contracts.injection import Hits
 from ..core.addresses import Address, Moment, Point
 from ..core.errors import InvalidOperator, InvalidScenario
@@ -25,6 +24,7 @@ from ..core.schedule import Fault, Schedule
 from ..recording.history import History
 from ..recording.records import Offered
 from .bench import Bench, Kind, Trial
+from .census import Reached
 from .plans import distinct
 
 EFFORT: Final = 200_000

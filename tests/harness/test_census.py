@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from crashed_on_spark import ADDRESSES, masked_word_count
 from streamproof.faults import FAULTS
-from streamproof.harness.census import census
 from streamproof.harness.core.addresses import Address
+from streamproof.harness.exploration.census import census
 
 
 def test_the_addresses_that_are_tried_on_spark_are_those_that_the_simulator_passes() -> None:

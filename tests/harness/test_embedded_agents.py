@@ -14,7 +14,6 @@ from streamproof.faults.crash import crash
 from streamproof.faults.loss import loss
 from streamproof.faults.partition import partition
 from streamproof.faults.pause import pause
-from streamproof.harness.census import census
 from streamproof.harness.contracts.registry import Named, Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
@@ -26,6 +25,7 @@ from streamproof.harness.core.verdicts import Status
 from streamproof.harness.core.wire import VERSION, Greeting, accept, frame
 from streamproof.harness.core.workload import Workload
 from streamproof.harness.embedded.protocol import HEARTBEAT_LIMIT
+from streamproof.harness.exploration.census import census
 from streamproof.harness.protocol.effects import Effect, Gone, Input
 from streamproof.harness.protocol.machine import Slice
 from streamproof.harness.protocol.messages import Checkpoint

@@ -14,7 +14,6 @@ import pytest
 from golden_draws import counterexample as shrunk_counterexample
 from simulation import EVERY, scenario_of
 from streamproof import assert_survives, delay, loss, partition, pause
-from streamproof.harness.census import Reached
 from streamproof.harness.contracts.registry import Named, Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.addresses import Address, Moment, Point, Side
@@ -33,6 +32,7 @@ from streamproof.harness.core.quantities import Duration, events, ms, seconds
 from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.verdicts import Anomaly, Status
 from streamproof.harness.exploration.bench import Bench, Kind, Trial, crash
+from streamproof.harness.exploration.census import Reached
 from streamproof.harness.exploration.counterexample import (
     Counterexample,
     counterexample,

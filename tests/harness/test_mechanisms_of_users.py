@@ -9,13 +9,13 @@ import pytest
 
 from mechanisms_of_users import Hurried, Hurry, hurrying
 from streamproof.faults.crash import crash
-from streamproof.harness.census import Reached, census
 from streamproof.harness.contracts.registry import Named, Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.addresses import Moment, Point
 from streamproof.harness.core.quantities import events
 from streamproof.harness.core.verdicts import Anomaly, Status
+from streamproof.harness.exploration.census import Reached, census
 from streamproof.harness.protocol.messages import Checkpoint, CheckpointId, decoder, encode
 from streamproof.harness.protocol.stores import FileStore
 from streamproof.harness.running.run.run import run_named

@@ -9,7 +9,6 @@ import pytest
 from simulation import CASES, WORLDS, addresses, drawn, history_of, scenario_of, subject_of
 from streamproof.faults.crash import crash
 from streamproof.faults.pause import pause
-from streamproof.harness.census import Reached
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.addresses import Moment
 from streamproof.harness.core.guarantees import AT_LEAST_ONCE, AT_MOST_ONCE
@@ -18,6 +17,7 @@ from streamproof.harness.core.model import slice_of
 from streamproof.harness.core.quantities import ms
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.exploration.bench import Bench, Trial
+from streamproof.harness.exploration.census import Reached
 from streamproof.harness.exploration.plans import EveryPair
 from streamproof.harness.judging.lives import losses
 from streamproof.harness.recording.history import Placed

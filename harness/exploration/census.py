@@ -12,17 +12,17 @@ from dataclasses import replace
 
 import msgspec
 
-from .contracts.cluster import Run
-from .contracts.injection import FaultKind
-from .contracts.scenario import Scenario
-from .core.addresses import Address, Point
-from .core.quantities import Duration
-from .core.schedule import Fault
-from .protocol.controller import Controller, Strike
-from .recording.history import History, Stamp
-from .recording.recorder import MemoryRecorder
-from .simulated.cluster import SimulatedCluster
-from .simulated.world import SimulationOptions
+from ..contracts.cluster import Run
+from ..contracts.injection import FaultKind
+from ..contracts.scenario import Scenario
+from ..core.addresses import Address, Point
+from ..core.quantities import Duration
+from ..core.schedule import Fault
+from ..protocol.controller import Controller, Strike
+from ..recording.history import History, Stamp
+from ..recording.recorder import MemoryRecorder
+from ..simulated.cluster import SimulatedCluster
+from ..simulated.world import SimulationOptions
 
 
 class Reached(msgspec.Struct, frozen=True, gc=False):
