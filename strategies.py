@@ -28,7 +28,7 @@ from .harness.core.schedule import Amount, Fault, Schedule
 from .harness.core.workload import Workload
 from .harness.exploration.bench import Bench
 from .harness.exploration.simulating import SEED, all_bit, installed
-from .harness.simulated.world import SimulationOptions
+from .harness.worlds.simulated.world import SimulationOptions
 
 try:
     from hypothesis import assume

@@ -1,7 +1,7 @@
 # A node of a Spark cluster in containers: a trimmed Java, Python, and Spark with an archive of its classes. And what
 # disturbs nodes, in containers of its own: toxiproxy, iptables and tc.
 #
-# `python -m streamproof.harness.containers.build_image` builds it and fills the context: `site` holds the Python
+# `python -m streamproof.harness.worlds.docker.build_image` builds it and fills the context: `site` holds the Python
 # packages of the installation that builds it, so that a container has the very Spark that the harness has.
 
 ARG BASE=debian:bookworm-slim
@@ -45,7 +45,7 @@ FROM node AS classes
 LABEL streamproof.stage=classes
 COPY training /opt/training
 RUN PYTHONPATH=/opt/training:/opt/site XDG_CACHE_HOME=/opt/cache PYTHONDONTWRITEBYTECODE=1 \
-        python3 -m streamproof.harness.embedded.build_class_archive \
+        python3 -m streamproof.harness.worlds.embedded.build_class_archive \
     && mv /opt/cache/streamproof/spark-*.jsa /opt/spark.jsa
 
 FROM node

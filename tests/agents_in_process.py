@@ -19,14 +19,14 @@ from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.places import numbered_workers
 from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.core.wire import Place
-from streamproof.harness.embedded.executor import AgentPlan, HarnessLink, _reach, _work
-from streamproof.harness.embedded.nodes import LOOPBACK
-from streamproof.harness.embedded.processes import Killed, KillProof
-from streamproof.harness.embedded.scheme import SchemeDeployment, deploy_scheme
-from streamproof.harness.embedded.slices_driver import DriverPlan, ManagerHost
 from streamproof.harness.install.machine import find_toxiproxy
 from streamproof.harness.install.toxiproxy_server import listening_port, server_command
 from streamproof.harness.recording.history import Proof
+from streamproof.harness.worlds.embedded.processes import Killed, KillProof
+from streamproof.harness.worlds.spark.control.nodes import LOOPBACK
+from streamproof.harness.worlds.spark.schemes.deployment import SchemeDeployment, deploy_scheme
+from streamproof.harness.worlds.spark.schemes.driver import DriverPlan, ManagerHost
+from streamproof.harness.worlds.spark.schemes.executor import AgentPlan, HarnessLink, _reach, _work
 
 
 class _Loop:

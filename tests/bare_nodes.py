@@ -11,11 +11,11 @@ from pathlib import Path
 import docker
 from docker.types import Mount
 
-from streamproof.harness.containers import image
-from streamproof.harness.containers.engine import connect
-from streamproof.harness.containers.labels import RunLabels
-from streamproof.harness.containers.reaping import remove_all
-from streamproof.harness.embedded.reaping import this_process
+from streamproof.harness.worlds.docker import image
+from streamproof.harness.worlds.docker.engine import connect
+from streamproof.harness.worlds.docker.labels import RunLabels
+from streamproof.harness.worlds.docker.reaping import remove_all
+from streamproof.harness.worlds.embedded.reaping import this_process
 
 
 class BareNodes:

@@ -55,9 +55,9 @@ def why_no_java() -> str | None:
 @cache
 def why_no_containers() -> str | None:
     """Why containers cannot be started here, or None if they can."""
-    from streamproof.harness.containers import image
-    from streamproof.harness.containers.engine import connect
     from streamproof.harness.core.errors import StreamproofError
+    from streamproof.harness.worlds.docker import image
+    from streamproof.harness.worlds.docker.engine import connect
 
     try:
         client = connect()
@@ -73,10 +73,10 @@ def why_no_containers() -> str | None:
 @pytest.fixture(scope="session")
 def toxiproxy_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a toxiproxy-server: the image's own, or else what this machine has."""
-    from streamproof.harness.containers import image
-    from streamproof.harness.containers.engine import connect
     from streamproof.harness.core.errors import MissingTool
     from streamproof.harness.install.machine import find_toxiproxy
+    from streamproof.harness.worlds.docker import image
+    from streamproof.harness.worlds.docker.engine import connect
 
     if reason := why_no_containers():
         try:

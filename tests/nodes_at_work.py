@@ -8,8 +8,8 @@ from pathlib import Path
 
 from streamproof.harness.contracts.injection import Part
 from streamproof.harness.core.waiting import wait_until
-from streamproof.harness.embedded.crash_loop import CrashLoop
-from streamproof.harness.embedded.nodes import Nodes
+from streamproof.harness.worlds.spark.control.crash_loop import CrashLoop
+from streamproof.harness.worlds.spark.control.nodes import Nodes
 
 SECONDS = 120.0
 PROGRAMS = Path(__file__).parent / "spark" / "programs"

@@ -12,15 +12,15 @@ from pathlib import Path
 import docker
 from docker.models.containers import Container
 
-from streamproof.harness.containers import image, labels
-from streamproof.harness.containers.engine import connect
-from streamproof.harness.containers.labels import RunLabels
-from streamproof.harness.containers.network import make_network
-from streamproof.harness.containers.packets import TRIALS, PacketCarrier
-from streamproof.harness.containers.reaping import remove_all
-from streamproof.harness.containers.sidecars import Sidecars
 from streamproof.harness.core.waiting import wait_until
-from streamproof.harness.embedded.reaping import this_process
+from streamproof.harness.worlds.docker import image, labels
+from streamproof.harness.worlds.docker.engine import connect
+from streamproof.harness.worlds.docker.labels import RunLabels
+from streamproof.harness.worlds.docker.network import make_network
+from streamproof.harness.worlds.docker.packets import TRIALS, PacketCarrier
+from streamproof.harness.worlds.docker.reaping import remove_all
+from streamproof.harness.worlds.docker.sidecars import Sidecars
+from streamproof.harness.worlds.embedded.reaping import this_process
 
 _PORT = 7
 _ECHO = f"""

@@ -28,7 +28,7 @@ sys.path.insert(0, {str(TESTS)!r})
 import campaigns
 from streamproof.harness.certifying import campaign
 from streamproof.harness.command_line import clusters
-from streamproof.harness.embedded import machine
+from streamproof.harness.worlds.embedded import machine
 
 campaign.certify = campaigns.certify
 clusters.reap_all = list
@@ -261,7 +261,7 @@ def test_a_wrong_option_ends_the_session_before_it_begins(pytester: pytest.Pytes
 def test_all_tests_share_a_cluster_which_is_released_in_the_end(pytester: pytest.Pytester) -> None:
     pytester.makeconftest(
         CONFTEST + "from contextlib import contextmanager\n"
-        "from streamproof.harness.embedded.cluster import EmbeddedCluster\n"
+        "from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster\n"
         "class Kept(EmbeddedCluster):\n"
         "    @contextmanager\n"
         "    def kept_warm(self, folder):\n"
@@ -281,7 +281,7 @@ def test_all_tests_share_a_cluster_which_is_released_in_the_end(pytester: pytest
 def test_a_cluster_of_ones_own_is_a_fixture(pytester: pytest.Pytester) -> None:
     test = (
         "import pytest\n"
-        "from streamproof.harness.simulated.cluster import SimulatedCluster\n"
+        "from streamproof.harness.worlds.simulated.cluster import SimulatedCluster\n"
         "@pytest.fixture(scope='session')\n"
         "def streamproof_cluster(): return SimulatedCluster()\n"
     )

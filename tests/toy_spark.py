@@ -35,12 +35,6 @@ from streamproof.harness.core.places import numbered_workers
 from streamproof.harness.core.quantities import Duration
 from streamproof.harness.core.wire import VERSION, BlockingConnection, Greeting
 from streamproof.harness.crash_points.inside_spark.user_points import POINTS
-from streamproof.harness.embedded.nodes import OTHER_NODES
-from streamproof.harness.embedded.processes import Killed, KillProof
-from streamproof.harness.embedded.protocol import Arrived, Begun, Failed
-from streamproof.harness.embedded.query_driver import QueryPlan
-from streamproof.harness.embedded.query_lives import planned
-from streamproof.harness.embedded.query_source import spans
 from streamproof.harness.judging.references import REFERENCES, row_number
 from streamproof.harness.judging.stalls import ATTEMPTS
 from streamproof.harness.recording.history import (
@@ -55,6 +49,12 @@ from streamproof.harness.recording.history import (
     Stamp,
 )
 from streamproof.harness.recording.records import BatchDone, Ended, Kept, Offered, Record, Started
+from streamproof.harness.worlds.embedded.processes import Killed, KillProof
+from streamproof.harness.worlds.spark.control.nodes import OTHER_NODES
+from streamproof.harness.worlds.spark.control.run_messages import Arrived, Begun, Failed
+from streamproof.harness.worlds.spark.queries.driver import QueryPlan
+from streamproof.harness.worlds.spark.queries.lives import planned
+from streamproof.harness.worlds.spark.queries.source import spans
 
 NO_PROCESS = 2**22 + 17
 """An id that no process of Linux has."""

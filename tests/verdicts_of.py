@@ -18,7 +18,7 @@ from streamproof.harness.judging.oracle import Case, Oracle, judge
 from streamproof.harness.recording.history import History
 from streamproof.harness.running.run.judgement import judge_claims
 from streamproof.harness.running.run.run import run_in_memory
-from streamproof.harness.simulated.cluster import SimulatedCluster
+from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 from streamproof.oracles import ORACLES
 
 JUDGES = {oracle.guarantee: oracle for oracle in ORACLES}

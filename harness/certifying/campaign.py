@@ -55,13 +55,13 @@ from ..crash_points.inside_python.watching import TIMES
 from ..crash_points.inside_spark.agent import fetch_agent
 from ..crash_points.inside_spark.checking import check_rules
 from ..crash_points.inside_spark.versions import supported
-from ..embedded.processes import EmbeddedOptions, SparkProcesses
 from ..install.machine import find_java
 from ..judging.references import BATCH_JOB, REFERENCES, collate_references
 from ..recording.claims_and_faults import SavedClaim
 from ..recording.history import History
 from ..recording.records import Stamped
 from ..running.run import check_scenario, new_run_id
+from ..worlds.embedded.processes import EmbeddedOptions, SparkProcesses
 from .affording import SAFETY, Affording
 from .brief import Brief
 from .budget import Budget, Progress

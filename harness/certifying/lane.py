@@ -42,19 +42,19 @@ from ..crash_points.inside_spark.settings import agent_settings, with_options
 from ..crash_points.inside_spark.user_points import points_environment
 from ..crash_points.inside_spark.versions import STATE_OF_TASKS, SparkVersion, own_hook
 from ..crash_points.outside.relay import Fate, HeldMessage, Relay, Sender
-from ..embedded.log_tails import log_tail
-from ..embedded.machines import ClusterMachines, Striking
-from ..embedded.processes import DriverProcess, SparkProcesses
-from ..embedded.protocol import Arrived, Begun, Failed, Go
-from ..embedded.query_driver import QueryPlan, QueryRun, write_query_plan
-from ..embedded.query_lives import planned
-from ..embedded.query_source import SourcePlan, spans, write_events
-from ..embedded.run_server import RunServer, from_afar
-from ..embedded.stacks import still_running
 from ..install.private_files import write_private
 from ..install.settings import DAEMON_MODULE
 from ..recording.history import Stamp, TimelineEntry
 from ..recording.records import Ended, Record, Stamped, Started
+from ..worlds.embedded.processes import DriverProcess, SparkProcesses
+from ..worlds.spark.control.log_tails import log_tail
+from ..worlds.spark.control.machines import ClusterMachines, Striking
+from ..worlds.spark.control.run_messages import Arrived, Begun, Failed, Go
+from ..worlds.spark.control.run_server import RunServer, from_afar
+from ..worlds.spark.queries.driver import QueryPlan, QueryRun, write_query_plan
+from ..worlds.spark.queries.lives import planned
+from ..worlds.spark.queries.source import SourcePlan, spans, write_events
+from ..worlds.spark.queries.stacks import still_running
 from .crash_states import CopiedFolders, CrashState, LaneStore, Looks, NotQuiet
 from .file_points import FilePoints, acts_for_task
 from .journaled_folders import JournaledFolders
@@ -449,7 +449,7 @@ class Lane:
         assert self._gateway is not None
         return self._processes.start_driver(
             name,
-            "streamproof.harness.embedded.query_driver",
+            "streamproof.harness.worlds.spark.queries.driver",
             [str(path.resolve())],
             env={**self._gateway, **self._user_points},
             master=_MASTER,

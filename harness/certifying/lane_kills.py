@@ -18,10 +18,10 @@ from ..core.errors import InvalidOperator, MissingTool
 from ..core.workload import Workload
 from ..crash_points.inside_spark.agent import fetch_agent
 from ..crash_points.inside_spark.versions import supported
-from ..embedded.processes import EmbeddedOptions, SparkProcesses
 from ..judging.references import REFERENCES, SINK
 from ..recording.history import Bite
 from ..recording.records import Stamped
+from ..worlds.embedded.processes import EmbeddedOptions, SparkProcesses
 from .brief import Brief
 from .coming_back import LEAST
 from .conclusion import Planned

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from ..core.wire import VERSION, BlockingConnection, Greeting, Place
-from ..embedded.attaching import enter_working_folder, gateway_of
+from ..worlds.spark.queries.attaching import enter_working_folder, gateway_of
 
 PURPOSE = "warm"
 

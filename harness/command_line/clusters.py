@@ -18,7 +18,7 @@ QUERY_PROFILES: Final = ("default", "tuned")
 
 
 def _simulated(profile: str | None) -> Cluster:
-    from ..simulated.cluster import SimulatedCluster
+    from ..worlds.simulated.cluster import SimulatedCluster
 
     if profile is not None:
         raise Unsupported("there is no Spark in the simulator: leave out --profile")
@@ -27,7 +27,7 @@ def _simulated(profile: str | None) -> Cluster:
 
 def _embedded(profile: str | None) -> Cluster:
     try:
-        from ..embedded.cluster import USUAL, EmbeddedCluster
+        from ..worlds.embedded.cluster import USUAL, EmbeddedCluster
     except ImportError as error:
         raise Unsupported(f"this installation cannot run embedded Spark: {error}") from error
     return EmbeddedCluster(USUAL if profile is None else replace(USUAL, profile=profile))
@@ -35,8 +35,8 @@ def _embedded(profile: str | None) -> Cluster:
 
 def _docker(profile: str | None) -> Cluster:
     try:
-        from ..containers.cluster import DockerCluster
-        from ..containers.options import ContainerOptions
+        from ..worlds.docker.cluster import DockerCluster
+        from ..worlds.docker.options import ContainerOptions
     except ImportError as error:
         raise Unsupported(f"this installation cannot run Spark in containers: {error}") from error
     return DockerCluster(None if profile is None else ContainerOptions(profile=profile))
@@ -87,19 +87,19 @@ def cluster_again(facts: Mapping[str, Any]) -> Cluster:
     usual = make_cluster(str(name))
     match name:
         case "simulated":
-            from ..simulated.cluster import SimulatedCluster
-            from ..simulated.world import SimulationOptions
+            from ..worlds.simulated.cluster import SimulatedCluster
+            from ..worlds.simulated.world import SimulationOptions
 
             return SimulatedCluster(options_of(SimulationOptions, facts))
         case "embedded":
-            from ..embedded.cluster import EmbeddedCluster
-            from ..embedded.processes import EmbeddedOptions
+            from ..worlds.embedded.cluster import EmbeddedCluster
+            from ..worlds.embedded.processes import EmbeddedOptions
 
             return EmbeddedCluster(options_of(EmbeddedOptions, facts))
         case "docker":
-            from ..containers import image
-            from ..containers.cluster import DockerCluster
-            from ..containers.options import ContainerOptions
+            from ..worlds.docker import image
+            from ..worlds.docker.cluster import DockerCluster
+            from ..worlds.docker.options import ContainerOptions
 
             options = options_of(ContainerOptions, facts)
             # The record names the image also where it was the usual one, which is made where it is missing.
@@ -120,12 +120,12 @@ def make_spark_cluster(name: str) -> Cluster:
 
 def reap_all() -> list[Any]:
     """End what killed runs have left on this machine, processes and containers; what there was of it."""
-    from ..embedded.reaping import reap as reap_processes
+    from ..worlds.embedded.reaping import reap as reap_processes
 
     reaped: list[Any] = list(reap_processes())
     # An installation without the means to use containers has left none.
     with contextlib.suppress(ImportError):
-        from ..containers.reaping import reap_containers
+        from ..worlds.docker.reaping import reap_containers
 
         reaped += reap_containers()
     return reaped

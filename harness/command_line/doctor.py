@@ -92,10 +92,10 @@ def diagnose() -> Diagnosis:
 def _containers() -> Iterator[Finding]:
     """The engine, the image that fits this installation, and room for the nodes."""
     try:
-        from ..containers import image
-        from ..containers.cluster import memory_for
-        from ..containers.engine import connect
-        from ..containers.options import ContainerOptions
+        from ..worlds.docker import image
+        from ..worlds.docker.cluster import memory_for
+        from ..worlds.docker.engine import connect
+        from ..worlds.docker.options import ContainerOptions
     except ImportError as error:
         yield Finding("engine", str(error), False, False, f"{sys.executable} -m pip install docker", containers=True)
         return

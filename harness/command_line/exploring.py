@@ -26,7 +26,7 @@ from ..exploration.shrinking import STEADY, Shrunk, shows, shrink
 from ..judging.exercised import Activity, said_never, unexercised
 from ..running.judgement import require_repeatable
 from ..running.run import verdict_document
-from ..simulated.world import LIKE_EMBEDDED, SimulationOptions
+from ..worlds.simulated.world import LIKE_EMBEDDED, SimulationOptions
 from .progress_line import LiveLine
 
 MUTANT_EVENTS: Final = 60

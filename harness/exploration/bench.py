@@ -25,8 +25,8 @@ from ..judging.tolerance import Tolerance
 from ..recording.history import FaultMissed, History
 from ..recording.recorder import MemoryRecorder
 from ..running.judgement import judge_claims
-from ..simulated.cluster import SimulatedCluster
-from ..simulated.world import SimulationOptions
+from ..worlds.simulated.cluster import SimulatedCluster
+from ..worlds.simulated.world import SimulationOptions
 from .census import Reached, watched_run
 from .sparing import in_step_twice
 

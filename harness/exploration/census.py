@@ -21,8 +21,8 @@ from ..core.schedule import Fault
 from ..protocol.controller import Controller, Strike
 from ..recording.history import History, Stamp
 from ..recording.recorder import MemoryRecorder
-from ..simulated.cluster import SimulatedCluster
-from ..simulated.world import SimulationOptions
+from ..worlds.simulated.cluster import SimulatedCluster
+from ..worlds.simulated.world import SimulationOptions
 
 
 class Reached(msgspec.Struct, frozen=True, gc=False):

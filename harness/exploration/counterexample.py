@@ -32,8 +32,8 @@ from ..recording.folder import write_json
 from ..recording.history import History
 from ..running.judgement import Judgement
 from ..running.run import check_scenario, run_in_memory, run_named
-from ..simulated.cluster import SimulatedCluster
-from ..simulated.world import SimulationOptions
+from ..worlds.simulated.cluster import SimulatedCluster
+from ..worlds.simulated.world import SimulationOptions
 from .bench import Kind, resized
 from .search import Violation
 from .shrinking import Shrunk

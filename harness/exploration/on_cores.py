@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..contracts.registry import Registry
 from ..core.errors import ProcessDied
-from ..simulated.world import SimulationOptions
+from ..worlds.simulated.world import SimulationOptions
 from .bench import Bench
 from .pieces import Piece, Progress, Source, Through, Tried, is_past, work_through
 from .plans import Plan

@@ -25,16 +25,16 @@ from typing import Final
 from ..core.errors import DeadlinePassed, ProcessDied, StorageFailed, Unsupported
 from ..core.pickling import modules_of_the_user, pickled
 from ..core.wire import decoded, frame, receive_frame
-from ..embedded import reaping
-from ..embedded.layout import QUICK_JVM
-from ..embedded.nodes import LOOPBACK
-from ..embedded.protocol import Failed
-from ..embedded.reaping import LabelledProcess, Labels, end_all, labelled_processes
-from ..embedded.run_server import from_afar
 from ..install.class_archive import archive_options
 from ..install.machine import find_java, find_spark, inherited_import_path
 from ..install.private_files import write_private
 from ..install.settings import as_properties
+from ..worlds.embedded import reaping
+from ..worlds.embedded.reaping import LabelledProcess, Labels, end_all, labelled_processes
+from ..worlds.spark.control.layout import QUICK_JVM
+from ..worlds.spark.control.nodes import LOOPBACK
+from ..worlds.spark.control.run_messages import Failed
+from ..worlds.spark.control.run_server import from_afar
 from .bench import Bench
 from .pieces import Again, CutShort, Lost, Piece, Progress, Through, Tried, is_past
 from .plans import Plan

@@ -13,7 +13,7 @@ from ..core.guarantees import Guarantee
 from ..core.schedule import Fault, Schedule
 from ..core.verdicts import Status, Verdict
 from ..recording.history import FaultMissed, History
-from ..simulated.world import SimulationOptions
+from ..worlds.simulated.world import SimulationOptions
 from .bench import Bench
 
 SEED: Final = 7

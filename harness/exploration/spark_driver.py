@@ -25,9 +25,9 @@ from pyspark import SparkConf, SparkContext
 
 from ..core.errors import OwnFailure, StreamproofError
 from ..core.wire import decoded, frame, receive_frame
-from ..embedded.protocol import Failed
-from ..embedded.reaping import OWNER, RUN, ProcessId, remove_scratch
-from ..embedded.run_server import from_afar
+from ..worlds.embedded.reaping import OWNER, RUN, ProcessId, remove_scratch
+from ..worlds.spark.control.run_messages import Failed
+from ..worlds.spark.control.run_server import from_afar
 from .spark_protocol import Done, Dropped, FromDriver, Part, Ready, Stopped, Worked, from_search, from_worker
 from .spark_worker import try_parts
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ..embedded.protocol import Failed
+from ..worlds.spark.control.run_messages import Failed
 from .bench import Outcome
 from .pieces import Piece
 

@@ -15,8 +15,8 @@ from pyspark import cloudpickle
 from ..contracts.registry import Registry
 from ..contracts.scenario import Scenario
 from ..core.errors import StreamproofError
-from ..embedded.protocol import Failed
-from ..simulated.world import SimulationOptions
+from ..worlds.simulated.world import SimulationOptions
+from ..worlds.spark.control.run_messages import Failed
 from .bench import Bench, Outcome
 from .pieces import Piece, Through, Tried, is_past, work_through
 from .plans import Plan

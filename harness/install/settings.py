@@ -8,7 +8,7 @@ from typing import Final
 
 from ..core.errors import UnknownName
 
-DAEMON_MODULE: Final = "streamproof.harness.embedded.warm_daemon"
+DAEMON_MODULE: Final = "streamproof.harness.worlds.spark.queries.warm_daemon"
 """What forks the Python workers of queries."""
 MOST_CORES: Final = 2
 """Of an executor."""

@@ -23,7 +23,7 @@ from streamproof.harness.exploration.search import Budget, Findings, search
 from streamproof.harness.exploration.shrinking import shrink
 from streamproof.harness.judging.oracle import Case, judge
 from streamproof.harness.recording.recorder import MemoryRecorder
-from streamproof.harness.simulated.cluster import SimulatedCluster
+from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 from streamproof.reference_impls.active_replication import active_replication
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.order import order

@@ -20,10 +20,6 @@ from streamproof.harness.certifying.planning import every_crash_point
 from streamproof.harness.certifying.rejudging import JudgedRun, judge_run
 from streamproof.harness.certifying.replaying import replay_file
 from streamproof.harness.certifying.saved import KIND, VERSION, SavedSchedule, write_saved
-from streamproof.harness.containers.cluster import DockerCluster
-from streamproof.harness.containers.engine import connect
-from streamproof.harness.containers.labels import NODE
-from streamproof.harness.containers.reaping import containers_of
 from streamproof.harness.contracts.cluster import Cluster
 from streamproof.harness.contracts.query import RunFolders, Store
 from streamproof.harness.contracts.registry import Named, Registry
@@ -32,6 +28,10 @@ from streamproof.harness.core.addresses import DRIVER, TASK, Point, Side
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.recording.claims_and_faults import SavedClaim
 from streamproof.harness.recording.folder import read_description, read_history
+from streamproof.harness.worlds.docker.cluster import DockerCluster
+from streamproof.harness.worlds.docker.engine import connect
+from streamproof.harness.worlds.docker.labels import NODE
+from streamproof.harness.worlds.docker.reaping import containers_of
 from streamproof.scenarios.subjects import Subject, subject
 
 pytestmark = pytest.mark.docker

@@ -8,7 +8,6 @@ import pytest
 
 from streamproof.faults.crash import crash
 from streamproof.faults.pause import pause
-from streamproof.harness.containers.cluster import DockerCluster
 from streamproof.harness.contracts.query import Query
 from streamproof.harness.contracts.registry import Named, Registry
 from streamproof.harness.contracts.scenario import Scenario
@@ -16,10 +15,11 @@ from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.quantities import events, seconds
 from streamproof.harness.core.schedule import Fault, batch
 from streamproof.harness.core.workload import Workload
-from streamproof.harness.embedded.protocol import HEARTBEAT_LIMIT
 from streamproof.harness.recording.history import NodeGone, NodeUp
 from streamproof.harness.recording.records import Started
 from streamproof.harness.running.run.run import Finished, run_named
+from streamproof.harness.worlds.docker.cluster import DockerCluster
+from streamproof.harness.worlds.spark.control.run_messages import HEARTBEAT_LIMIT
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.query_word_count import query_word_count
 from streamproof.scenarios.word_count import word_count

@@ -12,7 +12,6 @@ from every_scheme import SUBJECTS, addresses_of
 from streamproof.faults.crash import crash
 from streamproof.faults.partition import partition
 from streamproof.faults.pause import pause
-from streamproof.harness.containers.cluster import DockerCluster
 from streamproof.harness.contracts.registry import Named, Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
@@ -22,6 +21,7 @@ from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.judging.tolerance import Tolerance
 from streamproof.harness.running.run.run import run_named
+from streamproof.harness.worlds.docker.cluster import DockerCluster
 from streamproof.scenarios.workloads import numbered
 
 pytestmark = pytest.mark.docker

@@ -8,13 +8,13 @@ from killed_queries import addresses, killed, starts, verdict
 from streamproof.faults.crash import crash
 from streamproof.faults.executor_crash import executor_crash
 from streamproof.faults.split_brain import split_brain
-from streamproof.harness.containers.cluster import DockerCluster
-from streamproof.harness.containers.options import ContainerOptions
 from streamproof.harness.core.errors import MissingTool
 from streamproof.harness.core.schedule import batch
 from streamproof.harness.crash_points.inside_spark.agent import fetch_agent
 from streamproof.harness.recording.records import Refused
 from streamproof.harness.running.run.run import Finished
+from streamproof.harness.worlds.docker.cluster import DockerCluster
+from streamproof.harness.worlds.docker.options import ContainerOptions
 from streamproof.scenarios.query_word_count import query_word_count
 
 pytestmark = pytest.mark.docker

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from library_on import library_on
-from streamproof.harness.containers.cluster import DockerCluster
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.errors import ExitStatus
 from streamproof.harness.running.run.run import run_named
+from streamproof.harness.worlds.docker.cluster import DockerCluster
 
 pytestmark = pytest.mark.docker
 

@@ -25,15 +25,16 @@ from streamproof.harness.core.errors import MissingTool, OwnFailure, Streamproof
 from streamproof.harness.core.quantities import Duration, events, ms, seconds
 from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.wire import VERSION, Greeting, Place, accept, frame
-from streamproof.harness.embedded import relay, toxics
-from streamproof.harness.embedded.nodes import LOOPBACK
-from streamproof.harness.embedded.relay import Relay
-from streamproof.harness.embedded.slowing import ProxiedLinks
-from streamproof.harness.embedded.toxics import Toxic, Toxiproxy
 from streamproof.harness.install.machine import find_toxiproxy
 from streamproof.harness.recording.history import FaultHealed, FaultStruck
 from streamproof.harness.recording.records import Taken
 from streamproof.harness.running.run.run import Finished, run_named
+from streamproof.harness.worlds.spark.control import toxics
+from streamproof.harness.worlds.spark.control.nodes import LOOPBACK
+from streamproof.harness.worlds.spark.control.slowing import ProxiedLinks
+from streamproof.harness.worlds.spark.control.toxics import Toxic, Toxiproxy
+from streamproof.harness.worlds.spark.schemes import relay
+from streamproof.harness.worlds.spark.schemes.relay import Relay
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.word_count import word_count
 from streamproof.scenarios.workloads import words

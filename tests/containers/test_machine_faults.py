@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from bare_nodes import BareNodes, bare_nodes
-from streamproof.harness.containers.executing import run_inside
-from streamproof.harness.containers.limits import Limits
 from streamproof.harness.core.waiting import wait_until
+from streamproof.harness.worlds.docker.executing import run_inside
+from streamproof.harness.worlds.docker.limits import Limits
 
 pytestmark = pytest.mark.docker
 

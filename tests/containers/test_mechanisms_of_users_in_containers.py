@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from streamproof.harness.containers.cluster import DockerCluster
+from streamproof.harness.worlds.docker.cluster import DockerCluster
 from users_mechanism_on_clusters import dies_where_the_mechanism_says
 
 pytestmark = pytest.mark.docker

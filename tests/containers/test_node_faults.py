@@ -18,9 +18,9 @@ from nodes_at_work import (
     an_executor_dies_and_the_worker_starts_another,
     python_dies_and_the_executor_lives,
 )
-from streamproof.harness.containers.engine import connect
-from streamproof.harness.containers.options import ContainerOptions
-from streamproof.harness.containers.spark import SparkContainers
+from streamproof.harness.worlds.docker.engine import connect
+from streamproof.harness.worlds.docker.options import ContainerOptions
+from streamproof.harness.worlds.docker.spark import SparkContainers
 
 pytestmark = pytest.mark.docker
 

@@ -15,14 +15,14 @@ from random import Random
 import docker
 import pytest
 
-from streamproof.harness.containers import labels, spark
-from streamproof.harness.containers.engine import connect
-from streamproof.harness.containers.options import ContainerOptions
-from streamproof.harness.containers.reaping import name_of, reap_containers
 from streamproof.harness.core.errors import DeadlinePassed
 from streamproof.harness.core.waiting import wait_until
-from streamproof.harness.embedded.reaping import ProcessId, labelled_processes
 from streamproof.harness.install.machine import inherited_import_path
+from streamproof.harness.worlds.docker import labels, spark
+from streamproof.harness.worlds.docker.engine import connect
+from streamproof.harness.worlds.docker.options import ContainerOptions
+from streamproof.harness.worlds.docker.reaping import name_of, reap_containers
+from streamproof.harness.worlds.embedded.reaping import ProcessId, labelled_processes
 
 pytestmark = pytest.mark.docker
 
@@ -156,8 +156,8 @@ def test_nothing_is_left_of_a_harness_that_was_killed_at_any_moment(
 KILLED_WHILE_IT_ENDS_A_RUN = """
 import os, signal, sys
 from pathlib import Path
-from streamproof.harness.containers import spark
-from streamproof.harness.containers.options import ContainerOptions
+from streamproof.harness.worlds.docker import spark
+from streamproof.harness.worlds.docker.options import ContainerOptions
 
 with spark.SparkContainers(sys.argv[1], Path(sys.argv[2]), ContainerOptions(workers=1)):
     spark.remove_scratch = lambda *_: os.kill(os.getpid(), signal.SIGKILL)

@@ -16,16 +16,16 @@ from statistics import median
 import pytest
 
 from plain_containers import PlainContainers, plain_containers
-from streamproof.harness.containers import labels
-from streamproof.harness.containers.engine import connect
-from streamproof.harness.containers.options import ContainerOptions
-from streamproof.harness.containers.reaping import reap_containers
-from streamproof.harness.containers.spark import SparkContainers
 from streamproof.harness.core.carriers import PACKET_RULES
 from streamproof.harness.core.errors import DeadlinePassed, Unsupported
 from streamproof.harness.core.quantities import ms, seconds
 from streamproof.harness.core.waiting import wait_until
-from streamproof.harness.embedded.disturbances import (
+from streamproof.harness.worlds.docker import labels
+from streamproof.harness.worlds.docker.engine import connect
+from streamproof.harness.worlds.docker.options import ContainerOptions
+from streamproof.harness.worlds.docker.reaping import reap_containers
+from streamproof.harness.worlds.docker.spark import SparkContainers
+from streamproof.harness.worlds.spark.control.disturbances import (
     CutPackets,
     DelayPackets,
     DropPackets,
@@ -260,7 +260,7 @@ PROGRAM = """
 import sys, time
 from pathlib import Path
 from plain_containers import plain_containers
-from streamproof.harness.embedded.disturbances import CutPackets, DelayPackets
+from streamproof.harness.worlds.spark.control.disturbances import CutPackets, DelayPackets
 from streamproof.harness.core.quantities import ms
 with plain_containers("a", "b", scratch=Path(sys.argv[1])) as nodes:
     nodes.packets.disturb(CutPackets((("a", "b"),)))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from found_in_the_simulator import MUTANTS, breaks_in_the_same_way
-from streamproof.harness.containers.cluster import DockerCluster
+from streamproof.harness.worlds.docker.cluster import DockerCluster
 
 pytestmark = pytest.mark.docker
 

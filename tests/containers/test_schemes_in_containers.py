@@ -21,12 +21,6 @@ from streamproof.faults.bandwidth import bandwidth
 from streamproof.faults.crash import crash
 from streamproof.faults.pause import pause
 from streamproof.faults.slow_close import slow_close
-from streamproof.harness.containers import image, labels
-from streamproof.harness.containers.cluster import DockerCluster
-from streamproof.harness.containers.engine import connect
-from streamproof.harness.containers.options import ContainerOptions
-from streamproof.harness.containers.reaping import reap_containers
-from streamproof.harness.containers.spark import SparkContainers
 from streamproof.harness.contracts.registry import Named, Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.addresses import Address, Moment
@@ -36,6 +30,12 @@ from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.recording.history import FaultHealed
 from streamproof.harness.running.run.run import Finished, run_named
+from streamproof.harness.worlds.docker import image, labels
+from streamproof.harness.worlds.docker.cluster import DockerCluster
+from streamproof.harness.worlds.docker.engine import connect
+from streamproof.harness.worlds.docker.options import ContainerOptions
+from streamproof.harness.worlds.docker.reaping import reap_containers
+from streamproof.harness.worlds.docker.spark import SparkContainers
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.word_count import word_count
 from streamproof.scenarios.workloads import words

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from bare_nodes import BareNodes, bare_nodes
-from streamproof.harness.containers import labels
-from streamproof.harness.containers.executing import run_inside
-from streamproof.harness.containers.reaping import remove_all
-from streamproof.harness.containers.storage import Store, disk_of
 from streamproof.harness.core.carriers import DISK_THROTTLE, STORE_FOLDER, STORE_VOLUME
 from streamproof.harness.core.errors import Unsupported
 from streamproof.harness.core.quantities import seconds
 from streamproof.harness.core.waiting import wait_until
+from streamproof.harness.worlds.docker import labels
+from streamproof.harness.worlds.docker.executing import run_inside
+from streamproof.harness.worlds.docker.reaping import remove_all
+from streamproof.harness.worlds.docker.storage import Store, disk_of
 
 pytestmark = pytest.mark.docker
 

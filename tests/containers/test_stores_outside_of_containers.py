@@ -11,9 +11,9 @@ from killed_queries import addresses, killed, verdict
 from outside_sinks import retrying_without_key, web_query
 from streamproof.faults.crash import crash
 from streamproof.faults.lost_answer import lost_answer
-from streamproof.harness.containers.cluster import DockerCluster
 from streamproof.harness.core.addresses import Moment, Point, Side
 from streamproof.harness.core.schedule import Fault
+from streamproof.harness.worlds.docker.cluster import DockerCluster
 from web_store import web_store
 
 pytestmark = pytest.mark.docker

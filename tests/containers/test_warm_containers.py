@@ -11,15 +11,15 @@ import pytest
 
 from streamproof.faults.crash import crash
 from streamproof.faults.partition import partition
-from streamproof.harness.containers import labels
-from streamproof.harness.containers.cluster import DockerCluster
-from streamproof.harness.containers.engine import connect
-from streamproof.harness.containers.reaping import containers_of
-from streamproof.harness.containers.sidecars import sidecar_name
 from streamproof.harness.contracts.registry import Named, Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.quantities import events, seconds
 from streamproof.harness.running.run.run import Finished, run_named
+from streamproof.harness.worlds.docker import labels
+from streamproof.harness.worlds.docker.cluster import DockerCluster
+from streamproof.harness.worlds.docker.engine import connect
+from streamproof.harness.worlds.docker.reaping import containers_of
+from streamproof.harness.worlds.docker.sidecars import sidecar_name
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.word_count import word_count
 from streamproof.scenarios.workloads import words

@@ -10,8 +10,8 @@ from unittest.mock import MagicMock, Mock
 
 import pytest
 
-from streamproof.harness.containers import cleanliness
-from streamproof.harness.containers.cleanliness import Standing, changes, granted
+from streamproof.harness.worlds.docker import cleanliness
+from streamproof.harness.worlds.docker.cleanliness import Standing, changes, granted
 
 FOUND: dict[str, Any] = {
     "Id": "sidecar",

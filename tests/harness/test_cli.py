@@ -20,15 +20,15 @@ import pytest
 from asking import Ask
 from readme import example
 from streamproof.harness.command_line import cli, clusters, doctor
-from streamproof.harness.containers import reaping as reaping_containers
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.errors import MissingTool
 from streamproof.harness.crash_points.inside_spark.agent import FETCH
-from streamproof.harness.embedded import reaping
-from streamproof.harness.embedded.cluster import USUAL, EmbeddedCluster
 from streamproof.harness.install import machine
 from streamproof.harness.install.class_archive import BUILD_ARCHIVE, archive_path
-from streamproof.harness.simulated.cluster import SimulatedCluster
+from streamproof.harness.worlds.docker import reaping as reaping_containers
+from streamproof.harness.worlds.embedded import reaping
+from streamproof.harness.worlds.embedded.cluster import USUAL, EmbeddedCluster
+from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 
 HEAD = """
 from streamproof import *
@@ -370,7 +370,7 @@ def test_a_dry_run_starts_nothing(ask: Ask, tmp_path: Path, monkeypatch: pytest.
     def started(*_: object) -> None:
         raise AssertionError("something was started")
 
-    monkeypatch.setattr("streamproof.harness.simulated.cluster.SimulatedCluster.deploy", started)
+    monkeypatch.setattr("streamproof.harness.worlds.simulated.cluster.SimulatedCluster.deploy", started)
     answer = ask("run", "word-count.crash-during-recovery", "--cluster", "simulated", "--dry-run", "--folder", "no")
     assert (answer.status, answer.err) == (0, "")
     for words in ("node-1", "after checkpoint 2 of count-0 is durable", "count-0 on node-1", "precise-recovery"):

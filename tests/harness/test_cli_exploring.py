@@ -19,7 +19,7 @@ import pytest
 from asking import Ask
 from streamproof.harness.command_line import exploring
 from streamproof.harness.exploration.counterexample import replay
-from streamproof.harness.simulated.world import LIKE_EMBEDDED
+from streamproof.harness.worlds.simulated.world import LIKE_EMBEDDED
 
 BROKEN = "mutant:passive-replication-without-source-log@trace.passive-replication"
 SOUND = "trace.passive-replication"

@@ -21,21 +21,21 @@ from docker.errors import ImageNotFound
 
 from streamproof.faults.crash import crash
 from streamproof.harness.command_line import doctor
-from streamproof.harness.containers import cluster, engine, image, labels, network
-from streamproof.harness.containers.cluster import DockerCluster
-from streamproof.harness.containers.code import code_under_test
-from streamproof.harness.containers.labels import RunLabels, owner_is_gone
-from streamproof.harness.containers.options import ContainerOptions
-from streamproof.harness.containers.proofs import ContainerKill
-from streamproof.harness.containers.reaping import reap_containers
-from streamproof.harness.containers.spark import SparkContainers
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.errors import MissingTool, Unsupported, UserMistake
 from streamproof.harness.core.quantities import events
-from streamproof.harness.embedded.reaping import ProcessId, this_process
-from streamproof.harness.embedded.warm import WarmCluster
 from streamproof.harness.install.machine import TOXIPROXY
 from streamproof.harness.running.run.run import new_run_id
+from streamproof.harness.worlds.docker import cluster, engine, image, labels, network
+from streamproof.harness.worlds.docker.cluster import DockerCluster
+from streamproof.harness.worlds.docker.code import code_under_test
+from streamproof.harness.worlds.docker.labels import RunLabels, owner_is_gone
+from streamproof.harness.worlds.docker.options import ContainerOptions
+from streamproof.harness.worlds.docker.proofs import ContainerKill
+from streamproof.harness.worlds.docker.reaping import reap_containers
+from streamproof.harness.worlds.docker.spark import SparkContainers
+from streamproof.harness.worlds.embedded.reaping import ProcessId, this_process
+from streamproof.harness.worlds.spark.control.warm import WarmCluster
 from streamproof.reference_impls.active_replication import active_replication
 from streamproof.reference_impls.gap import gap
 from streamproof.scenarios.word_count import word_count
@@ -148,7 +148,9 @@ class Engine:
 def test_without_the_image_the_command_that_builds_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "connect", Engine)
     monkeypatch.setattr(engine, "connect", lambda seconds: Engine())
-    wanted = r"no image streamproof/spark-node:.* Build it \(.*minutes.*\): .* -m streamproof.harness.containers.build"
+    wanted = (
+        r"no image streamproof/spark-node:.* Build it \(.*minutes.*\): .* -m streamproof.harness.worlds.docker.build"
+    )
     with pytest.raises(MissingTool, match=wanted):
         DockerCluster().check(scenario())
     found = doctor.diagnose()
@@ -247,7 +249,7 @@ def test_the_doctor_knows_about_containers(path: Path, monkeypatch: pytest.Monke
     found = doctor.diagnose()
     assert found.docker is False
     assert found.docker_commands[0] == "get docker"
-    assert found.docker_commands[1].endswith("-m streamproof.harness.containers.build_image")
+    assert found.docker_commands[1].endswith("-m streamproof.harness.worlds.docker.build_image")
     assert not set(found.docker_commands) & set(found.commands)
 
 
@@ -293,7 +295,7 @@ def test_what_trains_the_image_needs_no_package_that_is_not_in_it() -> None:
     lacking = ("docker", "requests", "rich", "toxiproxy", "typer")
     program = (
         f"import sys; sys.modules.update(dict.fromkeys({lacking}))\n"
-        "import streamproof.harness.embedded.build_class_archive, streamproof.harness.embedded.training\n"
+        "import streamproof.harness.worlds.embedded.build_class_archive, streamproof.harness.worlds.embedded.training\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
 

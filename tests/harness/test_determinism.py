@@ -15,7 +15,7 @@ from streamproof.harness.contracts.cluster import Run
 from streamproof.harness.core.addresses import Point
 from streamproof.harness.protocol.controller import Controller
 from streamproof.harness.recording.recorder import MemoryRecorder
-from streamproof.harness.simulated.cluster import SimulatedCluster
+from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 
 PROGRAM = Path(__file__).parent / "programs" / "digests.py"
 SEEDS = (500, 36)

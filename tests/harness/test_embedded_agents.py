@@ -24,7 +24,6 @@ from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.core.wire import VERSION, Greeting, accept, frame
 from streamproof.harness.core.workload import Workload
-from streamproof.harness.embedded.protocol import HEARTBEAT_LIMIT
 from streamproof.harness.exploration.census import census
 from streamproof.harness.protocol.effects import Effect, Gone, Input
 from streamproof.harness.protocol.machine import Slice
@@ -33,6 +32,7 @@ from streamproof.harness.protocol.stores import CheckpointStore, FencedOff
 from streamproof.harness.recording.history import FaultHealed, NodeGone, NodeUp, Placed
 from streamproof.harness.recording.records import CheckpointDurable, InStep, Opened, Promoted, Started
 from streamproof.harness.running.run.run import Finished, run_named
+from streamproof.harness.worlds.spark.control.run_messages import HEARTBEAT_LIMIT
 from streamproof.reference_impls.active_replication import active_replication
 from streamproof.reference_impls.active_standby import active_standby
 from streamproof.reference_impls.amnesia import amnesia

@@ -9,10 +9,10 @@ import pytest
 from docker.errors import APIError
 from requests.exceptions import ReadTimeout
 
-from streamproof.harness.containers.options import ContainerOptions
-from streamproof.harness.containers.spark import MASTER, SparkContainers
 from streamproof.harness.core.errors import DeadlinePassed, OwnFailure
-from streamproof.harness.embedded.deployments import watched
+from streamproof.harness.worlds.docker.options import ContainerOptions
+from streamproof.harness.worlds.docker.spark import MASTER, SparkContainers
+from streamproof.harness.worlds.spark.control.deployments import watched
 
 REFUSED = APIError("500 Server Error", Mock(status_code=500), "no space left on device")
 

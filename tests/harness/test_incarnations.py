@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from streamproof.harness.core.errors import DamagedHistory, StorageFailed
-from streamproof.harness.embedded.incarnations import Incarnations
+from streamproof.harness.worlds.spark.schemes.incarnations import Incarnations
 
 
 def test_what_was_written_is_there_for_the_next(tmp_path: Path) -> None:

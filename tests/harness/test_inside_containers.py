@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from streamproof.harness.containers import inside
 from streamproof.harness.install.settings import DAEMON_MODULE
+from streamproof.harness.worlds.docker import inside
 
 WORKER = ["/opt/java/bin/java", "-cp", "jars", "org.apache.spark.deploy.worker.Worker", ""]
 EXECUTOR = ["/opt/java/bin/java", "org.apache.spark.executor.CoarseGrainedExecutorBackend", "--executor-id", "0", ""]

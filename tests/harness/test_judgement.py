@@ -12,7 +12,7 @@ from streamproof.harness.core.quantities import seconds
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.running.run.judgement import judge_history
 from streamproof.harness.running.run.run import run_in_memory
-from streamproof.harness.simulated.cluster import SimulatedCluster
+from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 from verdicts_of import JUDGES
 
 

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from streamproof.harness.containers.launches import Launches
 from streamproof.harness.core.errors import Unsupported
+from streamproof.harness.worlds.docker.launches import Launches
 
 
 def test_launches_do_not_wait_for_one_another() -> None:

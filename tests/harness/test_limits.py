@@ -9,10 +9,10 @@ from unittest.mock import Mock
 import pytest
 from docker.errors import APIError
 
-from streamproof.harness.containers import limits as module
-from streamproof.harness.containers.limits import Limits
 from streamproof.harness.core.errors import OwnFailure
-from streamproof.harness.embedded.disturbances import LimitMemory, ThrottleCpu
+from streamproof.harness.worlds.docker import limits as module
+from streamproof.harness.worlds.docker.limits import Limits
+from streamproof.harness.worlds.spark.control.disturbances import LimitMemory, ThrottleCpu
 
 MIB = 1 << 20
 GIVEN = {"CpuQuota": 200_000, "Memory": 1024 * MIB}

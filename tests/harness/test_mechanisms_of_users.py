@@ -19,7 +19,7 @@ from streamproof.harness.exploration.census import Reached, census
 from streamproof.harness.protocol.messages import Checkpoint, CheckpointId, decoder, encode
 from streamproof.harness.protocol.stores import FileStore
 from streamproof.harness.running.run.run import run_named
-from streamproof.harness.simulated.cluster import SimulatedCluster
+from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 from streamproof.reference_impls.mechanisms.tracking import Tracked
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.reference_impls.source_replay import source_replay

@@ -7,9 +7,9 @@ import pytest
 
 from streamproof.harness.core.model import Event
 from streamproof.harness.protocol.messages import Acknowledge, Batch, Message, Open
-from streamproof.harness.simulated.agenda import Agenda
-from streamproof.harness.simulated.disk import Disks
-from streamproof.harness.simulated.network import Link, Network
+from streamproof.harness.worlds.simulated.agenda import Agenda
+from streamproof.harness.worlds.simulated.disk import Disks
+from streamproof.harness.worlds.simulated.network import Link, Network
 
 DOWN: Link = ("a-0", 1, "b-0", 1)
 UP: Link = ("b-0", 1, "a-0", 1)

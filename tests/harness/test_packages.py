@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from streamproof.harness.containers import jars
-from streamproof.harness.containers.jars import bring_jars
 from streamproof.harness.core.errors import InvalidScenario, MissingTool
 from streamproof.harness.install.machine import Java, Spark
+from streamproof.harness.worlds.docker import jars
+from streamproof.harness.worlds.docker.jars import bring_jars
 
 COORDINATES = "org.example:upload:1.0"
 

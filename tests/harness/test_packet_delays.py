@@ -8,7 +8,7 @@ import struct
 import threading
 import time
 
-from streamproof.harness.containers.packet_delays import Delays, Holding, configuration, messages, packet_in, verdict
+from streamproof.harness.worlds.docker.packet_delays import Delays, Holding, configuration, messages, packet_in, verdict
 
 QUEUE = 5
 FROM_A_KERNEL = bytes.fromhex(

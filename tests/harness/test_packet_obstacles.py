@@ -8,14 +8,20 @@ from collections.abc import Callable
 
 import pytest
 
-from streamproof.harness.containers import delaying, rules, shaping
-from streamproof.harness.containers.disturbing import Carriers
-from streamproof.harness.containers.packets import PacketCarrier
-from streamproof.harness.containers.sidecars import Sidecars, python, sources
 from streamproof.harness.core.carriers import PACKET_QUEUE, PACKET_RULES
 from streamproof.harness.core.errors import OwnFailure, Unsupported
 from streamproof.harness.core.quantities import ms
-from streamproof.harness.embedded.disturbances import CutPackets, DelayPackets, DropPackets, NarrowPackets, ResetPackets
+from streamproof.harness.worlds.docker import delaying, rules, shaping
+from streamproof.harness.worlds.docker.disturbing import Carriers
+from streamproof.harness.worlds.docker.packets import PacketCarrier
+from streamproof.harness.worlds.docker.sidecars import Sidecars, python, sources
+from streamproof.harness.worlds.spark.control.disturbances import (
+    CutPackets,
+    DelayPackets,
+    DropPackets,
+    NarrowPackets,
+    ResetPackets,
+)
 
 PAIRS = (("a", "c"), ("b", "c"), ("c", "a"), ("a", "c"))
 LISTED = """\

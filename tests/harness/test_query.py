@@ -32,21 +32,21 @@ from streamproof.harness.core.schedule import Fault, batch, checkpoint, recovery
 from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.core.wire import VERSION, BlockingConnection, Greeting
 from streamproof.harness.crash_points.outside.protocols import PROTOCOLS
-from streamproof.harness.embedded.cluster import EmbeddedCluster
-from streamproof.harness.embedded.nodes import Driver
-from streamproof.harness.embedded.processes import SparkProcesses
-from streamproof.harness.embedded.protocol import Arrived, Failed
-from streamproof.harness.embedded.query import QueryDeployment
-from streamproof.harness.embedded.query_driver import canonical_rows
-from streamproof.harness.embedded.query_lives import Life
-from streamproof.harness.embedded.query_source import EventReader, SourcePlan, write_events
 from streamproof.harness.judging.shapes import OutputMode
 from streamproof.harness.judging.stalls import ATTEMPTS
 from streamproof.harness.recording.history import LifeFailed, Proof
 from streamproof.harness.recording.recorder import MemoryRecorder
 from streamproof.harness.recording.records import Delivered, Refused
 from streamproof.harness.running.run.run import check_scenario
-from streamproof.harness.simulated.cluster import SimulatedCluster
+from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
+from streamproof.harness.worlds.embedded.processes import SparkProcesses
+from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
+from streamproof.harness.worlds.spark.control.nodes import Driver
+from streamproof.harness.worlds.spark.control.run_messages import Arrived, Failed
+from streamproof.harness.worlds.spark.queries.deployment import QueryDeployment
+from streamproof.harness.worlds.spark.queries.driver import canonical_rows
+from streamproof.harness.worlds.spark.queries.lives import Life
+from streamproof.harness.worlds.spark.queries.source import EventReader, SourcePlan, write_events
 from streamproof.scenarios.query_word_count import query_word_count
 from streamproof.scenarios.workloads import words
 from verdicts_of import JUDGES

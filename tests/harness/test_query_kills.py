@@ -32,17 +32,17 @@ from streamproof.harness.core.schedule import Fault, batch
 from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.core.wire import VERSION, BlockingConnection, Greeting
 from streamproof.harness.crash_points.inside_spark.settings import with_options
-from streamproof.harness.embedded.cluster import EmbeddedCluster
-from streamproof.harness.embedded.processes import SparkProcesses
-from streamproof.harness.embedded.protocol import Arrived, Begun, Failed, Finishing
-from streamproof.harness.embedded.query import QueryDeployment
-from streamproof.harness.embedded.query_lives import Life, executors_needed, standbys, successions
-from streamproof.harness.embedded.query_references import of_references
-from streamproof.harness.embedded.run_server import _Span
 from streamproof.harness.recording.history import Bite, NodeGone, NodeUp, Placed, Proof
 from streamproof.harness.recording.recorder import MemoryRecorder
 from streamproof.harness.recording.records import BatchDone, Delivered, Ended, Kept, Offered, Refused, Stamped, Started
 from streamproof.harness.running.run.run import check_scenario
+from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
+from streamproof.harness.worlds.embedded.processes import SparkProcesses
+from streamproof.harness.worlds.spark.control.run_messages import Arrived, Begun, Failed, Finishing
+from streamproof.harness.worlds.spark.control.run_server import _Span
+from streamproof.harness.worlds.spark.queries.deployment import QueryDeployment
+from streamproof.harness.worlds.spark.queries.lives import Life, executors_needed, standbys, successions
+from streamproof.harness.worlds.spark.queries.references import of_references
 from streamproof.reference_impls.amnesia import amnesia
 from streamproof.scenarios.query_word_count import query_word_count
 from streamproof.scenarios.word_count import word_count

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from streamproof.harness.embedded.query_plan import python_steps
+from streamproof.harness.worlds.spark.queries.plan import python_steps
 
 OURS = "MicroBatchScan[key#0, value#1, seq#2L, time#3L] (Python)"
 IN_STATE = f"""\

@@ -40,13 +40,13 @@ from query_histories import Given, query_history
 from streamproof.harness.contracts.query import Query
 from streamproof.harness.core.errors import InvalidOperator
 from streamproof.harness.core.model import Event
-from streamproof.harness.embedded.query_rows import canonical_rows, canonical_table, check_schema, text_of
-from streamproof.harness.embedded.row_values import canonical_row
 from streamproof.harness.judging.exactness import same_value
 from streamproof.harness.judging.references import DRIVER, REFERENCES, SINK, batch_of, collate_references
 from streamproof.harness.judging.shapes import OutputMode, OutputShape, keyed
 from streamproof.harness.recording.history import Drained, History, Stamp
 from streamproof.harness.recording.records import Delivered, Ended, Stamped
+from streamproof.harness.worlds.spark.queries.row_values import canonical_row
+from streamproof.harness.worlds.spark.queries.rows import canonical_rows, canonical_table, check_schema, text_of
 
 
 class CelsiusType(UserDefinedType):

@@ -12,13 +12,13 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from streamproof.harness.contracts.query import Query, RunFolders
 from streamproof.harness.core.errors import InvalidOperator
-from streamproof.harness.embedded.query_driver import QueryPlan, QueryRun, _checked, _Execution
-from streamproof.harness.embedded.query_references import of_references
 from streamproof.harness.judging.outputs import deliveries
 from streamproof.harness.judging.references import REFERENCES, SINK
 from streamproof.harness.judging.shapes import OutputMode
 from streamproof.harness.recording.history import History
 from streamproof.harness.recording.records import Delivered, EmptyBatch, Record, Stamped, Taken
+from streamproof.harness.worlds.spark.queries.driver import QueryPlan, QueryRun, _checked, _Execution
+from streamproof.harness.worlds.spark.queries.references import of_references
 
 
 @dataclass

@@ -11,12 +11,12 @@ from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.errors import InvalidScenario
 from streamproof.harness.core.quantities import seconds
 from streamproof.harness.core.workload import Workload
-from streamproof.harness.embedded.cluster import check_subject
 from streamproof.harness.exploration.bench import Bench
 from streamproof.harness.recording.history import History
 from streamproof.harness.recording.records import Delivered, Offered
-from streamproof.harness.simulated.cluster import SimulatedCluster
-from streamproof.harness.simulated.world import LIKE_EMBEDDED, SimulationOptions
+from streamproof.harness.worlds.embedded.cluster import check_subject
+from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
+from streamproof.harness.worlds.simulated.world import LIKE_EMBEDDED, SimulationOptions
 from streamproof.reference_impls.amnesia import amnesia
 from streamproof.reference_impls.source_replay import source_replay
 from streamproof.scenarios.equi_join import equi_join
@@ -73,7 +73,7 @@ def sent_again(history: History) -> int:
 
 
 def unchecked(scenario: Scenario, monkeypatch: pytest.MonkeyPatch) -> History:
-    monkeypatch.setattr("streamproof.harness.simulated.cluster.check_pace", lambda scenario, interval: None)
+    monkeypatch.setattr("streamproof.harness.worlds.simulated.cluster.check_pace", lambda scenario, interval: None)
     return history_of(scenario, ())
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from streamproof.harness.core.waiting import wait_until
-from streamproof.harness.embedded.reaping import (
+from streamproof.harness.worlds.embedded.reaping import (
     MARKER,
     Labels,
     ProcessId,

@@ -17,12 +17,12 @@ from streamproof.harness.core.errors import StorageRefused
 from streamproof.harness.core.quantities import events, seconds
 from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.verdicts import Status
-from streamproof.harness.embedded.disturbances import Disturbance, FillStore
 from streamproof.harness.protocol.messages import Checkpoint
 from streamproof.harness.protocol.stores import FileStore
 from streamproof.harness.recording.history import FaultHealed, FaultStruck, Proof
 from streamproof.harness.recording.records import CheckpointDurable, Started
 from streamproof.harness.running.run.run import Finished, run_named
+from streamproof.harness.worlds.spark.control.disturbances import Disturbance, FillStore
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.word_count import word_count
 from streamproof.scenarios.workloads import words

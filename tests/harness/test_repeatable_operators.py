@@ -28,7 +28,7 @@ from streamproof.harness.recording.records import Offered, Stamped
 from streamproof.harness.running.run.determinism import EVENTS, Determinism, beginning, examine, execute
 from streamproof.harness.running.run.judgement import judge_folder, require_repeatable
 from streamproof.harness.running.run.run import run_named
-from streamproof.harness.simulated.cluster import SimulatedCluster
+from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 from streamproof.reference_impls import passive_replication
 from streamproof.scenarios.workloads import words
 

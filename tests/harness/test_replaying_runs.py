@@ -16,8 +16,6 @@ from hypothesis import strategies as st
 from asking import Ask
 from streamproof.faults.crash import crash
 from streamproof.harness.command_line import clusters
-from streamproof.harness.containers.cluster import DockerCluster
-from streamproof.harness.containers.options import ContainerOptions
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.addresses import Address, Moment, Point, Side
 from streamproof.harness.core.errors import (
@@ -31,14 +29,16 @@ from streamproof.harness.core.guarantees import Guarantee, PowerLoss, exactly_on
 from streamproof.harness.core.promises import Promise
 from streamproof.harness.core.quantities import Duration, Events, events, ms, seconds
 from streamproof.harness.core.schedule import Fault, checkpoint, recovery
-from streamproof.harness.embedded.cluster import USUAL, EmbeddedCluster
-from streamproof.harness.embedded.processes import EmbeddedOptions
 from streamproof.harness.recording.claims_and_faults import SavedClaim, SavedFault
 from streamproof.harness.recording.folder import read_description, read_history
 from streamproof.harness.running.run.replaying import options_of, planned_again
 from streamproof.harness.running.run.run import run_named
-from streamproof.harness.simulated.cluster import SimulatedCluster
-from streamproof.harness.simulated.world import SimulationOptions
+from streamproof.harness.worlds.docker.cluster import DockerCluster
+from streamproof.harness.worlds.docker.options import ContainerOptions
+from streamproof.harness.worlds.embedded.cluster import USUAL, EmbeddedCluster
+from streamproof.harness.worlds.embedded.processes import EmbeddedOptions
+from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
+from streamproof.harness.worlds.simulated.world import SimulationOptions
 
 NAME = "word-count.passive-replication"
 FAULTS = (

@@ -36,8 +36,8 @@ from streamproof.harness.core.errors import (
 )
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.core.workload import Workload
-from streamproof.harness.embedded.cluster import EmbeddedCluster
 from streamproof.harness.recording.claims_and_faults import SavedClaim
+from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
 from streamproof.scenarios.query_word_count import query_word_count
 from streamproof.scenarios.workloads import words
 

@@ -41,10 +41,10 @@ from streamproof.harness.core.guarantees import Guarantee, amnesia, exactly_once
 from streamproof.harness.core.places import numbered_workers
 from streamproof.harness.core.quantities import events, ms, seconds
 from streamproof.harness.core.schedule import Fault, batch, checkpoint, recovery
-from streamproof.harness.embedded import cluster as embedded
 from streamproof.harness.running.run.run import check_scenario
-from streamproof.harness.simulated.cluster import SimulatedCluster
-from streamproof.harness.simulated.world import SimulationOptions
+from streamproof.harness.worlds.embedded import cluster as embedded
+from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
+from streamproof.harness.worlds.simulated.world import SimulationOptions
 from streamproof.reference_impls.active_replication import active_replication
 from streamproof.reference_impls.amnesia import amnesia as amnesia_scheme
 from streamproof.scenarios.equi_join import equi_join

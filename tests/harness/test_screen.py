@@ -33,7 +33,7 @@ from streamproof.harness.recording.history import (
 )
 from streamproof.harness.recording.records import CheckpointTaken, Record, Stamped, Started, Taken
 from streamproof.harness.running.run.judgement import Judgement
-from streamproof.harness.simulated.cluster import SimulatedCluster
+from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 from verdicts_of import JUDGES
 
 PLANNED = crash("count-0").at(checkpoint(3).durable)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamproof.harness.embedded.silence import Silence
+from streamproof.harness.worlds.spark.schemes.silence import Silence
 
 
 def test_a_node_that_is_silent_for_longer_than_the_limit_is_lost() -> None:

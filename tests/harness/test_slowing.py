@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from streamproof.harness.core.quantities import ms
-from streamproof.harness.embedded import slowing, toxics
-from streamproof.harness.embedded.slowing import Passage, Slowing
-from streamproof.harness.embedded.toxics import Toxic
+from streamproof.harness.worlds.spark.control import slowing, toxics
+from streamproof.harness.worlds.spark.control.slowing import Passage, Slowing
+from streamproof.harness.worlds.spark.control.toxics import Toxic
 
 Passes = tuple[float, int, float]
 """When it goes in, in ms, how many bytes it is, and when it comes out, in ms."""

@@ -8,12 +8,12 @@ import sys
 from pathlib import Path
 
 from streamproof.harness.core.waiting import wait_until
-from streamproof.harness.embedded.stacks import still_running, users_frames
+from streamproof.harness.worlds.spark.queries.stacks import still_running, users_frames
 
 STUCK = """
 import sys, time
 from pathlib import Path
-from streamproof.harness.embedded.stacks import answer_with_stacks
+from streamproof.harness.worlds.spark.queries.stacks import answer_with_stacks
 
 def waits(lock):
     time.sleep(lock)

@@ -9,12 +9,12 @@ from unittest.mock import Mock
 
 import pytest
 
-from streamproof.harness.containers import storage
-from streamproof.harness.containers.storage import Store, seconds_written
 from streamproof.harness.core.carriers import DISK_THROTTLE, STORE_FOLDER, STORE_VOLUME
 from streamproof.harness.core.errors import OwnFailure, Unsupported
 from streamproof.harness.core.quantities import seconds
-from streamproof.harness.embedded.disturbances import FailStore, FillStore, LoseStore, NarrowDisk, SlowDisk
+from streamproof.harness.worlds.docker import storage
+from streamproof.harness.worlds.docker.storage import Store, seconds_written
+from streamproof.harness.worlds.spark.control.disturbances import FailStore, FillStore, LoseStore, NarrowDisk, SlowDisk
 
 KEEPER, USUAL = "keeper", 0.01
 

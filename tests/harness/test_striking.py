@@ -25,12 +25,12 @@ from streamproof.harness.core.places import ANY_WORKER
 from streamproof.harness.core.quantities import ms, seconds
 from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.waiting import wait_until
-from streamproof.harness.embedded import run_server
-from streamproof.harness.embedded.disturbances import CutPackets, Disturbance, FailStore, ThrottleCpu
-from streamproof.harness.embedded.machines import ClusterMachines, Striking
-from streamproof.harness.embedded.run_server import RunServer
 from streamproof.harness.recording.history import Bite, FaultHealed, Proof
 from streamproof.harness.recording.recorder import MemoryRecorder
+from streamproof.harness.worlds.spark.control import run_server
+from streamproof.harness.worlds.spark.control.disturbances import CutPackets, Disturbance, FailStore, ThrottleCpu
+from streamproof.harness.worlds.spark.control.machines import ClusterMachines, Striking
+from streamproof.harness.worlds.spark.control.run_server import RunServer
 
 WORKERS = 4
 

@@ -13,10 +13,10 @@ from streamproof.harness.contracts.cluster import Run
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.errors import OwnFailure
 from streamproof.harness.core.quantities import events
-from streamproof.harness.embedded import warm
-from streamproof.harness.embedded.master_page import Application, MasterPage, Worker, not_idle
-from streamproof.harness.embedded.warm import Unclean, WarmCluster
 from streamproof.harness.recording.recorder import MemoryRecorder
+from streamproof.harness.worlds.spark.control import warm
+from streamproof.harness.worlds.spark.control.master_page import Application, MasterPage, Worker, not_idle
+from streamproof.harness.worlds.spark.control.warm import Unclean, WarmCluster
 from streamproof.reference_impls.gap import gap
 from streamproof.scenarios.word_count import word_count
 from streamproof.scenarios.workloads import words

@@ -13,7 +13,7 @@ from streamproof.harness.core.quantities import events
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.recording.records import Delivered
 from streamproof.harness.running.run.run import run_in_memory
-from streamproof.harness.simulated.cluster import SimulatedCluster
+from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 from streamproof.reference_impls.k_safe_grouping import k_safe_grouping
 from streamproof.scenarios.stateless import Forward
 from streamproof.scenarios.word_count import Count

@@ -19,9 +19,9 @@ from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.guarantees import Guarantee, recovers
 from streamproof.harness.core.quantities import seconds
 from streamproof.harness.core.verdicts import Status
-from streamproof.harness.embedded.cluster import EmbeddedCluster
-from streamproof.harness.embedded.reaping import labelled_processes
 from streamproof.harness.recording.folder import read_description
+from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
+from streamproof.harness.worlds.embedded.reaping import labelled_processes
 from streamproof.scenarios.subjects import SUBJECTS, Subject, subject
 
 pytestmark = pytest.mark.spark

@@ -10,7 +10,7 @@ import pytest
 
 from streamproof.harness.certifying.certificate import altered_files, read_certificate
 from streamproof.harness.certifying.plan import How, Victim
-from streamproof.harness.embedded.reaping import labelled_processes
+from streamproof.harness.worlds.embedded.reaping import labelled_processes
 
 pytest_plugins = ("pytester",)
 pytestmark = pytest.mark.spark

@@ -16,12 +16,12 @@ from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.quantities import events, seconds
 from streamproof.harness.core.schedule import Fault, batch, recovery
 from streamproof.harness.core.workload import Workload
-from streamproof.harness.embedded.cluster import EmbeddedCluster
-from streamproof.harness.embedded.protocol import HEARTBEAT_LIMIT
-from streamproof.harness.embedded.reaping import labelled_processes
 from streamproof.harness.recording.history import FaultStruck, NodeGone, NodeUp, Placed
 from streamproof.harness.recording.records import Delivered, Started
 from streamproof.harness.running.run.run import Finished, run_named
+from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
+from streamproof.harness.worlds.embedded.reaping import labelled_processes
+from streamproof.harness.worlds.spark.control.run_messages import HEARTBEAT_LIMIT
 from streamproof.reference_impls.active_replication import active_replication
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.query_word_count import query_word_count

@@ -14,12 +14,12 @@ from streamproof.harness.contracts.registry import Named, Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.quantities import events, ms, seconds
 from streamproof.harness.core.schedule import Fault
-from streamproof.harness.embedded.cluster import EmbeddedCluster
-from streamproof.harness.embedded.protocol import HEARTBEAT_LIMIT
-from streamproof.harness.embedded.reaping import labelled_processes
 from streamproof.harness.recording.history import FaultHealed, FaultStruck, NodeGone, NodeUp
 from streamproof.harness.recording.records import CheckpointDurable, Delivered, Opened, Started, Taken
 from streamproof.harness.running.run.run import Finished, run_named
+from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
+from streamproof.harness.worlds.embedded.reaping import labelled_processes
+from streamproof.harness.worlds.spark.control.run_messages import HEARTBEAT_LIMIT
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.word_count import word_count
 from streamproof.scenarios.workloads import words

@@ -13,11 +13,17 @@ import pytest
 from streamproof.harness.contracts.injection import Part
 from streamproof.harness.core.errors import ProcessDied, StorageFailed, UnknownName, Unsupported, UserMistake
 from streamproof.harness.core.waiting import wait_until
-from streamproof.harness.embedded import processes
-from streamproof.harness.embedded.cluster import EmbeddedCluster
-from streamproof.harness.embedded.processes import MASTER, DriverProcess, EmbeddedOptions, KillProof, SparkProcesses
-from streamproof.harness.embedded.reaping import labelled_processes, reap
 from streamproof.harness.install.machine import inherited_import_path
+from streamproof.harness.worlds.embedded import processes
+from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
+from streamproof.harness.worlds.embedded.processes import (
+    MASTER,
+    DriverProcess,
+    EmbeddedOptions,
+    KillProof,
+    SparkProcesses,
+)
+from streamproof.harness.worlds.embedded.reaping import labelled_processes, reap
 
 pytestmark = pytest.mark.spark
 
@@ -214,8 +220,8 @@ class TestWhenTheHarnessIsKilled:
 KILLED_WHILE_IT_ENDS_A_RUN = """
 import os, signal, sys
 from pathlib import Path
-from streamproof.harness.embedded import reaping
-from streamproof.harness.embedded.processes import EmbeddedOptions, SparkProcesses
+from streamproof.harness.worlds.embedded import reaping
+from streamproof.harness.worlds.embedded.processes import EmbeddedOptions, SparkProcesses
 
 with SparkProcesses(sys.argv[1], Path(sys.argv[2]), EmbeddedOptions(workers=0)):
     reaping.remove_scratch = lambda *_: os.kill(os.getpid(), signal.SIGKILL)

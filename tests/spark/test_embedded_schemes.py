@@ -24,11 +24,11 @@ from streamproof.harness.core.model import Edge, Event, Operator, Output, Partit
 from streamproof.harness.core.quantities import events, seconds
 from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.waiting import wait_until
-from streamproof.harness.embedded.cluster import EmbeddedCluster
-from streamproof.harness.embedded.processes import EmbeddedOptions
-from streamproof.harness.embedded.reaping import labelled_processes, reap
 from streamproof.harness.running.run.judgement import judge_folder
 from streamproof.harness.running.run.run import Finished, run_named, summary
+from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
+from streamproof.harness.worlds.embedded.processes import EmbeddedOptions
+from streamproof.harness.worlds.embedded.reaping import labelled_processes, reap
 from streamproof.reference_impls.active_replication import active_replication
 from streamproof.reference_impls.amnesia import amnesia
 from streamproof.reference_impls.gap import gap

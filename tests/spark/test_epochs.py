@@ -9,10 +9,10 @@ import pytest
 
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.verdicts import Status
-from streamproof.harness.embedded.cluster import EmbeddedCluster
-from streamproof.harness.embedded.reaping import labelled_processes
 from streamproof.harness.recording.records import Closed
 from streamproof.harness.running.run.run import run_named
+from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
+from streamproof.harness.worlds.embedded.reaping import labelled_processes
 
 pytestmark = pytest.mark.spark
 

@@ -12,11 +12,11 @@ from streamproof.harness.contracts.registry import Named, Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.addresses import Moment
 from streamproof.harness.core.verdicts import Status
-from streamproof.harness.embedded.cluster import EmbeddedCluster
-from streamproof.harness.embedded.reaping import labelled_processes
 from streamproof.harness.recording.history import FaultMissed, History
 from streamproof.harness.recording.records import Taken
 from streamproof.harness.running.run.run import run_named
+from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
+from streamproof.harness.worlds.embedded.reaping import labelled_processes
 
 pytestmark = pytest.mark.spark
 

@@ -21,10 +21,10 @@ from streamproof import Event, Output, Topology, numbered
 from streamproof.harness.command_line.cli import execute
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.errors import InvalidOperator
-from streamproof.harness.embedded.reaping import LabelledProcess, labelled_processes
 from streamproof.harness.exploration.bench import Bench
 from streamproof.harness.exploration.plans import EveryPair, EverySingle, Plan, RandomSchedules
 from streamproof.harness.exploration.search import Budget, Findings, search
+from streamproof.harness.worlds.embedded.reaping import LabelledProcess, labelled_processes
 from streamproof.scenarios.trace import Trace
 
 pytestmark = pytest.mark.spark

@@ -18,7 +18,7 @@ from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.addresses import Point
 from streamproof.harness.core.guarantees import exactly_once
 from streamproof.harness.core.verdicts import Status
-from streamproof.harness.embedded.cluster import EmbeddedCluster
+from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
 from streamproof.scenarios.workloads import words
 
 pytestmark = pytest.mark.spark

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from streamproof.harness.embedded.cluster import EmbeddedCluster
+from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
 from users_mechanism_on_clusters import dies_where_the_mechanism_says
 
 pytestmark = pytest.mark.spark

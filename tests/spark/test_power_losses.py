@@ -19,7 +19,7 @@ from streamproof.harness.contracts.query import Query
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.guarantees import Guarantee, exactly_once, survives_power_loss
 from streamproof.harness.core.verdicts import Status
-from streamproof.harness.embedded.cluster import EmbeddedCluster
+from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
 from streamproof.scenarios.workloads import words
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]

@@ -14,9 +14,6 @@ from streamproof.harness.contracts.registry import Named, Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.errors import InvalidOperator
 from streamproof.harness.core.guarantees import exactly_once, exactly_once_output
-from streamproof.harness.embedded import query as embedded_query
-from streamproof.harness.embedded.cluster import EmbeddedCluster
-from streamproof.harness.embedded.reaping import labelled_processes
 from streamproof.harness.judging.outputs import deliveries
 from streamproof.harness.judging.references import REFERENCES, SINK
 from streamproof.harness.recording.folder import read_history
@@ -24,6 +21,9 @@ from streamproof.harness.recording.history import NodeGone, NodeUp, Placed
 from streamproof.harness.recording.records import Delivered, EmptyBatch, Kept, Started
 from streamproof.harness.running.run.judgement import judge_folder
 from streamproof.harness.running.run.run import Finished, run_named
+from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
+from streamproof.harness.worlds.embedded.reaping import labelled_processes
+from streamproof.harness.worlds.spark.queries import deployment as embedded_query
 from streamproof.scenarios.query_word_count import query_word_count
 from streamproof.scenarios.workloads import words
 

@@ -21,12 +21,12 @@ from streamproof.harness.core.addresses import Address, Moment, Point, Side
 from streamproof.harness.core.errors import MissingTool
 from streamproof.harness.core.schedule import Fault, batch
 from streamproof.harness.crash_points.inside_spark.agent import fetch_agent
-from streamproof.harness.embedded.cluster import EmbeddedCluster
-from streamproof.harness.embedded.query_references import of_references
-from streamproof.harness.embedded.reaping import labelled_processes
 from streamproof.harness.recording.history import NodeUp, Placed
 from streamproof.harness.recording.records import Delivered, Kept, Refused
 from streamproof.harness.running.run.run import Finished
+from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
+from streamproof.harness.worlds.embedded.reaping import labelled_processes
+from streamproof.harness.worlds.spark.queries.references import of_references
 from streamproof.scenarios.query_word_count import query_word_count
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from found_in_the_simulator import MUTANTS, breaks_in_the_same_way
-from streamproof.harness.embedded.cluster import EmbeddedCluster
-from streamproof.harness.embedded.reaping import labelled_processes
 from streamproof.harness.recording.folder import read_description
+from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
+from streamproof.harness.worlds.embedded.reaping import labelled_processes
 
 pytestmark = pytest.mark.spark
 

@@ -24,10 +24,10 @@ from streamproof.harness.contracts.registry import Named, Registry, load
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.guarantees import exactly_once
 from streamproof.harness.crash_points.inside_spark.versions import supported
-from streamproof.harness.embedded.cluster import EmbeddedCluster
-from streamproof.harness.embedded.processes import EmbeddedOptions, SparkProcesses
 from streamproof.harness.recording.records import Kept
 from streamproof.harness.running.run.run import run_named
+from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
+from streamproof.harness.worlds.embedded.processes import EmbeddedOptions, SparkProcesses
 from streamproof.scenarios.workloads import words
 
 pytestmark = pytest.mark.spark

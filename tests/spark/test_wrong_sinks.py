@@ -20,8 +20,8 @@ from streamproof.harness.contracts.query import Query
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.guarantees import exactly_once
 from streamproof.harness.core.verdicts import Anomaly, Status
-from streamproof.harness.embedded.cluster import EmbeddedCluster
-from streamproof.harness.embedded.reaping import labelled_processes
+from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
+from streamproof.harness.worlds.embedded.reaping import labelled_processes
 from streamproof.scenarios.workloads import text
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]

@@ -4,7 +4,7 @@ import signal
 import sys
 from pathlib import Path
 
-from streamproof.harness.embedded.processes import EmbeddedOptions, SparkProcesses
+from streamproof.harness.worlds.embedded.processes import EmbeddedOptions, SparkProcesses
 
 if __name__ == "__main__":
     run, folder, notes = sys.argv[1:]

@@ -1,0 +1,116 @@
+"""Runs the operations of `inside` in containers, and hears what they say."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from importlib.resources import files
+from typing import Any
+
+import docker
+from docker.errors import APIError, DockerException
+from requests.exceptions import RequestException
+
+from ...core.errors import OwnFailure, StreamproofError
+from ...core.waiting import wait_until
+
+_SECONDS = 10.0
+_KILLED = 137
+_GONE = (404, 409)
+"""What the engine answers where a container is not there, or not running, or paused."""
+
+
+def _command(operation: str, arguments: tuple[str, ...]) -> list[str]:
+    source = (files(__package__) / "inside.py").read_text()
+    return ["python3", "-I", "-S", "-c", source, operation, *arguments]
+
+
+def run_inside(client: docker.DockerClient, container: str, operation: str, *arguments: str) -> dict[str, Any] | None:
+    """What an operation said last. None: the container does not run, or ended meanwhile.
+
+    Raises OwnFailure when the operation fails.
+    """
+    try:
+        made = client.api.exec_create(container, _command(operation, arguments))
+        said = client.api.exec_start(made["Id"]).decode(errors="replace").strip()
+        status = client.api.exec_inspect(made["Id"])["ExitCode"]
+    except APIError as problem:
+        if problem.status_code in _GONE:
+            return None
+        raise OwnFailure(f"{operation} cannot be run in a container: {problem.explanation}") from problem
+    except (DockerException, RequestException) as problem:
+        raise OwnFailure(f"{operation} cannot be run in a container: {problem}") from problem
+    if status == _KILLED:
+        return None
+    if status != 0:
+        raise OwnFailure(f"{operation} {' '.join(arguments)} failed in a container: {said.splitlines()[-1:]}")
+    answer: dict[str, Any] = json.loads(said.splitlines()[-1])
+    return answer
+
+
+class Background:
+    """An operation that goes on in a container until it is told to end, or the container ends."""
+
+    def __init__(
+        self,
+        client: docker.DockerClient,
+        container: str,
+        operation: str,
+        *arguments: str,
+        ended: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`ended` is called, in a thread of its own, once it has. Raises OwnFailure when it cannot be started. Where
+        the container does not run, it has ended."""
+        self.said: list[dict[str, Any]] = []
+        self.problem = ""
+        self._client = client
+        self._container = container
+        self._operation = operation
+        self._when_ended = ended
+        self._id = ""
+        output: Iterator[bytes] = iter(())
+        try:
+            made = client.api.exec_create(container, _command(operation, arguments))
+            self._id = made["Id"]
+            output = client.api.exec_start(self._id, stream=True)
+        except APIError as problem:
+            if problem.status_code not in _GONE:
+                raise OwnFailure(f"{operation} cannot be run in a container: {problem.explanation}") from problem
+        self._thread = threading.Thread(target=self._hear, args=(output,), name=operation, daemon=True)
+        self._thread.start()
+
+    def _hear(self, output: Iterator[bytes]) -> None:
+        text = ""
+        try:
+            for part in output:
+                text += part.decode(errors="replace")
+                *lines, text = text.split("\n")
+                for line in lines:
+                    if line.startswith("{"):
+                        self.said.append(json.loads(line))
+                    else:
+                        self.problem = line
+            self._when_ended()
+        except (StreamproofError, DockerException, RequestException, OSError) as problem:
+            self.problem = str(problem)
+
+    @property
+    def ended(self) -> bool:
+        return not self._thread.is_alive()
+
+    @property
+    def was_killed(self) -> bool:
+        """Whether a signal has ended it, once it has ended."""
+        return bool(self._id) and self._client.api.exec_inspect(self._id)["ExitCode"] == _KILLED
+
+    def end(self) -> None:
+        """Kill it, which has said its pid first, and wait until it is gone."""
+        wait_until(lambda: self.ended or self.said, _SECONDS, f"{self._operation} to begin in a container")
+        if not self.ended:
+            run_inside(self._client, self._container, "end", str(self.said[0]["pid"]))
+        self.wait()
+
+    def wait(self) -> None:
+        """Until it has ended by itself."""
+        wait_until(lambda: self.ended, _SECONDS, f"{self._operation} to end in a container", lambda: self.problem)

@@ -1,0 +1,79 @@
+"""Builds the class archive for this Java and this Spark, if there is none: run as a module, it prints where it is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+from ...core.errors import ProcessDied, StorageFailed
+from ...install.class_archive import RECORDING, archive_path
+from ...install.machine import Java, Spark, find_java, find_spark
+from .processes import EmbeddedOptions, SparkProcesses
+
+
+def build_archive() -> Path:
+    """Run a small cluster, note which classes it loads, and archive them, if that has not been done. Returns the
+    archive."""
+    java, spark = find_java(), find_spark()
+    archive = archive_path(java, spark)
+    if archive.exists():
+        return archive
+    try:
+        archive.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise StorageFailed(f"{archive.parent} cannot be made: {problem}") from problem
+    with tempfile.TemporaryDirectory(prefix="streamproof-classes-") as folder:
+        lists = Path(folder, "lists")
+        lists.mkdir()
+        os.environ[RECORDING] = str(lists)
+        try:
+            cluster = SparkProcesses(f"class-archive-{os.getpid()}", Path(folder, "run"), EmbeddedOptions(workers=1))
+        finally:
+            del os.environ[RECORDING]
+        with cluster:
+            driver = cluster.start_driver("training", "streamproof.harness.worlds.embedded.training", [folder])
+            if driver.wait(300) != 0:
+                raise ProcessDied(f"the job that loads the classes failed:\n{driver.stderr.read_text()[-2000:]}")
+        # A list that was cut off by the kill can end in half a line.
+        lines = {line for path in lists.iterdir() for line in path.read_text().split("\n")[:-1]}
+        merged = Path(folder, "merged")
+        merged.write_text("".join(f"{line}\n" for line in sorted(lines) if _can_be_archived(line)))
+        _dump(java, spark, merged, archive)
+    _remove_stale(spark, archive)
+    return archive
+
+
+def _remove_stale(spark: Spark, archive: Path) -> None:
+    """Those of installations that are gone, or are another now. Beside each archive stands where its Spark is."""
+    archive.with_suffix(".home").write_text(str(spark.home))
+    for told in archive.parent.glob("spark-*.home"):
+        home = Path(told.read_text())
+        if told.stem != archive.stem and (home == spark.home or not home.exists()):
+            told.with_suffix(".jsa").unlink(missing_ok=True)
+            told.unlink()
+
+
+def _can_be_archived(line: str) -> bool:
+    """Not what Java makes up itself for method handles: with an agent that looks at classes as they are loaded, as the
+    one that holds crash points is, Java 17 looks for the file of such a class, and dies of finding none."""
+    return not line.startswith(("#", "@lambda-form-invoker", "java/lang/invoke/BoundMethodHandle$Species_"))
+
+
+def _dump(java: Java, spark: Spark, classes: Path, archive: Path) -> None:
+    # Under another name first: what other runs see is there whole, or not there.
+    new = archive.with_suffix(f".{os.getpid()}.new")
+    command = [str(java.executable), "-Xshare:dump", "-Xmx1g", "-XX:+UseSerialGC", "-Xlog:disable", "-Xlog:all=error"]
+    command += [f"-XX:SharedClassListFile={classes}", f"-XX:SharedArchiveFile={new}", "-cp", spark.classpath]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise ProcessDied(f"java -Xshare:dump ended with status {done.returncode}: {done.stdout[-2000:]}")
+        new.replace(archive)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    print(build_archive())

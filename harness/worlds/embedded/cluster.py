@@ -1,0 +1,94 @@
+"""The embedded cluster behind the contract of all clusters: a real Spark cluster made of processes on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Final
+
+from ...contracts.cluster import Cluster, Run, check_pace, check_room
+from ...contracts.query import Query
+from ...contracts.scenario import Scenario
+from ...contracts.subject import Deployment, SchemeSubject
+from ...core.carriers import TOXIPROXY
+from ...core.errors import Unsupported, UserMistake
+from ...core.places import numbered_workers
+from ...install.machine import find_java, find_spark, find_toxiproxy
+from ...install.settings import profile_settings
+from ..spark.control.nodes import OTHER_NODES, Nodes
+from ..spark.queries.deployment import deploy_query
+from ..spark.queries.lives import executors_needed
+from ..spark.queries.points import check_points
+from ..spark.schemes.deployment import deploy_scheme
+from .processes import EmbeddedOptions, SparkProcesses
+
+USUAL: Final = EmbeddedOptions(restart_worker_after=2.0, restart_master_after=2.0)
+_SCHEMES: Final = "slices"
+"""The profile of settings that schemes run with, whatever queries do."""
+
+
+class EmbeddedCluster:
+    """One master, some workers with one executor each, and drivers, on loopback."""
+
+    name = "embedded"
+    virtual_time = False
+
+    def __init__(self, options: EmbeddedOptions | None = None) -> None:
+        self.options = options or USUAL
+        if self.options.workers < 1:
+            raise UserMistake(f"a cluster needs at least one worker, not {self.options.workers}")
+        self.places = numbered_workers(self.options.workers, OTHER_NODES)
+
+    def check(self, scenario: Scenario) -> None:
+        find_java()
+        find_spark()
+        check_subject(scenario, self.options.workers)
+
+    def require(self, carriers: Collection[str]) -> None:
+        if TOXIPROXY in carriers:
+            find_toxiproxy()
+
+    def describe(self, scenario: Scenario) -> Mapping[str, object]:
+        options = self._options(scenario)
+        settings = profile_settings(options.profile, options.worker_memory_mb)
+        return {"cluster": self.name, **asdict(options), "settings": settings}
+
+    @contextmanager
+    def deploy(self, run: Run) -> Iterator[Deployment]:
+        assert run.folder is not None
+        options = self._options(run.scenario)
+        with SparkProcesses(run.id, run.folder, options) as processes, deploy_subject(run, processes) as deployment:
+            yield deployment
+
+    def kept_warm(self, folder: Path | None = None) -> AbstractContextManager[Cluster]:
+        return nullcontext(self)
+
+    def _options(self, scenario: Scenario) -> EmbeddedOptions:
+        profile = profile_of(scenario, self.options.profile)
+        return replace(self.options, profile=profile, executors=max(self.options.executors, executors_needed(scenario)))
+
+
+def check_subject(scenario: Scenario, workers: int) -> None:
+    """Refuse what no Spark cluster of so many workers can run."""
+    subject = scenario.subject
+    if not isinstance(subject, SchemeSubject | Query):
+        raise Unsupported(f"{subject.name} is a {subject.kind}, which Spark cannot run")
+    if isinstance(subject, SchemeSubject):
+        check_room(subject, workers)
+        check_pace(scenario, None if scenario.workload.rate is None else scenario.workload.interval)
+    if isinstance(subject, Query):
+        check_points(scenario)
+    if isinstance(subject, Query) and scenario.workload.rate is not None:
+        raise Unsupported(f"{subject.name} takes its batches as fast as it can: leave out the workload's rate")
+
+
+def profile_of(scenario: Scenario, for_queries: str) -> str:
+    """The profile of settings that its subject runs with."""
+    return for_queries if isinstance(scenario.subject, Query) else _SCHEMES
+
+
+def deploy_subject(run: Run, nodes: Nodes) -> AbstractContextManager[Deployment]:
+    """Serve one run on a cluster that is up."""
+    return deploy_query(run, nodes) if isinstance(run.scenario.subject, Query) else deploy_scheme(run, nodes)

@@ -1,0 +1,127 @@
+"""The simulated cluster behind the contract of all clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import asdict
+from pathlib import Path
+
+from ...contracts.cluster import Cluster, Live, Run, check_pace, check_room
+from ...contracts.scenario import Scenario
+from ...contracts.subject import Deployment, SchemeSubject
+from ...core.errors import Unsupported
+from ...core.model import Role
+from ...core.places import numbered_workers
+from ...core.quantities import Duration
+from ...protocol.controller import Controller
+from ...protocol.stores import MemoryStore
+from ...recording.history import Stamp
+from .world import SimulatedWorld, SimulationOptions
+
+
+class SimulatedCluster:
+    """Runs schemes in virtual time. Deterministic: the seed and the schedule are everything."""
+
+    name = "simulated"
+    virtual_time = True
+
+    def __init__(self, options: SimulationOptions | None = None) -> None:
+        self.options = options or SimulationOptions()
+        self.places = numbered_workers(self.options.nodes)
+
+    def check(self, scenario: Scenario) -> None:
+        if not isinstance(scenario.subject, SchemeSubject):
+            raise Unsupported(
+                f"{scenario.subject.name} is a {scenario.subject.kind}; the simulator runs schemes on topologies only. "
+                "Run it with --cluster embedded"
+            )
+        check_room(scenario.subject, self.options.nodes)
+        check_pace(scenario, self.options.interval(scenario.workload))
+
+    def require(self, carriers: Collection[str]) -> None:
+        """All of it is simulated."""
+
+    def describe(self, scenario: Scenario) -> Mapping[str, object]:
+        return {"cluster": self.name, **asdict(self.options)}
+
+    @contextmanager
+    def deploy(self, run: Run) -> Iterator[Deployment]:
+        with self.simulate(run, Controller(run.scenario.faults)) as deployment:
+            yield deployment
+
+    def kept_warm(self, folder: Path | None = None) -> AbstractContextManager[Cluster]:
+        return nullcontext(self)
+
+    @contextmanager
+    def simulate(self, run: Run, controller: Controller) -> Iterator[SimulatedDeployment]:
+        """As `deploy`, under a controller of the caller's."""
+        self.check(run.scenario)
+        deployment = SimulatedDeployment(run, self.options, controller)
+        try:
+            yield deployment
+        finally:
+            deployment.release()
+
+
+class SimulatedDeployment:
+    """One run in the simulator."""
+
+    def __init__(self, run: Run, options: SimulationOptions, controller: Controller) -> None:
+        assert isinstance(run.scenario.subject, SchemeSubject)
+        subject = run.scenario.subject
+        specs = subject.specs
+        batches = {s.slice_id: run.scenario.workload.batches(s.slice_id) for s in specs if s.role is Role.SOURCE}
+        self._world = SimulatedWorld(
+            specs,
+            subject.replicas,
+            subject.speaking,
+            subject.wrap_store(MemoryStore()),
+            batches,
+            run.scenario.workload.stretch,
+            options.interval(run.scenario.workload),
+            controller,
+            run.kinds,
+            run.recorder,
+            options,
+            run.seed,
+        )
+        self._show = run.show
+
+    @property
+    def steps(self) -> int:
+        """How many steps the world has taken."""
+        return self._world.steps
+
+    def now(self) -> Stamp:
+        """The time of the world, and its step."""
+        return self._world.stamp()
+
+    def prepare(self) -> None:
+        self._world.prepare()
+
+    def start(self) -> None:
+        self._world.start()
+
+    def drained(self, deadline: Duration) -> bool:
+        """Virtual time needs no deadline: the world runs until nothing more is due."""
+        drained = self._world.rest()
+        self._show(Live(self._world.progress.offered, self._world.progress.delivered, ""))
+        return drained
+
+    @property
+    def stalled(self) -> bool:
+        return self._world.at_rest
+
+    def waiting_for(self) -> str:
+        return self._world.waiting_for()
+
+    def silent(self) -> None:
+        """Its time is virtual: who waits for nothing there is at rest."""
+
+    def stop(self) -> None:
+        self._world.inspect()
+
+    def release(self) -> None:
+        """Nothing more can be asked of it than its steps."""
+        self._world.release()

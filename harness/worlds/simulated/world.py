@@ -1,0 +1,616 @@
+"""A deterministic discrete-event world for slices: virtual time, hosts that die, links that lose what was on its way
+to them.
+
+Everything that happens has a number, its step. Same plan, seed and schedule: same history, byte for byte. Nothing in
+here reads a clock, an environment, or the order of a hash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from heapq import heappop
+from random import Random
+from typing import Any, Final
+
+from ...contracts.injection import FaultKind
+from ...core.addresses import Address, Point, Side
+from ...core.model import Event, Role, operator_of, replica_name, slice_of
+from ...core.places import numbered_workers
+from ...core.quantities import Duration
+from ...core.workload import Workload
+from ...protocol.controller import Controller
+from ...protocol.effects import Fire, Gone, Input, Inspect, Promote, Reroute, Start, Timer
+from ...protocol.host import Host
+from ...protocol.machine import Slice, wrapped
+from ...protocol.manager import (
+    Announce,
+    Manager,
+    ManagerInput,
+    NodeJoined,
+    NodeLost,
+    Place,
+    PromoteSlice,
+    SliceFenced,
+    SliceReady,
+    SliceUp,
+    Speaking,
+    Trust,
+    Withdraw,
+)
+from ...protocol.messages import Checkpoint, Message
+from ...protocol.operator import OperatorSlice
+from ...protocol.progress import Progress
+from ...protocol.sink import SinkSlice
+from ...protocol.source import SourceSlice
+from ...protocol.spec import SliceSpec
+from ...protocol.stores import CheckpointStore, FencedOff
+from ...recording.history import Drained, FaultMissed, NodeGone, NodeUp, Placed, Stalled, Stamp
+from ...recording.recorder import Recorder
+from ...recording.records import InStep, Record, Taken
+from .agenda import Action, Agenda
+from .disk import Disks
+from .freezing import Freezable
+from .injector import Injector
+from .injector import Node as Victim
+from .network import Link, Network
+
+HARNESS = "harness"
+"""The host of the sources and sinks, outside every fault domain."""
+
+
+@dataclass(frozen=True)
+class SimulationOptions:
+    """How the simulated machines behave; times in microseconds of virtual time."""
+
+    nodes: int = 3
+    offer_interval: int = 1_000
+    """Between two batches of a source, of a workload without a rate."""
+    obeys_rate: bool = True
+    """Whether a workload's own rate is kept to, where it states one. A search makes its own world, whose proportions it
+    has chosen: there input comes as `offer_interval` says."""
+    link_delay: tuple[int, int] = (200, 800)
+    """Bounds of a message's delay, drawn uniformly for each; channels stay FIFO."""
+    disk_delay: tuple[int, int] = (500, 3_000)
+    detection: int = 5_000
+    """From the death of a node until the manager knows."""
+    redeployment: int = 3_000
+    """From the manager's decision until a slice starts."""
+    restart_node_after: int | None = 20_000
+    """Until a dead node joins again; None: never."""
+    control_delay: int = 200
+    turn: int = 100
+    """What a slice puts off for a moment, to let others in between, comes so much later."""
+    step_limit: int = 5_000_000
+    """A run that takes more steps than this is given up as not coming to rest."""
+
+    def interval(self, workload: Workload) -> int:
+        """Between two batches of each source of this workload."""
+        return workload.interval if self.obeys_rate and workload.rate is not None else self.offer_interval
+
+
+LIKE_EMBEDDED: Final = SimulationOptions(
+    offer_interval=250_000,
+    obeys_rate=False,
+    link_delay=(100, 1_000),
+    disk_delay=(1_000, 20_000),
+    detection=30_000,
+    redeployment=10_000,
+    restart_node_after=6_000_000,
+    control_delay=500,
+)
+"""A world whose times are those of embedded Spark, with input that comes slowly enough for a recovery to be over before
+the next batch. What is found here does not rest on proportions that a real cluster does not have, such as a checkpoint
+that takes as long as three batches, and so it replays there (see `exploration.counterexample.replay`)."""
+
+
+class _Node(Freezable):
+    """One simulated machine, and the world as its host sees it. Its memory is its host, which goes when it dies."""
+
+    def __init__(self, name: str, world: SimulatedWorld) -> None:
+        super().__init__(world.note, world.network.send)
+        self.name = name
+        self.alive = True
+        self.life = 1
+        """Rises with each restart, so that what was under way in an earlier life is void."""
+        self.lost = False
+        """Whether it was given up for lost though it is alive, and has not heard of it yet."""
+        self.host = Host(self)
+        self._world = world
+        self.watched = world.watched
+
+    def arrive(self, address: Address, taken: int) -> bool:
+        return self._world.arrive(self, address, taken)
+
+    def send(self, sender: str, to: str, incarnation: int, message: Message) -> None:
+        self.send_on((sender, message.incarnation, to, incarnation), message)
+
+    def has_delivered(self, address: Address, taken: int, to: str, incarnation: int) -> bool:
+        """Delivery takes time, and is announced when the message arrives."""
+        return False
+
+    def persist(self, checkpoint: Checkpoint) -> None:
+        if not self.puts_off(self.persist, checkpoint):
+            self._world.persist(self, checkpoint)
+
+    def set_timer(self, slice_id: str, timer: Timer, delay: int) -> None:
+        if not self.puts_off(self.set_timer, slice_id, timer, delay):
+            self._world.set_timer(self, slice_id, timer, delay)
+
+    def ready(self, slice_id: str, incarnation: int) -> None:
+        if not self.puts_off(self.ready, slice_id, incarnation):
+            self._world.ready(slice_id, incarnation)
+
+    @property
+    def actors(self) -> tuple[str, ...]:
+        return tuple(machine.name for machine in self.host.slices.values())
+
+    @property
+    def incarnations(self) -> tuple[tuple[str, int], ...]:
+        return tuple((slice_id, machine.incarnation) for slice_id, machine in self.host.slices.items())
+
+
+class SimulatedWorld:
+    """One run."""
+
+    def __init__(
+        self,
+        specs: Sequence[SliceSpec],
+        replicas: int,
+        speaking: Speaking,
+        store: CheckpointStore,
+        batches: Mapping[str, Sequence[list[Event]]],
+        stretch: int,
+        interval: int,
+        controller: Controller,
+        kinds: Mapping[str, FaultKind],
+        recorder: Recorder,
+        options: SimulationOptions,
+        seed: int,
+    ) -> None:
+        self.steps = 0
+        self.at_rest = False
+        """Whether it has come to rest, and nothing that is lacking could set it going again."""
+        self._recorder = recorder
+        self._note = recorder.note
+        self._specs = {spec.slice_id: spec for spec in specs}
+        self._batches = batches
+        self._stretch = stretch
+        self._interval = interval
+        self._controller = controller
+        self._watched: dict[str, frozenset[Point]] = {}
+        self._awaits_delivery = controller.watches(Point.SEND_DELIVERED)
+        self._options = options
+        self._seed = seed
+        self._random = Random(seed).random
+        self._agenda = Agenda()
+        self._later = self._agenda.later
+        self.network = Network(
+            self._agenda,
+            self._random,
+            options.link_delay,
+            self._arrive,
+            self._reopen,
+            self._name_of,
+            self._running_somewhere,
+        )
+        self.disks = Disks(self._agenda, self._draw, options.disk_delay)
+        self._store = store
+        self._places: dict[tuple[str, int], _Node] = {}
+        """(slice, incarnation) -> where it was started."""
+        self._replicas: dict[tuple[str, int], int] = {}
+        self._announced: dict[str, dict[int, bool]] = {}
+        """Slice -> the incarnations that have been announced -> whether they speak."""
+        self._current: dict[str, set[int]] = {}
+        """Slice -> those that speak, and are alive."""
+        self._listeners: dict[str, list[str]] = {
+            spec.slice_id: [s.slice_id for s in specs if spec.slice_id in (*s.upstream, *s.addressees)]
+            for spec in specs
+        }
+        self._nodes = {f"node-{i}": _Node(f"node-{i}", self) for i in range(options.nodes)}
+        self._harness = _Node(HARNESS, self)
+        operator_slices = [s.slice_id for s in specs if s.role is Role.OPERATOR]
+        self._ends = [
+            replica_name(spec.slice_id, replica)
+            for spec in specs
+            for replica in range(replicas if spec.role is Role.OPERATOR else 1)
+        ]
+        self._manager = Manager(operator_slices, options.nodes, replicas, speaking)
+        self.progress = Progress(specs)
+        places = numbered_workers(options.nodes)
+        self._injector = Injector(self, kinds, self._agenda, recorder.log, self.stamp, places, seed)
+
+    # Running
+
+    def prepare(self) -> None:
+        """Let the nodes join and place the slices; nothing has happened yet."""
+        for name in self._nodes:
+            self._manage(NodeJoined(name))
+
+    def start(self) -> None:
+        """Let the sources offer; from here on time triggers count."""
+        for spec in self._specs.values():
+            if spec.role is not Role.OPERATOR:
+                self._start(self._harness, self._harness.life, Place(spec.slice_id, 0, 1, HARNESS, founder=True))
+        for when in self._controller.times():
+            self._agenda.at(when.micros, self._strike_due, when)
+
+    def rest(self) -> bool:
+        """Run until nothing more is due. Returns whether the subject was drained.
+
+        Raises InvalidOperator when the user's code fails.
+        """
+        self._drain_queue()
+        while self._injector.heal_all():
+            self._drain_queue()
+        drained = self.progress.drained(self._current)
+        self.at_rest = drained or not (self._agenda.queue or self._manager.homeless)
+        if drained:
+            self._recorder.log(Drained(self.stamp(), self._manager.behind))
+        elif self.at_rest:
+            self._recorder.log(Stalled(self.stamp(), self.waiting_for()))
+        return drained
+
+    def waiting_for(self) -> str:
+        waiting = self.progress.waiting_for(self._current)
+        if self._agenda.queue:
+            return f"{waiting}; the world has taken {self.steps:,} steps, and is given up"
+        if self._manager.homeless:
+            return f"{waiting}; no node is left for {', '.join(self._manager.homeless)}"
+        return waiting
+
+    def inspect(self) -> None:
+        """Record what is kept at the end, and the faults that never came."""
+        for node in (*self._nodes.values(), self._harness):
+            if node.alive:
+                for slice_id, machine in node.host.slices.items():
+                    if machine.incarnation in self._announced.get(slice_id, ()):
+                        node.host.feed(slice_id, Inspect())
+        for number, fault in self._controller.pending():
+            self._recorder.log(FaultMissed(self.stamp(), number, str(fault)))
+
+    def release(self) -> None:
+        """It is over, and its parts refer to it no more: so its memory is free at once, and not only once the collector
+        has found the circles."""
+        for part in (*self._nodes.values(), self._harness, self.network, self.disks, self._injector):
+            vars(part).clear()
+
+    def _drain_queue(self) -> None:
+        agenda, queue, limit = self._agenda, self._agenda.queue, self._options.step_limit
+        while queue and self.steps < limit:
+            agenda.now, _, action, given = heappop(queue)
+            self.steps += 1
+            action(*given)
+
+    def _draw(self, bounds: tuple[int, int]) -> int:
+        low, high = bounds
+        return low + int((high - low) * self._random())
+
+    def stamp(self) -> Stamp:
+        return Stamp(self._agenda.now, self.steps)
+
+    # What nodes ask for
+
+    def note(self, record: Record) -> None:
+        self._note(self._agenda.now, record)
+        if type(record) is not Taken:
+            self.progress.note(record)
+
+    def _arrive(self, link: Link, message: Message) -> None:
+        sender, _, to, receiver = link
+        node = self._places.get((to, receiver))
+        if node is None or not node.alive:
+            return
+        if node.freezes:
+            node.puts_off(self._arrive, link, message)
+            return
+        machine = node.host.slices.get(to)
+        if machine is None or machine.incarnation != receiver:
+            return
+        if self._awaits_delivery and not self._delivered(node, link, message):
+            return
+        node.host.deliver(sender, to, message)
+
+    def _reopen(self, link: Link, message: Message) -> None:
+        """As `_arrive`, on a new connection. What a frozen node had sent before goes out on the old one."""
+        node = self._places.get(link[2:])
+        if node is None or not node.puts_off(self._reopen, link, message):
+            self.network.accept(link)
+            self._arrive(link, message)
+
+    def _deliver(self, node: _Node, link: Link, message: Message) -> None:
+        """What a frozen node was about to take in."""
+        sender, _, to, receiver = link
+        if not node.puts_off(self._deliver, node, link, message) and self._running(node, node.life, to, receiver):
+            node.host.deliver(sender, to, message)
+
+    def _delivered(self, node: _Node, link: Link, message: Message) -> bool:
+        """Announce that a message has arrived; it is a point of its sender. Returns whether the receiver goes on."""
+        sender, incarnation, to, receiver = link
+        replica = self._replica(sender, incarnation)
+        if Point.SEND_DELIVERED not in self.watched(replica_name(sender, replica)):
+            return True
+        key = f"{to}#{receiver} {message.identity}"
+        address = Address(sender, incarnation, Point.SEND_DELIVERED, key, Side.AFTER, replica)
+        return self.arrive(node, address, 0) and not node.puts_off(self._deliver, node, link, message)
+
+    def _replica(self, slice_id: str, incarnation: int) -> int:
+        return self._replicas.get((slice_id, incarnation), 0)
+
+    def persist(self, node: _Node, checkpoint: Checkpoint) -> None:
+        self.disks.begin(node.name, self._write, node, node.life, checkpoint)
+
+    def _write(self, node: _Node, life: int, checkpoint: Checkpoint) -> None:
+        if not self._writing(self._write, node, life, checkpoint):
+            return
+        if self.disks.refuses(node.name, self._write, node, life, checkpoint):
+            return
+        if self._passes(node, checkpoint, Side.BEFORE):
+            self._put(node, life, checkpoint)
+
+    def _put(self, node: _Node, life: int, checkpoint: Checkpoint) -> None:
+        if not self._writing(self._put, node, life, checkpoint) or not self._store.write(checkpoint):
+            return
+        if self._passes(node, checkpoint, Side.AFTER):
+            self._done(node, life, checkpoint)
+
+    def _done(self, node: _Node, life: int, checkpoint: Checkpoint) -> None:
+        if self._writing(self._done, node, life, checkpoint):
+            node.host.durable(checkpoint.slice, checkpoint.id)
+
+    def _writing(self, stage: Action, node: _Node, life: int, checkpoint: Checkpoint) -> bool:
+        """Whether a write goes on with this stage now."""
+        running = self._running(node, life, checkpoint.slice, checkpoint.id.incarnation)
+        return running and not node.puts_off(stage, node, life, checkpoint)
+
+    def _passes(self, node: _Node, checkpoint: Checkpoint, side: Side) -> bool:
+        slice_id, number = checkpoint.slice, str(checkpoint.id.number)
+        machine = node.host.slices[slice_id]
+        if Point.CHECKPOINT_DURABLE not in self.watched(machine.name):
+            return True
+        incarnation, replica = checkpoint.id.incarnation, machine.replica
+        address = Address(slice_id, incarnation, Point.CHECKPOINT_DURABLE, number, side, replica)
+        return self.arrive(node, address, machine.taken)
+
+    def set_timer(self, node: _Node, slice_id: str, timer: Timer, delay: int) -> None:
+        incarnation = node.host.slices[slice_id].incarnation
+        self._later(delay or self._options.turn, self._fire, node, node.life, slice_id, incarnation, timer)
+
+    def _fire(self, node: _Node, life: int, slice_id: str, incarnation: int, timer: Timer) -> None:
+        if not node.puts_off(self._fire, node, life, slice_id, incarnation, timer) and self._running(
+            node, life, slice_id, incarnation
+        ):
+            node.host.feed(slice_id, Fire(timer))
+
+    def _running(self, node: _Node, life: int, slice_id: str, incarnation: int) -> bool:
+        machine = node.host.slices.get(slice_id)
+        return node.alive and node.life == life and machine is not None and machine.incarnation == incarnation
+
+    # Management
+
+    def _manage(self, given: ManagerInput) -> None:
+        for effect in self._manager.on(given):
+            match effect:
+                case Place(node=name):
+                    node = self._nodes[name]
+                    self._later(self._options.redeployment, self._start, node, node.life, effect)
+                case PromoteSlice(slice_id=slice_id, incarnation=incarnation):
+                    self._later(self._options.control_delay, self._promote, slice_id, incarnation)
+                case Announce(slice_id=slice_id, incarnation=incarnation, speaks=speaks):
+                    self._announce(slice_id, incarnation, speaks)
+                case Withdraw(slice_id=slice_id, incarnation=incarnation):
+                    self._withdraw(slice_id, incarnation)
+                case Trust(slice_id=slice_id, incarnation=incarnation):
+                    self.note(InStep(slice_id, incarnation))
+
+    def _start(self, node: _Node, life: int, place: Place) -> None:
+        if not node.alive or node.life != life or node.puts_off(self._start, node, life, place):
+            return
+        slice_id, incarnation = place.slice_id, place.incarnation
+        if node is not self._harness:
+            name = replica_name(slice_id, place.replica)
+            self._recorder.log(Placed(self.stamp(), name, incarnation, node.name))
+        try:
+            checkpoint = self._store.fence(slice_id, incarnation) if place.founder else None
+        except FencedOff:
+            # It was frozen, and another has been started in its place.
+            return
+        self._places[slice_id, incarnation] = node
+        self._replicas[slice_id, incarnation] = place.replica
+        start = Start(
+            incarnation, checkpoint, place.replica, place.founder, self._specs[slice_id].chance(incarnation, self._seed)
+        )
+        node.host.start(self._machine(slice_id), start)
+        if not self._running(node, life, slice_id, incarnation):
+            return
+        if node is self._harness:
+            self._announce(slice_id, incarnation, speaks=True)
+        else:
+            self._later(self._options.control_delay, self._manage, SliceUp(slice_id, incarnation))
+
+    def _machine(self, slice_id: str) -> Slice:
+        spec = self._specs[slice_id]
+        match spec.role:
+            case Role.SOURCE:
+                batches = iter(self._batches[slice_id])
+                return wrapped(SourceSlice(spec, batches, self._interval, self._stretch))
+            case Role.SINK:
+                return wrapped(SinkSlice(spec))
+            case Role.OPERATOR:
+                return wrapped(OperatorSlice(spec))
+
+    def ready(self, slice_id: str, incarnation: int) -> None:
+        self._later(self._options.control_delay, self._manage, SliceReady(slice_id, incarnation))
+
+    def _promote(self, slice_id: str, incarnation: int) -> None:
+        checkpoint = None
+        if self._specs[slice_id].setup.promoted_from_store:
+            try:
+                checkpoint = self._store.fence(slice_id, incarnation)
+            except FencedOff:
+                if self._running_somewhere(slice_id, incarnation):
+                    del self._places[slice_id, incarnation].host.slices[slice_id]
+                self._later(self._options.control_delay, self._manage, SliceFenced(slice_id, incarnation))
+                return
+        self._tell(slice_id, incarnation, Promote(checkpoint))
+
+    def _announce(self, slice_id: str, incarnation: int, speaks: bool) -> None:
+        """Those who deal with the slice hear of it, and it hears of them."""
+        spec, known = self._specs[slice_id], self._announced.setdefault(slice_id, {})
+        first, silent = incarnation not in known, not known.get(incarnation)
+        if first:
+            for peer in (*spec.upstream, *(s for s in spec.addressees if s not in spec.upstream)):
+                for speaker, heard in self._announced.get(peer, {}).items():
+                    if heard:
+                        self._later_tell(slice_id, incarnation, Reroute(peer, speaker))
+            for fellow in known:
+                self._later_tell(slice_id, fellow, Reroute(slice_id, incarnation))
+                self._later_tell(slice_id, incarnation, Reroute(slice_id, fellow))
+        known[incarnation] = speaks
+        if speaks and silent:
+            if self._running_somewhere(slice_id, incarnation):
+                self._current.setdefault(slice_id, set()).add(incarnation)
+            for listener in self._listeners[slice_id]:
+                for receiver in self._announced.get(listener, ()):
+                    self._later_tell(listener, receiver, Reroute(slice_id, incarnation))
+
+    def _withdraw(self, slice_id: str, incarnation: int) -> None:
+        """Nobody listens to it any more."""
+        self._announced.get(slice_id, {}).pop(incarnation, None)
+        self._current.get(slice_id, set()).discard(incarnation)
+        spec = self._specs[slice_id]
+        for peer in (*dict.fromkeys((*spec.upstream, *spec.addressees, *spec.downstream)), slice_id):
+            for other in self._announced.get(peer, ()):
+                self._later_tell(peer, other, Gone(slice_id, incarnation))
+
+    def _later_tell(self, slice_id: str, incarnation: int, given: Input) -> None:
+        self._later(self._options.control_delay, self._tell, slice_id, incarnation, given)
+
+    def _tell(self, slice_id: str, incarnation: int, given: Input) -> None:
+        if self._running_somewhere(slice_id, incarnation):
+            node = self._places[slice_id, incarnation]
+            if not node.puts_off(self._tell, slice_id, incarnation, given):
+                node.host.feed(slice_id, given)
+
+    def _running_somewhere(self, slice_id: str, incarnation: int) -> bool:
+        node = self._places.get((slice_id, incarnation))
+        return node is not None and self._running(node, node.life, slice_id, incarnation)
+
+    # Faults
+
+    def watched(self, actor: str) -> frozenset[Point]:
+        watched = self._watched.get(actor)
+        if watched is None:
+            watched = self._watched[actor] = self._controller.watched(actor)
+        return watched
+
+    def arrive(self, node: _Node, address: Address, taken: int) -> bool:
+        if node.freezes:
+            # Its host cannot be made to wait here, but none of what it does next leaves the node before.
+            return node.puts_off(self.arrive, node, address, taken)
+        strikes = self._controller.arrived(address, taken)
+        if strikes:
+            self._watched.clear()
+            life = node.life
+            for strike in strikes:
+                self._injector.strike(strike)
+            return node.alive and node.life == life
+        return True
+
+    def _strike_due(self, when: Duration) -> None:
+        for strike in self._controller.elapsed(when):
+            self._injector.strike(strike)
+
+    def outstanding(self) -> bool:
+        return not self.progress.drained(self._current)
+
+    def ends_of(self, name: str) -> tuple[str, ...]:
+        return tuple(end for end in self._ends if name in (end, operator_of(slice_of(end))))
+
+    def _name_of(self, slice_id: str, incarnation: int) -> str:
+        return replica_name(slice_id, self._replica(slice_id, incarnation))
+
+    def node_of(self, target: str) -> _Node | None:
+        if target in self._nodes:
+            return self._nodes[target]
+        name = self._manager.node_of.get(target)
+        return None if name is None else self._nodes[name]
+
+    def kill(self, node: Victim) -> None:
+        assert isinstance(node, _Node)
+        node.alive = False
+        node.forget()
+        self._speak_no_more(node)
+        node.host.slices.clear()
+        if not node.lost:
+            self._later(self._options.detection, self._lose, node, node.life)
+        node.lost = False
+        if self._options.restart_node_after is not None:
+            self._later(max(self._options.restart_node_after, self._options.detection), self._restart, node, node.life)
+
+    def _speak_no_more(self, node: _Node) -> None:
+        for slice_id, machine in node.host.slices.items():
+            self._current.get(slice_id, set()).discard(machine.incarnation)
+
+    def freeze(self, node: Victim) -> None:
+        assert isinstance(node, _Node)
+        node.freeze()
+        if node.freezes == 1 and not node.lost:
+            self._later(self._options.detection, self._give_up, node, node.life, node.times_frozen)
+
+    def _give_up(self, node: _Node, life: int, times_frozen: int) -> None:
+        """It has not been heard of for so long that it is taken for lost."""
+        still = node.freezes and node.times_frozen == times_frozen
+        if node.alive and node.life == life and still and not node.lost:
+            node.lost = True
+            self._speak_no_more(node)
+            self._lose(node, life)
+
+    def let_go(self, node: Victim) -> None:
+        """It does what it had put off, then hears that it was given up, if it was."""
+        assert isinstance(node, _Node)
+        for action, given in node.let_go():
+            self._agenda.next(self._go_on, node, node.life, action, given)
+        if node.lost and not node.freezes:
+            self._later(self._options.control_delay, self._give_in, node, node.life)
+
+    def _go_on(self, node: _Node, life: int, action: Action, given: tuple[Any, ...]) -> None:
+        if node.alive and node.life == life and not node.puts_off(self._go_on, node, life, action, given):
+            action(*given)
+
+    def _give_in(self, node: _Node, life: int) -> None:
+        """It hears that its slices were given to others: it forgets them, and joins as if it were new."""
+        if not node.alive or node.life != life or node.puts_off(self._give_in, node, life):
+            return
+        node.host.slices.clear()
+        node.lost = False
+        self._restart(node, life)
+
+    def reconnect(self, link: Link) -> None:
+        self._later(self._options.control_delay, self._reconnect, link)
+
+    def _reconnect(self, link: Link) -> None:
+        """One end of a connection notices that it is broken. On a channel it is for the receiver to speak first."""
+        slice_id, incarnation, peer, other = link
+        if not (self._running_somewhere(slice_id, incarnation) and self._running_somewhere(peer, other)):
+            self.network.mend(link)
+        elif self._listens(slice_id, peer, other):
+            self._tell(slice_id, incarnation, Reroute(peer, other))
+        elif not self._listens(peer, slice_id, incarnation):
+            self.network.mend(link)
+            if peer in (slice_id, *self._specs[slice_id].addressees):
+                self._tell(slice_id, incarnation, Reroute(peer, other))
+
+    def _listens(self, slice_id: str, upstream: str, incarnation: int) -> bool:
+        """Whether a slice takes input from an incarnation of another."""
+        return upstream in self._specs[slice_id].upstream and self._announced.get(upstream, {}).get(incarnation, False)
+
+    def _lose(self, node: _Node, life: int) -> None:
+        self._recorder.log(NodeGone(self.stamp(), node.name))
+        self._manage(NodeLost(node.name))
+
+    def _restart(self, node: _Node, life: int) -> None:
+        node.alive = True
+        node.life = life + 1
+        self._recorder.log(NodeUp(self.stamp(), node.name))
+        self._manage(NodeJoined(node.name))

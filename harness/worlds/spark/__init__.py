@@ -1,0 +1,1 @@
+"""What the clusters of real Spark share, wherever their processes run."""

@@ -1,0 +1,689 @@
+"""A query on embedded Spark: two reference runs in a driver of their own, then the judged run in a driver under fault.
+
+The harness starts the driver again whenever a fault has taken it, as its next incarnation on the same checkpoint.
+Where it is sure that this will be needed, the next one stands by, on a node of its own. A split brain freezes a driver,
+so that the next begins beside it, and lets it go on then; a run is over when both are.
+
+A fault can also make the query fail: what it needs is out of reach, or refused. The references have shown by then that
+the query can do this input without failures, and so the rule is
+- a query that fails, or whose driver ends, in a life that a fault has touched, was made to fail by the fault: it is
+  started again, after a pause that grows while it keeps failing;
+- one that fails, or whose process ends, in a life that no fault has touched, after an earlier one that a fault has, is
+  started again too, as whoever runs it would; where it fails at the same batch so often that it is a crash loop, the
+  run has come to rest without having come to its end, and says so;
+- one that gives no sign of work for longer than the run allows has stalled, and the run is given up;
+- one that fails before any fault has struck is wrong itself (InvalidOperator), or was ended by what the harness is
+  answerable for (OwnFailure).
+A fault touches a life if it was in force at any moment of it, from the launch of the driver on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from ....contracts.cluster import Live, Run
+from ....contracts.query import SOURCE, Query
+from ....core.addresses import DRIVER, TASK, Address, Point, Side
+from ....core.errors import DeadlinePassed, InvalidOperator, StreamproofError
+from ....core.quantities import Duration
+from ....core.signs import Signs
+from ....core.waiting import wait_until
+from ....core.wire import Greeting, decoded, frame, read_frame
+from ....crash_points.inside_spark.listener import HeldPoint
+from ....crash_points.outside.relay import Fate, HeldMessage, Relay, Sender
+from ....judging.references import REFERENCES, SINK
+from ....judging.stalls import ATTEMPTS
+from ....recording.history import Bite, Drained, LifeFailed, Proof
+from ....recording.records import Delivered, EmptyBatch, Ended, Kept, Offered, Record, Refused
+from ..control.deployments import ended_by_itself, watched
+from ..control.log_tails import log_tail
+from ..control.machines import ClusterMachines, Heal, Striking
+from ..control.nodes import Nodes
+from ..control.run_messages import Arrived, Begun, Failed, Finishing, Go
+from ..control.run_server import RunServer, from_afar
+from .lives import REFERENCE_DRIVER, Launcher, Life, committed, planned, standbys, successions
+from .points import PointWatch
+from .stacks import still_running
+
+READY_SECONDS = 90.0
+ZOMBIE_SECONDS = 30.0
+"""How long a driver that was frozen may take to its end, once its successor has come to its own."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 8.0
+"""Seconds before a query that a fault has made to fail is started again."""
+
+_from_driver = msgspec.msgpack.Decoder(Record | Begun | Arrived | Failed | Finishing)
+
+
+@contextmanager
+def deploy_query(run: Run, processes: Nodes) -> Iterator[QueryDeployment]:
+    """Serve one run on a cluster that is up."""
+    deployment = QueryDeployment(run, processes)
+    with deployment.server:
+        try:
+            yield deployment
+        finally:
+            deployment.close()
+
+
+@dataclass(eq=False)
+class _Zombie:
+    """A life that was frozen, so that its successor begins beside it."""
+
+    life: Life
+    committed: int
+    """The last batch that was in the commit log then."""
+    wake: Callable[[], None]
+    woken: int | None = None
+    """When it was let go on, on the machine's monotonic clock, ns."""
+    refused: bool = False
+    """Whether the recorder has refused what it said."""
+    gone: int | None = None
+    """When it was seen to have ended."""
+
+    @property
+    def had_its_time(self) -> bool:
+        """To show what it does beside its successor."""
+        late = self.woken is not None and time.monotonic_ns() - self.woken > ZOMBIE_SECONDS * 1e9
+        return self.refused or late
+
+
+class QueryDeployment:
+    """One run. Its methods are called from the harness's thread; everything else happens in the server's loop."""
+
+    def __init__(self, run: Run, processes: Nodes) -> None:
+        subject = run.scenario.subject
+        assert isinstance(subject, Query)
+        assert run.folder is not None
+        self._run = run
+        self._query = subject
+        self._processes = processes
+        self._batches = subject.batches(run.scenario.workload)
+        self._references: Life | None = None
+        """None: they were made before the run."""
+        self._lives: dict[int, Life] = {}
+        """Of the judged driver, by incarnation; those that stand by are among them."""
+        self._most_standbys = standbys(run.scenario, processes.workers)
+        self._standbys: list[Life] = []
+        """In the order in which they are to begin."""
+        self._stand_by = True
+        """Whether a life can stand by: none has failed to."""
+        self._zombies: list[_Zombie] = []
+        self._all_gone = asyncio.Event()
+        """No zombie is there any more."""
+        self._incarnation = 0
+        """Of the judged driver: the newest that was told to begin, or is to begin as soon as it can."""
+        self._launched = 0
+        """When that was, on the machine's monotonic clock, ns."""
+        self._started = False
+        """The input is offered."""
+        self._finishing = 0
+        """The incarnation that has come to the end of its input, and has not yet read what is kept."""
+        self._kept: Kept | None = None
+        """What the newest has read, until it has ended."""
+        self._down = False
+        """Its driver has ended, or is frozen, and the timeline says so."""
+        self._not_before = 0.0
+        """When the next may be started, on the monotonic clock."""
+        self._failed_now = False
+        """The query has failed in it."""
+        self._failures: list[str] = []
+        """Why the query has failed, under faults, without having delivered anything in between."""
+        self._loop: list[LifeFailed] = []
+        """How it failed at one batch in its last lives, which no fault has touched."""
+        self._given_up = ""
+        """Why the query does not recover."""
+        self._held_on = ""
+        """The node on which the point is held at which a fault strikes now."""
+        self._ended: dict[str, int] = {}
+        self._positions: dict[str, int] = {}
+        """How many rows each sink has been delivered."""
+        self._offered = 0
+        self._tried = 0
+        """How many batches have come to their sink in the judged driver, or have failed there."""
+        self._message: HeldMessage | None = None
+        """What is held in the relay while a fault strikes."""
+        self._fate = Fate.GOES_ON
+        """What is to become of it."""
+        self._relay = Relay(subject.relayed, processes.address, self)
+        self._watch = PointWatch(run.scenario, run.passed is not None, processes)
+        self.server = RunServer(
+            run.recorder,
+            tuple(run.scenario.faults),
+            run.kinds,
+            run.seed,
+            self._arm,
+            self._noted,
+            others={"driver": self._hear_driver},
+            address=processes.address,
+        )
+        self._launcher = Launcher(run, processes, self._batches, self.server, self._watch, self._relay)
+        self._checkpoint: Path = self._launcher.folders(DRIVER).checkpoint
+        self._signs = Signs(lambda: (self.server.signs, committed(self._checkpoint), planned(self._checkpoint)))
+
+    # The life cycle
+
+    def prepare(self) -> None:
+        """Raises DeadlinePassed or ProcessDied when a driver does not come up, InvalidOperator when the query fails."""
+        self.server.call(self._watch.listen(self.server.token, self._held))
+        self._launcher.write_input()
+        if self._run.references:
+            self._launch()
+            self.server.call(self._note_references())
+        else:
+            self._run_references()
+        wait_until(self._watched(lambda: self._life.ready), READY_SECONDS, "the driver to come up")
+
+    def _run_references(self) -> None:
+        self._references = self._launcher.start_references(time.monotonic_ns())
+        for actor in REFERENCES:
+            wait_until(
+                self._watched(lambda actor=actor: actor in self._ended, self._references),  # type: ignore[misc]
+                READY_SECONDS + self._run.scenario.deadline.seconds,
+                f"{actor}, without failures",
+                lambda: f"rows delivered: {self._positions}",
+            )
+            if actor == REFERENCES[0]:
+                # Its session comes up while the second reference runs in one that is warm.
+                self._launch()
+
+    async def _note_references(self) -> None:
+        for stamped in self._run.references:
+            self.server.note(stamped.record)
+
+    def start(self) -> None:
+        self.server.start_timers()
+        self.server.call(self._offer())
+
+    def drained(self, deadline: Duration) -> bool:
+        """Raises what ended the run early: InvalidOperator, ProcessDied."""
+        patience = self._run.patience
+
+        def over() -> bool:
+            silent = self._signs.silent()
+            # One that was frozen has a time of its own.
+            if self._given_up or (patience is not None and silent >= patience.seconds and not self._left()):
+                return True
+            return self.server.finish(self._is_over)
+
+        try:
+            wait_until(self._watched(over), deadline.seconds, "the end of the input to pass through")
+        except DeadlinePassed:
+            return False
+        if not self.server.finished:
+            return False
+        self._run.recorder.log(Drained(self.server.clock.stamp()))
+        return True
+
+    @property
+    def stalled(self) -> bool:
+        return False
+
+    def waiting_for(self) -> str:
+        if self._is_over():
+            return "nothing"
+        if self._left() and (self._has_ended() or self._finishing == self._incarnation):
+            left = ", ".join(f"{DRIVER}#{zombie.life.incarnation}" for zombie in self._left())
+            return f"{left}, which was frozen for a while, has not ended"
+        rows, last = self._positions.get(SINK, 0), committed(self._checkpoint)
+        done = "no batch was" if last < 0 else f"batch {last} was the last to be"
+        text = f"{DRIVER}#{self._incarnation} has not come to the end of its input; {rows:,} rows were delivered, and "
+        text += f"{done} committed"
+        if self._given_up:
+            return f"{text}; the query failed again when no fault disturbed it any more: {self._given_up}"
+        silent = self._signs.silent()
+        life = self._lives.get(self._incarnation)
+        where = "" if life is None else still_running(self._launcher.plan_of(life), life.pid, silent)
+        text += where or f"; it gave no sign of work for {silent:.0f} s"
+        if self._failures:
+            return f"{text}; under faults the query failed {len(self._failures)} times, last: {self._failures[-1]}"
+        return text
+
+    def silent(self) -> int:
+        return round(self._signs.silent() * 1e6)
+
+    def stop(self) -> None:
+        """What the query keeps is what it has delivered, or has read itself; there is nothing to collect."""
+        self.server.missed()
+
+    def close(self) -> None:
+        """Let everybody go on who is still held."""
+        self.server.call(self._watch.close())
+        self.server.call(self._relay.close())
+
+    @property
+    def _life(self) -> Life:
+        """The judged one."""
+        return self._lives[self._incarnation]
+
+    def _has_ended(self) -> bool:
+        return self._ended.get(DRIVER) == self._incarnation
+
+    def _is_over(self) -> bool:
+        return self._has_ended() and not self._left()
+
+    def _left(self) -> list[_Zombie]:
+        """The zombies that are still there."""
+        return [zombie for zombie in self._zombies if zombie.gone is None]
+
+    def _watched(self, condition: Callable[[], bool], references: Life | None = None) -> Callable[[], bool]:
+        def show() -> None:
+            self._run.show(Live(self._offered, self._positions.get(SINK, 0), self.server.fault_in_force))
+
+        def tend() -> None:
+            if references is None:
+                self._tend()
+            elif references.over and not condition():
+                raise ended_by_itself(references.driver, self.server, self._query.without_secrets)
+
+        return watched(condition, self.server, self._processes, show, tend)
+
+    # Lives
+
+    def _tend(self) -> None:
+        """Let a life that a fault has taken be followed by the next, once everything that it said has been heard."""
+        self._tend_zombies()
+        self._tend_standbys()
+        life = self._life
+        frozen = any(zombie.life is life for zombie in self._zombies)
+        if not frozen and (not life.over or self._has_ended() or self._given_up):
+            return
+        if not self._down:
+            if not self.server.call(self._lost()) and not self.server.call(self._ended_by_itself()):
+                raise ended_by_itself(life.driver, self.server, self._query.without_secrets)
+            if self._given_up:
+                return
+            self._down = True
+            failures = max(1, len(self._failures), len(self._loop))
+            pause = min(_FIRST_PAUSE * 2 ** (failures - 1), _LONGEST_PAUSE) if self._failed_now else 0.0
+            self._not_before = time.monotonic() + pause
+        if time.monotonic() >= self._not_before:
+            self._succeed()
+
+    def _succeed(self) -> None:
+        if not self._standbys:
+            self._launch()
+            return
+        first = self._standbys[0]
+        if first.ready:
+            self._standbys.remove(first)
+            self.server.call(self._take_over(first))
+        elif time.monotonic_ns() - first.launched > READY_SECONDS * 1e9:
+            self._dismiss(0)
+
+    async def _lost(self) -> bool:
+        """Whether a fault has touched the life that is over, or it has said how it failed."""
+        known = self._touched() or self._failed_now
+        if known:
+            self.server.node_seen(self._life.node, False, time.monotonic_ns())
+        return known
+
+    async def _ended_by_itself(self) -> bool:
+        """Whether the life that is over, which nobody has touched and which said nothing of why, counts as one that
+        failed: code of the user's can end its process. What ends one from outside is the machine's."""
+        status = self._life.driver.poll()
+        outside = status in (-signal.SIGKILL, -signal.SIGTERM)
+        if outside or not self._life.ready or self.server.failure is not None or not self.server.disturbed_since(0):
+            return False
+        end = self._query.without_secrets(log_tail(self._life.driver.stderr))
+        said = f"query {self._query.name!r}: its process ended with status {status}; its log ends:\n{end}"
+        self._hear_failure(True, InvalidOperator(said))
+        self.server.node_seen(self._life.node, False, time.monotonic_ns())
+        return True
+
+    def _touched(self) -> bool:
+        """A life beside which a zombie has run was touched by what has made that."""
+        zombies = (zombie.gone for zombie in self._zombies)
+        beside = any(gone is None or gone >= self._launched for gone in zombies)
+        return beside or self.server.disturbed_since(self._launched)
+
+    def _launch(self) -> None:
+        """Start the judged driver, as its next incarnation."""
+        number, now = self._incarnation + 1, time.monotonic_ns()
+        # The place of one that is gone is free.
+        taken = any(life.node == DRIVER and life.runs for life in self._lives.values())
+        life = self._launcher.start_life(f"{DRIVER}-{number}" if taken else DRIVER, number, now, stands_by=False)
+        if self._started:
+            life.go.set()
+        self._become(life, now)
+
+    def _become(self, life: Life, when: int) -> None:
+        """From now on this life is the judged one."""
+        self._lives[life.incarnation] = life
+        self._down = self._failed_now = False
+        self._launched = when
+        self._incarnation = life.incarnation
+
+    async def _take_over(self, life: Life) -> None:
+        """One that stands by is told to begin."""
+        now = time.monotonic_ns()
+        self._become(life, now)
+        self._see_begin(life.node, Begun(DRIVER, 0, life.incarnation, now))
+        life.go.set()
+
+    def _tend_standbys(self) -> None:
+        for place, life in enumerate(self._standbys):
+            if life.failed or not life.runs:
+                self._stand_by = False
+                self._dismiss(place)
+                return
+        wanted = min(self._most_standbys, successions(self.server.pending)) if self._stand_by else 0
+        if len(self._standbys) < wanted and not self._left() and not self._has_ended() and not self._down:
+            number = self._incarnation + len(self._standbys) + 1
+            life = self._launcher.start_life(f"{DRIVER}-{number}", number, time.monotonic_ns(), stands_by=True)
+            self._lives[number] = life
+            self._standbys.append(life)
+
+    def _dismiss(self, place: int) -> None:
+        """End those that stand by, from this one on: their numbers are to be had again."""
+        for life in self._standbys[place:]:
+            self._processes.kill_node(life.node)
+            del self._lives[life.incarnation]
+            self.server.call(_released(life))
+        del self._standbys[place:]
+
+    # Two lives at once
+
+    def _freeze(self, wake: Callable[[], None]) -> _Zombie:
+        """The judged life was frozen; `wake` lets it go on."""
+        zombie = _Zombie(self._life, committed(self._checkpoint), wake)
+        self._zombies.append(zombie)
+        self._all_gone.clear()
+        return zombie
+
+    def _woken(self, zombie: _Zombie, seen: Proof) -> Proof:
+        zombie.woken = time.monotonic_ns()
+        begun = self._incarnation > zombie.life.incarnation and self._life.ready
+        how = "had committed a batch" if self._has_committed_since(zombie) else "was at its end"
+        how = how if begun else "had not begun"
+        return Proof(seen.count if begun else 0, f"{seen.what}, and let go on when {DRIVER}#{self._incarnation} {how}")
+
+    def _has_committed_since(self, zombie: _Zombie) -> bool:
+        return committed(self._checkpoint) > zombie.committed
+
+    def _tend_zombies(self) -> None:
+        at_its_end = self._finishing == self._incarnation or self._has_ended()
+        for zombie in self._left():
+            followed = self._incarnation > zombie.life.incarnation and self._life.ready
+            if zombie.woken is None:
+                if followed and (at_its_end or self._has_committed_since(zombie)):
+                    self.server.call(_called(zombie.wake))
+                    wait_until(
+                        lambda zombie=zombie: zombie.woken or self.server.failure,  # type: ignore[misc]
+                        READY_SECONDS,
+                        "a frozen driver to go on",
+                    )
+            elif zombie.life.over:
+                zombie.gone = time.monotonic_ns()
+            elif zombie.life.runs and at_its_end and zombie.had_its_time:
+                self._processes.kill_node(zombie.life.node)
+        if self._zombies and not self._all_gone.is_set():
+            self.server.call(self._look_who_is_left())
+
+    async def _look_who_is_left(self) -> None:
+        # Asked where zombies are made.
+        if not self._left():
+            self._all_gone.set()
+
+    # In the server's loop
+
+    async def _offer(self) -> None:
+        for batch in self._batches:
+            self.server.note(Offered(SOURCE, batch))
+        self._started = True
+        self._life.go.set()
+
+    async def _hear_driver(
+        self, greeting: Greeting, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        judged = greeting.node != REFERENCE_DRIVER
+        life = self._lives.get(greeting.incarnation) if judged else self._references
+        if life is not None:
+            life.conversations += 1
+        try:
+            while (body := await read_frame(reader)) is not None:
+                if not await self._answer(greeting, life, decoded(_from_driver, body), writer):
+                    return
+        finally:
+            if life is not None:
+                life.conversations -= 1
+
+    async def _answer(
+        self,
+        greeting: Greeting,
+        life: Life | None,
+        message: Record | Begun | Arrived | Failed | Finishing,
+        writer: asyncio.StreamWriter,
+    ) -> bool:
+        """Whether more is to be heard of this connection."""
+        if life is not None and isinstance(message, Arrived) and message.address.point is Point.STARTED:
+            life.ready = True
+            await life.go.wait()
+        if greeting.node == REFERENCE_DRIVER or greeting.incarnation == self._incarnation:
+            await self._heard(greeting, message, writer)
+            return True
+        if life is not None and life in self._standbys:
+            # It says that it is there, which nobody answers; or why it cannot stand by.
+            if isinstance(message, Failed):
+                life.failed = message.message
+                writer.write(frame(Go()))
+            return True
+        zombie = next((one for one in self._zombies if one.life is life), None)
+        if zombie is not None and isinstance(message, Arrived | Finishing):
+            # What Spark, and a sink of the user's, make of it is what is to be seen.
+            writer.write(frame(Go()))
+            return True
+        if zombie is not None:
+            zombie.refused = True
+        self._refuse(greeting, message)
+        return False
+
+    async def _heard(
+        self,
+        greeting: Greeting,
+        message: Record | Begun | Arrived | Failed | Finishing,
+        writer: asyncio.StreamWriter,
+    ) -> None:
+        judged = greeting.node != REFERENCE_DRIVER
+        match message:
+            case Begun():
+                self._see_begin(greeting.node, message)
+            case Arrived(address=address, taken=taken, exact=exact):
+                self._pass(address, taken, exact)
+                writer.write(frame(Go()))
+            case Finishing():
+                self._finishing = greeting.incarnation
+                if self._zombies:
+                    await self._all_gone.wait()
+                writer.write(frame(Go()))
+            case Failed():
+                self._tried += judged
+                self._hear_failure(judged, from_afar(message))
+                writer.write(frame(Go()))
+            case Delivered(sink=sink, rows=rows):
+                position = self._positions.get(sink, 0)
+                self._positions[sink] = position + len(rows)
+                self._see_batch(sink)
+                self.server.note(msgspec.structs.replace(message, position=position))
+            case EmptyBatch(sink=sink):
+                self._see_batch(sink)
+                self.server.note(message)
+            case Kept() if judged:
+                # A life that does not come to its end is followed by one that reads it again.
+                self._kept = message
+            case Ended() if judged and self._kept is not None:
+                self.server.note(self._kept)
+                self.server.note(message)
+            case _:
+                self.server.note(message)
+
+    def _see_batch(self, sink: str) -> None:
+        if sink == SINK:
+            self._tried += 1
+            self._failures.clear()
+
+    def _see_begin(self, node: str, message: Begun) -> None:
+        self.server.fault_in_force = ""
+        self.server.node_seen(node, True, message.when)
+        self.server.placed(node, message)
+
+    async def _held(self, held: HeldPoint) -> None:
+        """A thread waits at a point inside Spark, in a task or in the user's code. Those of a life that is not the
+        judged one, as it stands by or was replaced, go on."""
+        node = self._processes.node_of(held.pid, held.peer[0])
+        if held.incarnation != self._incarnation or node is None:
+            return
+        batch, slash, rest = held.key.partition("/")
+        if batch == "?":
+            batch = self.batch()
+        actor = held.actor or (DRIVER if node == self._life.node else TASK)
+        self._held_on = node
+        try:
+            self._pass(Address(actor, held.incarnation, held.point, f"{batch}{slash}{rest}", held.side), 0, exact=True)
+        finally:
+            self._held_on = ""
+
+    # What the relay asks, in the loop
+
+    def batch(self) -> str:
+        """Whatever comes of a batch comes after it is in the offset log."""
+        return str(max(0, planned(self._checkpoint)))
+
+    def sender(self, pid: int, address: str, incarnation: int) -> Sender | None:
+        """Those of a life that is not the judged one go unheard, as it stands by or was replaced."""
+        node = self._processes.node_of(pid, address)
+        if incarnation != self._incarnation or node is None:
+            return None
+        return Sender(node, DRIVER if node == self._life.node else TASK, incarnation)
+
+    def arrived(self, held: HeldMessage) -> Fate:
+        sender = held.sender
+        if sender.incarnation != self._incarnation:
+            return Fate.GOES_ON
+        self._held_on, self._message, self._fate = sender.node, held, Fate.GOES_ON
+        try:
+            self._pass(Address(sender.actor, sender.incarnation, Point.MESSAGE, held.key, held.side), 0, exact=True)
+            return self._fate
+        finally:
+            self._held_on, self._message = "", None
+
+    def _lose_answer(self) -> int:
+        """Let the answer that is held be lost, and its connection break. Returns its size, 0 where there is none."""
+        if self._message is None or self._message.side is not Side.AFTER:
+            return 0
+        self._fate = Fate.LOST
+        return self._message.size
+
+    def _pass(self, address: Address, taken: int, exact: bool) -> None:
+        if self._run.passed is not None and address.actor in (DRIVER, TASK):
+            self._run.passed(address)
+        self.server.arrived(address, taken, exact)
+
+    def _hear_failure(self, judged: bool, error: StreamproofError) -> None:
+        if judged and self._touched():
+            self._failed_now = True
+            self._failures.append(str(error))
+            self._loop.clear()
+            self._note_failure(error, disturbed=True)
+        elif judged and self.server.disturbed_since(0) and isinstance(error, InvalidOperator):
+            self._failed_now = True
+            failed = self._note_failure(error, disturbed=False)
+            self._loop = [*(one for one in self._loop if one.batch == failed.batch), failed]
+            if len(self._loop) >= ATTEMPTS:
+                self._given_up = str(error)
+        else:
+            self.server.fail(error)
+
+    def _note_failure(self, error: StreamproofError, disturbed: bool) -> LifeFailed:
+        stamp, batch = self.server.clock.stamp(), planned(self._checkpoint)
+        failed = LifeFailed(stamp, DRIVER, self._incarnation, batch, str(error), disturbed)
+        self._run.recorder.log(failed)
+        return failed
+
+    def _refuse(self, greeting: Greeting, message: object) -> None:
+        """Fencing: a replaced driver cannot speak for its successor."""
+        what = type(message).__name__.lower()
+        self.server.note(Refused("recorder", self._incarnation, greeting.node, greeting.incarnation, what))
+
+    def _noted(self, record: Record) -> None:
+        match record:
+            case Ended(slice=actor, incarnation=incarnation):
+                self._ended[actor] = incarnation
+            case Offered(events=events):
+                self._offered += len(events)
+
+    # Faults
+
+    def _arm(self, striking: Striking) -> ClusterMachines:
+        life = self._lives.get(self._incarnation)
+        node_of = {DRIVER: DRIVER if life is None else life.node}
+        if self._held_on and self._held_on != node_of[DRIVER]:
+            node_of[TASK] = self._held_on
+        return _Machines(self._processes, node_of, self, striking)
+
+
+async def _called(do: Callable[[], None]) -> None:
+    """In the loop."""
+    do()
+
+
+async def _released(life: Life) -> None:
+    life.go.set()
+
+
+class _Machines(ClusterMachines):
+    """What is done to the disks counts where a batch meets it: there is a write before and after each."""
+
+    def __init__(
+        self, nodes: Nodes, node_of: Mapping[str, str], deployment: QueryDeployment, striking: Striking
+    ) -> None:
+        super().__init__(nodes, node_of, lambda: not deployment._has_ended(), striking)
+        self._deployment = deployment
+
+    def lose_answer(self, targets: Sequence[str]) -> list[Bite]:
+        outstanding = self._outstanding()
+        hit, nowhere = self._nodes(targets)
+        lost = Proof(self._deployment._lose_answer(), "bytes of an answer lost, and its connection reset")
+        self.hit |= hit.keys()
+        bites = [Bite(target, None, (), outstanding) for target in nowhere]
+        held = self._striking.exact
+        on_each = [(target, node, self._on(node)) for node, target in hit.items()]
+        return [
+            *bites,
+            *(Bite(target, node, on, outstanding, None, (), held, proof=lost) for target, node, on in on_each),
+        ]
+
+    def split_brain(self, targets: Sequence[str]) -> list[Bite]:
+        """What it lets go on is the same as of a pause, when the deployment says so."""
+        bites = self.pause(targets)
+        for place, (target, heal) in enumerate(self.lasting):
+            zombie = self._deployment._freeze(self._striking.heal)
+            self.lasting[place] = (target, self._woken(zombie, heal))
+        return bites
+
+    def _woken(self, zombie: _Zombie, heal: Callable[[], object]) -> Heal:
+        def woken() -> Proof:
+            seen = heal()
+            assert isinstance(seen, Proof), "a pause heals at once"
+            return self._deployment._woken(zombie, seen)
+
+        return woken
+
+    def _on_store(self, heal: Heal) -> Heal:
+        before = self._deployment._tried
+
+        def healed() -> Proof:
+            met = self._deployment._tried - before
+            seen = heal()
+            return Proof(met if seen.count else 0, f"batches written or failed meanwhile, with {seen}")
+
+        return healed
+
+    _on_disk = _on_store

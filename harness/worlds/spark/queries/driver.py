@@ -1,0 +1,556 @@
+"""The driver of a query: runs it from its source to its sink, each the harness's own or the user's.
+
+Run as `python -m streamproof.harness.worlds.spark.queries.driver PLAN`; PLAN is a file that the harness wrote. All that the
+driver says goes over one connection, in order, and is in the kernel's hands before Spark hears that a batch was taken.
+
+The user's modules are imported when the plan itself is read, after its head: by then there is a session, which is what
+`SparkSession.builder.getOrCreate()` gives them, as it would in a script that spark-submit has started.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import re
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from ....contracts.query import SOURCE, Query, RunFolders, without_values
+from ....core.addresses import Address, Moment, Point, Side
+from ....core.errors import InvalidOperator, OwnFailure, StorageFailed, StreamproofError
+from ....core.model import Event
+from ....core.pickling import modules_only_here, pickled, send_by_value
+from ....core.wire import VERSION, BlockingConnection, Greeting, Place
+from ....crash_points.inside_python.following import followed
+from ....install.private_files import write_private
+from ....judging.references import row_number
+from ....recording.records import BatchDone, Delivered, EmptyBatch, Ended, Kept, Started, Taken
+from ..control.run_messages import Arrived, Begun, Failed, Finishing
+from .attaching import PORT, WAREHOUSE, attached_session, enter_working_folder, gateway_of
+from .plan import python_steps
+from .rows import canonical_rows, canonical_table, check_schema
+from .source import FORMAT, EventSource
+from .stacks import answer_with_stacks
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+Take = Callable[["DataFrame", int], None]
+"""What the harness's sink does with a batch."""
+
+
+@dataclass(frozen=True)
+class QueryRun:
+    """One execution of the query, from its checkpoint on."""
+
+    actor: str
+    sink: str
+    folders: RunFolders
+    source_plan: Path
+    """A `SourcePlan` in JSON."""
+    armed: tuple[Moment, ...] | None = ()
+    """The points of the harness's own sink that are announced; None: all."""
+    waits: bool = False
+    """Whether it begins only when the harness says go."""
+    asks_to_read: bool = False
+    """Whether another life of the query may still write when it has come to its end."""
+    stores_aside: Mapping[str, str] = field(default_factory=dict)
+    """Where the stores outside are reached by what is no part of the query: their reset, and its reader."""
+    as_batch: bool = False
+    """Whether it is no stream, but a batch job over the same input, for a second opinion."""
+
+    @property
+    def aside(self) -> RunFolders:
+        """For what is no part of the query."""
+        return replace(self.folders, stores=self.stores_aside)
+
+
+@dataclass(frozen=True)
+class QueryPlan:
+    """What a driver needs to know. It runs its runs one after the other in one session."""
+
+    token: str
+    harness: Place
+    node: str
+    incarnation: int
+    query: Query
+    spans: tuple[tuple[int, int], ...]
+    """The first and the last event of each batch of the harness's source."""
+    runs: tuple[QueryRun, ...]
+    attaches: bool = False
+    """Whether it takes the JVM that its environment names, and leaves it behind."""
+    stands_by: bool = False
+    """Whether a process of its own brings up the session first, and then waits for the one that runs the query."""
+    warm_up: QueryRun | None = None
+    """What that process runs meanwhile, of which nothing is recorded."""
+
+
+@dataclass(frozen=True)
+class PlanHead:
+    """As much of a plan as can be read without any code of the user's."""
+
+    token: str
+    harness: Place
+    node: str
+    incarnation: int
+    query: str
+    """Its name."""
+    actors: tuple[str, ...]
+    """Of its runs."""
+    attaches: bool
+    stands_by: bool
+    settings: Mapping[str, str]
+    secrets: Mapping[str, str]
+    warehouse: Path
+    """Of the first run."""
+    working_folder: Path
+    """Of the process that wrote the plan."""
+
+
+def write_query_plan(path: Path, plan: QueryPlan) -> Path:
+    """Leave a driver its plan, with the head before it. Raises InvalidOperator when the user's code in it cannot be
+    pickled."""
+    head = PlanHead(
+        plan.token,
+        plan.harness,
+        plan.node,
+        plan.incarnation,
+        plan.query.name,
+        tuple(run.actor for run in plan.runs),
+        plan.attaches,
+        plan.stands_by,
+        dict(plan.query.settings),
+        dict(plan.query.secrets),
+        plan.runs[0].folders.warehouse,
+        Path.cwd(),
+    )
+    what = f"the query {plan.query.name!r}"
+    return write_private(path, pickle.dumps(head) + pickled(plan, what, modules_only_here()))
+
+
+class HarnessLink:
+    """The driver's connection to the harness."""
+
+    def __init__(self, head: PlanHead) -> None:
+        greeting = Greeting(VERSION, head.token, "driver", head.node, incarnation=head.incarnation)
+        self._connection = BlockingConnection(head.harness, greeting)
+        self._lock = threading.Lock()
+
+    def send(self, *messages: object) -> None:
+        with self._lock:
+            for message in messages:
+                self._connection.send(message)
+
+    def ask(self, message: Arrived | Failed | Finishing) -> None:
+        """Returns when the harness says go."""
+        with self._lock:
+            self._connection.send(message)
+            if self._connection.receive() is None:
+                raise OwnFailure("the harness went away while it was waited for")
+
+
+class _Execution:
+    """One run of the query, seen from its sink."""
+
+    def __init__(self, plan: QueryPlan, run: QueryRun, link: HarnessLink) -> None:
+        self._plan = plan
+        self._run = run
+        self._link = link
+        self._taken = 0
+        self.failure: StreamproofError | None = None
+        """What went wrong in here. Spark passes on no more than its text."""
+
+    def begin(self) -> None:
+        if self._run.waits:
+            self._link.ask(Arrived(self._address(Point.STARTED, "", Side.AFTER), 0, exact=True))
+        self._prepare()
+        committed = _last_committed(self._run.folders.checkpoint)
+        before = None if committed is None else (self._plan.incarnation - 1, committed)
+        next_batch = 0 if committed is None else committed + 1
+        self._link.send(Started(self._run.actor, self._plan.incarnation, before, row_number(next_batch, 0)))
+
+    def _prepare(self) -> None:
+        folders, query = self._run.folders, self._plan.query
+        try:
+            folders.sink.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StorageFailed(f"cannot make {folders.sink}: {error.strerror or error}") from error
+        for store in query.stores if self._plan.incarnation == 1 else ():
+            try:
+                store.reset(self._run.aside)
+            except Exception as error:
+                raise InvalidOperator(
+                    f"query {query.name!r}: the store {store.name!r} cannot be reset: {_shortened(_said(error))}"
+                ) from error
+
+    def take(self, frame: DataFrame, number: int) -> None:
+        """What foreachBatch calls."""
+        try:
+            schema, collected = frame.schema, frame.collect()
+        except Exception as error:
+            self.failure = _blame(self._plan.query, error)
+            raise
+        try:
+            self._deliver(canonical_rows(self._plan.query, collected, number, schema), number)
+        except StreamproofError as error:
+            self.failure = error
+            raise
+        except Exception as error:
+            self.failure = OwnFailure(
+                f"the recorder could not be given batch {number}: {type(error).__name__}: {error}"
+            )
+            raise
+
+    def end(self, spark: SparkSession, query: StreamingQuery) -> None:
+        run, incarnation = self._run, self._plan.incarnation
+        python = python_steps(query._jsq.explainInternal(False), self._plan.query.source is not None)
+        for progress in query.recentProgress:
+            self._link.send(_batch_done(run.actor, incarnation, progress, python))
+        if run.asks_to_read:
+            self._link.ask(Finishing())
+        if self._plan.query.read is not None:
+            self._link.send(Kept(run.actor, incarnation, self._read(spark)))
+        self._link.send(Ended(run.actor, incarnation, {SOURCE: [1]}))
+
+    def _read(self, spark: SparkSession) -> dict[str, Any]:
+        query = self._plan.query
+        assert query.read is not None
+        try:
+            frame = query.read(spark, self._run.aside)
+            schema = frame.schema
+            check_schema(query, schema)
+            rows = frame.collect()
+        except StreamproofError:
+            raise
+        except Exception as error:
+            raise InvalidOperator(f"query {query.name!r}: read failed: {_shortened(_said(error))}") from error
+        return canonical_table(query, rows, schema)
+
+    def _deliver(self, rows: list[Event], number: int) -> None:
+        run, incarnation = self._run, self._plan.incarnation
+        self._pass(Point.SINK_WRITE, str(number), Side.BEFORE)
+        if number < len(self._plan.spans) and self._plan.query.source is None:
+            first, last = self._plan.spans[number]
+            self._taken += last - first + 1
+            self._link.send(Taken(run.actor, incarnation, SOURCE, 1, first, last, last - first + 1))
+        channel = self._plan.query.name
+        # The recorder counts positions; nobody else knows what came before.
+        given = Delivered(run.sink, channel, incarnation, 0, rows)
+        self._link.send(given if rows else EmptyBatch(run.sink, channel, incarnation, number))
+        self._pass(Point.SINK_WRITE, str(number), Side.AFTER)
+
+    def _pass(self, point: Point, key: str, side: Side) -> None:
+        address = self._address(point, key, side)
+        armed = self._run.armed
+        if armed is None or any(moment.matches(address, self._taken) for moment in armed):
+            self._link.ask(Arrived(address, self._taken, exact=True))
+
+    def _address(self, point: Point, key: str, side: Side) -> Address:
+        return Address(self._run.actor, self._plan.incarnation, point, key, side)
+
+
+def _batch_done(actor: str, incarnation: int, progress: Mapping[str, Any], python: tuple[bool, bool]) -> BatchDone:
+    operators = progress["stateOperators"]
+    return BatchDone(
+        actor,
+        incarnation,
+        progress["batchId"],
+        progress["numInputRows"],
+        sum(one["numRowsDroppedByWatermark"] for one in operators),
+        sum(one["numRowsRemoved"] for one in operators),
+        int(progress["durationMs"].get("triggerExecution", 0)),
+        *python,
+    )
+
+
+def _last_committed(checkpoint: Path) -> int | None:
+    """The last batch that is in Spark's commit log."""
+    commits = checkpoint / "commits"
+    names = [file.name for file in commits.iterdir()] if commits.exists() else []
+    return max((int(name) for name in names if name.isdigit()), default=None)
+
+
+def run_query(spark: SparkSession, plan: QueryPlan, run: QueryRun, link: HarnessLink) -> None:
+    """Run the query to the end of its input. Raises InvalidOperator for what is the query's fault."""
+    execution = _Execution(plan, run, link)
+    query = plan.query
+    given = _given(spark, query, run) if plan.stands_by and query.source is None else None
+    execution.begin()
+    try:
+        # What it does with what it reads afterwards is a consumer's.
+        with followed():
+            given = _input(spark, query, run) if given is None else given
+            output = _checked(query, query.transform(given))
+            stream = _started(query, output, run, execution.take)
+            _await_end(query, stream)
+        execution.end(spark, stream)
+    except StreamproofError:
+        raise
+    except Exception as error:
+        if execution.failure is not None:
+            raise execution.failure from error
+        raise _blame(query, error) from error
+
+
+def run_as_batch(spark: SparkSession, plan: QueryPlan, run: QueryRun, link: HarnessLink) -> None:
+    """Hand in the table that a batch job makes, where the query can be one: with a watermark or a time-out it means
+    something else, and some steps there are for streams only."""
+    query = plan.query
+    try:
+        # Of a batch job, Spark leaves the watermark out.
+        stream = query.transform(_given(spark, query, replace(run, as_batch=False)))
+        steps: str = stream._jdf.queryExecution().analyzed().toString()
+        output = query.transform(_given(spark, query, run))
+        schema = output.schema
+        rows = None if any(sign in steps for sign in _OF_STREAMS) else output.collect()
+    except Exception:
+        # Whatever it is, a stream can do it, as the references have shown.
+        rows = None
+    if rows is not None:
+        link.send(Kept(run.actor, plan.incarnation, canonical_table(query, rows, schema)))
+    link.send(Ended(run.actor, plan.incarnation, {SOURCE: [1]}))
+
+
+_OF_STREAMS = ("EventTimeWatermark", "MapGroupsWithState", "TransformWithState", "MapGroupsInPandasWithState")
+"""Steps of a plan whose meaning rests on how the input comes."""
+
+
+def _input(spark: SparkSession, query: Query, run: QueryRun) -> DataFrame:
+    return _given(spark, query, run) if query.source is None else query.source(spark, run.folders)
+
+
+def _given(spark: SparkSession, query: Query, run: QueryRun) -> DataFrame:
+    """What the harness's source gives, with the columns that the query takes."""
+    from pyspark.sql import functions as f
+
+    reader = spark.read if run.as_batch else spark.readStream
+    given = reader.format(FORMAT).option("plan", str(run.source_plan)).load()
+    given = given.withColumn("timestamp", f.timestamp_millis("time"))
+    if not query.schema:
+        return given
+    parsed = given.select(f.from_json("value", query.schema).alias("row"), "seq", "timestamp")
+    # Where Spark cannot tell `Timestamp` from `timestamp`, either would be ambiguous.
+    theirs = {column.lower() for column in parsed.select("row.*").columns}
+    own = [column for column in ("seq", "timestamp") if column not in theirs]
+    return parsed.select("row.*", *own)
+
+
+def _started(query: Query, output: DataFrame, run: QueryRun, take: Take) -> StreamingQuery:
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+    if query.write is None:
+        written: object = output.writeStream.outputMode(query.mode.value).foreachBatch(take)
+    else:
+        written = query.write(output, run.folders)
+    if isinstance(written, StreamingQuery):
+        return written
+    if not isinstance(written, DataStreamWriter):
+        raise InvalidOperator(
+            f"query {query.name!r}: write gives a {type(written).__name__}; "
+            "it must be a DataStreamWriter, or the StreamingQuery that it has started"
+        )
+    writer = written.outputMode(query.mode.value).option("checkpointLocation", str(run.folders.checkpoint))
+    return writer.queryName(f"{query.name} as {run.actor}").trigger(availableNow=True).start()
+
+
+def _await_end(query: Query, stream: StreamingQuery) -> None:
+    try:
+        if query.write is None or _ends_by_itself(stream):
+            stream.awaitTermination()
+        else:
+            stream.processAllAvailable()
+    finally:
+        stream.stop()
+
+
+def _ends_by_itself(stream: StreamingQuery) -> bool:
+    """Whether its trigger takes what is there and ends."""
+    execution: Any = stream._jsq
+    streaming: Any = execution.streamingQuery() if hasattr(execution, "streamingQuery") else execution
+    return "AvailableNow" in str(streaming.trigger())
+
+
+def _checked(query: Query, output: object) -> DataFrame:
+    from pyspark.sql import DataFrame
+
+    if not isinstance(output, DataFrame):
+        raise InvalidOperator(f"query {query.name!r}: transform gives a {type(output).__name__}, not a DataFrame")
+    if not output.isStreaming:
+        raise InvalidOperator(f"query {query.name!r}: what transform gives is not a streaming frame")
+    missing = [column for column in query.key if column not in output.columns]
+    if missing and query.read is None:
+        raise InvalidOperator(
+            f"query {query.name!r}: its output has no column {missing[0]!r}; it has: {', '.join(output.columns)}"
+        )
+    if query.write is None:
+        check_schema(query, output.schema)
+    return output
+
+
+_OURS = ("query_source.py", "ExecutorLostFailure", "No space left on device", "SparkContext was shut down")
+"""What shows, in an error of Spark's, that the query is not to blame."""
+
+
+def _blame(query: Query, error: Exception) -> StreamproofError:
+    text = _said(error)
+    sign = next((sign for sign in _OURS if sign in text), None)
+    if sign is not None:
+        return OwnFailure(f"query {query.name!r} was ended by its surroundings ({sign}): {_shortened(text)}")
+    return InvalidOperator(f"query {query.name!r} failed: {_shortened(text)}")
+
+
+def _said(error: BaseException) -> str:
+    """Of an error of the user's own in this process, its kind as well: Spark's say theirs themselves."""
+    if type(error).__module__.startswith(("pyspark", "py4j")):
+        return str(error)
+    frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    return f"{type(error).__name__}: {error}{_where(frames)}"
+
+
+def _where(frames: Iterable[tuple[str, object]]) -> str:
+    """The innermost place in code of the user's."""
+    theirs = [(file, line) for file, line in frames if "/pyspark/" not in file and file != __file__]
+    return f" ({theirs[-1][0]}, line {theirs[-1][1]})" if theirs else ""
+
+
+def _shortened(text: str, lines: int = 12) -> str:
+    """What the user's code raised and where, if a Python traceback says it; else the first lines, without the JVM's
+    stack."""
+    # What Spark adds of the query's plan says nothing of what went wrong.
+    said = text.partition("\n=== Streaming Query ===")[0]
+    kept = [line for line in said.splitlines() if line.strip() and not line.lstrip().startswith("at ")]
+    tracebacks = [place for place, line in enumerate(kept) if "Traceback (most recent call last)" in line]
+    last = kept[tracebacks[-1] + 1 :] if tracebacks else []
+    raised = next((line for line in last if not line[0].isspace()), None)
+    if raised is None:
+        return "\n".join(kept[:lines] + (["..."] if len(kept) > lines else []))
+    frames = (re.match(r'\s+File "(.+)", line (\d+)', line) for line in last[: last.index(raised)])
+    return raised + _where((frame[1], frame[2]) for frame in frames if frame is not None)
+
+
+def _session(head: PlanHead) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    if head.attaches or (head.stands_by and PORT in os.environ):
+        spark = attached_session(Path(head.settings.get(WAREHOUSE, head.warehouse)))
+        for name, value in {**head.settings, **head.secrets}.items():
+            if spark.conf.isModifiable(name):
+                spark.conf.set(name, value)
+        return spark
+    return SparkSession.builder.appName(f"streamproof {head.query}").getOrCreate()
+
+
+def _read_plan(head: PlanHead, file: BinaryIO) -> QueryPlan:
+    """The rest, with the user's code, which can be of any kind."""
+    try:
+        plan: QueryPlan = pickle.load(file)
+    except (Exception, SystemExit) as error:
+        raise InvalidOperator(
+            f"query {head.query!r}: its code cannot be imported in Spark's driver: {_shortened(_said(error))}"
+        ) from error
+    _send_scripts_by_value()
+    return plan
+
+
+def _send_scripts_by_value() -> None:
+    """A module that has a session is a script: started by spark-submit, no worker would import it."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    send_by_value((SparkSession, SparkContext))
+
+
+def stand_by(head: PlanHead, file: BinaryIO, path: str) -> int:
+    """Bring up a session, and leave it to a process that runs the query: what the user's code has kept in memory
+    meanwhile is no part of that process, nor of its Python workers. Returns when that has ended."""
+    spark = _session(head)
+    plan = _read_plan(head, file)
+    if plan.warm_up is not None:
+        # Python workers are kept for those who have the same environment: nobody else has this one.
+        environment: dict[str, str] = spark.sparkContext.environment
+        environment["STREAMPROOF_WARM_UP"] = plan.node
+        try:
+            _warm_up(spark, plan.query, plan.warm_up)
+        except Exception as error:
+            # It takes longer then, and that is all.
+            print(f"the query could not be warmed up: {_shortened(_said(error))}", file=sys.stderr)
+    heir = [sys.executable, "-m", __spec__.name if __spec__ is not None else __name__, path]
+    status = subprocess.run(heir, env={**os.environ, **gateway_of(spark)}, check=False).returncode
+    spark.stop()
+    return status
+
+
+def _warm_up(spark: SparkSession, query: Query, run: QueryRun) -> None:
+    """Run the first batch, from a checkpoint and into a sink that are thrown away."""
+
+    def take(frame: DataFrame, number: int) -> None:
+        frame.collect()
+
+    spark.dataSource.register(EventSource)
+    run.folders.sink.mkdir(parents=True, exist_ok=True)
+    _await_end(query, _started(query, query.transform(_input(spark, query, run)), run, take))
+
+
+def _forget_tables(spark: SparkSession) -> None:
+    """Those that a run has saved by name alone, where no other process knows them: the next begins without."""
+    session: Any = spark._jsparkSession
+    catalog = session.sharedState().externalCatalog().unwrapped()
+    if catalog.getClass().getSimpleName() != "InMemoryCatalog":
+        return
+    tables = catalog.listTables("default")
+    for name in [tables.apply(place) for place in range(tables.size())]:
+        if catalog.getTable("default", name).tableType().name() == "MANAGED":
+            spark.sql(f"DROP TABLE `{name}`")
+
+
+def _start_python_workers(spark: SparkSession) -> None:
+    """One for each core, which knows nothing of the user's code yet."""
+    count = int(spark.conf.get("spark.cores.max", "1") or 1)
+    spark.range(count, numPartitions=count).mapInArrow(lambda batches: batches, "id long").collect()
+
+
+def main(path: str) -> int:
+    # Arguments of ours are nothing that the user's modules should find.
+    del sys.argv[1:]
+    answer_with_stacks(Path(path))
+    with Path(path).open("rb") as file:
+        head: PlanHead = pickle.load(file)
+        enter_working_folder(head.working_folder)
+        if head.stands_by and PORT not in os.environ:
+            return stand_by(head, file, path)
+        return _run(head, file)
+
+
+def _run(head: PlanHead, file: BinaryIO) -> int:
+    link = HarnessLink(head)
+    for actor in head.actors:
+        link.send(Begun(actor, 0, head.incarnation, time.monotonic_ns()))
+    try:
+        spark = _session(head)
+        plan = _read_plan(head, file)
+        spark.dataSource.register(EventSource)
+        if plan.stands_by:
+            _start_python_workers(spark)
+        for number, run in enumerate(plan.runs):
+            if number:
+                _forget_tables(spark)
+            (run_as_batch if run.as_batch else run_query)(spark, plan, run, link)
+    except StreamproofError as error:
+        link.ask(Failed(type(error).__name__, without_values(str(error), head.secrets)))
+        raise
+    if not plan.attaches and not plan.stands_by:
+        spark.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,497 @@
+"""The node agent: one event loop that hosts the slices placed on its node.
+
+The same class runs in every executor, and in the harness's own process for the sources and sinks. A slice dials the
+slices upstream of it, so each channel has a TCP connection of its own: data comes down, control goes up. It also dials
+the replicas of its slice that were there before it, and the sources that follow their events. A slice whose own outputs
+are congested stops reading its inputs; as topologies are acyclic, that cannot deadlock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import struct
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Protocol, TypeVar
+
+from ....core.addresses import Address, Moment, Point, Side
+from ....core.errors import ProtocolBroken, StorageRefused, StreamproofError
+from ....core.wire import VERSION, Greeting, Place, accept, decoded, frame, read_frame
+from ....protocol.effects import Fire, Gone, Inspect, Promote, Reroute, Start, Timer
+from ....protocol.host import Host
+from ....protocol.machine import Slice
+from ....protocol.messages import Checkpoint, CheckpointId, Flow, Message, Open, decoder
+from ....protocol.spec import SliceSpec
+from ....protocol.stores import CheckpointStore, FencedOff
+from ....recording.records import Record, Refused
+from ..control.run_messages import Route, StartSlice, Welcome
+
+T = TypeVar("T")
+
+_CONGESTED = 4 << 20
+"""Bytes waiting to be sent on one link from which on its slice reads no more input."""
+
+_REDIAL_SECONDS = (0.01, 0.5)
+"""The first pause before a link that broke is dialled again, and the longest: each is twice the one before."""
+
+_REWRITE_SECONDS = (0.05, 1.0)
+"""The first pause before the store is tried again that has refused a write, and the longest."""
+
+_DELIVERY_SECONDS = 1.0
+"""How long a host waits, at a crash point that asks for it, until the other side's kernel has all that was sent."""
+_SIOCOUTQ = 0x5411
+
+_Link = tuple[str, int, str, int]
+"""Slice here, its incarnation, peer, its incarnation."""
+
+
+def _unacknowledged(socket: int) -> int:
+    """Bytes of a TCP connection that the other side's kernel has not acknowledged."""
+    answer = fcntl.ioctl(socket, _SIOCOUTQ, struct.pack("i", 0))
+    return int(struct.unpack("i", answer)[0])
+
+
+class Surroundings(Protocol):
+    """What an agent is given to talk to the harness; on a link of its own that no fault touches."""
+
+    def note(self, record: Record) -> None:
+        """Hand a record over; when this returns it will reach the recorder even if the node dies."""
+
+    def begun(self, start: StartSlice) -> None: ...
+
+    def arrive(self, address: Address, taken: int, exact: bool) -> None:
+        """Announce a point. Returns when the controller says go. `exact` is False where the point cannot be vouched
+        for."""
+
+    def refused(self, slice_id: str, incarnation: int, refusal: StorageRefused, began: int) -> None:
+        """The store has refused a write that began then, ns; it is tried again. Whether that is a fault of the run's or
+        a disk that is really full is for the harness to say: it knows what is in force."""
+
+    def failed(self, error: StreamproofError) -> None: ...
+
+
+class NodeAgent:
+    """Hosts slices on one node."""
+
+    def __init__(
+        self,
+        node: str,
+        token: str,
+        make: Callable[[str], Slice],
+        specs: Mapping[str, SliceSpec],
+        store: CheckpointStore,
+        armed: tuple[Moment, ...],
+        surroundings: Surroundings,
+        up: Callable[[str, int], None],
+        ready: Callable[[str, int], None],
+        fenced: Callable[[str, int], None],
+    ) -> None:
+        """`up` tells the manager that a slice runs, `ready` that it is in step, `fenced` that it was to speak and the
+        store lets it no more."""
+        self.node = node
+        self.ready = ready
+        self._up = up
+        self._fenced = fenced
+        self.relay: Place | None = None
+        """Where links are dialled instead of at their peers."""
+        self._token = token
+        self._make = make
+        self._specs = specs
+        self._decoder = decoder(
+            kind for spec in specs.values() for one in spec.setup.mechanisms for kind in one.messages
+        )
+        self._store = store
+        self._armed = armed
+        self._watched: dict[str, frozenset[Point]] = {}
+        self._around = surroundings
+        self._host = Host(self)
+        self._routes: dict[str, dict[int, Route]] = {}
+        """Slice -> its incarnations that are announced."""
+        self._withdrawn: set[tuple[str, int]] = set()
+        self._dials: dict[_Link, asyncio.Task[None]] = {}
+        """The links that this side makes, and makes again when they break."""
+        self._links: dict[tuple[str, str, int], asyncio.StreamWriter] = {}
+        """(slice here, peer, its incarnation) -> the connection between them."""
+        self._opened: set[tuple[str, str, int]] = set()
+        """Those over which the peer has opened the channel from here, by the connection that there is now. Before, it
+        must not hear what it would take for the answer, such as the end of a replay that an earlier connection began:
+        that is lost, as with the connection."""
+        self._accepted: set[asyncio.StreamWriter] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+
+    # Life
+
+    async def listen(self, address: str) -> Place:
+        """Take links from now on. Returns where."""
+        self._server = await asyncio.start_server(self._answer, address, 0)
+        host, port = self._server.sockets[0].getsockname()
+        return host, port
+
+    async def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        for task in list(self._tasks):
+            task.cancel()
+        for writer in (*self._links.values(), *self._accepted):
+            writer.transport.abort()
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if task.cancelled():
+            return
+        error = task.exception()
+        if isinstance(error, StreamproofError):
+            self._around.failed(error)
+        elif error is not None:
+            self._around.failed(ProtocolBroken(f"{self.node} failed: {type(error).__name__}: {error}"))
+
+    # What the manager says
+
+    def start(self, start: StartSlice) -> None:
+        """Run an incarnation here, unless a later one has been started: a founder from its slice's newest durable
+        checkpoint, as soon as the store gives it. Raises what the store or the user's code raises."""
+        self._around.begun(start)
+        if start.founder:
+            self._fence(start.slice, start.incarnation, lambda checkpoint: self._begin(start, checkpoint))
+        else:
+            self._begin(start, None)
+
+    def _begin(self, start: StartSlice, checkpoint: Checkpoint | None) -> None:
+        slice_id, incarnation = start.slice, start.incarnation
+        given = Start(incarnation, checkpoint, start.replica, start.founder, start.seed)
+        self._host.start(self._make(slice_id), given)
+        for routes in list(self._routes.values()):
+            for route in routes.values():
+                self._reach(slice_id, incarnation, route)
+        self._up(slice_id, incarnation)
+
+    def promote(self, slice_id: str, incarnation: int) -> None:
+        """Let an incarnation that runs here speak for its slice."""
+        if not self._runs(slice_id, incarnation):
+            return
+        if self._specs[slice_id].setup.promoted_from_store:
+            self._fence(slice_id, incarnation, lambda checkpoint: self._promoted(slice_id, incarnation, checkpoint))
+        else:
+            self._host.feed(slice_id, Promote(None))
+
+    def _promoted(self, slice_id: str, incarnation: int, checkpoint: Checkpoint | None) -> None:
+        if self._runs(slice_id, incarnation):
+            self._host.feed(slice_id, Promote(checkpoint))
+
+    def _fence(self, slice_id: str, incarnation: int, go_on: Callable[[Checkpoint | None], None]) -> None:
+        """Fence the slice, and go on with its newest checkpoint: at once, or when the disk takes the fence. One that
+        has been fenced off itself does not go on."""
+        began = time.monotonic_ns()
+        try:
+            checkpoint = self._store.fence(slice_id, incarnation)
+        except FencedOff:
+            self._fenced_off(slice_id, incarnation)
+            return
+        except StorageRefused as refusal:
+            self._around.refused(slice_id, incarnation, refusal, began)
+            self._spawn(self._fence_later(slice_id, incarnation, go_on))
+            return
+        go_on(checkpoint)
+
+    async def _fence_later(self, slice_id: str, incarnation: int, go_on: Callable[[Checkpoint | None], None]) -> None:
+        def wanted() -> bool:
+            return (slice_id, incarnation) not in self._withdrawn
+
+        try:
+            checkpoint = await self._insist(
+                slice_id, incarnation, wanted, lambda: self._store.fence(slice_id, incarnation)
+            )
+        except FencedOff:
+            self._fenced_off(slice_id, incarnation)
+            return
+        if wanted():
+            go_on(checkpoint)
+
+    def _fenced_off(self, slice_id: str, incarnation: int) -> None:
+        if self._runs(slice_id, incarnation):
+            self._drop(slice_id)
+            self._fenced(slice_id, incarnation)
+
+    def route(self, route: Route) -> None:
+        """An incarnation is there, or speaks now; those here that deal with it dial it."""
+        if (route.slice, route.incarnation) in self._withdrawn:
+            return
+        self._routes.setdefault(route.slice, {})[route.incarnation] = route
+        for slice_id, machine in list(self._host.slices.items()):
+            self._reach(slice_id, machine.incarnation, route)
+
+    def withdraw(self, slice_id: str, incarnation: int) -> None:
+        """An incarnation is to be listened to no more."""
+        self._withdrawn.add((slice_id, incarnation))
+        self._routes.get(slice_id, {}).pop(incarnation, None)
+        if self._runs(slice_id, incarnation):
+            self._drop(slice_id)
+        for link, dial in list(self._dials.items()):
+            if link[2:] == (slice_id, incarnation):
+                dial.cancel()
+        for (local, peer, peer_incarnation), writer in list(self._links.items()):
+            if (peer, peer_incarnation) == (slice_id, incarnation):
+                del self._links[local, peer, peer_incarnation]
+                # Not `close`, which would go on trying to send what is buffered: its host may be stopped.
+                writer.transport.abort()
+        spec = self._specs[slice_id]
+        for local in list(self._host.slices):
+            if local in (*spec.upstream, *spec.addressees, *spec.downstream, slice_id):
+                self._host.feed(local, Gone(slice_id, incarnation))
+
+    def inspect(self) -> None:
+        for slice_id in list(self._host.slices):
+            self._host.feed(slice_id, Inspect())
+
+    def _drop(self, slice_id: str) -> None:
+        """A slice here must not speak any more: others speak for it."""
+        del self._host.slices[slice_id]
+        for link, dial in list(self._dials.items()):
+            if link[0] == slice_id:
+                dial.cancel()
+        for link_here, writer in list(self._links.items()):
+            if link_here[0] == slice_id:
+                del self._links[link_here]
+                writer.transport.abort()
+
+    # Links
+
+    def _reach(self, slice_id: str, incarnation: int, route: Route) -> None:
+        """Dial it, if it is for this slice to do so and it does not do so already."""
+        if route.slice == slice_id:
+            wanted = route.incarnation < incarnation
+        else:
+            spec = self._specs[slice_id]
+            wanted = route.speaks and (route.slice in spec.upstream or route.slice in spec.addressees)
+        link = (slice_id, incarnation, route.slice, route.incarnation)
+        if wanted and link not in self._dials:
+            dial = self._dials[link] = self._spawn(self._dial(*link))
+            dial.add_done_callback(lambda _: self._dials.pop(link, None))
+
+    async def _dial(self, slice_id: str, incarnation: int, peer: str, peer_incarnation: int) -> None:
+        """Hold a link to a peer for as long as both are there: `withdraw` ends this."""
+        first, longest = _REDIAL_SECONDS
+        pause = first
+        while self._runs(slice_id, incarnation):
+            if await self._talk(slice_id, incarnation, self._routes[peer][peer_incarnation]):
+                pause = first
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, longest)
+
+    async def _talk(self, slice_id: str, incarnation: int, route: Route) -> bool:
+        """One connection, from its beginning to its end. Returns whether the peer took it."""
+        try:
+            reader, writer = await asyncio.open_connection(*(self.relay or route.links))
+        except OSError:
+            return False
+        greeting = Greeting(
+            VERSION, self._token, "link", self.node, slice_id, incarnation, route.slice, route.incarnation
+        )
+        try:
+            writer.write(frame(greeting))
+            if await read_frame(reader) is None or not self._runs(slice_id, incarnation):
+                return False
+            self._keep(slice_id, route.slice, route.incarnation, writer)
+            self._host.feed(slice_id, Reroute(route.slice, route.incarnation))
+            await self._read(reader, writer, slice_id, incarnation, route.slice, route.incarnation)
+            return True
+        finally:
+            writer.transport.abort()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        greeting = await accept(reader, self._token)
+        if greeting is None or greeting.purpose != "link" or not self._runs(greeting.peer, greeting.peer_incarnation):
+            writer.transport.abort()
+            return
+        local, incarnation = greeting.peer, greeting.peer_incarnation
+        peer, peer_incarnation = greeting.local, greeting.incarnation
+        if (peer, peer_incarnation) in self._withdrawn:
+            self.note(Refused(local, incarnation, peer, peer_incarnation, "link"))
+            writer.transport.abort()
+            return
+        self._accepted.add(writer)
+        self._keep(local, peer, peer_incarnation, writer)
+        writer.write(frame(Welcome()))
+        self._spawn(self._serve(reader, writer, local, incarnation, peer, peer_incarnation))
+
+    async def _serve(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        slice_id: str,
+        incarnation: int,
+        peer: str,
+        peer_incarnation: int,
+    ) -> None:
+        """The answering side of a connection."""
+        try:
+            if peer == slice_id and self._links.get((slice_id, peer, peer_incarnation)) is writer:
+                self._host.feed(slice_id, Reroute(peer, peer_incarnation))
+            await self._read(reader, writer, slice_id, incarnation, peer, peer_incarnation)
+        finally:
+            self._accepted.discard(writer)
+            writer.transport.abort()
+
+    def _keep(self, slice_id: str, peer: str, peer_incarnation: int, writer: asyncio.StreamWriter) -> None:
+        writer.transport.set_write_buffer_limits(high=_CONGESTED)
+        before = self._links.get((slice_id, peer, peer_incarnation))
+        if before is not None:
+            # The other side has noticed earlier that it broke.
+            before.transport.abort()
+        self._links[slice_id, peer, peer_incarnation] = writer
+        self._opened.discard((slice_id, peer, peer_incarnation))
+
+    async def _read(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        slice_id: str,
+        incarnation: int,
+        peer: str,
+        peer_incarnation: int,
+    ) -> None:
+        """Give a slice what its peer sends, until either is gone or another connection has taken the place of this."""
+        link = slice_id, peer, peer_incarnation
+        sender = self._specs.get(peer)
+        from_upstream = peer in self._specs[slice_id].upstream
+        try:
+            while True:
+                if from_upstream:
+                    await self._room(slice_id)
+                body = await read_frame(reader)
+                if body is None or not self._runs(slice_id, incarnation) or self._links.get(link) is not writer:
+                    return
+                message = decoded(self._decoder, body)
+                if sender is None or not sender.may_send(slice_id, message):
+                    raise ProtocolBroken(f"{peer} sent {slice_id} what is not for it to send: {message.identity}")
+                if isinstance(message, Open):
+                    self._opened.add(link)
+                self._host.deliver(peer, slice_id, message)
+        finally:
+            if self._links.get(link) is writer:
+                del self._links[link]
+
+    async def _room(self, slice_id: str) -> None:
+        """Wait until no output of the slice is congested."""
+        downstream = self._specs[slice_id].downstream
+        for (local, peer, _), writer in list(self._links.items()):
+            if local == slice_id and peer in downstream:
+                try:
+                    await writer.drain()
+                except ConnectionError:
+                    continue
+
+    def _runs(self, slice_id: str, incarnation: int) -> bool:
+        machine = self._host.slices.get(slice_id)
+        return machine is not None and machine.incarnation == incarnation
+
+    # The world under the host
+
+    def watched(self, actor: str) -> frozenset[Point]:
+        watched = self._watched.get(actor)
+        if watched is None:
+            points = frozenset(m.point for m in self._armed if m.actor is None or m.actor == actor)
+            watched = self._watched[actor] = points
+        return watched
+
+    def arrive(self, address: Address, taken: int) -> bool:
+        if self._awaited(address, taken):
+            self._around.arrive(address, taken, self._exact(address))
+        return True
+
+    def _awaited(self, address: Address, taken: int) -> bool:
+        return any(moment.matches(address, taken) for moment in self._armed)
+
+    def _exact(self, address: Address) -> bool:
+        """A message is handed over when the kernel has it, not while it waits in this process."""
+        if address.point is not Point.SEND_HANDED_OVER:
+            return True
+        peer, _, incarnation = address.key.partition(" ")[0].partition("#")
+        writer = self._links.get((address.actor, peer, int(incarnation)))
+        return writer is not None and writer.transport.get_write_buffer_size() == 0
+
+    def note(self, record: Record) -> None:
+        self._around.note(record)
+
+    def send(self, sender: str, to: str, incarnation: int, message: Message) -> None:
+        link = sender, to, incarnation
+        writer = self._links.get(link)
+        if writer is None or writer.is_closing() or (message.flow is Flow.DOWNSTREAM and link not in self._opened):
+            return
+        writer.write(frame(message))
+
+    def has_delivered(self, address: Address, taken: int, to: str, incarnation: int) -> bool:
+        """The kernel of the receiver's host has acknowledged every byte. While this waits, nothing here goes on, no
+        heartbeat either; and it can take 40 ms, since kernels put acknowledgements off. So not for any message."""
+        if self.relay is not None or not self._awaited(address, taken):
+            return False
+        writer = self._links.get((address.actor, to, incarnation))
+        if writer is None or writer.is_closing() or writer.transport.get_write_buffer_size() > 0:
+            return False
+        deadline = time.monotonic() + _DELIVERY_SECONDS
+        while _unacknowledged(writer.get_extra_info("socket").fileno()):
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.0005)
+        return True
+
+    def persist(self, checkpoint: Checkpoint) -> None:
+        """The disk works in a thread of its own: the slice goes on meanwhile."""
+        self._passes(checkpoint.slice, checkpoint.id, Side.BEFORE)
+        self._spawn(self._write(checkpoint))
+
+    async def _write(self, checkpoint: Checkpoint) -> None:
+        slice_id, id_ = checkpoint.slice, checkpoint.id
+        durable = await self._insist(
+            slice_id,
+            id_.incarnation,
+            lambda: self._runs(slice_id, id_.incarnation),
+            lambda: self._store.write(checkpoint),
+        )
+        if not self._runs(slice_id, id_.incarnation):
+            return
+        if not durable:
+            self._drop(slice_id)
+            return
+        self._passes(slice_id, id_, Side.AFTER)
+        self._host.durable(slice_id, id_)
+
+    async def _insist(
+        self, slice_id: str, incarnation: int, wanted: Callable[[], bool], work: Callable[[], T]
+    ) -> T | None:
+        """What the store answers once the disk takes it; None where that is not wanted any more."""
+        pause, longest = _REWRITE_SECONDS
+        while wanted():
+            began = time.monotonic_ns()
+            try:
+                return await asyncio.get_running_loop().run_in_executor(None, work)
+            except StorageRefused as refusal:
+                self._around.refused(slice_id, incarnation, refusal, began)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, longest)
+        return None
+
+    def _passes(self, slice_id: str, checkpoint: CheckpointId, side: Side) -> None:
+        machine = self._host.slices[slice_id]
+        if Point.CHECKPOINT_DURABLE in self.watched(machine.name):
+            number = str(checkpoint.number)
+            address = Address(slice_id, checkpoint.incarnation, Point.CHECKPOINT_DURABLE, number, side, machine.replica)
+            self.arrive(address, machine.taken)
+
+    def set_timer(self, slice_id: str, timer: Timer, delay: int) -> None:
+        incarnation = self._host.slices[slice_id].incarnation
+        self._spawn(self._fire(slice_id, incarnation, timer, delay))
+
+    async def _fire(self, slice_id: str, incarnation: int, timer: Timer, delay: int) -> None:
+        await asyncio.sleep(delay / 1e6)
+        await self._room(slice_id)
+        if self._runs(slice_id, incarnation):
+            self._host.feed(slice_id, Fire(timer))

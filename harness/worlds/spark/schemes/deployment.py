@@ -1,0 +1,547 @@
+"""A scheme on embedded Spark: node agents in the executors, the manager in the driver, sources and sinks in here.
+
+The harness starts the driver again whenever a fault has taken it. Its executors end with it: that is a crash of all
+slices at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from ....contracts.cluster import Live, Run
+from ....contracts.injection import Link
+from ....contracts.subject import SchemeSubject
+from ....core.addresses import Address
+from ....core.carriers import OF_LINKS, TOXIPROXY
+from ....core.errors import DeadlinePassed, StorageRefused
+from ....core.model import Role, operator_of, replica_name, slice_of
+from ....core.quantities import Duration
+from ....core.signs import Signs
+from ....core.waiting import wait_until
+from ....core.wire import Greeting, decoded, frame, read_frame
+from ....protocol.machine import Slice, wrapped
+from ....protocol.progress import Progress
+from ....protocol.sink import SinkSlice
+from ....protocol.source import SourceSlice
+from ....protocol.stores import MemoryStore
+from ....recording.history import Bite, Drained, Proof
+from ....recording.records import InStep, Kept, Record
+from ..control.deployments import ended_by_itself, watched, write_plan
+from ..control.flapping import Flapping, in_the_loop
+from ..control.machines import ClusterMachines, Heal, SlowHeal, Striking
+from ..control.nodes import Kill, Nodes
+from ..control.run_messages import (
+    Begun,
+    DriverToHarness,
+    Failed,
+    InspectAll,
+    NodeSeen,
+    Route,
+    StartSlice,
+    Trusted,
+    Withdrawn,
+    driver_to_harness,
+)
+from ..control.run_server import RunServer, from_afar
+from ..control.slowing import Between, ProxiedLinks
+from ..control.toxics import Toxic, Toxiproxy, bandwidth, latency, slow_close
+from .agent import NodeAgent
+from .driver import DriverPlan
+from .executor import AgentPlan
+from .incarnations import Incarnations
+from .relay import Relay
+
+HARNESS = "harness"
+DRIVER = "driver"
+READY_SECONDS = 60.0
+KEPT_SECONDS = 20.0
+
+
+@contextmanager
+def deploy_scheme(run: Run, processes: Nodes) -> Iterator[SchemeDeployment]:
+    """Serve one run on a cluster that is up."""
+    deployment = SchemeDeployment(run, processes)
+    with deployment.server:
+        try:
+            yield deployment
+        finally:
+            deployment.close()
+
+
+class SchemeDeployment:
+    """One run. Its methods are called from the harness's thread; everything else happens in the server's loop."""
+
+    def __init__(self, run: Run, processes: Nodes) -> None:
+        subject = run.scenario.subject
+        assert isinstance(subject, SchemeSubject)
+        assert run.folder is not None
+        self._run = run
+        self._folder: Path = run.folder
+        self._processes = processes
+        self._specs = {spec.slice_id: spec for spec in subject.specs}
+        self._operators = [s for s, spec in self._specs.items() if spec.role is Role.OPERATOR]
+        self._ends = [s for s, spec in self._specs.items() if spec.role is not Role.OPERATOR]
+        self._progress = Progress(tuple(self._specs.values()))
+        self._replicas, self._speaking = subject.replicas, subject.speaking
+        self._wrap_store = subject.wrap_store
+        self._silent_keep = not subject.all_speak and subject.replicas_take_all
+        """Whether replicas that do not speak process their input all the same."""
+        self._current: dict[str, set[int]] = {}
+        """Slice -> its incarnations that are alive and speak."""
+        self._silent: dict[str, set[int]] = {}
+        """Slice -> those that are alive and do not."""
+        self._in_step: set[tuple[str, int]] = set()
+        self._dead: set[tuple[str, int]] = set()
+        """(slice, incarnation) of those that are known to have gone with their nodes."""
+        self._lives: dict[str, tuple[str, int]] = {}
+        """Replica -> its slice, and its newest incarnation."""
+        self._node_of: dict[str, str] = {}
+        """Replica -> where its newest incarnation was started."""
+        self._kept: set[tuple[str, int]] = set()
+        self._withdrawn: set[tuple[str, int]] = set()
+        """(slice, incarnation) of those that nobody is to listen to any more."""
+        self._end_routes: list[Route] = []
+        """Of the sources and sinks that have been started."""
+        self._driver_link: asyncio.StreamWriter | None = None
+        self._drivers = 0
+        """How many have been started."""
+        self._conversations = 0
+        """Connections of theirs that have not been heard to their end."""
+        self._launched = 0
+        """When the newest was, on the machine's monotonic clock, ns."""
+        self.server = RunServer(
+            run.recorder,
+            tuple(run.scenario.faults),
+            run.kinds,
+            run.seed,
+            self._arm,
+            self._noted,
+            self._begun,
+            {DRIVER: self._hear_driver},
+            processes.address,
+        )
+        self._signs = Signs(lambda: self.server.signs)
+        self._names: dict[tuple[str, int], str] = {}
+        """(slice, incarnation) -> which replica that is."""
+        disturbed = not run.carriers.isdisjoint(OF_LINKS)
+        self._relay = Relay(self.server.token, self._name_of, self.server.fail) if disturbed else None
+        self._agent = NodeAgent(
+            HARNESS,
+            self.server.token,
+            self._make_end,
+            self._specs,
+            MemoryStore(),
+            self.server.armed,
+            _Here(self.server),
+            up=lambda slice_id, incarnation: None,
+            ready=lambda slice_id, incarnation: None,
+            fenced=lambda slice_id, incarnation: None,
+        )
+
+    # The life cycle
+
+    def prepare(self) -> None:
+        """Raises DeadlinePassed or ProcessDied when the slices do not come up."""
+        relay = None if self._relay is None else self.server.call(self._relay.listen(self._processes.address))
+        self._agent.relay = relay
+        if self._relay is not None and relay is not None and TOXIPROXY in self._run.carriers:
+            server = Toxiproxy(self._processes.start_toxiproxy(self._run.seed))
+            self._relay.pass_through(ProxiedLinks(server, relay, self._is_slowed()))
+        self._plan = DriverPlan(
+            AgentPlan(
+                token=self.server.token,
+                manager=("", 0),
+                harness=self.server.place,
+                checkpoints=self._folder / "checkpoints",
+                specs=tuple(self._specs.values()),
+                armed=self.server.armed,
+                wrap_store=self._wrap_store,
+                relay=relay,
+            ),
+            nodes=self._processes.workers,
+            replicas=self._replicas,
+            speaking=self._speaking,
+            seed=self._run.seed,
+            durable=self._processes.scratch / self._run.id,
+        )
+        self._links = self.server.call(self._agent.listen(self._processes.address))
+        self._launch()
+        wait_until(
+            self._watched(lambda: all(self._alive(s) >= self._replicas for s in self._operators)),
+            READY_SECONDS,
+            "every replica of every slice to run on a node",
+            lambda: f"running: {', '.join(sorted(self._lives)) or 'none'}",
+        )
+
+    def start(self) -> None:
+        self.server.start_timers()
+        self.server.call(self._start_ends())
+
+    def drained(self, deadline: Duration) -> bool:
+        """Raises what ended the run early: InvalidOperator, StorageFailed, ProcessDied."""
+        behind: tuple[tuple[str, int], ...] = ()
+
+        def finished() -> bool:
+            self._signs.silent()
+            return self.server.finish(self._at_rest)
+
+        try:
+            wait_until(
+                self._watched(finished),
+                deadline.seconds,
+                "the end of the input to pass through",
+            )
+        except DeadlinePassed:
+            if not self.server.finish(self._has_drained):
+                return False
+            behind = self._behind()
+        self._run.recorder.log(Drained(self.server.clock.stamp(), behind))
+        return True
+
+    @property
+    def stalled(self) -> bool:
+        return False
+
+    def waiting_for(self) -> str:
+        return self._progress.waiting_for(self._current, self._keeping_silent())
+
+    def silent(self) -> int:
+        return round(self._signs.silent() * 1e6)
+
+    def stop(self) -> None:
+        """Record what is kept; the cluster's owner ends the processes."""
+        if self.server.finished:
+            self.server.call(self._inspect())
+            # A slice whose state is not on record makes the run UNKNOWN, and the collation says which.
+            with suppress(DeadlinePassed):
+                wait_until(
+                    self._watched(lambda: self._kept >= self._keeping()),
+                    KEPT_SECONDS,
+                    "every slice's final state",
+                )
+        # What has not come to rest keeps nothing yet: a state seen half-way belongs to no record.
+        self.server.missed()
+
+    def close(self) -> None:
+        self.server.call(self._agent.close())
+        if self._relay is not None:
+            self.server.call(self._relay.close())
+
+    def _alive(self, slice_id: str) -> int:
+        return len(self._current.get(slice_id, ())) + len(self._silent.get(slice_id, ()))
+
+    def _has_drained(self) -> bool:
+        return self._progress.drained(self._current, self._keeping_silent())
+
+    def _at_rest(self) -> bool:
+        """Whether those that run are in step too, unless a fault may be what keeps them from it."""
+        return self._has_drained() and (self.server.disturbed or not self._behind())
+
+    def _behind(self) -> tuple[tuple[str, int], ...]:
+        """Those that run and are not in step."""
+        return tuple(sorted(set(self._lives.values()) - self._dead - self._in_step))
+
+    def _keeping_silent(self) -> dict[str, set[int]]:
+        """Those that process and do not speak."""
+        if not self._silent_keep:
+            return {}
+        return {s: {i for i in silent if (s, i) in self._in_step} for s, silent in self._silent.items()}
+
+    def _keeping(self) -> set[tuple[str, int]]:
+        """Those that have a state to show at the end."""
+        silent = self._keeping_silent()
+        return {(s, i) for s in self._operators for i in (*self._current.get(s, ()), *silent.get(s, ()))}
+
+    def _watched(self, condition: Callable[[], bool]) -> Callable[[], bool]:
+        """The condition, with an eye on what could end the run meanwhile."""
+
+        def show() -> None:
+            self._run.show(Live(self._progress.offered, self._progress.delivered, self.server.fault_in_force))
+
+        return watched(condition, self.server, self._processes, show, self._tend)
+
+    # Drivers
+
+    def _launch(self) -> None:
+        """Start the driver, as its next incarnation."""
+        self._drivers += 1
+        self._launched = time.monotonic_ns()
+        path = write_plan(self._processes.scratch / f"{DRIVER}.{self._drivers}.pickle", self._plan, "the topology")
+        self._driver = self._processes.start_driver(
+            DRIVER, "streamproof.harness.worlds.spark.schemes.driver", [str(path)]
+        )
+
+    def _tend(self) -> None:
+        """Start the driver again when a fault has taken it and everything that it said has been heard."""
+        if self._driver.poll() is None or self._conversations:
+            return
+        if not self.server.call(self._lose_driver(Incarnations(self._plan.durable).read())):
+            raise ended_by_itself(self._driver, self.server)
+        self._launch()
+
+    # In the server's loop
+
+    async def _lose_driver(self, newest: Mapping[str, int]) -> bool:
+        """No executor outlives it: whatever it has placed is gone, also what nobody has heard of yet. False: no fault
+        has hit it."""
+        if not self.server.disturbed_since(self._launched, DRIVER):
+            return False
+        self.server.node_seen(DRIVER, False, time.monotonic_ns())
+        for slice_id, last in newest.items():
+            for incarnation in range(1, last + 1):
+                self._withdraw(slice_id, incarnation)
+        return True
+
+    async def _start_ends(self) -> None:
+        for slice_id in self._ends:
+            self._agent.start(StartSlice(slice_id, replica=0, incarnation=1, founder=True, seed=0))
+            route = Route(slice_id, 0, 1, HARNESS, self._links, speaks=True)
+            self._end_routes.append(route)
+            self._hear_route(route)
+            if self._driver_link is not None:
+                self._driver_link.write(frame(route))
+
+    async def _inspect(self) -> None:
+        if self._driver_link is not None:
+            self._driver_link.write(frame(InspectAll()))
+
+    async def _hear_driver(
+        self, greeting: Greeting, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self._driver_link = writer
+        self._conversations += 1
+        self.server.node_seen(DRIVER, True, time.monotonic_ns())
+        for route in self._end_routes:
+            writer.write(frame(route))
+        try:
+            while (body := await read_frame(reader)) is not None:
+                self._heard(decoded(driver_to_harness, body))
+        finally:
+            self._conversations -= 1
+
+    def _heard(self, message: DriverToHarness) -> None:
+        match message:
+            case Route():
+                self._hear_route(message)
+                if all(self._current.get(s) for s in self._operators):
+                    self.server.fault_in_force = ""
+            case Trusted(slice=slice_id, incarnation=incarnation, when=when):
+                self.server.note(InStep(slice_id, incarnation), when)
+            case Withdrawn(slice=slice_id, incarnation=incarnation):
+                self._withdraw(slice_id, incarnation)
+            case NodeSeen(node=node, up=up, when=when):
+                self.server.node_seen(node, up, when)
+                if not up:
+                    self._bury_all([name for name, runs_on in self._node_of.items() if runs_on == node])
+            case Failed():
+                self.server.fail(from_afar(message))
+
+    def _hear_route(self, route: Route) -> None:
+        slice_id, incarnation = route.slice, route.incarnation
+        if (slice_id, incarnation) in self._dead:
+            # It was announced before its node went.
+            return
+        speaking, silent = self._current.setdefault(slice_id, set()), self._silent.setdefault(slice_id, set())
+        (silent.discard if route.speaks else silent.add)(incarnation)
+        if route.speaks:
+            speaking.add(incarnation)
+        if self._relay is not None:
+            self._relay.lead(slice_id, incarnation, route.links)
+        self._agent.route(route)
+
+    def _noted(self, record: Record) -> None:
+        self._progress.note(record)
+        if isinstance(record, Kept):
+            self._kept.add((record.actor, record.incarnation))
+        elif isinstance(record, InStep):
+            self._in_step.add((record.slice, record.incarnation))
+
+    def _begun(self, node: str, message: Begun) -> None:
+        name = self._names[message.slice, message.incarnation] = replica_name(message.slice, message.replica)
+        if message.incarnation >= self._lives.get(name, ("", 0))[1]:
+            self._lives[name] = message.slice, message.incarnation
+            self._node_of[name] = node
+
+    def _name_of(self, slice_id: str, incarnation: int) -> str:
+        return self._names.get((slice_id, incarnation), slice_id)
+
+    def _make_end(self, slice_id: str) -> Slice:
+        spec = self._specs[slice_id]
+        if spec.role is Role.SINK:
+            return wrapped(SinkSlice(spec))
+        workload = self._run.scenario.workload
+        return wrapped(SourceSlice(spec, iter(workload.batches(slice_id)), workload.interval, workload.stretch))
+
+    # Faults
+
+    def _is_slowed(self) -> Between:
+        """Whether a fault may slow what the first named sends to the second."""
+        kinds = self._run.kinds
+        faults = [fault for fault in self._run.scenario.faults if TOXIPROXY in kinds[fault.kind].carriers.values()]
+        meant = [_either_way(Link.of(fault)) for fault in faults]
+        return lambda sender, receiver: any(between(sender, receiver) for between in meant)
+
+    def _arm(self, striking: Striking) -> ClusterMachines:
+        return _Machines(
+            self._processes,
+            self._node_of,
+            lambda: not self._has_drained(),
+            striking,
+            self._relay,
+            self._bury_all,
+        )
+
+    def _bury_all(self, replicas: Iterable[str]) -> None:
+        for name in replicas:
+            self._bury(*self._lives[name])
+
+    def _withdraw(self, slice_id: str, incarnation: int) -> None:
+        """Tell the sources and sinks to listen to it no more."""
+        if (slice_id, incarnation) not in self._withdrawn:
+            self._withdrawn.add((slice_id, incarnation))
+            self._bury(slice_id, incarnation)
+            self._agent.withdraw(slice_id, incarnation)
+
+    def _bury(self, slice_id: str, incarnation: int) -> None:
+        """It is gone, or nobody listens to it any more."""
+        self._dead.add((slice_id, incarnation))
+        for living in (self._current, self._silent):
+            living.get(slice_id, set()).discard(incarnation)
+        if self._relay is not None:
+            self._relay.forget(slice_id, incarnation)
+
+
+class _Machines(ClusterMachines):
+    """The links between slices too, where a relay carries them."""
+
+    def __init__(
+        self,
+        nodes: Nodes,
+        node_of: Mapping[str, str],
+        outstanding: Callable[[], bool],
+        striking: Striking,
+        relay: Relay | None,
+        bury: Callable[[Iterable[str]], None],
+    ) -> None:
+        super().__init__(nodes, node_of, outstanding, striking)
+        self._relay = relay
+        self._bury = bury
+
+    def _end(self, targets: Sequence[str], end: Callable[[str], Kill]) -> list[Bite]:
+        bites = super()._end(targets, end)
+        every = tuple(self._node_of)
+        bites = [msgspec.structs.replace(bite, actors=every) if bite.node == DRIVER else bite for bite in bites]
+        for bite in bites:
+            if bite.gone:
+                self._bury(bite.actors)
+        return bites
+
+    def _on_store(self, heal: Heal) -> Heal:
+        """The nodes say what they were refused."""
+
+        def healed() -> Proof:
+            seen = heal()
+            return Proof(self._striking.refused(), f"checkpoints refused, with {seen}")
+
+        return healed
+
+    def cut(self, links: Sequence[Link]) -> list[Bite]:
+        if not self._are_routed(*links):
+            return super().cut(links)
+        (link,) = links
+        return self._on_link(link, self._cut(link)())
+
+    def flap(self, link: Link, every: Duration) -> list[Bite]:
+        if not self._are_routed(link):
+            return super().flap(link, every)
+        return self._on_link(link, Flapping(self._cut(link), every, in_the_loop).heal)
+
+    def _cut(self, link: Link) -> Callable[[], Heal]:
+        relay = self._relay
+        assert relay is not None
+
+        def begin() -> Heal:
+            cut = relay.cut(_either_way(link))
+
+            def heal() -> Proof:
+                relay.mend(cut)
+                return Proof(cut.held, "bytes held back")
+
+            return heal
+
+        return begin
+
+    def break_link(self, link: Link) -> list[Bite]:
+        if not self._are_routed(link):
+            return super().break_link(link)
+        assert self._relay is not None
+        broken = self._relay.break_links(_either_way(replace(link, one_way=True)), self._striking.heal)
+        return self._on_link(link, lambda: Proof(broken.lost, "bytes lost"))
+
+    def slow_link(self, link: Link, by: Duration, jitter: Duration | None) -> list[Bite]:
+        if not self._are_routed(link):
+            return super().slow_link(link, by, jitter)
+        return self._slow(link, latency(by, jitter))
+
+    def narrow(self, link: Link, rate: int) -> list[Bite]:
+        if not self._are_routed(link):
+            return super().narrow(link, rate)
+        return self._slow(link, bandwidth(rate))
+
+    def close_slowly(self, link: Link, by: Duration) -> list[Bite]:
+        if not self._are_routed(link):
+            return super().close_slowly(link, by)
+        return self._slow(link, slow_close(by))
+
+    def _slow(self, link: Link, toxic: Toxic) -> list[Bite]:
+        relay = self._relay
+        assert relay is not None
+        slowing = relay.slow(_either_way(link), toxic)
+        return self._on_link(link, lambda: relay.hasten(slowing))
+
+    def _are_routed(self, *links: Link) -> bool:
+        """Whether they are between slices, and not between nodes."""
+        return not self._places.among(end for link in links for end in (link.first, link.second))
+
+    def _on_link(self, link: Link, heal: Heal | SlowHeal) -> list[Bite]:
+        name = f"{link.first} and {link.second}"
+        self.lasting.append((name, heal))
+        return [self._lasting_bite(name, name, (link.first, link.second))]
+
+
+def _either_way(link: Link) -> Between:
+    def between(sender: str, receiver: str) -> bool:
+        there = is_end(sender, link.first) and is_end(receiver, link.second)
+        return there or (not link.one_way and is_end(sender, link.second) and is_end(receiver, link.first))
+
+    return between
+
+
+def is_end(name: str, target: str) -> bool:
+    """Whether a target means this replica, source or sink: by its name, or by that of its operator."""
+    return target in (name, operator_of(slice_of(name)))
+
+
+class _Here:
+    """The harness, for the agent that runs inside it."""
+
+    def __init__(self, server: RunServer) -> None:
+        self._server = server
+        self.note = server.note
+        self.failed = server.fail
+
+    def begun(self, start: StartSlice) -> None:
+        """The ends are never redeployed."""
+
+    def refused(self, slice_id: str, incarnation: int, refusal: StorageRefused, began: int) -> None:
+        """They keep nothing on a disk."""
+
+    def arrive(self, address: Address, taken: int, exact: bool) -> None:
+        self._server.arrived(address, taken, exact)
