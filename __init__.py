@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from .harness.core.quantities import events, ms, seconds
     from .harness.core.schedule import batch, checkpoint, recovery
     from .harness.core.workload import Workload
-    from .harness.crash_points.inside_spark.user_points import crash_point
+    from .harness.crash_points.inside_python.user_points import crash_point
     from .harness.exploration.counterexample import assert_survives
     from .harness.exploration.simulating import Simulated, simulate
     from .reference_impls.active_replication import active_replication
@@ -225,7 +225,7 @@ _NAMES = {
     "harness.core.errors": "StreamproofError",
     "harness.exploration.counterexample": "assert_survives",
     "harness.exploration.simulating": "Simulated simulate",
-    "harness.crash_points.inside_spark.user_points": "crash_point",
+    "harness.crash_points.inside_python.user_points": "crash_point",
     "harness.core.guarantees": "Guarantee at_least_once at_most_once exactly_once exactly_once_output gap_recovery "
     "k_safety precise_recovery recovers recovers_within replicas_agree rollback_recovery "
     "survives_power_loss",

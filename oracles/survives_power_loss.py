@@ -20,8 +20,8 @@ def oracle_of(others: Sequence[Oracle]) -> Oracle:
     def judge(case: Case, guarantee: Guarantee) -> Verdict:
         """What the claim names, exactly-once where it names nothing, holds of a run in which the power failed: every
         process ended at one moment, and of what they had written, the disk had what the file system promises to keep,
-        by the terms that the claim states (`harness.crash_points.files.power` says what each promise is, and by whom). What was
-        delivered outside by then stays delivered. UNKNOWN of a run in which no power was lost.
+        by the terms that the claim states (`harness.crash_points.files.power` says what each promise is,
+        and by whom). What was delivered outside by then stays delivered. UNKNOWN of a run in which no power was lost.
         """
         assert guarantee.power is not None
         inner = guarantee.power.of

@@ -24,7 +24,7 @@ from streamproof.harness.core.quantities import Duration
 from streamproof.harness.core.verdicts import Status, Verdict
 from streamproof.harness.judging.oracle import Case
 from streamproof.harness.recording.history import History, TimelineEntry
-from streamproof.harness.running.run.judgement import judge_claims
+from streamproof.harness.running.judgement import judge_claims
 from streamproof.reference_impls.mutants import MUTANTS, Mutant
 from verdicts_of import JUDGES
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from long_histories import scenario
 from streamproof.harness.recording.folder import read_history
-from streamproof.harness.running.run.judgement import judge_history
+from streamproof.harness.running.judgement import judge_history
 from streamproof.oracles import ORACLES
 
 

@@ -14,7 +14,7 @@ from streamproof.harness.core.guarantees import exactly_once
 from streamproof.harness.core.quantities import seconds
 from streamproof.harness.core.schedule import Fault
 from streamproof.harness.recording.records import Stamped, Started
-from streamproof.harness.running.run.run import Finished, run_named
+from streamproof.harness.running.run import Finished, run_named
 from streamproof.scenarios.workloads import words
 
 

@@ -19,7 +19,7 @@ from streamproof.harness.core import wire
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.exploration import counterexample
 from streamproof.harness.recording import folder
-from streamproof.harness.running.run.run import run_in_memory
+from streamproof.harness.running.run import run_in_memory
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -34,7 +34,7 @@ from streamproof.harness.core.errors import InvalidOperator, MissingTool, Stream
 from streamproof.harness.core.places import numbered_workers
 from streamproof.harness.core.quantities import Duration
 from streamproof.harness.core.wire import VERSION, BlockingConnection, Greeting
-from streamproof.harness.crash_points.inside_spark.user_points import POINTS
+from streamproof.harness.crash_points.inside_python.user_points import POINTS
 from streamproof.harness.judging.references import REFERENCES, row_number
 from streamproof.harness.judging.stalls import ATTEMPTS
 from streamproof.harness.recording.history import (

@@ -12,7 +12,7 @@ from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.addresses import Moment, Point, Side
 from streamproof.harness.core.quantities import events
 from streamproof.harness.core.verdicts import Anomaly, Status
-from streamproof.harness.running.run.run import run_named
+from streamproof.harness.running.run import run_named
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.trace import trace
 from streamproof.scenarios.workloads import numbered

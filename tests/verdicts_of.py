@@ -16,8 +16,8 @@ from streamproof.harness.core.verdicts import Status, Verdict
 from streamproof.harness.judging.collation import Collation
 from streamproof.harness.judging.oracle import Case, Oracle, judge
 from streamproof.harness.recording.history import History
-from streamproof.harness.running.run.judgement import judge_claims
-from streamproof.harness.running.run.run import run_in_memory
+from streamproof.harness.running.judgement import judge_claims
+from streamproof.harness.running.run import run_in_memory
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 from streamproof.oracles import ORACLES
 

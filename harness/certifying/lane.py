@@ -33,13 +33,13 @@ from ..core.waiting import wait_until
 from ..core.wire import Greeting, decoded, frame, read_frame
 from ..crash_points.files.mounting import MountedFolder
 from ..crash_points.inside_python.following import Noted, read_noted
+from ..crash_points.inside_python.user_points import points_environment
 from ..crash_points.inside_python.watching import Watching, lines_environment, write_watching
 from ..crash_points.inside_python.whose import whose_code
 from ..crash_points.inside_spark.agent import find_agent
 from ..crash_points.inside_spark.listener import HeldPoint, PointListener, SaidInPassing
 from ..crash_points.inside_spark.rules import script
 from ..crash_points.inside_spark.settings import agent_settings, with_options
-from ..crash_points.inside_spark.user_points import points_environment
 from ..crash_points.inside_spark.versions import STATE_OF_TASKS, SparkVersion, own_hook
 from ..crash_points.outside.relay import Fate, HeldMessage, Relay, Sender
 from ..install.private_files import write_private

@@ -1,1 +1,1 @@
-"""What streamproof is made of, as contracts: subject, cluster, scenario, kind of fault, query, and the registry of all of them."""
+"""The contracts: subject, cluster, scenario, kind of fault, query; and the registry, where they are found by name."""

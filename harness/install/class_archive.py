@@ -1,8 +1,8 @@
 """An archive of Spark's classes, read and checked once, which halves the start of every Spark process.
 
-A convenience: without it all works, slower. `python -m streamproof.harness.worlds.embedded.build_class_archive` builds it
-for this Java and this Spark (a minute, 200 MB in the user's cache folder), and from then on every embedded cluster uses
-it. One archive serves master, workers, executors and drivers, since all have the same class path; the classes are
+A convenience: without it all works, slower. `python -m streamproof.harness.worlds.embedded.build_class_archive` builds
+it for this Java and this Spark (a minute, 200 MB in the user's cache folder), and from then on every embedded cluster
+uses it. One archive serves master, workers, executors and drivers, since all have the same class path; the classes are
 those that a small cluster loads while it runs a job of each kind.
 """
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .codes import NONE, among, array_of, coded, column_of, field_of, places_in
 from .columns import Numbers
 from .packed import Rows, joined
-from .reexecution import Reexecution
 from .reruns import Deliveries, Derivation, Rerun
+
+if TYPE_CHECKING:
+    from .reexecution import Reexecution
 
 Taken = tuple[Numbers, Sequence[Derivation | None]]
 """Numbers and derivations."""

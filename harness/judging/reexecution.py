@@ -44,6 +44,7 @@ from .exactness import same_events
 from .execution import Book, Entry, Execution, close, emissions_of, execute, hop_of, offer
 from .faithfulness import Unfaithful
 from .forgetting import find_false_window
+from .long_intakes import delivered_of, taken_of, visible
 from .made import all_of, derivations_of, events_of, is_long, made_of, same_order
 from .packed import Packed, Piece, packed_events, packed_numbers
 from .reruns import Deliveries, Delivery, Derivation, Intake, Opening, Rerun, Stretch
@@ -275,8 +276,6 @@ class Reexecution:
         return found
 
     def _long_visible(self, rerun: Rerun) -> list[int] | None:
-        from .long_intakes import delivered_of, taken_of, visible
-
         whose = (rerun.slice_id, rerun.number)
         heard = {
             to: [

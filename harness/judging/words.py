@@ -25,7 +25,7 @@ def find_false_word(
     for slice_id in topology.operator_slices:
         name = operator_of(slice_id)
         operator = topology.stages[name].operator
-        why = is_false(operator, taken[slice_id][:EVENTS]) if operator.deterministic else ""
+        why = is_false(operator, taken.get(slice_id, ())[:EVENTS]) if operator.deterministic else ""
         if why:
             return f"operator {name!r} says that {why}"
     return ""

@@ -13,7 +13,7 @@ from streamproof.harness.core.quantities import events, seconds
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.core.workload import Workload
 from streamproof.harness.recording.records import Delivered, Taken
-from streamproof.harness.running.run.run import Finished, run_named
+from streamproof.harness.running.run import Finished, run_named
 from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
 from streamproof.reference_impls.amnesia import amnesia
 from streamproof.reference_impls.k_safe_grouping import k_safe_grouping

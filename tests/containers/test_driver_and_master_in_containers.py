@@ -17,7 +17,7 @@ from streamproof.harness.core.schedule import Fault, batch
 from streamproof.harness.core.workload import Workload
 from streamproof.harness.recording.history import NodeGone, NodeUp
 from streamproof.harness.recording.records import Started
-from streamproof.harness.running.run.run import Finished, run_named
+from streamproof.harness.running.run import Finished, run_named
 from streamproof.harness.worlds.docker.cluster import DockerCluster
 from streamproof.harness.worlds.spark.control.run_messages import HEARTBEAT_LIMIT
 from streamproof.reference_impls.passive_replication import passive_replication

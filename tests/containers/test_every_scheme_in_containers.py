@@ -20,7 +20,7 @@ from streamproof.harness.core.quantities import events, seconds
 from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.judging.tolerance import Tolerance
-from streamproof.harness.running.run.run import run_named
+from streamproof.harness.running.run import run_named
 from streamproof.harness.worlds.docker.cluster import DockerCluster
 from streamproof.scenarios.workloads import numbered
 

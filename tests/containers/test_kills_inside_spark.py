@@ -12,7 +12,7 @@ from streamproof.harness.core.errors import MissingTool
 from streamproof.harness.core.schedule import batch
 from streamproof.harness.crash_points.inside_spark.agent import fetch_agent
 from streamproof.harness.recording.records import Refused
-from streamproof.harness.running.run.run import Finished
+from streamproof.harness.running.run import Finished
 from streamproof.harness.worlds.docker.cluster import DockerCluster
 from streamproof.harness.worlds.docker.options import ContainerOptions
 from streamproof.scenarios.query_word_count import query_word_count

@@ -10,7 +10,7 @@ import pytest
 from library_on import library_on
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.errors import ExitStatus
-from streamproof.harness.running.run.run import run_named
+from streamproof.harness.running.run import run_named
 from streamproof.harness.worlds.docker.cluster import DockerCluster
 
 pytestmark = pytest.mark.docker

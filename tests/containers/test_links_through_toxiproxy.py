@@ -28,7 +28,7 @@ from streamproof.harness.core.wire import VERSION, Greeting, Place, accept, fram
 from streamproof.harness.install.machine import find_toxiproxy
 from streamproof.harness.recording.history import FaultHealed, FaultStruck
 from streamproof.harness.recording.records import Taken
-from streamproof.harness.running.run.run import Finished, run_named
+from streamproof.harness.running.run import Finished, run_named
 from streamproof.harness.worlds.spark.control import toxics
 from streamproof.harness.worlds.spark.control.nodes import LOOPBACK
 from streamproof.harness.worlds.spark.control.slowing import ProxiedLinks

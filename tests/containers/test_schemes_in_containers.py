@@ -29,7 +29,7 @@ from streamproof.harness.core.quantities import events, ms, seconds
 from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.recording.history import FaultHealed
-from streamproof.harness.running.run.run import Finished, run_named
+from streamproof.harness.running.run import Finished, run_named
 from streamproof.harness.worlds.docker import image, labels
 from streamproof.harness.worlds.docker.cluster import DockerCluster
 from streamproof.harness.worlds.docker.engine import connect

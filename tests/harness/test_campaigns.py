@@ -57,7 +57,7 @@ from streamproof.harness.core.pickling import pickled
 from streamproof.harness.core.quantities import seconds
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.judging.references import REFERENCES
-from streamproof.harness.running.run.judgement import judge_folder
+from streamproof.harness.running.judgement import judge_folder
 from streamproof.scenarios.workloads import words
 from toy_spark import Does, ToyCluster, ToyDeployment, install, toy
 

@@ -25,7 +25,7 @@ from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.errors import MissingTool, Unsupported, UserMistake
 from streamproof.harness.core.quantities import events
 from streamproof.harness.install.machine import TOXIPROXY
-from streamproof.harness.running.run.run import new_run_id
+from streamproof.harness.running.run import new_run_id
 from streamproof.harness.worlds.docker import cluster, engine, image, labels, network
 from streamproof.harness.worlds.docker.cluster import DockerCluster
 from streamproof.harness.worlds.docker.code import code_under_test

@@ -31,7 +31,7 @@ from streamproof.harness.protocol.messages import Checkpoint
 from streamproof.harness.protocol.stores import CheckpointStore, FencedOff
 from streamproof.harness.recording.history import FaultHealed, NodeGone, NodeUp, Placed
 from streamproof.harness.recording.records import CheckpointDurable, InStep, Opened, Promoted, Started
-from streamproof.harness.running.run.run import Finished, run_named
+from streamproof.harness.running.run import Finished, run_named
 from streamproof.harness.worlds.spark.control.run_messages import HEARTBEAT_LIMIT
 from streamproof.reference_impls.active_replication import active_replication
 from streamproof.reference_impls.active_standby import active_standby

@@ -16,7 +16,7 @@ from streamproof.harness.core.verdicts import Status
 from streamproof.harness.judging.commuting import find_false_commutative
 from streamproof.harness.protocol.merging import end_of, epoch_of
 from streamproof.harness.recording.records import Closed, Delivered
-from streamproof.harness.running.run.determinism import execute
+from streamproof.harness.running.determinism import execute
 from streamproof.reference_impls.active_replication import active_replication
 from streamproof.reference_impls.amnesia import amnesia
 from streamproof.reference_impls.epoch_merge import epoch_merge

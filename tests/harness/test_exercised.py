@@ -20,7 +20,7 @@ from streamproof.harness.exploration.plans import EverySingle, RandomSchedules
 from streamproof.harness.exploration.search import Budget, search
 from streamproof.harness.judging.exercised import Activity, called_for, said_never, unexercised
 from streamproof.harness.recording.history import History
-from streamproof.harness.running.run.run import run_in_memory
+from streamproof.harness.running.run import run_in_memory
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 from streamproof.oracles import ORACLES
 from streamproof.reference_impls.active_replication import active_replication

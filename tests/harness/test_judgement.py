@@ -10,8 +10,8 @@ from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.guarantees import exactly_once
 from streamproof.harness.core.quantities import seconds
 from streamproof.harness.core.verdicts import Status
-from streamproof.harness.running.run.judgement import judge_history
-from streamproof.harness.running.run.run import run_in_memory
+from streamproof.harness.running.judgement import judge_history
+from streamproof.harness.running.run import run_in_memory
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 from verdicts_of import JUDGES
 

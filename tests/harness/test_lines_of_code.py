@@ -31,6 +31,7 @@ from streamproof.harness.contracts.query_parts import as_it_comes, foreach, fore
 from streamproof.harness.core.addresses import DRIVER, TASK, CodeLine, Point, Side
 from streamproof.harness.core.errors import OwnFailure
 from streamproof.harness.crash_points.inside_python.following import Noted, followed, followed_each, read_noted
+from streamproof.harness.crash_points.inside_python.user_points import crash_point, points_environment
 from streamproof.harness.crash_points.inside_python.watching import (
     LINES,
     Watching,
@@ -40,7 +41,6 @@ from streamproof.harness.crash_points.inside_python.watching import (
 )
 from streamproof.harness.crash_points.inside_python.whose import Whose, whose_code
 from streamproof.harness.crash_points.inside_spark.listener import HeldPoint, PointListener, SaidInPassing
-from streamproof.harness.crash_points.inside_spark.user_points import crash_point, points_environment
 from streamproof.scenarios.subjects import subject
 
 SINK = """\

@@ -18,7 +18,7 @@ from streamproof.harness.core.verdicts import Anomaly, Status
 from streamproof.harness.exploration.census import Reached, census
 from streamproof.harness.protocol.messages import Checkpoint, CheckpointId, decoder, encode
 from streamproof.harness.protocol.stores import FileStore
-from streamproof.harness.running.run.run import run_named
+from streamproof.harness.running.run import run_named
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 from streamproof.reference_impls.mechanisms.tracking import Tracked
 from streamproof.reference_impls.passive_replication import passive_replication

@@ -21,7 +21,7 @@ from streamproof.harness.core.quantities import Duration, Events, events, ms, se
 from streamproof.harness.core.reasons import Why
 from streamproof.harness.core.verdicts import Status, Verdict
 from streamproof.harness.judging.oracle import Case, Oracle
-from streamproof.harness.running.run.run import run_in_memory
+from streamproof.harness.running.run import run_in_memory
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.trace import trace

@@ -15,13 +15,14 @@ import pytest
 from streamproof.harness.core.addresses import FINE_POINTS, Point, Side
 from streamproof.harness.core.errors import InvalidScenario, MissingTool, OwnFailure, Unsupported
 from streamproof.harness.core.wire import Place
-from streamproof.harness.crash_points.inside_spark import agent, listener, user_points
+from streamproof.harness.crash_points.inside_python import user_points
+from streamproof.harness.crash_points.inside_python.user_points import POINTS, crash_point, points_environment
+from streamproof.harness.crash_points.inside_spark import agent, listener
 from streamproof.harness.crash_points.inside_spark.agent import agent_path, fetch_agent, find_agent
 from streamproof.harness.crash_points.inside_spark.checking import unmatched
 from streamproof.harness.crash_points.inside_spark.listener import HeldPoint, PointListener
 from streamproof.harness.crash_points.inside_spark.rules import script
 from streamproof.harness.crash_points.inside_spark.settings import agent_settings, with_options
-from streamproof.harness.crash_points.inside_spark.user_points import POINTS, crash_point, points_environment
 from streamproof.harness.crash_points.inside_spark.versions import STATE_OF_TASKS, SUPPORTED, own_hook, supported
 from streamproof.harness.install.machine import Spark
 

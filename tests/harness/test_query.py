@@ -37,7 +37,7 @@ from streamproof.harness.judging.stalls import ATTEMPTS
 from streamproof.harness.recording.history import LifeFailed, Proof
 from streamproof.harness.recording.recorder import MemoryRecorder
 from streamproof.harness.recording.records import Delivered, Refused
-from streamproof.harness.running.run.run import check_scenario
+from streamproof.harness.running.run import check_scenario
 from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
 from streamproof.harness.worlds.embedded.processes import SparkProcesses
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster

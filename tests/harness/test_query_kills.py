@@ -35,7 +35,7 @@ from streamproof.harness.crash_points.inside_spark.settings import with_options
 from streamproof.harness.recording.history import Bite, NodeGone, NodeUp, Placed, Proof
 from streamproof.harness.recording.recorder import MemoryRecorder
 from streamproof.harness.recording.records import BatchDone, Delivered, Ended, Kept, Offered, Refused, Stamped, Started
-from streamproof.harness.running.run.run import check_scenario
+from streamproof.harness.running.run import check_scenario
 from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
 from streamproof.harness.worlds.embedded.processes import SparkProcesses
 from streamproof.harness.worlds.spark.control.run_messages import Arrived, Begun, Failed, Finishing

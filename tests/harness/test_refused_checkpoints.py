@@ -21,7 +21,7 @@ from streamproof.harness.protocol.messages import Checkpoint
 from streamproof.harness.protocol.stores import FileStore
 from streamproof.harness.recording.history import FaultHealed, FaultStruck, Proof
 from streamproof.harness.recording.records import CheckpointDurable, Started
-from streamproof.harness.running.run.run import Finished, run_named
+from streamproof.harness.running.run import Finished, run_named
 from streamproof.harness.worlds.spark.control.disturbances import Disturbance, FillStore
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.word_count import word_count

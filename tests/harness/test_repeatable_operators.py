@@ -25,9 +25,9 @@ from streamproof.harness.core.quantities import events
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.recording.history import History
 from streamproof.harness.recording.records import Offered, Stamped
-from streamproof.harness.running.run.determinism import EVENTS, Determinism, beginning, examine, execute
-from streamproof.harness.running.run.judgement import judge_folder, require_repeatable
-from streamproof.harness.running.run.run import run_named
+from streamproof.harness.running.determinism import EVENTS, Determinism, beginning, examine, execute
+from streamproof.harness.running.judgement import judge_folder, require_repeatable
+from streamproof.harness.running.run import run_named
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 from streamproof.reference_impls import passive_replication
 from streamproof.scenarios.workloads import words

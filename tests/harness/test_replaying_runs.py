@@ -31,8 +31,8 @@ from streamproof.harness.core.quantities import Duration, Events, events, ms, se
 from streamproof.harness.core.schedule import Fault, checkpoint, recovery
 from streamproof.harness.recording.claims_and_faults import SavedClaim, SavedFault
 from streamproof.harness.recording.folder import read_description, read_history
-from streamproof.harness.running.run.replaying import options_of, planned_again
-from streamproof.harness.running.run.run import run_named
+from streamproof.harness.running.replaying import options_of, planned_again
+from streamproof.harness.running.run import run_named
 from streamproof.harness.worlds.docker.cluster import DockerCluster
 from streamproof.harness.worlds.docker.options import ContainerOptions
 from streamproof.harness.worlds.embedded.cluster import USUAL, EmbeddedCluster

@@ -41,7 +41,7 @@ from streamproof.harness.core.guarantees import Guarantee, amnesia, exactly_once
 from streamproof.harness.core.places import numbered_workers
 from streamproof.harness.core.quantities import events, ms, seconds
 from streamproof.harness.core.schedule import Fault, batch, checkpoint, recovery
-from streamproof.harness.running.run.run import check_scenario
+from streamproof.harness.running.run import check_scenario
 from streamproof.harness.worlds.embedded import cluster as embedded
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 from streamproof.harness.worlds.simulated.world import SimulationOptions

@@ -32,7 +32,7 @@ from streamproof.harness.recording.history import (
     TimelineEntry,
 )
 from streamproof.harness.recording.records import CheckpointTaken, Record, Stamped, Started, Taken
-from streamproof.harness.running.run.judgement import Judgement
+from streamproof.harness.running.judgement import Judgement
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 from verdicts_of import JUDGES
 

@@ -35,8 +35,8 @@ from streamproof.harness.protocol.machine import Slice
 from streamproof.harness.protocol.messages import Open
 from streamproof.harness.protocol.spec import SliceSpec
 from streamproof.harness.recording.history import Aborted, History, Stalled
-from streamproof.harness.running.run.judgement import Judgement, judge_folder, judge_history
-from streamproof.harness.running.run.run import run_in_memory, run_named
+from streamproof.harness.running.judgement import Judgement, judge_folder, judge_history
+from streamproof.harness.running.run import run_in_memory, run_named
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 from streamproof.harness.worlds.simulated.world import SimulationOptions
 from streamproof.reference_impls.passive_replication import passive_replication

@@ -21,7 +21,7 @@ from streamproof.harness.core.guarantees import (
 from streamproof.harness.core.verdicts import Evidence, Status, Verdict
 from streamproof.harness.judging.tolerance import Tolerance, beyond
 from streamproof.harness.recording.history import Drained, NodeGone, Stamp
-from streamproof.harness.running.run.judgement import judge_claims, judge_history
+from streamproof.harness.running.judgement import judge_claims, judge_history
 from streamproof.scenarios.workloads import numbered
 
 

@@ -77,8 +77,8 @@ ROOMS = {
             "harness/test_cli_certifying.py",
         ),
     ),
-    "slices": Room(
-        ("harness/slices",),
+    "protocol": Room(
+        ("harness/protocol",),
         (
             "harness/test_slices.py",
             "harness/test_channels.py",

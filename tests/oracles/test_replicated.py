@@ -24,7 +24,7 @@ from streamproof.harness.core.quantities import Duration, events
 from streamproof.harness.core.verdicts import Anomaly, Status, Verdict
 from streamproof.harness.protocol.spec import Numbering
 from streamproof.harness.recording.history import Aborted, Drained, History, Stalled, Stamp
-from streamproof.harness.running.run.judgement import judge_history
+from streamproof.harness.running.judgement import judge_history
 from streamproof.reference_impls.mechanisms.merges import ByTime
 from streamproof.scenarios.workloads import numbered
 

@@ -12,7 +12,7 @@ from streamproof.harness.core.model import Edge, Partitioning, Stage, Topology
 from streamproof.harness.core.quantities import events
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.recording.records import Delivered
-from streamproof.harness.running.run.run import run_in_memory
+from streamproof.harness.running.run import run_in_memory
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 from streamproof.reference_impls.k_safe_grouping import k_safe_grouping
 from streamproof.scenarios.stateless import Forward

@@ -18,7 +18,7 @@ from streamproof.harness.core.schedule import Fault, batch, recovery
 from streamproof.harness.core.workload import Workload
 from streamproof.harness.recording.history import FaultStruck, NodeGone, NodeUp, Placed
 from streamproof.harness.recording.records import Delivered, Started
-from streamproof.harness.running.run.run import Finished, run_named
+from streamproof.harness.running.run import Finished, run_named
 from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
 from streamproof.harness.worlds.embedded.reaping import labelled_processes
 from streamproof.harness.worlds.spark.control.run_messages import HEARTBEAT_LIMIT

@@ -16,7 +16,7 @@ from streamproof.harness.core.quantities import events, ms, seconds
 from streamproof.harness.core.schedule import Fault
 from streamproof.harness.recording.history import FaultHealed, FaultStruck, NodeGone, NodeUp
 from streamproof.harness.recording.records import CheckpointDurable, Delivered, Opened, Started, Taken
-from streamproof.harness.running.run.run import Finished, run_named
+from streamproof.harness.running.run import Finished, run_named
 from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
 from streamproof.harness.worlds.embedded.reaping import labelled_processes
 from streamproof.harness.worlds.spark.control.run_messages import HEARTBEAT_LIMIT

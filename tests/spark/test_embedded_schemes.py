@@ -24,8 +24,8 @@ from streamproof.harness.core.model import Edge, Event, Operator, Output, Partit
 from streamproof.harness.core.quantities import events, seconds
 from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.waiting import wait_until
-from streamproof.harness.running.run.judgement import judge_folder
-from streamproof.harness.running.run.run import Finished, run_named, summary
+from streamproof.harness.running.judgement import judge_folder
+from streamproof.harness.running.run import Finished, run_named, summary
 from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
 from streamproof.harness.worlds.embedded.processes import EmbeddedOptions
 from streamproof.harness.worlds.embedded.reaping import labelled_processes, reap

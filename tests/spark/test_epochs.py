@@ -10,7 +10,7 @@ import pytest
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.recording.records import Closed
-from streamproof.harness.running.run.run import run_named
+from streamproof.harness.running.run import run_named
 from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
 from streamproof.harness.worlds.embedded.reaping import labelled_processes
 

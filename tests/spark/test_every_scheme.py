@@ -14,7 +14,7 @@ from streamproof.harness.core.addresses import Moment
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.recording.history import FaultMissed, History
 from streamproof.harness.recording.records import Taken
-from streamproof.harness.running.run.run import run_named
+from streamproof.harness.running.run import run_named
 from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
 from streamproof.harness.worlds.embedded.reaping import labelled_processes
 

@@ -9,7 +9,7 @@ import pytest
 from library_on import library_on, needs_toxiproxy
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.errors import ExitStatus
-from streamproof.harness.running.run.run import run_named
+from streamproof.harness.running.run import run_named
 from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
 from streamproof.harness.worlds.embedded.reaping import labelled_processes
 

@@ -23,13 +23,13 @@ from streamproof.harness.core.addresses import Point, Side
 from streamproof.harness.core.errors import MissingTool, Unsupported
 from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.core.wire import Place
+from streamproof.harness.crash_points.inside_python.user_points import points_environment
 from streamproof.harness.crash_points.inside_spark.agent import VERSION as AGENT
 from streamproof.harness.crash_points.inside_spark.agent import fetch_agent, find_agent
 from streamproof.harness.crash_points.inside_spark.checking import check_rules
 from streamproof.harness.crash_points.inside_spark.listener import HeldPoint, PointListener
 from streamproof.harness.crash_points.inside_spark.rules import script
 from streamproof.harness.crash_points.inside_spark.settings import agent_settings, with_options
-from streamproof.harness.crash_points.inside_spark.user_points import points_environment
 from streamproof.harness.crash_points.inside_spark.versions import own_hook, supported
 from streamproof.harness.install.machine import find_java, find_spark, inherited_import_path
 

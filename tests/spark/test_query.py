@@ -19,8 +19,8 @@ from streamproof.harness.judging.references import REFERENCES, SINK
 from streamproof.harness.recording.folder import read_history
 from streamproof.harness.recording.history import NodeGone, NodeUp, Placed
 from streamproof.harness.recording.records import Delivered, EmptyBatch, Kept, Started
-from streamproof.harness.running.run.judgement import judge_folder
-from streamproof.harness.running.run.run import Finished, run_named
+from streamproof.harness.running.judgement import judge_folder
+from streamproof.harness.running.run import Finished, run_named
 from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
 from streamproof.harness.worlds.embedded.reaping import labelled_processes
 from streamproof.harness.worlds.spark.queries import deployment as embedded_query

@@ -23,7 +23,7 @@ from streamproof.harness.core.schedule import Fault, batch
 from streamproof.harness.crash_points.inside_spark.agent import fetch_agent
 from streamproof.harness.recording.history import NodeUp, Placed
 from streamproof.harness.recording.records import Delivered, Kept, Refused
-from streamproof.harness.running.run.run import Finished
+from streamproof.harness.running.run import Finished
 from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
 from streamproof.harness.worlds.embedded.reaping import labelled_processes
 from streamproof.harness.worlds.spark.queries.references import of_references

@@ -25,7 +25,7 @@ from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.guarantees import exactly_once
 from streamproof.harness.crash_points.inside_spark.versions import supported
 from streamproof.harness.recording.records import Kept
-from streamproof.harness.running.run.run import run_named
+from streamproof.harness.running.run import run_named
 from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
 from streamproof.harness.worlds.embedded.processes import EmbeddedOptions, SparkProcesses
 from streamproof.scenarios.workloads import words

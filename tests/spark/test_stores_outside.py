@@ -39,7 +39,7 @@ from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.recording.folder import read_history
 from streamproof.harness.recording.history import NodeGone
-from streamproof.harness.running.run.run import Finished
+from streamproof.harness.running.run import Finished
 from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
 from streamproof.harness.worlds.embedded.reaping import labelled_processes
 from streamproof.scenarios.workloads import words

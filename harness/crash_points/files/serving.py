@@ -1,7 +1,7 @@
 """The process that serves a mounted folder: passes every operation on to a folder below, and journals it.
 
-Run as `python -m streamproof.harness.crash_points.files.serving PLAN`. Its owner speaks with it over its standard input, a line of
-JSON each way, and hangs up when the mount is to go: so it goes with its owner, however that ends.
+Run as `python -m streamproof.harness.crash_points.files.serving PLAN`. Its owner speaks with it over its standard
+input, a line of JSON each way, and hangs up when the mount is to go: so it goes with its owner, however that ends.
 
 While it *asks*, each operation is announced as a crash point once it is done, by the protocol of `inside_spark`, and
 answered when the harness says go. A process that waits for the answer cannot be killed before it is given, even by

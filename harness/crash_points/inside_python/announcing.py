@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from ...core.addresses import Point, Side
 from ...core.errors import OwnFailure
 from ...core.wire import Place
-from ..inside_spark.user_points import CONNECT_SECONDS, POINTS
+from .user_points import CONNECT_SECONDS, POINTS
 
 MOST_TEXT = 200
 """Characters of a line's text."""

@@ -1,7 +1,8 @@
 """The driver of a query: runs it from its source to its sink, each the harness's own or the user's.
 
-Run as `python -m streamproof.harness.worlds.spark.queries.driver PLAN`; PLAN is a file that the harness wrote. All that the
-driver says goes over one connection, in order, and is in the kernel's hands before Spark hears that a batch was taken.
+Run as `python -m streamproof.harness.worlds.spark.queries.driver PLAN`; PLAN is a file that the harness wrote. All that
+the driver says goes over one connection, in order, and is in the kernel's hands before Spark hears that a batch was
+taken.
 
 The user's modules are imported when the plan itself is read, after its head: by then there is a session, which is what
 `SparkSession.builder.getOrCreate()` gives them, as it would in a script that spark-submit has started.

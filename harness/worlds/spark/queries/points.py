@@ -19,13 +19,13 @@ from ....core.addresses import FINE_POINTS, TASK, Moment, Point
 from ....core.errors import InvalidScenario, StorageFailed
 from ....core.schedule import Fault
 from ....core.wire import Place
+from ....crash_points.inside_python.user_points import points_environment
 from ....crash_points.inside_python.watching import Watching, lines_environment, write_watching
 from ....crash_points.inside_python.whose import whose_code
 from ....crash_points.inside_spark.agent import find_agent
 from ....crash_points.inside_spark.listener import HeldPoint, PointListener
 from ....crash_points.inside_spark.rules import script
 from ....crash_points.inside_spark.settings import agent_settings, with_options
-from ....crash_points.inside_spark.user_points import points_environment
 from ....crash_points.inside_spark.versions import SparkVersion, own_hook, supported
 from ....install.private_files import write_private
 from ..control.nodes import Nodes

@@ -53,7 +53,7 @@ def _announce(told: str, name: str) -> None:
 
 def _where() -> str:
     """Whether the driver calls this or a task, and the batch, as far as it is known."""
-    from ..inside_python.batches import where
+    from .batches import where
 
     actor, batch = where(sys._getframe(1))
     return f"{actor}:{batch}"
