@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from .harness.core.errors import StreamproofError
     from .harness.core.guarantees import (
         Guarantee,
+        amnesia_recovery,
         at_least_once,
         at_most_once,
         exactly_once,
@@ -60,7 +61,6 @@ if TYPE_CHECKING:
         rollback_recovery,
         survives_power_loss,
     )
-    from .harness.core.guarantees import amnesia as amnesia_recovery
     from .harness.core.model import Edge, Event, Operator, Output, Partitioning, RandomOperator, Stage, Topology
     from .harness.core.quantities import events, ms, seconds
     from .harness.core.schedule import batch, checkpoint, recovery

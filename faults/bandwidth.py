@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from ..harness.contracts.injection import Aims, FaultKind, Hits, Link, Machines, Parameter, Reach
+from ..harness.contracts.injection import Aims, FaultKind, FaultParameter, Hits, Link, Machines, Reach
 from ..harness.core.carriers import PACKET_SHAPER, TOXIPROXY
 from ..harness.core.places import Places
 from ..harness.core.schedule import Fault
@@ -53,6 +53,6 @@ KIND = FaultKind(
     cannot=_cannot,
     hits=Hits.LINK,
     lasts=True,
-    takes=(Parameter("rate", int, "how much passes, in bytes/s"),),
+    takes=(FaultParameter("rate", int, "how much passes, in bytes/s"),),
     draw=_draw,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from ..harness.contracts.injection import Aims, FaultKind, Machines, Parameter, Reach
+from ..harness.contracts.injection import Aims, FaultKind, FaultParameter, Machines, Reach
 from ..harness.core.carriers import CPU_QUOTA
 from ..harness.core.schedule import Fault
 from ..harness.recording.history import Bite
@@ -38,6 +38,6 @@ KIND = FaultKind(
     },
     inflict=_inflict,
     lasts=True,
-    takes=(Parameter("cores", float, "how many cores are left"),),
+    takes=(FaultParameter("cores", float, "how many cores are left"),),
     draw=_draw,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from ..harness.contracts.injection import Aims, FaultKind, Hits, Link, Machines, Parameter, Reach
+from ..harness.contracts.injection import Aims, FaultKind, FaultParameter, Hits, Link, Machines, Reach
 from ..harness.core.addresses import Point
 from ..harness.core.carriers import PACKET_QUEUE, TOXIPROXY
 from ..harness.core.quantities import Duration
@@ -46,8 +46,8 @@ KIND = FaultKind(
         ("docker", Reach.NODES): PACKET_QUEUE,
     },
     takes=(
-        Parameter("by", Duration, "how much longer it takes"),
-        Parameter(
+        FaultParameter("by", Duration, "how much longer it takes"),
+        FaultParameter(
             "jitter",
             Duration,
             "give or take up to how much",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from ..harness.contracts.injection import Aims, FaultKind, Machines, Parameter, Reach
+from ..harness.contracts.injection import Aims, FaultKind, FaultParameter, Machines, Reach
 from ..harness.core.carriers import DISK_THROTTLE
 from ..harness.core.schedule import Fault
 from ..harness.recording.history import Bite
@@ -43,6 +43,6 @@ KIND = FaultKind(
     },
     inflict=_inflict,
     lasts=True,
-    takes=(Parameter("rate", int, "how much it writes, in bytes/s"),),
+    takes=(FaultParameter("rate", int, "how much it writes, in bytes/s"),),
     draw=_draw,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from ..harness.contracts.injection import Aims, FaultKind, Hits, Link, Machines, Parameter, Reach
+from ..harness.contracts.injection import Aims, FaultKind, FaultParameter, Hits, Link, Machines, Reach
 from ..harness.core.carriers import PACKET_RULES, RELAY
 from ..harness.core.quantities import Duration
 from ..harness.core.schedule import Fault
@@ -42,6 +42,6 @@ KIND = FaultKind(
     inflict=_inflict,
     hits=Hits.LINK,
     lasts=True,
-    takes=(Parameter("every", Duration, "how long it is cut, and how long it carries"),),
+    takes=(FaultParameter("every", Duration, "how long it is cut, and how long it carries"),),
     draw=_draw,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from ..harness.contracts.injection import Aims, FaultKind, Machines, Parameter, Reach
+from ..harness.contracts.injection import Aims, FaultKind, FaultParameter, Machines, Reach
 from ..harness.core.carriers import MEMORY_LIMIT
 from ..harness.core.schedule import Fault
 from ..harness.recording.history import Bite
@@ -42,6 +42,6 @@ KIND = FaultKind(
     },
     inflict=_inflict,
     lasts=True,
-    takes=(Parameter("size", int, "how much is left, in bytes"),),
+    takes=(FaultParameter("size", int, "how much is left, in bytes"),),
     draw=_draw,
 )

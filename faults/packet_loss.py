@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from ..harness.contracts.injection import Aims, FaultKind, Hits, Link, Machines, Parameter, Reach
+from ..harness.contracts.injection import Aims, FaultKind, FaultParameter, Hits, Link, Machines, Reach
 from ..harness.core.carriers import PACKET_RULES
 from ..harness.core.schedule import Fault
 from ..harness.recording.history import Bite
@@ -39,6 +39,6 @@ KIND = FaultKind(
     inflict=_inflict,
     hits=Hits.LINK,
     lasts=True,
-    takes=(Parameter("share", float, "which share of the packets is lost", below=1.0),),
+    takes=(FaultParameter("share", float, "which share of the packets is lost", below=1.0),),
     draw=_draw,
 )

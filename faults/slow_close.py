@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from ..harness.contracts.injection import Aims, FaultKind, Hits, Link, Machines, Parameter, Reach
+from ..harness.contracts.injection import Aims, FaultKind, FaultParameter, Hits, Link, Machines, Reach
 from ..harness.core.carriers import TOXIPROXY
 from ..harness.core.quantities import Duration
 from ..harness.core.schedule import Fault
@@ -41,6 +41,6 @@ KIND = FaultKind(
     inflict=_inflict,
     hits=Hits.LINK,
     lasts=True,
-    takes=(Parameter("by", Duration, "how much later it is heard"),),
+    takes=(FaultParameter("by", Duration, "how much later it is heard"),),
     draw=_draw,
 )

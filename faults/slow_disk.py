@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from ..harness.contracts.injection import Aims, FaultKind, Machines, Parameter, Reach
+from ..harness.contracts.injection import Aims, FaultKind, FaultParameter, Machines, Reach
 from ..harness.core.addresses import Point
 from ..harness.core.carriers import DISK_THROTTLE
 from ..harness.core.quantities import Duration, ms
@@ -38,7 +38,7 @@ KIND = FaultKind(
     heals="writes that begin after the duration take their usual time",
     proof="at least one write was begun and delayed, or measured to take longer, with input still to be processed",
     carriers={("simulated", Reach.NODES): "the simulated disks", ("docker", Reach.NODES): DISK_THROTTLE},
-    takes=(Parameter("by", Duration, "how much longer a write takes"),),
+    takes=(FaultParameter("by", Duration, "how much longer a write takes"),),
     inflict=_inflict,
     lasts=True,
     draw=_draw,

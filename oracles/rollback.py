@@ -25,7 +25,7 @@ from ..harness.judging.oracle import EFFECTS, Case, Oracle, decide, effects, los
 from ..harness.judging.ordering import order_matters
 from ..harness.judging.packed import CHUNK
 from ..harness.judging.reexecution import Reexecution
-from ..harness.judging.reruns import Derivation, Output
+from ..harness.judging.reruns import DeliveredRow, Derivation
 
 
 def judge_repeating(case: Case, guarantee: Guarantee) -> Verdict:
@@ -110,7 +110,7 @@ def _holds(case: Case) -> str:
 class _Differing:
     """A delivered output that is not what it should be."""
 
-    output: Output
+    output: DeliveredRow
     derivation: Derivation
     should: Event | None
     channel: str

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..harness.core.errors import InvalidScenario, InvalidTopology
 from ..harness.core.model import Operator, Topology, operator_of
-from ..harness.core.proper import Kind, positive, proper
+from ..harness.core.proper import ProperType, positive, proper
 from ..harness.core.quantities import Duration, Events
 from ..harness.judging.exercised import Activity
 from ..harness.protocol.merging import Merge, Order
@@ -15,7 +15,7 @@ from .mechanisms.silence import TellSilence
 
 _INTERVALS = ("checkpoint_every", "synchronize_every", "acknowledge_every")
 _UNORDERED = "without a merge, what is taken again comes in another order"
-_SETTINGS: dict[str, tuple[Kind, str]] = {
+_SETTINGS: dict[str, tuple[ProperType, str]] = {
     **dict.fromkeys(_INTERVALS, (Events, "a number of events, as in events(100)")),
     **dict.fromkeys(("silence", "timeout"), (Duration, "an amount of time, as in seconds(0.5)")),
     **dict.fromkeys(("sink_filter", "hot"), (bool, "True or False")),

@@ -9,10 +9,10 @@ import pytest
 
 from streamproof.harness.contracts.cluster import Cluster
 from streamproof.harness.contracts.registry import Named, Registry
-from streamproof.harness.exploration.bench import Bench, Kind
+from streamproof.harness.exploration.bench import Bench, ViolationKind
 from streamproof.harness.exploration.counterexample import counterexample, replay, save
 from streamproof.harness.exploration.plans import EverySingle
-from streamproof.harness.exploration.search import Budget, Violation, search
+from streamproof.harness.exploration.search import SearchBudget, Violation, search
 from streamproof.harness.exploration.shrinking import STEADY, shows, shrink
 from streamproof.harness.worlds.simulated.world import LIKE_EMBEDDED
 
@@ -28,7 +28,7 @@ def named(origin: str) -> Named:
     return replace(found, scenario=replace(found.scenario, workload=workload, faults=()))
 
 
-def found_in_the_simulator(origin: str, anomaly: str, path: Path) -> Kind:
+def found_in_the_simulator(origin: str, anomaly: str, path: Path) -> ViolationKind:
     """A shrunk counterexample, saved."""
     mutant = named(origin)
     bench = Bench(mutant.scenario, REGISTRY, seed=7, options=LIKE_EMBEDDED)
@@ -36,7 +36,7 @@ def found_in_the_simulator(origin: str, anomaly: str, path: Path) -> Kind:
     def wanted(violation: Violation) -> bool:
         return violation.kind.anomaly == anomaly and shows(bench, violation.trial, violation.kind, STEADY)
 
-    violation = search(bench, [EverySingle()], Budget(TRIES), until=wanted).violations[-1]
+    violation = search(bench, [EverySingle()], SearchBudget(TRIES), until=wanted).violations[-1]
     small = shrink(bench, violation.trial, violation.kind, effort=EFFORT, seeds=STEADY)
     save(path, counterexample(mutant, violation, small, mutant.scenario))
     return violation.kind

@@ -30,7 +30,7 @@ from streamproof.harness.core.schedule import Fault
 from streamproof.harness.exploration.bench import Bench
 from streamproof.harness.exploration.census import Reached
 from streamproof.harness.exploration.plans import EverySingle, RandomSchedules
-from streamproof.harness.exploration.search import Budget, search
+from streamproof.harness.exploration.search import SearchBudget, search
 from streamproof.harness.exploration.shrinking import shrink
 
 USUAL, LOST = "usual", "nodes-lost-for-good"
@@ -263,7 +263,7 @@ def counterexample(name: str) -> tuple[Sized, Planned]:
     found = search(
         bench,
         [EverySingle(), EverySingle("handed-over-loss"), RandomSchedules(MUTANT_SEED, kinds=mutant.kinds)],
-        Budget(MUTANT_SCHEDULES),
+        SearchBudget(MUTANT_SCHEDULES),
         until=lambda violation: violation.kind.anomaly == str(mutant.anomaly),
     )
     first = next((one for one in found.violations if one.kind.anomaly == str(mutant.anomaly)), None)

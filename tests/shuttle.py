@@ -35,7 +35,7 @@ from streamproof.harness.protocol.manager import (
     ManagerInput,
     NodeJoined,
     NodeLost,
-    Place,
+    PlaceSlice,
     PromoteSlice,
     SliceReady,
     SliceUp,
@@ -90,7 +90,7 @@ class Shuttle:
             self._manage(NodeJoined(node))
         for name, spec in self.specs.items():
             if spec.role is not Role.OPERATOR:
-                self._start(Place(name, 0, 1, _ENDS, founder=True))
+                self._start(PlaceSlice(name, 0, 1, _ENDS, founder=True))
                 self._announce(name, 1, speaks=True)
 
     # What can happen
@@ -186,7 +186,7 @@ class Shuttle:
     def _manage(self, given: ManagerInput) -> None:
         for effect in self.manager.on(given):
             match effect:
-                case Place(node=node):
+                case PlaceSlice(node=node):
                     if node in self.live:
                         self._start(effect)
                         self._reports.append(SliceUp(effect.slice_id, effect.incarnation))
@@ -199,7 +199,7 @@ class Shuttle:
                 case Trust(slice_id=slice_id, incarnation=incarnation):
                     self.in_step.add((slice_id, incarnation))
 
-    def _start(self, place: Place) -> None:
+    def _start(self, place: PlaceSlice) -> None:
         spec = self.specs[place.slice_id]
         machine: Slice
         match spec.role:

@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 
-from ..judging.statistics import Draw
+from ..judging.statistics import KillSample
 from .brief import Brief
 from .certificate import More
 from .conclusion import Planned, lines_of
@@ -66,7 +66,7 @@ class Affording:
         population = f"all {len(places):,} planned crashes of the driver, up to {KILLS_A_RUN} along one stream"
 
         def fits(size: int) -> bool:
-            drawn = [ledger.plan[place] for place in Draw.of(population, places, size, self._brief.seed).drawn]
+            drawn = [ledger.plan[place] for place in KillSample.of(population, places, size, self._brief.seed).drawn]
             runs = ledger.runs_left
             if runs is not None and self._runs_of(drawn) > runs:
                 return False
@@ -77,7 +77,7 @@ class Affording:
             said = FEWER_DRAWN if size else NONE_DRAWN
             ledger.not_covered.insert(0, said.format(asked=asked, size=size))
         if size:
-            ledger.fix(Draw.of(population, places, size, self._brief.seed))
+            ledger.fix(KillSample.of(population, places, size, self._brief.seed))
 
     def _time_for_sample(self) -> float:
         """Seconds: what is left without what no claim holds without. Where that has no time either, a third."""

@@ -64,8 +64,8 @@ from ..running.run import check_scenario, new_run_id
 from ..worlds.embedded.processes import EmbeddedOptions, SparkProcesses
 from .affording import SAFETY, Affording
 from .brief import Brief
-from .budget import Budget, Progress
-from .certificate import VERSION, Asked, Certificate, More, Part, with_conclusion, write_certificate
+from .budget import Budget, CampaignProgress
+from .certificate import VERSION, Asked, CampaignPart, Certificate, More, with_conclusion, write_certificate
 from .coming_back import stated_in, with_recovers, with_stated_time
 from .conclusion import NotReached, Planned, lines_of, showing
 from .continuing import (
@@ -84,12 +84,12 @@ from .covering import NEVER_RECOVERING, Covering
 from .folders import check_unused
 from .journal import Journal, is_under_way
 from .killing import on_cluster, spread
-from .lane import Lane, Life
+from .lane import Attempt, Lane
 from .lane_kills import LaneKiller
 from .ledger import ALL_VIOLATED, START, Ledger
 from .losing_power import ByLoss, not_lost, plan_losses
 from .messages import NO_MESSAGE, messages_first, unreached, unseen, without_repeats
-from .plan import Crash, How, Trial, Victim
+from .plan import Crash, CrashTrial, How, Victim
 from .planning import CrashPlan, crash_at, every_crash_point, of_answers, of_nodes, of_split_brains, of_the_driver
 from .profile import NO_DATA, POINTS, Profile, profile_of, write_points
 from .proving import Kills, Proving
@@ -168,7 +168,7 @@ def certify(
     folder: Path | None = None,
     origin: str = "",
     fed_from: str = "",
-    show: Callable[[Progress], None] = lambda progress: None,
+    show: Callable[[CampaignProgress], None] = lambda progress: None,
 ) -> Certified:
     """Certify a query. `origin` is where it can be imported from, if it can, and `fed_from` where its workload can, if
     that is not what it is fed anyway.
@@ -209,7 +209,7 @@ def go_on(
     cluster: Cluster,
     registry: Registry,
     budget: Budget | None = None,
-    show: Callable[[Progress], None] = lambda progress: None,
+    show: Callable[[CampaignProgress], None] = lambda progress: None,
 ) -> Certified:
     """Go on with the campaign in a certificate's folder, which may have been interrupted: what it has tried counts,
     what is left is tried, and the certificate is written anew.
@@ -344,7 +344,7 @@ class _Campaign:
         given = offered(query.batches(self.brief.workload))
         return why_other(ledger.folder, ledger.earlier, given, references, query.shape)
 
-    def _take_up(self, proving: Proving, those: Callable[[Trial], bool]) -> None:
+    def _take_up(self, proving: Proving, those: Callable[[CrashTrial], bool]) -> None:
         """What an earlier part of the campaign has shown and had no time to confirm."""
         ledger = self.ledger
         if ledger.earlier is None or (self._is_over() and ledger.counterexample is not None):
@@ -436,12 +436,12 @@ class _Campaign:
         )
         return [stack.enter_context(lane) for lane in lanes]
 
-    def _run_references(self, lanes: Sequence[Lane]) -> list[Life]:
+    def _run_references(self, lanes: Sequence[Lane]) -> list[Attempt]:
         """One life in each of two lanes, or two in one; of what the harness's sink is given, a batch job's opinion too.
         Raises what the query does wrong without any fault."""
         self.ledger.begin("runs without failures", len(REFERENCES))
 
-        def live(lane: Lane, actor: str) -> Life:
+        def live(lane: Lane, actor: str) -> Attempt:
             lane.await_ready()
             lane.store.clear()
             life = lane.live(actor, actor, 1, watched=True)
@@ -460,7 +460,7 @@ class _Campaign:
             lives.append(lanes[0].live(BATCH_JOB, BATCH_JOB, 1, watched=False, as_batch=True))
         return lives
 
-    def _state_time(self, lanes: Sequence[Lane], lives: Sequence[Life]) -> None:
+    def _state_time(self, lanes: Sequence[Lane], lives: Sequence[Attempt]) -> None:
         """Say how long a recovery may take, now that it is known how long the query takes."""
         spans = [(life.records[-1].at - life.records[0].at) / 1e6 for life in lives if life.records]
         claims = with_stated_time(self.brief.claims, spans)
@@ -469,7 +469,7 @@ class _Campaign:
         for lane in lanes:
             lane.patience = stated_in(claims).seconds
 
-    def _note_unpassed_hooks(self, life: Life) -> None:
+    def _note_unpassed_hooks(self, life: Attempt) -> None:
         """A point that the user has named, and that nothing passes, is not covered by what passes others."""
         passed = {one.address.key.partition("/")[2] for one in life.passed if one.address.point is Point.USER}
         for name, method in self.brief.query.hooks.items():
@@ -477,7 +477,7 @@ class _Campaign:
                 crash = Crash(Point.USER, Side.BEFORE, f"0/{name}", DRIVER, Victim.DRIVER, 0, ())
                 self.ledger.not_reached.append(NotReached(Planned(crash), NEVER_PASSED.format(method=method)))
 
-    def _note_seen_outside(self, lives: Sequence[Life]) -> None:
+    def _note_seen_outside(self, lives: Sequence[Attempt]) -> None:
         self.ledger.uncut = uncut_of(self.brief.query, lives)
         if times := unannounced_of(lives):
             self.ledger.not_covered.append(AGAIN.format(times=times, most=TIMES))
@@ -531,7 +531,7 @@ class _Campaign:
             self.ledger.not_covered.append(NEVER_RECOVERING)
 
     def _plan_losses(
-        self, profile: Profile, lanes: Sequence[Lane], lives: Sequence[Life], references: Sequence[Stamped]
+        self, profile: Profile, lanes: Sequence[Lane], lives: Sequence[Attempt], references: Sequence[Stamped]
     ) -> Covering:
         """Of power, where somebody claims that the query survives that."""
         ledger, brief = self.ledger, self.brief
@@ -585,7 +585,7 @@ class _Campaign:
         brief = self.brief
         earlier = ledger.earlier
         began, asked = self.began, self.asked
-        parts: tuple[Part, ...] = ()
+        parts: tuple[CampaignPart, ...] = ()
         durations = dict(ledger.durations)
         durations["total"] = durations.get("total", 0.0) + ledger.spent
         if earlier is not None:
@@ -625,11 +625,11 @@ class _Campaign:
             files={},
             uncut=ledger.uncut,
             asked=asked,
-            parts=(*parts, Part(self.began, versions, machine, budget, known)),
+            parts=(*parts, CampaignPart(self.began, versions, machine, budget, known)),
         )
 
 
-def _shown(trials: Sequence[Trial]) -> set[str]:
+def _shown(trials: Sequence[CrashTrial]) -> set[str]:
     """The claims that one of these violates."""
     return {claim for trial in trials for claim, status in trial.verdicts.items() if status is Status.VIOLATED}
 

@@ -21,8 +21,8 @@ from .conclusion import Covered, Planned, Uncut, count, tried_said
 from .plan import How, Victim
 
 if TYPE_CHECKING:
-    from ..judging.statistics import Bound, Draw
-    from .certificate import Certificate, Counterexample, More
+    from ..judging.statistics import Bound, KillSample
+    from .certificate import Certificate, More, QueryCounterexample
 
 KINDS: Final = ("first", "steady", "late-data", "eviction", "compaction", "after-restart", "last", "no-data")
 """In the order in which they are shown; any others come after."""
@@ -212,7 +212,7 @@ def _verdicts(certificate: Certificate) -> Iterator[str]:
     yield ""
 
 
-def story(shown: Counterexample) -> Iterator[str]:
+def story(shown: QueryCounterexample) -> Iterator[str]:
     """What happened, from the input to the first wrong output, or to how it stays away, a sentence each."""
     if shown.input and shown.batch is not None:
         # What is wrong can be of an earlier batch, or a later one.
@@ -246,7 +246,7 @@ _AFTERWARDS = {
 }
 
 
-def shrunk_said(shown: Counterexample) -> str:
+def shrunk_said(shown: QueryCounterexample) -> str:
     size = f"{count(len(shown.crashes), 'crash', 'crashes')} and {count(shown.events, 'event')}"
     text = f"{shown.violated} of {count(shown.repeats, 'repeat')} showed it, with {size}"
     if (shown.crashes_before, shown.events_before) != (len(shown.crashes), shown.events):
@@ -401,7 +401,7 @@ def _kinds(present: Iterable[str]) -> list[str]:
 # The sample
 
 
-def sample_said(draw: Draw | None, bounds: Sequence[Bound]) -> Iterator[str]:
+def sample_said(draw: KillSample | None, bounds: Sequence[Bound]) -> Iterator[str]:
     """What the random sample says of each claim, a sentence each."""
     if draw is None:
         return

@@ -104,7 +104,7 @@ class Crash(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"the {_VICTIMS[self.victim]} dies {when}{where}"
 
 
-class Trial(msgspec.Struct, frozen=True, omit_defaults=True):
+class CrashTrial(msgspec.Struct, frozen=True, omit_defaults=True):
     """One attempt."""
 
     crashes: tuple[Crash, ...]

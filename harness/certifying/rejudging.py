@@ -24,7 +24,7 @@ from ..running.judgement import collate_query, not_come
 from .certificate import Certificate, check_files, concluded, read_certificate
 from .conclusion import ClaimVerdict, Conclusion, real
 from .journal import is_under_way
-from .plan import CRASH_STATES, POWER_LOSSES, Crash, How, Trial, Victim
+from .plan import CRASH_STATES, POWER_LOSSES, Crash, CrashTrial, How, Victim
 
 RESIZED: Final = frozenset({"batch_events"})
 """What may differ between the subject of a certificate and that of its runs: shrinking takes fewer rows."""
@@ -42,17 +42,17 @@ class JudgedRun:
 
     @property
     def statuses(self) -> dict[str, Status]:
-        """As a `Trial` has them."""
+        """As a `CrashTrial` has them."""
         return {str(verdict.guarantee): verdict.status for verdict in self.verdicts}
 
     @property
     def missed(self) -> bool:
-        """As a `Trial` has it."""
+        """As a `CrashTrial` has it."""
         return bool(self.collation.unproven) and not self.collation.incomplete
 
     @property
     def reason(self) -> str:
-        """Why a verdict is UNKNOWN, as a `Trial` has it."""
+        """Why a verdict is UNKNOWN, as a `CrashTrial` has it."""
         return next((verdict.reason for verdict in self.verdicts if verdict.status is Status.UNKNOWN), "")
 
 
@@ -201,8 +201,8 @@ def _strange_folders(certificate: Certificate) -> Iterator[str]:
 
 
 def _again(
-    folder: Path, certificate: Certificate, trial: Trial, oracles: Mapping[str, Oracle]
-) -> tuple[Trial, list[str]]:
+    folder: Path, certificate: Certificate, trial: CrashTrial, oracles: Mapping[str, Oracle]
+) -> tuple[CrashTrial, list[str]]:
     """A trial with the verdicts of its record, and where they differ from what is said of it."""
     if f"{trial.folder}/scenario.json" not in certificate.files:
         # No folder but those whose files are listed: what lies elsewhere was not verified.
@@ -241,7 +241,7 @@ def _other(one: Mapping[str, Any], two: Mapping[str, Any]) -> set[str]:
     return {name for name in names - RESIZED if plain[0].get(name) != plain[1].get(name)}
 
 
-def _compare_statuses(trial: Trial, found: Mapping[str, Status], why: str = "") -> Iterator[str]:
+def _compare_statuses(trial: CrashTrial, found: Mapping[str, Status], why: str = "") -> Iterator[str]:
     for claim in sorted(found.keys() | trial.verdicts.keys()):
         said, is_now = trial.verdicts.get(claim), found.get(claim)
         if said is not is_now:

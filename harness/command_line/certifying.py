@@ -22,7 +22,7 @@ from .progress_line import LiveLine
 from .screen import verdict_lines
 
 if TYPE_CHECKING:
-    from ..certifying.budget import Progress
+    from ..certifying.budget import CampaignProgress
 
 _TICK: Final = 1.0
 """Seconds after which the time left is shown anew."""
@@ -52,7 +52,7 @@ class CertifyingLine(LiveLine):
         self._clock.join()
         super().__exit__(kind, error, at)
 
-    def show(self, progress: Progress) -> None:
+    def show(self, progress: CampaignProgress) -> None:
         """What a campaign calls, as often as it likes, from any thread."""
         said = f"{progress.phase}: {progress.done:,} of {progress.planned:,}" if progress.planned else progress.phase
         self._newest = said, time.monotonic() + progress.seconds_left

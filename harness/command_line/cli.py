@@ -388,7 +388,7 @@ def certify(
     from ..certifying.budget import Budget
     from ..certifying.folders import check_unused, new_folder
     from ..certifying.planning import every_crash_point
-    from ..certifying.subjects import Shape, claims_named, load_subject, load_workload, usual_workload
+    from ..certifying.subjects import QueryShape, claims_named, load_subject, load_workload, usual_workload
     from .certifying import CertifyingLine
     from .clusters import make_spark_cluster
 
@@ -403,7 +403,7 @@ def certify(
     plan = every_crash_point(*(victims or ()), recovering=recovering, split_brain=split_brain)
     limits: dict[str, Any] = {"runs": runs, "minutes": minutes, "kills": kills}
     budget = Budget(**{name: limit for name, limit in limits.items() if limit is not None}, goes_on=goes_on)
-    subject = load_subject(name, registry, Shape(mode, tuple(keys or ()), schema))
+    subject = load_subject(name, registry, QueryShape(mode, tuple(keys or ()), schema))
     claimed = claims_named(claims, registry.oracles) if claims else subject.claims
     if not claimed:
         raise UserMistake(f"{name} claims nothing: say what it promises, as in --claim exactly-once")
@@ -585,7 +585,7 @@ def explore(
     For every pull request, a search that is the same each time: --schedules 1000. For the night, one that is long, and
     another each night: --seconds 28800 --seed $(date +%Y%m%d). Ctrl-C ends it, and prints and keeps what it has found.
     """
-    from ..exploration.search import Budget
+    from ..exploration.search import SearchBudget
     from .exploring import (
         MUTANT_EVENTS,
         SearchLine,
@@ -602,7 +602,7 @@ def explore(
     registry = _registry()
     if schedules is None and seconds is None and not pairs:
         schedules = SCHEDULES
-    budget = Budget(schedules, seconds)
+    budget = SearchBudget(schedules, seconds)
     cores = jobs or len(os.sched_getaffinity(0))
     if mutants:
         if pairs or output is not None or faults or for_spark or own_sizes:

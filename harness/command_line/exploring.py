@@ -19,9 +19,9 @@ from ..core.errors import ExitStatus, UnknownName, UserMistake
 from ..core.library import listed_by
 from ..core.verdicts import Status
 from ..exploration.bench import Bench, resized
-from ..exploration.counterexample import Counterexample, Replayed, counterexample, save
-from ..exploration.plans import EveryPair, EverySingle, Plan, RandomSchedules
-from ..exploration.search import Budget, Findings, Pairs, Violation, search
+from ..exploration.counterexample import Counterexample, ReplayedCounterexample, counterexample, save
+from ..exploration.plans import EveryPair, EverySingle, RandomSchedules, SearchPlan
+from ..exploration.search import SearchBudget, SearchFindings, TriedPairs, Violation, search
 from ..exploration.shrinking import STEADY, Shrunk, shows, shrink
 from ..judging.exercised import Activity, said_never, unexercised
 from ..running.judgement import require_repeatable
@@ -60,7 +60,7 @@ class Explored:
     scenario: Scenario
     """With the input that the search fed."""
     bench: Bench
-    findings: Findings
+    findings: SearchFindings
     kept: tuple[Kept, ...]
     """One for each kind of violation."""
     own: Scenario | None = None
@@ -93,7 +93,7 @@ class Explored:
 def explore(
     named: Named,
     registry: Registry,
-    budget: Budget,
+    budget: SearchBudget,
     *,
     seed: int,
     jobs: int,
@@ -142,18 +142,18 @@ def _world(for_spark: bool, scaled: bool) -> SimulationOptions | None:
     return _SCALED_WORLD if scaled else None
 
 
-def _steady(bench: Bench, violation: Violation, findings: Findings) -> Violation | None:
+def _steady(bench: Bench, violation: Violation, findings: SearchFindings) -> Violation | None:
     """The first of its kind that shows whoever is faster."""
     alike = (other for other in findings.violations if other.kind == violation.kind)
     return next((other for other in alike if shows(bench, other.trial, other.kind, STEADY)), None)
 
 
-def _plans(budget: Budget, seed: int, pairs: bool, kinds: tuple[str, ...] = ("crash",)) -> list[Plan]:
+def _plans(budget: SearchBudget, seed: int, pairs: bool, kinds: tuple[str, ...] = ("crash",)) -> list[SearchPlan]:
     """What can be enumerated, of crashes, and random schedules in turn with it where a budget ends them."""
-    plans: list[Plan] = [EverySingle()] if "crash" in kinds else []
+    plans: list[SearchPlan] = [EverySingle()] if "crash" in kinds else []
     if pairs:
         plans.append(EveryPair())
-    return plans if budget == Budget() else [*plans, RandomSchedules(seed, kinds=kinds)]
+    return plans if budget == SearchBudget() else [*plans, RandomSchedules(seed, kinds=kinds)]
 
 
 def _file(output: Path | None, place: int) -> Path:
@@ -169,12 +169,12 @@ def _file(output: Path | None, place: int) -> Path:
 class SearchLine(LiveLine):
     """That of a search."""
 
-    def __init__(self, stream: TextIO, budget: Budget) -> None:
+    def __init__(self, stream: TextIO, budget: SearchBudget) -> None:
         super().__init__(stream, "starting the search")
         self._budget = budget
         self._next = 0.0
 
-    def show(self, findings: Findings) -> None:
+    def show(self, findings: SearchFindings) -> None:
         if not self._shown or time.monotonic() < self._next:
             return
         self._next = time.monotonic() + _EVERY
@@ -212,7 +212,7 @@ def mutant_world(mutant: Mutant) -> SimulationOptions:
 
 
 def explore_mutants(
-    names: Sequence[str], on: str | None, registry: Registry, budget: Budget, *, seed: int, jobs: int, events: int
+    names: Sequence[str], on: str | None, registry: Registry, budget: SearchBudget, *, seed: int, jobs: int, events: int
 ) -> Iterator[Tried]:
     """Search under each mutant for the anomaly that it must show, on the topology and the workload of one scenario, or
     of each one's own. Ctrl-C ends it after what is done."""
@@ -225,7 +225,11 @@ def explore_mutants(
         def caught(violation: Violation, wanted: str = str(mutant.anomaly)) -> bool:
             return violation.kind.anomaly == wanted
 
-        plans: list[Plan] = [EverySingle(), EverySingle("handed-over-loss"), RandomSchedules(seed, kinds=mutant.kinds)]
+        plans: list[SearchPlan] = [
+            EverySingle(),
+            EverySingle("handed-over-loss"),
+            RandomSchedules(seed, kinds=mutant.kinds),
+        ]
         found = search(bench, plans, budget, jobs=jobs, origin=named.origin, until=caught)
         if found.interrupted:
             return
@@ -346,13 +350,13 @@ def end_of_search(explored: Explored) -> Iterator[Text]:
         )
 
 
-def _at_work(findings: Findings) -> str:
+def _at_work(findings: SearchFindings) -> str:
     """In how many schedules each mechanism was at work."""
     found = [f"{mechanism} in {findings.exercised[mechanism]:,}" for mechanism in Activity]
     return " · ".join(one for one in found if not one.endswith(" in 0")) or "nothing of what the subject is made of"
 
 
-def _losses(findings: Findings) -> Iterator[Text]:
+def _losses(findings: SearchFindings) -> Iterator[Text]:
     """What a cluster has cost the search."""
     if findings.losses:
         why = ", ".join(f"{count:,} × {why}" for why, count in findings.losses.most_common())
@@ -362,7 +366,7 @@ def _losses(findings: Findings) -> Iterator[Text]:
         yield _row("cut short", findings.cut_short, "yellow")
 
 
-def _pairs(pairs: Pairs) -> str:
+def _pairs(pairs: TriedPairs) -> str:
     if pairs.exact:
         return f"all {pairs.tried:,} that leave different worlds behind"
     exist = "" if pairs.exist is None else f" of about {pairs.exist:,}"
@@ -377,7 +381,7 @@ def _row(label: str, text: str, style: str = "") -> Text:
     return Text.assemble(f"  {label:<11}", (text, style))
 
 
-def _kept(kept: Kept, findings: Findings) -> Iterator[Text]:
+def _kept(kept: Kept, findings: SearchFindings) -> Iterator[Text]:
     content = kept.content
     faults, events = content.found["faults"], content.found["events"]
     yield Text.assemble(
@@ -452,7 +456,7 @@ def search_document(explored: Explored) -> dict[str, Any]:
     }
 
 
-def replay_status(replayed: Replayed) -> ExitStatus:
+def replay_status(replayed: ReplayedCounterexample) -> ExitStatus:
     return {
         Status.VIOLATED: ExitStatus.VIOLATED,
         Status.UNKNOWN: ExitStatus.UNKNOWN,
@@ -460,7 +464,7 @@ def replay_status(replayed: Replayed) -> ExitStatus:
     }[replayed.verdict.status]
 
 
-def end_of_replay(replayed: Replayed) -> Iterator[Text]:
+def end_of_replay(replayed: ReplayedCounterexample) -> Iterator[Text]:
     """The screen after a replay."""
     found, verdict = replayed.counterexample, replayed.verdict
     scenario = replayed.scenario
@@ -484,7 +488,7 @@ def end_of_replay(replayed: Replayed) -> Iterator[Text]:
         yield Text(f"  run {replayed.folder}")
 
 
-def _compared(replayed: Replayed) -> str:
+def _compared(replayed: ReplayedCounterexample) -> str:
     found = replayed.counterexample
     if replayed.exact:
         return "the very history that was found"
@@ -495,7 +499,7 @@ def _compared(replayed: Replayed) -> str:
     return f"{found.claim} was violated by {found.anomaly} when it was found, and is not so now"
 
 
-def replay_document(replayed: Replayed) -> dict[str, Any]:
+def replay_document(replayed: ReplayedCounterexample) -> dict[str, Any]:
     """What `replay --json` prints."""
     found = replayed.counterexample
     return {

@@ -22,7 +22,7 @@ from ..core.proper import positive, proper, switch
 from ..core.quantities import Duration, Events
 from ..core.verdicts import Anomaly, tally
 from ..judging.collation import Collation, collate_reexecution
-from ..judging.exercised import Activity, Exercised, Shape, exercised
+from ..judging.exercised import Activity, Exercised, SubjectShape, exercised
 from ..judging.reexecution import Reexecutor
 from ..judging.tolerance import Tolerance
 from ..protocol.machine import Slice
@@ -338,12 +338,12 @@ class SchemeSubject:
         return frozenset(found)
 
     @cached_property
-    def _shape(self) -> Shape:
+    def _shape(self) -> SubjectShape:
         topology = self.topology
         ends = frozenset(s for s in topology.slices if topology.role(s) is not Role.OPERATOR)
         tracked = any(one.sends_again_after is not None for one in self.mechanisms_of(Role.SOURCE))
         tracking = frozenset(self.sources) if tracked else frozenset()
-        return Shape(self.replicas, self.speaking is Speaking.ALL, tracking, ends)
+        return SubjectShape(self.replicas, self.speaking is Speaking.ALL, tracking, ends)
 
     @cached_property
     def specs(self) -> tuple[SliceSpec, ...]:

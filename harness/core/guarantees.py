@@ -133,7 +133,7 @@ def gap_recovery(checkpoint_every: Events, opens_within: Duration | None = None)
     return Guarantee(GAP, checkpoint_every, () if opens_within is None else ((OPENS_WITHIN, opens_within),))
 
 
-def amnesia() -> Guarantee:
+def amnesia_recovery() -> Guarantee:
     return Guarantee(AMNESIA)
 
 

@@ -41,7 +41,7 @@ class Trial:
     """Whether it was drawn at random, so that it counts for the bound on what was not seen."""
 
 
-class Kind(NamedTuple):
+class ViolationKind(NamedTuple):
     """In which way a claim is violated. Two violations of one kind are taken for the same one."""
 
     guarantee: str
@@ -55,7 +55,7 @@ class Outcome:
     status: Status
     struck: tuple[str, ...]
     """The addresses at which faults struck."""
-    kind: Kind | None = None
+    kind: ViolationKind | None = None
     """Of the first claim that is violated."""
     reason: str = ""
     """Why it is UNKNOWN, without the names that differ from one schedule to the next."""
@@ -228,11 +228,11 @@ class Bench:
         return Outcome(Status.UNKNOWN, struck, reason=_in_general(history))
 
 
-def kind_of(verdicts: Sequence[Verdict]) -> Kind | None:
+def kind_of(verdicts: Sequence[Verdict]) -> ViolationKind | None:
     """In which way the first violated claim is violated; None when none is."""
     for verdict in verdicts:
         if verdict.status is Status.VIOLATED:
-            return Kind(str(verdict.guarantee), str(verdict.anomalies[0].anomaly))
+            return ViolationKind(str(verdict.guarantee), str(verdict.anomalies[0].anomaly))
     return None
 
 

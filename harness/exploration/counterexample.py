@@ -34,7 +34,7 @@ from ..running.judgement import Judgement
 from ..running.run import check_scenario, run_in_memory, run_named
 from ..worlds.simulated.cluster import SimulatedCluster
 from ..worlds.simulated.world import SimulationOptions
-from .bench import Kind, resized
+from .bench import ViolationKind, resized
 from .search import Violation
 from .shrinking import Shrunk
 
@@ -70,12 +70,12 @@ class Counterexample(msgspec.Struct, frozen=True):
     """At which schedule of the search, and the faults and events that it had."""
 
     @property
-    def kind(self) -> Kind:
-        return Kind(str(self.claim), self.anomaly)
+    def kind(self) -> ViolationKind:
+        return ViolationKind(str(self.claim), self.anomaly)
 
 
 @dataclass(frozen=True)
-class Replayed:
+class ReplayedCounterexample:
     """What came of running a counterexample again."""
 
     counterexample: Counterexample
@@ -234,7 +234,7 @@ def replay(
     scenario: Scenario | None = None,
     folder: Path | None = None,
     show: Callable[[Live], None] = lambda live: None,
-) -> Replayed:
+) -> ReplayedCounterexample:
     """Run a counterexample again: without a cluster in the simulator, exactly; else on that cluster, through the same
     addresses and with the input at the pace of the world that it was found in, into a folder of its own. It shows
     there for sure only if it was found in a world whose times are like that cluster's (`LIKE_EMBEDDED`), and shrunk to
@@ -249,7 +249,7 @@ def replay(
         world = simulated(found)
         check_scenario(planned, world, registry)
         history, judgement = run_in_memory(planned, world, registry.faults, registry.oracles, seed=found.seed)
-        return Replayed(found, planned, world.name, judgement, history, None)
+        return ReplayedCounterexample(found, planned, world.name, judgement, history, None)
     if _placement(planned, cluster.places.workers) != found.placement:
         raise Unsupported(
             f"{path} was found with the slices on nodes so: {_placed(found.placement)}; {cluster.name} with "
@@ -258,7 +258,7 @@ def replay(
     planned = replace(planned, workload=_paced(planned.workload, simulated(found).options))
     named = Named(found.scenario, found.origin or "", "", planned)
     finished = run_named(named, cluster, registry, seed=found.seed, folder=folder, show=show)
-    return Replayed(found, planned, cluster.name, finished.judgement, finished.history, finished.folder)
+    return ReplayedCounterexample(found, planned, cluster.name, finished.judgement, finished.history, finished.folder)
 
 
 def _paced(workload: Workload, world: SimulationOptions) -> Workload:

@@ -17,7 +17,7 @@ from typing import Final
 from ..contracts.registry import Registry
 from ..contracts.scenario import Scenario
 from .bench import Bench, Outcome, Trial, resized
-from .plans import Plan
+from .plans import SearchPlan
 
 Piece = tuple[int, int]
 """Which plan, and which of its pieces."""
@@ -35,7 +35,7 @@ class Tried:
     random: bool
     outcome: Outcome
 
-    def trial(self, bench: Bench, plans: Sequence[Plan]) -> Trial:
+    def trial(self, bench: Bench, plans: Sequence[SearchPlan]) -> Trial:
         plan, number = self.piece
         return next(islice(plans[plan].trials(bench, number), self.place, None))
 
@@ -48,7 +48,7 @@ class Through:
 
 
 @dataclass(frozen=True)
-class Lost:
+class LostPiece:
     """A piece that nobody tries any more."""
 
     piece: Piece
@@ -69,7 +69,7 @@ class CutShort:
     why: str
 
 
-Progress = Tried | Through | Lost | Again | CutShort
+PieceProgress = Tried | Through | LostPiece | Again | CutShort
 
 
 def in_turn(plans: Sequence[Iterator[int]]) -> Iterator[Piece]:
@@ -83,7 +83,7 @@ def in_turn(plans: Sequence[Iterator[int]]) -> Iterator[Piece]:
             waiting.append((number, plan))
 
 
-def work_through(bench: Bench, plans: Sequence[Plan], piece: Piece) -> Iterator[Tried | Through]:
+def work_through(bench: Bench, plans: Sequence[SearchPlan], piece: Piece) -> Iterator[Tried | Through]:
     """Try all trials of a piece, with the memory kept small."""
     plan, number = piece
     for place, trial in enumerate(plans[plan].trials(bench, number)):

@@ -29,7 +29,7 @@ _LEAVES = frozenset({(Point.SEND_ISSUED, Side.BEFORE), (Point.CHECKPOINT_DURABLE
 """What comes right after one of these leaves the node: a message, or a checkpoint that is durable from then on."""
 
 
-class Plan(Protocol):
+class SearchPlan(Protocol):
     def pieces(self, bench: Bench) -> Iterator[int]:
         """The numbers of its pieces, in the order in which they are tried."""
 

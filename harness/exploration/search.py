@@ -18,14 +18,14 @@ from ..core.errors import InvalidScenario
 from ..core.verdicts import Status
 from ..judging.exercised import Activity
 from ..judging.statistics import upper_bound
-from .bench import Bench, Kind, Trial
+from .bench import Bench, Trial, ViolationKind
 from .on_cores import alone, together
 from .pieces import (
     Again,
     CutShort,
-    Lost,
+    LostPiece,
     Piece,
-    Progress,
+    PieceProgress,
     Source,
     Through,
     Tried,
@@ -33,7 +33,7 @@ from .pieces import (
     is_past,
     left_alone_by_the_collector,
 )
-from .plans import EveryPair, Plan
+from .plans import EveryPair, SearchPlan
 
 CONFIDENCE: Final = 0.95
 KEPT: Final = 10
@@ -41,7 +41,7 @@ KEPT: Final = 10
 
 
 @dataclass(frozen=True)
-class Budget:
+class SearchBudget:
     """When a search ends: after so many schedules, or seconds, or when its plans are through."""
 
     schedules: int | None = None
@@ -60,11 +60,11 @@ class Violation:
     number: int
     """Its place among the schedules that were tried, from 1."""
     trial: Trial
-    kind: Kind
+    kind: ViolationKind
 
 
 @dataclass
-class Pairs:
+class TriedPairs:
     """How many of all pairs of crashes were tried: those that leave different worlds behind (see `EveryPair`)."""
 
     firsts: int
@@ -90,7 +90,7 @@ class Pairs:
 
 
 @dataclass
-class Findings:
+class SearchFindings:
     """What a search has come to."""
 
     addresses: frozenset[str]
@@ -105,7 +105,7 @@ class Findings:
     """Why schedules are UNKNOWN."""
     essential: int = 0
     """How many are UNKNOWN although their faults bit, or for another reason than their faults."""
-    kinds: Counter[Kind] = field(default_factory=Counter)
+    kinds: Counter[ViolationKind] = field(default_factory=Counter)
     violations: list[Violation] = field(default_factory=list)
     struck: set[str] = field(default_factory=set)
     exercised: Counter[Activity] = field(default_factory=Counter)
@@ -118,7 +118,7 @@ class Findings:
     interrupted: bool = False
     exhausted: bool = False
     """Whether the plans were tried to their end."""
-    pairs: Pairs | None = None
+    pairs: TriedPairs | None = None
     """None: they were not enumerated."""
     lost: int = 0
     """Schedules that were not tried, since who was to try them died of it."""
@@ -154,7 +154,7 @@ class Findings:
         return upper_bound(self.random_unknown, self.random_held + self.random_unknown, CONFIDENCE)
 
     def first_of_each_kind(self) -> list[Violation]:
-        found: dict[Kind, Violation] = {}
+        found: dict[ViolationKind, Violation] = {}
         for violation in self.violations:
             found.setdefault(violation.kind, violation)
         return list(found.values())
@@ -185,15 +185,15 @@ class Findings:
 
 def search(
     bench: Bench,
-    plans: Sequence[Plan],
-    budget: Budget,
+    plans: Sequence[SearchPlan],
+    budget: SearchBudget,
     *,
     jobs: int = 1,
     master: str | None = None,
     origin: str | None = None,
     until: Callable[[Violation], bool] = lambda violation: False,
-    show: Callable[[Findings], None] = lambda findings: None,
-) -> Findings:
+    show: Callable[[SearchFindings], None] = lambda findings: None,
+) -> SearchFindings:
     """Try the plans, a piece of each in turn, until the budget is spent, they are through, or `until` has what it
     wants.
 
@@ -204,8 +204,8 @@ def search(
     Raises InvalidOperator when the user's code fails under a schedule; with a master, MissingTool or UserMistake where
     it cannot be reached.
     """
-    findings = Findings(frozenset(str(reached.address) for reached in bench.calm), jobs, master or "")
-    findings.pairs = next((Pairs(len(list(p.pieces(bench)))) for p in plans if isinstance(p, EveryPair)), None)
+    findings = SearchFindings(frozenset(str(reached.address) for reached in bench.calm), jobs, master or "")
+    findings.pairs = next((TriedPairs(len(list(p.pieces(bench)))) for p in plans if isinstance(p, EveryPair)), None)
     began = time.monotonic()
     try:
         with _workers(bench, plans, findings, origin) as work, left_alone_by_the_collector():
@@ -226,12 +226,14 @@ def search(
     return findings
 
 
-_Work = Callable[[Iterator[Piece], float | None], Generator[Progress, None, None]]
+_Work = Callable[[Iterator[Piece], float | None], Generator[PieceProgress, None, None]]
 """Try the pieces until a time on the monotonic clock, and say in their order what came of them."""
 
 
 @contextmanager
-def _workers(bench: Bench, plans: Sequence[Plan], findings: Findings, origin: str | None) -> Iterator[_Work]:
+def _workers(
+    bench: Bench, plans: Sequence[SearchPlan], findings: SearchFindings, origin: str | None
+) -> Iterator[_Work]:
     """Who carries the search out; findings say who is wanted."""
     if findings.master:
         # Not above: a search on this machine has no need of it.
@@ -247,7 +249,7 @@ def _workers(bench: Bench, plans: Sequence[Plan], findings: Findings, origin: st
 
 
 def _counted(
-    findings: Findings, results: Iterator[Progress], bench: Bench, plans: Sequence[Plan]
+    findings: SearchFindings, results: Iterator[PieceProgress], bench: Bench, plans: Sequence[SearchPlan]
 ) -> Iterator[Violation | None]:
     """For each schedule that was tried, the violation that is kept of it."""
     begun = 0
@@ -264,7 +266,7 @@ def _counted(
                     findings.pairs.through += 1
                     findings.pairs.of_those_through += begun
                     begun = 0
-            case Lost(piece=(plan, number), why=why):
+            case LostPiece(piece=(plan, number), why=why):
                 findings.lost += sum(1 for _ in plans[plan].trials(bench, number))
                 findings.losses[why] += 1
             case Again(why=why):

@@ -23,7 +23,7 @@ from ..core.quantities import Duration
 from ..core.schedule import Fault, Schedule
 from ..recording.history import History
 from ..recording.records import Offered
-from .bench import Bench, Kind, Trial
+from .bench import Bench, Trial, ViolationKind
 from .census import Reached
 from .plans import distinct
 
@@ -46,7 +46,7 @@ class Shrunk:
     bench: Bench
     """For the input that is left."""
     trial: Trial
-    kind: Kind
+    kind: ViolationKind
     runs: int
     """How many it took."""
 
@@ -55,7 +55,7 @@ class Shrunk:
         return self.bench.scenario.workload.events
 
 
-def shrink(bench: Bench, trial: Trial, kind: Kind, *, effort: int = EFFORT, seeds: int = 1) -> Shrunk:
+def shrink(bench: Bench, trial: Trial, kind: ViolationKind, *, effort: int = EFFORT, seeds: int = 1) -> Shrunk:
     """Shrink a trial that violates a claim of the bench's scenario in the way of `kind`, under each of `seeds` seeds of
     the world: its own and those that follow it."""
     shrinker = _Shrinker(bench, trial, kind, effort, seeds)
@@ -64,7 +64,7 @@ def shrink(bench: Bench, trial: Trial, kind: Kind, *, effort: int = EFFORT, seed
     return Shrunk(shrinker.bench, Trial(shrinker.schedule, trial.seed), kind, shrinker.runs)
 
 
-def shows(bench: Bench, trial: Trial, kind: Kind, seeds: int = 1) -> bool:
+def shows(bench: Bench, trial: Trial, kind: ViolationKind, seeds: int = 1) -> bool:
     """Whether a trial violates in the way of `kind`, under each of `seeds` seeds of the world.
 
     Raises InvalidOperator when the user's code fails.
@@ -73,7 +73,7 @@ def shows(bench: Bench, trial: Trial, kind: Kind, seeds: int = 1) -> bool:
 
 
 class _Shrinker:
-    def __init__(self, bench: Bench, trial: Trial, kind: Kind, effort: int, seeds: int) -> None:
+    def __init__(self, bench: Bench, trial: Trial, kind: ViolationKind, effort: int, seeds: int) -> None:
         self.bench = bench
         self.schedule = trial.schedule
         self._most = bench.scenario.workload.events

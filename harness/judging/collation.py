@@ -26,7 +26,7 @@ from .made import derivations_of, is_long
 from .ordering import as_ordered, find_unmerged
 from .packed import CHUNK
 from .reexecution import Expected, Reexecution
-from .reruns import Deliveries, Delivery, Derivation, Output, Rerun
+from .reruns import DeliveredRow, Deliveries, Delivery, Derivation, Rerun
 
 if TYPE_CHECKING:
     from .long_channels import LongChannelCount
@@ -141,7 +141,7 @@ def collate_reexecution(history: History, rerun: Reexecution, expected: Expected
     lacking = find_lacking(rerun, wanted)
     forgotten = [one for one in lacking if one.forgotten]
     other_state: list[Evidence] = []
-    altered: list[tuple[str, Sequence[tuple[Output, Event]]]] = []
+    altered: list[tuple[str, Sequence[tuple[DeliveredRow, Event]]]] = []
     wrong = lost_inputs or doubled or lacking or wrong_state or any(one.lost or one.phantoms for one in channels)
     if wanted.states and not wrong:
         # What is wrong in another way makes others of what comes later, which is not told a second time.
@@ -262,12 +262,12 @@ class _ChannelCount:
     ) -> None:
         self.channel = channel
         self.lost: list[tuple[Derivation]] = []
-        self.repeated: list[tuple[Output, Output]] = []
-        self.conflicting: list[tuple[Output, Output]] = []
-        self.superseded: list[tuple[Output]] = []
-        self.phantoms: list[tuple[Output]] = []
-        self.reordered: list[tuple[Output]] = []
-        self.reordered_repeats: list[tuple[Output]] = []
+        self.repeated: list[tuple[DeliveredRow, DeliveredRow]] = []
+        self.conflicting: list[tuple[DeliveredRow, DeliveredRow]] = []
+        self.superseded: list[tuple[DeliveredRow]] = []
+        self.phantoms: list[tuple[DeliveredRow]] = []
+        self.reordered: list[tuple[DeliveredRow]] = []
+        self.reordered_repeats: list[tuple[DeliveredRow]] = []
         if not _is_as_expected(deliveries, wanted):
             self._count(rerun, deliveries, wanted)
 
@@ -283,7 +283,7 @@ class _ChannelCount:
         """Sender -> the place, in its order, of the last output that was delivered, whoever sent it."""
         latest: dict[int, int] = {}
         """Replica -> the last of its incarnations that was heard."""
-        first: dict[Derivation, Output] = {}
+        first: dict[Derivation, DeliveredRow] = {}
         repeats = _Repeats(places)
         for output in (output for delivery in deliveries for output in delivery.outputs()):
             derivation = output.derivation
@@ -341,9 +341,9 @@ class _Repeats:
         self._heard: dict[int, set[Derivation]] = {number: set() for number in places}
         self._repeating: dict[int, int] = {}
         """Sender -> the place of what it sent last, if that was not for the first time."""
-        self.descending: dict[int, list[Output]] = {number: [] for number in places}
+        self.descending: dict[int, list[DeliveredRow]] = {number: [] for number in places}
 
-    def hear(self, output: Output) -> None:
+    def hear(self, output: DeliveredRow) -> None:
         number, derivation = output.incarnation, output.derivation
         place = self._places.get(number, {}).get(derivation) if derivation is not None else None
         if place is None or derivation is None:
@@ -364,9 +364,9 @@ def _superseded(
     rerun: Reexecution,
     upstream: str,
     sink: str,
-    first: Mapping[Derivation, Output],
+    first: Mapping[Derivation, DeliveredRow],
     wanted: Mapping[Derivation, Event],
-) -> Iterator[Output]:
+) -> Iterator[DeliveredRow]:
     """Outputs of an order that was given up: what survives has taken the input too, and makes no such output of it.
     That what survives came to the end of an epoch does not say that it had taken what was in it: what should have been
     made there is right."""
@@ -379,7 +379,9 @@ def _superseded(
         yield from (first[d] for d in others if d[0] not in rerun.epochs or d not in wanted)
 
 
-def _altered(deliveries: Deliveries, wanted: Mapping[Derivation, Event], long: bool) -> Sequence[tuple[Output, Event]]:
+def _altered(
+    deliveries: Deliveries, wanted: Mapping[Derivation, Event], long: bool
+) -> Sequence[tuple[DeliveredRow, Event]]:
     """Outputs of which no copy is what its input gives without failures, each beside what that is."""
     if long:
         from .long_channels import altered
@@ -387,7 +389,7 @@ def _altered(deliveries: Deliveries, wanted: Mapping[Derivation, Event], long: b
         return altered(deliveries, wanted)
     if _are_these(deliveries, wanted):
         return ()
-    wrong: dict[Derivation, Output] = {}
+    wrong: dict[Derivation, DeliveredRow] = {}
     right: set[Derivation] = set()
     for delivery in deliveries:
         for event, derivation in zip(delivery.record.rows, delivery.derivations, strict=True):
@@ -399,7 +401,7 @@ def _altered(deliveries: Deliveries, wanted: Mapping[Derivation, Event], long: b
                     wrong.pop(derivation, None)
                 right.add(derivation)
             elif derivation not in right:
-                wrong.setdefault(derivation, Output(event, derivation, delivery.record.incarnation, delivery.at))
+                wrong.setdefault(derivation, DeliveredRow(event, derivation, delivery.record.incarnation, delivery.at))
     return [(output, wanted[derivation]) for derivation, output in wrong.items()]
 
 
@@ -426,7 +428,7 @@ def _other_state(rerun: Reexecution, wanted: Expected) -> Iterator[Evidence]:
                 )
 
 
-def _says_the_same(one: Output, other: Output) -> bool:
+def _says_the_same(one: DeliveredRow, other: DeliveredRow) -> bool:
     return same_content(one.event, other.event)
 
 
@@ -585,7 +587,7 @@ class _Story:
         fault = self._faults.before(at[-1]) if at else None
         return Evidence(f"{self._input(derivation, event)}: counts {count} times", self._where(rerun), at, fault)
 
-    def repeated(self, channel: str, earlier: Output, later: Output) -> Evidence:
+    def repeated(self, channel: str, earlier: DeliveredRow, later: DeliveredRow) -> Evidence:
         said = f"({later.event.key!r}, {later.event.value!r})"
         if not _says_the_same(earlier, later):
             said = f"({earlier.event.key!r}, {earlier.event.value!r}), then {said}"
@@ -596,7 +598,7 @@ class _Story:
             self._faults.before(later.at),
         )
 
-    def phantom(self, channel: str, output: Output) -> Evidence:
+    def phantom(self, channel: str, output: DeliveredRow) -> Evidence:
         return Evidence(
             f"{output.event.source}#{output.incarnation} #{output.event.seq:,} "
             f"({output.event.key!r}, {output.event.value!r}): nothing that it took gives this",
@@ -617,7 +619,7 @@ class _Story:
             None if fault is None else fault.number,
         )
 
-    def altered(self, channel: str, output: Output, should: Event) -> Evidence:
+    def altered(self, channel: str, output: DeliveredRow, should: Event) -> Evidence:
         return Evidence(
             f"{output.event.source}#{output.incarnation} #{output.event.seq:,} "
             f"({output.event.key!r}, {output.event.value!r}); "
@@ -635,7 +637,7 @@ class _Story:
             channel,
         )
 
-    def superseded(self, channel: str, output: Output) -> Evidence:
+    def superseded(self, channel: str, output: DeliveredRow) -> Evidence:
         return Evidence(
             f"{output.event.source}#{output.incarnation} #{output.event.seq:,} "
             f"({output.event.key!r}, {output.event.value!r}): in the order that survives it is not made",
@@ -644,7 +646,7 @@ class _Story:
             self._faults.before(output.at),
         )
 
-    def reordered(self, channel: str, output: Output) -> Evidence:
+    def reordered(self, channel: str, output: DeliveredRow) -> Evidence:
         return Evidence(
             f"{output.event.source} #{output.event.seq:,} ({output.event.key!r}, {output.event.value!r}) "
             "came after a later one",

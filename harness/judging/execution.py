@@ -21,8 +21,8 @@ from .faithfulness import Unfaithful, find_unfaithful
 from .packed import CHUNK, parts_of
 from .reruns import Closing, Cut, Derivation, Emissions, Rerun, Stretch
 
-Entry = Started | Restored | Taken | Closed | CheckpointTaken
-Book = list[Entry]
+BookEntry = Started | Restored | Taken | Closed | CheckpointTaken
+Book = list[BookEntry]
 """The records of one slice: all that its re-execution depends on, beside what its channels hold."""
 
 
@@ -65,7 +65,7 @@ class Execution:
         self._operator = spec.topology.stages[operator_of(spec.slice_id)].operator
         self._hop = hop_of(spec)
         self._upstream = {up: reruns[up] for up in spec.upstream}
-        self._lives: dict[int, list[Entry]] = {}
+        self._lives: dict[int, list[BookEntry]] = {}
         for record in book:
             self._lives.setdefault(record.incarnation, []).append(record)
         self._done = dict.fromkeys(self._lives, 0)
@@ -330,7 +330,7 @@ def _unannounced(slice_id: str, number: int) -> Started:
     return Started(slice_id, number, None, 1)
 
 
-def _begun_from(record: Entry) -> tuple[int, int] | None:
+def _begun_from(record: BookEntry) -> tuple[int, int] | None:
     """Which checkpoint a stretch of a life begins with: (whose, its number)."""
     if isinstance(record, Started):
         return record.restored

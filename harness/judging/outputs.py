@@ -23,7 +23,7 @@ def batch_of(number: int) -> int:
 
 
 @dataclass(frozen=True)
-class Delivery:
+class SinkBatch:
     """One batch, as the sink was given it once."""
 
     batch: int
@@ -40,19 +40,19 @@ class Delivery:
         return counts
 
 
-def deliveries(history: History, sink: str) -> list[Delivery]:
+def deliveries(history: History, sink: str) -> list[SinkBatch]:
     """In their order, those of a batch without rows among them."""
     return list(_deliveries(history, sink))
 
 
-def _deliveries(history: History, sink: str) -> Iterator[Delivery]:
+def _deliveries(history: History, sink: str) -> Iterator[SinkBatch]:
     for stamped in history.of(Delivered, EmptyBatch):
         record = stamped.record
         if isinstance(record, Delivered) and record.sink == sink:
             for batch, rows in _by_batch(record.rows):
-                yield Delivery(batch, record.incarnation, stamped.at, rows)
+                yield SinkBatch(batch, record.incarnation, stamped.at, rows)
         elif isinstance(record, EmptyBatch) and record.sink == sink:
-            yield Delivery(record.batch, record.incarnation, stamped.at, ())
+            yield SinkBatch(record.batch, record.incarnation, stamped.at, ())
 
 
 def _by_batch(events: Iterable[Event]) -> Iterator[tuple[int, tuple[Event, ...]]]:
@@ -63,6 +63,6 @@ def _by_batch(events: Iterable[Event]) -> Iterator[tuple[int, tuple[Event, ...]]
         yield batch, tuple(rows)
 
 
-def last_of_each(given: Iterable[Delivery]) -> dict[int, Delivery]:
+def last_of_each(given: Iterable[SinkBatch]) -> dict[int, SinkBatch]:
     """Of each batch what came last."""
     return {delivery.batch: delivery for delivery in given}

@@ -8,7 +8,7 @@ from ..core.model import Value
 from ..recording.history import FaultStruck, History
 from .collation import Faults
 from .inputs import Inputs
-from .outputs import Delivery
+from .outputs import SinkBatch
 
 LONGEST = 400
 """Characters of a row that evidence shows."""
@@ -24,7 +24,7 @@ class Story:
         self._actor = actor
         self.sink = sink
 
-    def given(self, delivery: Delivery) -> tuple[str, tuple[int, ...], int | None]:
+    def given(self, delivery: SinkBatch) -> tuple[str, tuple[int, ...], int | None]:
         """Where a batch was given, when, and the last fault before."""
         where = f"{self.sink} from {self._actor}#{delivery.incarnation}"
         return where, (delivery.at,), self._faults.before(delivery.at)

@@ -41,12 +41,12 @@ from ..recording.records import (
 )
 from .commuting import find_false_commutative
 from .exactness import same_events
-from .execution import Book, Entry, Execution, close, emissions_of, execute, hop_of, offer
+from .execution import Book, BookEntry, Execution, close, emissions_of, execute, hop_of, offer
 from .faithfulness import Unfaithful
 from .forgetting import find_false_window
 from .long_intakes import delivered_of, taken_of, visible
 from .made import all_of, derivations_of, events_of, is_long, made_of, same_order
-from .packed import Packed, Piece, packed_events, packed_numbers
+from .packed import Packed, PackedRows, packed_events, packed_numbers
 from .reruns import Deliveries, Delivery, Derivation, Intake, Opening, Rerun, Stretch
 
 
@@ -296,11 +296,11 @@ class Reexecution:
                 yield slice_id
 
 
-def _batches(book: Iterable[Entry], sender: Rerun) -> int:
+def _batches(book: Iterable[BookEntry], sender: Rerun) -> int:
     return sum(isinstance(record, Taken) and record.incarnation == sender.number for record in book)
 
 
-def _closings(book: Iterable[Entry], sender: Rerun) -> int:
+def _closings(book: Iterable[BookEntry], sender: Rerun) -> int:
     return sum(isinstance(record, Closed) and record.incarnation == sender.number for record in book)
 
 
@@ -486,7 +486,7 @@ def _by_incarnation(book: Book, same_as: Mapping[str, Mapping[int, int]]) -> Boo
     ]
 
 
-def _incarnation(entry: Entry) -> int:
+def _incarnation(entry: BookEntry) -> int:
     return entry.incarnation
 
 
@@ -521,7 +521,7 @@ class _Hearing:
         if made is None or not same_events(made[0], rows):
             return None
         self._heard[record.incarnation] = place + len(rows)
-        if type(made[0]) is Piece:
+        if type(made[0]) is PackedRows:
             # What was made is kept already.
             record = msgspec.structs.replace(record, rows=made[0])
         return Delivery(record, at, made[1])

@@ -25,7 +25,7 @@ from .collation import Collation, Faults, why_incomplete
 from .exactness import same_value
 from .findings import Findings
 from .keyed_outputs import find_in_keyed, keyed_table
-from .outputs import Delivery, batch_of, deliveries, last_of_each, row_number
+from .outputs import SinkBatch, batch_of, deliveries, last_of_each, row_number
 from .query_story import Story, often, shortened
 from .shapes import OutputMode, OutputShape, text_of
 from .tables import Table, disagreement, key_of, table_of
@@ -128,7 +128,7 @@ def _nothing(wanted: object, found: object) -> str:
     return "" if wanted or found else "the query gives no rows, with failures or without; there is nothing to compare"
 
 
-def _references_disagree(references: Sequence[Sequence[Delivery]], shape: OutputShape) -> str:
+def _references_disagree(references: Sequence[Sequence[SinkBatch]], shape: OutputShape) -> str:
     if not shape.own_source:
         differing = _differing_batches(*references, keyed=shape.keyed_outputs)
     elif shape.keyed_outputs:
@@ -138,7 +138,7 @@ def _references_disagree(references: Sequence[Sequence[Delivery]], shape: Output
     return _disagreement("two runs without failures disagree", differing)
 
 
-def _second_opinion_on(history: History, reference: Sequence[Delivery], shape: OutputShape) -> str:
+def _second_opinion_on(history: History, reference: Sequence[SinkBatch], shape: OutputShape) -> str:
     if not shape.keyed_outputs:
         return _second_opinion(history, unkeyed_table(reference, shape.mode))
     opinion = _kept(history).get(BATCH_JOB)
@@ -163,7 +163,7 @@ def _disagreement(who: str, differing: Sequence[str]) -> str:
     return f"{who} on {len(differing):,} rows: {'; '.join(differing[:SAMPLE])}{more}"
 
 
-def _differing_batches(one: Sequence[Delivery], other: Sequence[Delivery], *, keyed: bool) -> list[str]:
+def _differing_batches(one: Sequence[SinkBatch], other: Sequence[SinkBatch], *, keyed: bool) -> list[str]:
     rows, others = (
         {(d.batch, event.key): event.value for d in last_of_each(given).values() for event in d.rows}
         for given in (one, other)
@@ -193,5 +193,5 @@ def _differing_keys(one: dict[str, str], other: dict[str, str]) -> list[str]:
     ]
 
 
-def _values(given: Iterable[Delivery], shape: OutputShape) -> dict[str, str]:
+def _values(given: Iterable[SinkBatch], shape: OutputShape) -> dict[str, str]:
     return {key: text_of(row.value) for key, row in keyed_table(given, shape.mode).items()}

@@ -15,7 +15,7 @@ from .channels import InputChannel
 from .effects import Durable, Inspect, Start
 from .machine import Machine
 from .mechanism import NO_LIMIT, Made
-from .merging import Run, end_of, sequencer
+from .merging import ChannelRun, end_of, sequencer
 from .messages import Checkpoint, CheckpointId, Tie
 from .spec import Numbering, SliceSpec
 
@@ -135,7 +135,7 @@ class OperatorSlice(Machine):
         if self._can_take_at_once(len(events)):
             self._consume(peer, channel, incarnation, events, ties)
         else:
-            self.waiting.put(Run(channel.place, incarnation, events, ties))
+            self.waiting.put(ChannelRun(channel.place, incarnation, events, ties))
             self.work()
 
     def _can_take_at_once(self, count: int) -> bool:

@@ -22,7 +22,7 @@ from streamproof.harness.certifying.campaign import Budget, Certified, Progress
 from streamproof.harness.certifying.certificate import altered_files, read_certificate
 from streamproof.harness.certifying.conclusion import ClaimVerdict
 from streamproof.harness.certifying.crash_states import CopiedFolders, CrashState, NotQuiet
-from streamproof.harness.certifying.lane import Lane, Life, Passed
+from streamproof.harness.certifying.lane import Attempt, Lane, Passed
 from streamproof.harness.certifying.plan import How, Victim
 from streamproof.harness.certifying.planning import every_crash_point
 from streamproof.harness.certifying.proving import NO_END
@@ -212,7 +212,7 @@ def test_a_point_that_a_batch_passes_twice_is_recovered_from_both_times(
     install(monkeypatch, tmp_path, lanes=lanes)
     recover, states = covering.recover, []
 
-    def noted(lane: Lane, crashed: Crashed, watched: bool = False) -> Life:
+    def noted(lane: Lane, crashed: Crashed, watched: bool = False) -> Attempt:
         states.append(tuple(Path(kept.path).name for kept in crashed.state.files))
         return recover(lane, crashed, watched)
 
@@ -325,7 +325,7 @@ def test_a_lane_that_fails_ends_the_others_after_what_they_are_at(
     install(monkeypatch, tmp_path, lanes=2)
     tried: list[Lane] = []
 
-    def fails(lane: Lane, crashed: Crashed, watched: bool = False) -> Life:
+    def fails(lane: Lane, crashed: Crashed, watched: bool = False) -> Attempt:
         tried.append(lane)
         raise OwnFailure("the lane is gone")
 

@@ -16,9 +16,9 @@ import campaigns
 from asking import Ask
 from streamproof import pytest_plugin
 from streamproof.harness.certifying import campaign, replaying
-from streamproof.harness.certifying.budget import Budget, Progress
+from streamproof.harness.certifying.budget import Budget, CampaignProgress
 from streamproof.harness.certifying.saved import write_saved
-from streamproof.harness.certifying.subjects import Shape
+from streamproof.harness.certifying.subjects import QueryShape
 from streamproof.harness.command_line import cli, clusters
 from streamproof.harness.command_line.certifying import CertifyingLine
 from streamproof.harness.contracts.registry import Registry, load
@@ -304,7 +304,7 @@ def save(module: str, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
     def save(attribute: str, named: bool = True) -> None:
         origin = f"{module}:{attribute}"
-        query = Shape("update", ("word",)).query(load(origin))
+        query = QueryShape("update", ("word",)).query(load(origin))
         write_saved(Path("counterexample.json"), campaigns.saved(query, words(), origin if named else ""))
 
     return save
@@ -363,7 +363,7 @@ def test_the_live_line_says_the_phase_and_the_time_left(monkeypatch: pytest.Monk
     monkeypatch.setenv("COLUMNS", "200")
     terminal = Terminal()
     with CertifyingLine(terminal, "starting Spark") as line:
-        line.show(Progress("crash states", 12, 1060, 125.0))
+        line.show(CampaignProgress("crash states", 12, 1060, 125.0))
     _, first, second, *_, last = terminal.getvalue().split("\r\x1b[K")
     assert (first, last) == ("starting Spark", "")
     assert re.fullmatch(r"crash states: 12 of 1,060 · at most 2:0[45] min left", second)
@@ -373,7 +373,7 @@ def test_the_time_left_goes_on_while_nothing_is_said(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("TERM", "xterm")
     terminal = Terminal()
     with CertifyingLine(terminal, "starting Spark") as line:
-        line.show(Progress("kills", 1, 9, 1.0))
+        line.show(CampaignProgress("kills", 1, 9, 1.0))
         wait_until(lambda: "kills: 1 of 9 · the time is up, finishing" in terminal.getvalue(), 30, "the time to be up")
 
 
@@ -381,7 +381,7 @@ def test_in_a_pipe_a_line_says_now_and_then_that_it_is_alive() -> None:
     stream = io.StringIO()
     with CertifyingLine(stream, "starting Spark", alive=0.05) as line:
         wait_until(lambda: stream.getvalue(), 30, "a line")
-        line.show(Progress("kills", 1, 9, 100.0))
+        line.show(CampaignProgress("kills", 1, 9, 100.0))
         wait_until(lambda: "kills" in stream.getvalue(), 30, "another")
     said = stream.getvalue().splitlines()
     assert said[0] == "streamproof: starting Spark"
@@ -420,7 +420,7 @@ def test_a_script_finds_no_arguments_of_this_command(tmp_path: Path, monkeypatch
 def test_where_nobody_watches_nothing_is_drawn() -> None:
     stream = io.StringIO()
     with CertifyingLine(stream, "starting Spark") as line:
-        line.show(Progress("kills", 1, 9, 1.0))
+        line.show(CampaignProgress("kills", 1, 9, 1.0))
     assert stream.getvalue() == ""
 
 

@@ -31,7 +31,7 @@ from streamproof.harness.core.model import Event, Output
 from streamproof.harness.core.quantities import Duration, events, ms, seconds
 from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.verdicts import Anomaly, Status
-from streamproof.harness.exploration.bench import Bench, Kind, Trial, crash
+from streamproof.harness.exploration.bench import Bench, Trial, ViolationKind, crash
 from streamproof.harness.exploration.census import Reached
 from streamproof.harness.exploration.counterexample import (
     Counterexample,
@@ -40,8 +40,8 @@ from streamproof.harness.exploration.counterexample import (
     replay,
     save,
 )
-from streamproof.harness.exploration.plans import EveryPair, EverySingle, Given, Plan, RandomSchedules, distinct
-from streamproof.harness.exploration.search import Budget, Findings, Violation, search
+from streamproof.harness.exploration.plans import EveryPair, EverySingle, Given, RandomSchedules, SearchPlan, distinct
+from streamproof.harness.exploration.search import SearchBudget, SearchFindings, Violation, search
 from streamproof.harness.exploration.shrinking import STEADY, Shrunk, shows, shrink
 from streamproof.harness.recording.claims_and_faults import SavedFault
 from streamproof.harness.recording.folder import read_description
@@ -71,11 +71,11 @@ def bench_of(origin: str, amount: int = EVENTS) -> Bench:
     return Bench(named(origin, amount).scenario, REGISTRY, seed=7)
 
 
-def plans() -> list[Plan]:
+def plans() -> list[SearchPlan]:
     return [EverySingle(), RandomSchedules(7)]
 
 
-def told(findings: Findings) -> dict[str, Any]:
+def told(findings: SearchFindings) -> dict[str, Any]:
     """What a search found, without how long it took and on how many cores."""
     return {name: value for name, value in vars(findings).items() if name not in ("seconds", "jobs", "addresses")}
 
@@ -83,7 +83,7 @@ def told(findings: Findings) -> dict[str, Any]:
 @cache
 def shrunk() -> tuple[Violation, Shrunk]:
     bench = bench_of(BROKEN)
-    found = search(bench, plans(), Budget(400), until=lambda v: v.kind.anomaly == Anomaly.DUPLICATE_EFFECT)
+    found = search(bench, plans(), SearchBudget(400), until=lambda v: v.kind.anomaly == Anomaly.DUPLICATE_EFFECT)
     violation = found.violations[-1]
     return violation, shrink(bench, violation.trial, violation.kind, effort=EFFORT)
 
@@ -146,7 +146,7 @@ def test_addresses_taken_for_one_come_to_the_same(origin: str) -> None:
 
 def test_every_single_crash_strikes_every_address_once() -> None:
     bench = bench_of(SOUND, 12)
-    found = search(bench, [EverySingle()], Budget())
+    found = search(bench, [EverySingle()], SearchBudget())
     assert found.exhausted
     assert found.tried == found.covered == len(found.addresses) == len(bench.calm)
     assert found.statuses[Status.VIOLATED] == 0
@@ -163,7 +163,7 @@ def test_every_pair_strikes_twice_and_the_second_after_the_first() -> None:
 
 def test_pairs_are_for_short_inputs_only() -> None:
     with pytest.raises(InvalidScenario, match=r"at most 30 events, not 40; .*--events 30"):
-        search(bench_of(SOUND), [EveryPair()], Budget(10))
+        search(bench_of(SOUND), [EveryPair()], SearchBudget(10))
 
 
 def test_random_schedules_are_lazy_and_drawn_from_their_seed() -> None:
@@ -190,16 +190,16 @@ def test_random_schedules_are_lazy_and_drawn_from_their_seed() -> None:
 @pytest.mark.parametrize("origin", [SOUND, BROKEN])
 def test_what_is_found_does_not_depend_on_the_number_of_jobs(origin: str) -> None:
     bench = bench_of(origin)
-    alone = search(bench, plans(), Budget(150), jobs=1)
+    alone = search(bench, plans(), SearchBudget(150), jobs=1)
     # Without an origin the scenario is sent as it is, and with one by its name.
-    together = search(bench, plans(), Budget(150), jobs=2, origin=origin if origin == SOUND else None)
+    together = search(bench, plans(), SearchBudget(150), jobs=2, origin=origin if origin == SOUND else None)
     assert told(alone) == told(together)
     assert alone.tried == 150
     assert bool(alone.violations) is (origin == BROKEN)
 
 
 def test_a_sound_scheme_gives_a_bound_and_no_violation() -> None:
-    found = search(bench_of(SOUND), [RandomSchedules(3, 60)], Budget())
+    found = search(bench_of(SOUND), [RandomSchedules(3, 60)], SearchBudget())
     assert (found.exhausted, found.tried) == (True, 60)
     assert found.random_held == found.statuses[Status.HOLDS] > 20
     assert found.bound == pytest.approx(1 - 0.05 ** (1 / found.random_held))
@@ -209,7 +209,7 @@ def test_a_sound_scheme_gives_a_bound_and_no_violation() -> None:
 
 def test_a_stall_is_unknown_for_a_reason_of_its_own() -> None:
     for_good = SimulationOptions(nodes=1, restart_node_after=None)
-    found = search(Bench(named(SOUND).scenario, REGISTRY, seed=7, options=for_good), [EverySingle()], Budget(10))
+    found = search(Bench(named(SOUND).scenario, REGISTRY, seed=7, options=for_good), [EverySingle()], SearchBudget(10))
     assert found.essential == found.statuses[Status.UNKNOWN] == 10
     assert all(reason.startswith("stall") for reason in found.reasons)
 
@@ -218,20 +218,20 @@ def test_what_needs_two_crashes_keeps_two() -> None:
     """A relay that has forgotten its log has nothing to replay to a tracer that crashes with it; alone, neither shows
     it."""
     bench = bench_of("mutant:passive-replication-without-checkpointed-log@trace.passive-replication")
-    found = search(bench, [EverySingle()], Budget(100))
+    found = search(bench, [EverySingle()], SearchBudget(100))
     assert found.violations == []
-    found = search(bench, [RandomSchedules(7)], Budget(300), until=lambda violation: True)
+    found = search(bench, [RandomSchedules(7)], SearchBudget(300), until=lambda violation: True)
     violation = found.violations[-1]
     small = shrink(bench, violation.trial, violation.kind, effort=EFFORT)
     assert sum(len(fault.targets) for fault in small.trial.schedule) == 2
 
 
 def test_enumerated_schedules_give_no_bound() -> None:
-    assert search(bench_of(SOUND), [EverySingle()], Budget(20)).bound is None
+    assert search(bench_of(SOUND), [EverySingle()], SearchBudget(20)).bound is None
 
 
 def test_a_budget_of_seconds_ends_the_search() -> None:
-    found = search(bench_of(SOUND), plans(), Budget(seconds=0.2))
+    found = search(bench_of(SOUND), plans(), SearchBudget(seconds=0.2))
     assert found.tried > 0
     assert found.seconds < 5
     assert not found.exhausted
@@ -240,16 +240,16 @@ def test_a_budget_of_seconds_ends_the_search() -> None:
 @pytest.mark.parametrize("budget", [{"schedules": 0}, {"seconds": 0.0}, {"seconds": -1.0}])
 def test_a_budget_is_positive(budget: dict[str, Any]) -> None:
     with pytest.raises(InvalidScenario, match="positive number"):
-        Budget(**budget)
+        SearchBudget(**budget)
 
 
 def test_an_interrupted_search_keeps_what_it_found() -> None:
-    def show(findings: Findings) -> None:
+    def show(findings: SearchFindings) -> None:
         if findings.tried == 30:
             raise KeyboardInterrupt
 
     for jobs in (1, 2):
-        found = search(bench_of(BROKEN), plans(), Budget(1_000), jobs=jobs, origin=None, show=show)
+        found = search(bench_of(BROKEN), plans(), SearchBudget(1_000), jobs=jobs, origin=None, show=show)
         assert (found.interrupted, found.tried) == (True, 30)
         assert found.violations
 
@@ -257,7 +257,7 @@ def test_an_interrupted_search_keeps_what_it_found() -> None:
 def test_given_schedules_are_tried_in_their_order() -> None:
     bench = bench_of(SOUND)
     faults = [crash(["relay-0"]).after(seconds(0.001)), crash(["relay-0"]).after(seconds(1_000))]
-    found = search(bench, [Given(tuple((fault,) for fault in faults))], Budget())
+    found = search(bench, [Given(tuple((fault,) for fault in faults))], SearchBudget())
     assert found.statuses == {Status.HOLDS: 1, Status.UNKNOWN: 1}
 
 
@@ -279,7 +279,7 @@ def test_code_that_fails_under_a_schedule_is_reported_with_it() -> None:
     }
     scenario = replace(broken, subject=replace(subject, topology=replace(subject.topology, stages=stages)))
     with pytest.raises(InvalidOperator, match=r"(?s)seen before.*This was under seed 7 and the schedule: crash"):
-        search(Bench(scenario, REGISTRY, seed=7), [EverySingle()], Budget())
+        search(Bench(scenario, REGISTRY, seed=7), [EverySingle()], SearchBudget())
 
 
 def test_claims_on_time_are_left_out_and_said() -> None:
@@ -314,7 +314,7 @@ def test_mutants_are_scenarios_by_name() -> None:
 def test_a_violation_is_shrunk_to_one_fault_and_the_input_of_one_checkpoint() -> None:
     violation, small = shrunk()
     (fault,) = small.trial.schedule
-    assert small.kind == violation.kind == Kind("rollback-recovery-repeating", "duplicate-effect")
+    assert small.kind == violation.kind == ViolationKind("rollback-recovery-repeating", "duplicate-effect")
     assert len(fault.targets) == 1
     assert 20 < small.events <= 32, "as many as its first checkpoint takes, and some to come once it is durable"
     assert small.bench.attempt(small.trial).kind == small.kind
@@ -332,7 +332,7 @@ def test_input_is_left_to_come_after_a_strike_beside_the_way_of_the_data() -> No
     assert len(later) == 1
     # None can be left where there is no more.
     short = bench_of(BROKEN, 20)
-    kind = Kind("rollback-recovery-repeating", "duplicate-effect")
+    kind = ViolationKind("rollback-recovery-repeating", "duplicate-effect")
     violating = next(
         trial
         for piece in EverySingle().pieces(short)
@@ -350,7 +350,7 @@ def test_what_rests_on_who_was_faster_is_not_shrunk_to() -> None:
         seed=7,
         options=LIKE_EMBEDDED,
     )
-    found = search(bench, [EverySingle()], Budget(100))
+    found = search(bench, [EverySingle()], SearchBudget(100))
     shown = [shows(bench, violation.trial, violation.kind, STEADY) for violation in found.violations]
     assert set(shown) == {True, False}
     steady = found.violations[shown.index(True)]
@@ -406,7 +406,7 @@ def test_a_counterexample_is_read_as_it_was_written(file: Path) -> None:
 def test_a_counterexample_says_of_secondaries_too_with_which_node_they_die(tmp_path: Path) -> None:
     origin = "mutant:active-replication-never-in-step-again@word-count.active-replication"
     bench = bench_of(origin)
-    violation = search(bench, plans(), Budget(400), until=lambda v: True).violations[0]
+    violation = search(bench, plans(), SearchBudget(400), until=lambda v: True).violations[0]
     path = tmp_path / "counterexample.json"
     small = shrink(bench, violation.trial, violation.kind, effort=EFFORT)
     save(path, counterexample(named(origin), violation, small, named(origin).scenario))

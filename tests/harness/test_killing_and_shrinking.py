@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from streamproof.harness.certifying.conclusion import Planned
 from streamproof.harness.certifying.killing import fault_of, spread, streams
 from streamproof.harness.certifying.plan import Crash, Victim
-from streamproof.harness.certifying.shrinking import Place, Reproduction, moved, place_of, shrink
+from streamproof.harness.certifying.shrinking import CrashPlace, Reproduction, moved, place_of, shrink
 from streamproof.harness.core.addresses import DRIVER, TASK, Moment, Point, Side
 
 BATCHES, ROWS = 8, 40
@@ -41,7 +41,7 @@ PLANNED = st.builds(
     st.booleans(),
 )
 PLANS = st.lists(PLANNED, max_size=30)
-KEYS: Mapping[Place, Crash] = {
+KEYS: Mapping[CrashPlace, Crash] = {
     place_of(crash, crash.batch): crash
     for batch in range(BATCHES)
     for point in POINTS

@@ -15,7 +15,7 @@ from streamproof.harness.certifying.subjects import claims_named
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.errors import InvalidHistory, InvalidScenario
-from streamproof.harness.core.guarantees import Guarantee, amnesia, at_least_once, exactly_once, gap_recovery
+from streamproof.harness.core.guarantees import Guarantee, amnesia_recovery, at_least_once, exactly_once, gap_recovery
 from streamproof.harness.core.lattice import implied, ranked
 from streamproof.harness.core.quantities import Duration, Events, events, ms, seconds
 from streamproof.harness.core.reasons import Why
@@ -188,7 +188,7 @@ def raising(error: Exception) -> Oracle:
 
 def scenario() -> Scenario:
     subject = passive_replication(trace(), checkpoint_every=events(8))
-    return Scenario(subject, numbered(events=24, batch=4), claims=[at_least_once(), amnesia(), exactly_once()])
+    return Scenario(subject, numbered(events=24, batch=4), claims=[at_least_once(), amnesia_recovery(), exactly_once()])
 
 
 def test_an_oracle_that_raises_leaves_its_own_verdict_unknown_and_no_other() -> None:

@@ -43,7 +43,7 @@ def granted(found: Mapping[str, Any]) -> Granted:
 
 
 @dataclass(frozen=True)
-class Standing:
+class StandingNode:
     """A node that stays between runs, and what it was given."""
 
     name: str
@@ -55,7 +55,7 @@ class Standing:
     """Whether it is started again when it has ended."""
 
 
-def changes(client: docker.DockerClient, run: str, nodes: Sequence[Standing]) -> Unclean:
+def changes(client: docker.DockerClient, run: str, nodes: Sequence[StandingNode]) -> Unclean:
     """What is not as it was. Raises the engine's own errors."""
     lasting: list[str] = []
     passing: list[str] = []
@@ -85,7 +85,7 @@ def belongs_to(one: Container, nodes: Sequence[str]) -> bool:
     return one.id in nodes or any(name_of(one) == sidecar_name(_run(one), node) for node in nodes)
 
 
-def _running(client: docker.DockerClient, node: Standing) -> dict[str, Any] | None:
+def _running(client: docker.DockerClient, node: StandingNode) -> dict[str, Any] | None:
     try:
         found: dict[str, Any] = client.api.inspect_container(node.container)
     except NotFound:
@@ -93,7 +93,7 @@ def _running(client: docker.DockerClient, node: Standing) -> dict[str, Any] | No
     return found if found["State"]["Running"] else None
 
 
-def _changes(node: Standing, found: dict[str, Any]) -> Iterator[str]:
+def _changes(node: StandingNode, found: dict[str, Any]) -> Iterator[str]:
     if found["State"]["Paused"]:
         yield "is paused"
     if granted(found) != node.granted:
@@ -122,7 +122,7 @@ def _run(one: Container) -> str:
     return str(one.attrs["Labels"][RUN])
 
 
-def _has_executor(client: docker.DockerClient, node: Standing) -> bool:
+def _has_executor(client: docker.DockerClient, node: StandingNode) -> bool:
     """Of a container that runs: of a paused one this would wait until it goes on."""
     try:
         processes = client.api.top(node.container)["Processes"]

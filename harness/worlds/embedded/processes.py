@@ -23,7 +23,7 @@ from typing import TypeVar
 from ...contracts.injection import Part
 from ...core.errors import DeadlinePassed, ProcessDied, StorageFailed, StreamproofError, Unsupported, UserMistake
 from ...core.waiting import wait_until
-from ...core.wire import Place
+from ...core.wire import Endpoint
 from ...install.class_archive import archive_options
 from ...install.machine import Spark, find_java, find_spark, find_toxiproxy, inherited_import_path, link_home
 from ...install.private_files import write_private
@@ -345,7 +345,7 @@ class SparkProcesses:
         where its owner is gone."""
         return self._environment(_Node(name, role))
 
-    def start_toxiproxy(self, seed: int) -> Place:
+    def start_toxiproxy(self, seed: int) -> Endpoint:
         """A server of the run's own, which is no node: no fault hits it."""
         node = _Node("toxiproxy", "toxiproxy")
         command = server_command(str(find_toxiproxy()), LOOPBACK, 0, seed)

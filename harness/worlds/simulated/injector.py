@@ -13,12 +13,12 @@ from ...core.quantities import Duration
 from ...protocol.controller import Strike
 from ...recording.history import Bite, FaultHealed, FaultStruck, Proof, Stamp, TimelineEntry
 from .agenda import Agenda
-from .disk import Disks, FailingDisk, SlowDisk
-from .network import Link as Connection
+from .disk import Disks, FailingDisk, SlowedDisk
+from .network import Direction as Connection
 from .network import Network, Path
 
 
-class Node(Protocol):
+class SimulatedNode(Protocol):
     """One simulated machine, as faults see it."""
 
     name: str
@@ -46,17 +46,17 @@ class Victims(Protocol):
     def outstanding(self) -> bool:
         """Whether input is still to be processed."""
 
-    def node_of(self, target: str) -> Node | None:
+    def node_of(self, target: str) -> SimulatedNode | None:
         """The node of this name, or that runs the actor of this name."""
 
     def ends_of(self, name: str) -> tuple[str, ...]:
         """The ends of links that a name stands for."""
 
-    def kill(self, node: Node) -> None: ...
+    def kill(self, node: SimulatedNode) -> None: ...
 
-    def freeze(self, node: Node) -> None: ...
+    def freeze(self, node: SimulatedNode) -> None: ...
 
-    def let_go(self, node: Node) -> None:
+    def let_go(self, node: SimulatedNode) -> None:
         """One who has frozen it does so no more."""
 
     def reconnect(self, link: Connection) -> None:
@@ -149,7 +149,7 @@ class _Machines(Machines):
             self.lasting.append((target, self._frozen(node)))
         return self._lasting_bites(hit, nowhere)
 
-    def _frozen(self, node: Node) -> _Heal:
+    def _frozen(self, node: SimulatedNode) -> _Heal:
         before, life = node.put_off, node.life
         self._world.freeze(node)
 
@@ -203,7 +203,7 @@ class _Machines(Machines):
         return self._on_disks(targets, self._world.disks.fail, "writes refused")
 
     def _on_disks(
-        self, targets: Sequence[str], disturb: Callable[[str], SlowDisk | FailingDisk], what: str
+        self, targets: Sequence[str], disturb: Callable[[str], SlowedDisk | FailingDisk], what: str
     ) -> list[Bite]:
         hit, nowhere = self._nodes(targets)
         disks = self._world.disks
@@ -220,10 +220,10 @@ class _Machines(Machines):
         self.lasting += [(target, healing(node.name)) for target, node in hit]
         return self._lasting_bites(hit, nowhere)
 
-    def _nodes(self, targets: Iterable[str]) -> tuple[list[tuple[str, Node]], list[str]]:
+    def _nodes(self, targets: Iterable[str]) -> tuple[list[tuple[str, SimulatedNode]], list[str]]:
         """The nodes that are alive, each with the first target that stands for it; and the targets that stand for
         none."""
-        hit: list[tuple[str, Node]] = []
+        hit: list[tuple[str, SimulatedNode]] = []
         nowhere: list[str] = []
         for target in targets:
             meant = self._places.stands_for(target, self._random) or (target,)
@@ -236,7 +236,7 @@ class _Machines(Machines):
                     hit.append((label, node))
         return hit, nowhere
 
-    def _lasting_bites(self, hit: Sequence[tuple[str, Node]], nowhere: Sequence[str]) -> list[Bite]:
+    def _lasting_bites(self, hit: Sequence[tuple[str, SimulatedNode]], nowhere: Sequence[str]) -> list[Bite]:
         outstanding = self._world.outstanding()
         return [
             *(Bite(target, None, (), outstanding) for target in nowhere),

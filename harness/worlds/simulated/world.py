@@ -29,7 +29,7 @@ from ...protocol.manager import (
     ManagerInput,
     NodeJoined,
     NodeLost,
-    Place,
+    PlaceSlice,
     PromoteSlice,
     SliceFenced,
     SliceReady,
@@ -52,8 +52,8 @@ from .agenda import Action, Agenda
 from .disk import Disks
 from .freezing import Freezable
 from .injector import Injector
-from .injector import Node as Victim
-from .network import Link, Network
+from .injector import SimulatedNode as Victim
+from .network import Direction, Network
 
 HARNESS = "harness"
 """The host of the sources and sinks, outside every fault domain."""
@@ -231,7 +231,7 @@ class SimulatedWorld:
         """Let the sources offer; from here on time triggers count."""
         for spec in self._specs.values():
             if spec.role is not Role.OPERATOR:
-                self._start(self._harness, self._harness.life, Place(spec.slice_id, 0, 1, HARNESS, founder=True))
+                self._start(self._harness, self._harness.life, PlaceSlice(spec.slice_id, 0, 1, HARNESS, founder=True))
         for when in self._controller.times():
             self._agenda.at(when.micros, self._strike_due, when)
 
@@ -296,7 +296,7 @@ class SimulatedWorld:
         if type(record) is not Taken:
             self.progress.note(record)
 
-    def _arrive(self, link: Link, message: Message) -> None:
+    def _arrive(self, link: Direction, message: Message) -> None:
         sender, _, to, receiver = link
         node = self._places.get((to, receiver))
         if node is None or not node.alive:
@@ -311,20 +311,20 @@ class SimulatedWorld:
             return
         node.host.deliver(sender, to, message)
 
-    def _reopen(self, link: Link, message: Message) -> None:
+    def _reopen(self, link: Direction, message: Message) -> None:
         """As `_arrive`, on a new connection. What a frozen node had sent before goes out on the old one."""
         node = self._places.get(link[2:])
         if node is None or not node.puts_off(self._reopen, link, message):
             self.network.accept(link)
             self._arrive(link, message)
 
-    def _deliver(self, node: _Node, link: Link, message: Message) -> None:
+    def _deliver(self, node: _Node, link: Direction, message: Message) -> None:
         """What a frozen node was about to take in."""
         sender, _, to, receiver = link
         if not node.puts_off(self._deliver, node, link, message) and self._running(node, node.life, to, receiver):
             node.host.deliver(sender, to, message)
 
-    def _delivered(self, node: _Node, link: Link, message: Message) -> bool:
+    def _delivered(self, node: _Node, link: Direction, message: Message) -> bool:
         """Announce that a message has arrived; it is a point of its sender. Returns whether the receiver goes on."""
         sender, incarnation, to, receiver = link
         replica = self._replica(sender, incarnation)
@@ -391,7 +391,7 @@ class SimulatedWorld:
     def _manage(self, given: ManagerInput) -> None:
         for effect in self._manager.on(given):
             match effect:
-                case Place(node=name):
+                case PlaceSlice(node=name):
                     node = self._nodes[name]
                     self._later(self._options.redeployment, self._start, node, node.life, effect)
                 case PromoteSlice(slice_id=slice_id, incarnation=incarnation):
@@ -403,7 +403,7 @@ class SimulatedWorld:
                 case Trust(slice_id=slice_id, incarnation=incarnation):
                     self.note(InStep(slice_id, incarnation))
 
-    def _start(self, node: _Node, life: int, place: Place) -> None:
+    def _start(self, node: _Node, life: int, place: PlaceSlice) -> None:
         if not node.alive or node.life != life or node.puts_off(self._start, node, life, place):
             return
         slice_id, incarnation = place.slice_id, place.incarnation
@@ -586,10 +586,10 @@ class SimulatedWorld:
         node.lost = False
         self._restart(node, life)
 
-    def reconnect(self, link: Link) -> None:
+    def reconnect(self, link: Direction) -> None:
         self._later(self._options.control_delay, self._reconnect, link)
 
-    def _reconnect(self, link: Link) -> None:
+    def _reconnect(self, link: Direction) -> None:
         """One end of a connection notices that it is broken. On a channel it is for the receiver to speak first."""
         slice_id, incarnation, peer, other = link
         if not (self._running_somewhere(slice_id, incarnation) and self._running_somewhere(peer, other)):

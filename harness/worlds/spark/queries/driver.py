@@ -28,7 +28,7 @@ from ....core.addresses import Address, Moment, Point, Side
 from ....core.errors import InvalidOperator, OwnFailure, StorageFailed, StreamproofError
 from ....core.model import Event
 from ....core.pickling import modules_only_here, pickled, send_by_value
-from ....core.wire import VERSION, BlockingConnection, Greeting, Place
+from ....core.wire import VERSION, BlockingConnection, Endpoint, Greeting
 from ....crash_points.inside_python.following import followed
 from ....install.private_files import write_private
 from ....judging.references import row_number
@@ -79,7 +79,7 @@ class QueryPlan:
     """What a driver needs to know. It runs its runs one after the other in one session."""
 
     token: str
-    harness: Place
+    harness: Endpoint
     node: str
     incarnation: int
     query: Query
@@ -99,7 +99,7 @@ class PlanHead:
     """As much of a plan as can be read without any code of the user's."""
 
     token: str
-    harness: Place
+    harness: Endpoint
     node: str
     incarnation: int
     query: str
@@ -137,7 +137,7 @@ def write_query_plan(path: Path, plan: QueryPlan) -> Path:
     return write_private(path, pickle.dumps(head) + pickled(plan, what, modules_only_here()))
 
 
-class HarnessLink:
+class DriverLink:
     """The driver's connection to the harness."""
 
     def __init__(self, head: PlanHead) -> None:
@@ -161,7 +161,7 @@ class HarnessLink:
 class _Execution:
     """One run of the query, seen from its sink."""
 
-    def __init__(self, plan: QueryPlan, run: QueryRun, link: HarnessLink) -> None:
+    def __init__(self, plan: QueryPlan, run: QueryRun, link: DriverLink) -> None:
         self._plan = plan
         self._run = run
         self._link = link
@@ -279,7 +279,7 @@ def _last_committed(checkpoint: Path) -> int | None:
     return max((int(name) for name in names if name.isdigit()), default=None)
 
 
-def run_query(spark: SparkSession, plan: QueryPlan, run: QueryRun, link: HarnessLink) -> None:
+def run_query(spark: SparkSession, plan: QueryPlan, run: QueryRun, link: DriverLink) -> None:
     """Run the query to the end of its input. Raises InvalidOperator for what is the query's fault."""
     execution = _Execution(plan, run, link)
     query = plan.query
@@ -301,7 +301,7 @@ def run_query(spark: SparkSession, plan: QueryPlan, run: QueryRun, link: Harness
         raise _blame(query, error) from error
 
 
-def run_as_batch(spark: SparkSession, plan: QueryPlan, run: QueryRun, link: HarnessLink) -> None:
+def run_as_batch(spark: SparkSession, plan: QueryPlan, run: QueryRun, link: DriverLink) -> None:
     """Hand in the table that a batch job makes, where the query can be one: with a watermark or a time-out it means
     something else, and some steps there are for streams only."""
     query = plan.query
@@ -532,7 +532,7 @@ def main(path: str) -> int:
 
 
 def _run(head: PlanHead, file: BinaryIO) -> int:
-    link = HarnessLink(head)
+    link = DriverLink(head)
     for actor in head.actors:
         link.send(Begun(actor, 0, head.incarnation, time.monotonic_ns()))
     try:

@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeVar
 
 from ....core.addresses import Address, Moment, Point, Side
 from ....core.errors import ProtocolBroken, StorageRefused, StreamproofError
-from ....core.wire import VERSION, Greeting, Place, accept, decoded, frame, read_frame
+from ....core.wire import VERSION, Endpoint, Greeting, accept, decoded, frame, read_frame
 from ....protocol.effects import Fire, Gone, Inspect, Promote, Reroute, Start, Timer
 from ....protocol.host import Host
 from ....protocol.machine import Slice
@@ -93,7 +93,7 @@ class NodeAgent:
         self.ready = ready
         self._up = up
         self._fenced = fenced
-        self.relay: Place | None = None
+        self.relay: Endpoint | None = None
         """Where links are dialled instead of at their peers."""
         self._token = token
         self._make = make
@@ -123,7 +123,7 @@ class NodeAgent:
 
     # Life
 
-    async def listen(self, address: str) -> Place:
+    async def listen(self, address: str) -> Endpoint:
         """Take links from now on. Returns where."""
         self._server = await asyncio.start_server(self._answer, address, 0)
         host, port = self._server.sockets[0].getsockname()

@@ -56,7 +56,7 @@ from .agent import NodeAgent
 from .driver import DriverPlan
 from .executor import AgentPlan
 from .incarnations import Incarnations
-from .relay import Relay
+from .relay import LinkRelay
 
 HARNESS = "harness"
 DRIVER = "driver"
@@ -131,7 +131,7 @@ class SchemeDeployment:
         self._names: dict[tuple[str, int], str] = {}
         """(slice, incarnation) -> which replica that is."""
         disturbed = not run.carriers.isdisjoint(OF_LINKS)
-        self._relay = Relay(self.server.token, self._name_of, self.server.fail) if disturbed else None
+        self._relay = LinkRelay(self.server.token, self._name_of, self.server.fail) if disturbed else None
         self._agent = NodeAgent(
             HARNESS,
             self.server.token,
@@ -427,7 +427,7 @@ class _Machines(ClusterMachines):
         node_of: Mapping[str, str],
         outstanding: Callable[[], bool],
         striking: Striking,
-        relay: Relay | None,
+        relay: LinkRelay | None,
         bury: Callable[[Iterable[str]], None],
     ) -> None:
         super().__init__(nodes, node_of, outstanding, striking)
