@@ -226,8 +226,8 @@ _NAMES = {
     "harness.exploration.counterexample": "assert_survives",
     "harness.exploration.simulating": "Simulated simulate",
     "harness.crash_points.inside_python.user_points": "crash_point",
-    "harness.core.guarantees": "Guarantee at_least_once at_most_once exactly_once exactly_once_output gap_recovery "
-    "k_safety precise_recovery recovers recovers_within replicas_agree rollback_recovery "
+    "harness.core.guarantees": "Guarantee amnesia_recovery at_least_once at_most_once exactly_once exactly_once_output "
+    "gap_recovery k_safety precise_recovery recovers recovers_within replicas_agree rollback_recovery "
     "survives_power_loss",
     "harness.core.model": "Edge Event Operator Output Partitioning RandomOperator Stage Topology",
     "harness.core.quantities": "events ms seconds",
@@ -259,7 +259,6 @@ _NAMES = {
     "scenarios.workloads": "numbered single_words text words",
 }
 _HOMES = {name: (module, name) for module, names in _NAMES.items() for name in names.split()}
-_HOMES["amnesia_recovery"] = ("harness.core.guarantees", "amnesia")
 
 
 def __getattr__(name: str) -> object:

@@ -8,7 +8,7 @@ from ..harness.contracts.injection import Aims, FaultKind, FaultParameter, Machi
 from ..harness.core.carriers import DISK_THROTTLE
 from ..harness.core.schedule import Fault
 from ..harness.recording.history import Bite
-from .targets import made
+from .targets import made_fault
 
 
 def disk_bandwidth(*targets: str, rate: int) -> Fault:
@@ -19,7 +19,7 @@ def disk_bandwidth(*targets: str, rate: int) -> Fault:
     and how long with `.lasting(duration)`; by default until the end of the run. Raises InvalidScenario without a target
     or a rate.
     """
-    return made(KIND, *targets, rate=rate)
+    return made_fault(KIND, *targets, rate=rate)
 
 
 def _inflict(machines: Machines, fault: Fault) -> list[Bite]:

@@ -9,7 +9,7 @@ from ..harness.core.carriers import PACKET_RULES, RELAY
 from ..harness.core.quantities import Duration
 from ..harness.core.schedule import Fault
 from ..harness.recording.history import Bite
-from .targets import made
+from .targets import made_fault
 
 
 def flapping(first: str, second: str, *, every: Duration) -> Fault:
@@ -18,7 +18,7 @@ def flapping(first: str, second: str, *, every: Duration) -> Fault:
     Say when with `.at(moment)` or `.after(amount)`, and how long with `.lasting(duration)`; by default until the end of
     the run. Raises InvalidScenario for `every` without a unit.
     """
-    return made(KIND, first, second, every=every)
+    return made_fault(KIND, first, second, every=every)
 
 
 def _inflict(machines: Machines, fault: Fault) -> list[Bite]:

@@ -9,7 +9,7 @@ from ..harness.core.carriers import TOXIPROXY
 from ..harness.core.quantities import Duration
 from ..harness.core.schedule import Fault
 from ..harness.recording.history import Bite
-from .targets import made
+from .targets import made_fault
 
 
 def slow_close(first: str, second: str, *, by: Duration) -> Fault:
@@ -18,7 +18,7 @@ def slow_close(first: str, second: str, *, by: Duration) -> Fault:
     Say when with `.at(moment)` or `.after(amount)`, and how long with `.lasting(duration)`; by default until the end of
     the run. Raises InvalidScenario for `by` without a unit.
     """
-    return made(KIND, first, second, by=by)
+    return made_fault(KIND, first, second, by=by)
 
 
 def _inflict(machines: Machines, fault: Fault) -> list[Bite]:

@@ -10,7 +10,7 @@ from ..harness.core.carriers import DISK_THROTTLE
 from ..harness.core.quantities import Duration, ms
 from ..harness.core.schedule import Fault
 from ..harness.recording.history import Bite
-from .targets import made
+from .targets import made_fault
 
 
 def slow_disk(*targets: str, by: Duration = ms(50)) -> Fault:
@@ -21,7 +21,7 @@ def slow_disk(*targets: str, by: Duration = ms(50)) -> Fault:
     Say when with `.at(moment)` or `.after(amount)`, and how long with `.lasting(duration)`; by default until the end of
     the run. Raises InvalidScenario without a target, and for `by` without a unit.
     """
-    return made(KIND, *targets, by=by)
+    return made_fault(KIND, *targets, by=by)
 
 
 def _inflict(machines: Machines, fault: Fault) -> list[Bite]:

@@ -10,7 +10,7 @@ from streamproof.harness.core.guarantees import Guarantee
 from streamproof.harness.core.model import Event
 from streamproof.harness.core.verdicts import Tally
 from streamproof.harness.judging.collation import Collation
-from streamproof.harness.judging.oracle import Case, judge
+from streamproof.harness.judging.oracle import Case, judge_each
 from streamproof.harness.judging.references import DRIVER, REFERENCES, SINK, collate_references, row_number
 from streamproof.harness.judging.shapes import OutputShape, keyed, text_of
 from streamproof.harness.recording.history import Aborted, Bite, Drained, FaultStruck, History, Stamp
@@ -88,4 +88,4 @@ def counts(collation: Collation) -> dict[str, int]:
 
 def statuses(history: History, shape: OutputShape, *names: str) -> dict[str, str]:
     case = Case(history, collate_references(history, shape))
-    return {v.guarantee.name: v.status.value for v in judge(case, [Guarantee(name) for name in names], JUDGES)}
+    return {v.guarantee.name: v.status.value for v in judge_each(case, [Guarantee(name) for name in names], JUDGES)}

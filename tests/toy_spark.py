@@ -53,7 +53,7 @@ from streamproof.harness.worlds.embedded.processes import Killed, KillProof
 from streamproof.harness.worlds.spark.control.nodes import OTHER_NODES
 from streamproof.harness.worlds.spark.control.run_messages import Arrived, Begun, Failed
 from streamproof.harness.worlds.spark.queries.driver import QueryPlan
-from streamproof.harness.worlds.spark.queries.lives import planned
+from streamproof.harness.worlds.spark.queries.lives import last_planned_batch
 from streamproof.harness.worlds.spark.queries.source import spans
 
 NO_PROCESS = 2**22 + 17
@@ -295,7 +295,7 @@ class ToySpark:
             self._sessions[name] += 1
             work = _session
         else:
-            assert module.endswith("query_driver")
+            assert module.endswith("queries.driver")
 
             warm = self._sessions[name.partition(".")[0]] == 1
 
@@ -470,7 +470,7 @@ class ToyDeployment:
             return False
         except InvalidOperator as error:
             self._failures.append(str(error))
-            batch = planned(self._home(DRIVER) / "checkpoint")
+            batch = last_planned_batch(self._home(DRIVER) / "checkpoint")
             self._run.recorder.log(LifeFailed(self._now, DRIVER, incarnation, batch, str(error)))
             self._given_up = str(error) if len(self._failures) == ATTEMPTS else ""
             return False

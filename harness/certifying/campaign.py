@@ -95,7 +95,7 @@ from .profile import NO_DATA, POINTS, Profile, profile_of, write_points
 from .proving import Kills, Proving
 from .recovering import offered
 from .seen_outside import unannounced_of, uncut_of
-from .shrinking import place_of
+from .shrinking import crash_place
 from .waiting import Waiting
 
 LIFE_SECONDS = 120.0
@@ -499,7 +499,7 @@ class _Campaign:
         of_driver = of_the_driver(profile, self.brief.query.copyable) if Victim.DRIVER in self.faults.victims else []
         with_data = [batch for batch, kinds in sorted(profile.kinds.items()) if NO_DATA not in kinds]
         crashes = [crash_at(profile, passed, Victim.DRIVER) for passed in reversed(profile.passed)]
-        keys = {place_of(crash, crash.batch): crash for crash in crashes}
+        keys = {crash_place(crash, crash.batch): crash for crash in crashes}
         nodes = spread(of_nodes(profile, self.faults.victims, self.brief.query.copyable), with_data, keys)
         if nodes:
             ledger.not_covered.append(ONE_BATCH)

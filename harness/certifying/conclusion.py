@@ -77,7 +77,7 @@ class Uncut(msgspec.Struct, frozen=True, order=True):
         return f"{self.kind} {self.target}"
 
     def __str__(self) -> str:
-        return f"{self.name} ({self.place}, {count(self.times, 'time')})"
+        return f"{self.name} ({self.place}, {counted(self.times, 'time')})"
 
 
 class Covered(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -354,7 +354,7 @@ def _violated(
     if len(same) == 1:
         summary += ", which was not repeated"
     if struck[best.folder] > len(best.crashes):
-        summary += f", in one run with {count(struck[best.folder] - len(best.crashes), 'other')}"
+        summary += f", in one run with {counted(struck[best.folder] - len(best.crashes), 'other')}"
     if wrong > 1:
         summary += f"; {wrong:,} of {_crashes(len(lines))} violate"
     if best.how is How.POWER_LOSS:
@@ -423,7 +423,7 @@ def _only_in_states(violating: Sequence[CrashTrial], trials: Sequence[CrashTrial
     kills = sum(real(trial) and any(trial.crashes == one.crashes for one in violating) for trial in trials)
     shown = dict.fromkeys(schedule(trial) for trial in violating)
     more = f", and in {len(shown) - 1:,} more" if len(shown) > 1 else ""
-    tried = f"{count(kills, 'real kill')} there did not show it" if kills else "no kill was tried there"
+    tried = f"{counted(kills, 'real kill')} there did not show it" if kills else "no kill was tried there"
     return f"a crash state shows a violation ({next(iter(shown))}{more}), not confirmed by a kill: {tried}"
 
 
@@ -436,7 +436,7 @@ def _held(claim: str, terms: str, lines: Sequence[_Line], trials: Sequence[Crash
         every = f"{len(lines):,} of {_crashes(total)}, and so all that none of the others stands for,"
     text = f"{every} passed: {tried_said(held)}"
     missed = len(trials) - len(held)
-    text = f"{text}; {count(missed, 'more trial')} struck nothing" if missed else text
+    text = f"{text}; {counted(missed, 'more trial')} struck nothing" if missed else text
     return f"{text}; {NOT_REALLY}" if terms else text
 
 
@@ -452,22 +452,22 @@ def tried_said(trials: Iterable[CrashTrial]) -> str:
     said = []
     for how in (how for how in How if hows[how]):
         fewer = len(recoveries.get(how, ()))
-        shared = f" in {count(fewer, 'recovery', 'recoveries')}" if 0 < fewer < hows[how] else ""
+        shared = f" in {counted(fewer, 'recovery', 'recoveries')}" if 0 < fewer < hows[how] else ""
         said.append(f"{_times(hows[how], how)}{shared}")
     return ", ".join(said)
 
 
 def _times(number: int, how: How) -> str:
-    return count(number, _HOWS[how], _PLURALS.get(how, ""))
+    return counted(number, _HOWS[how], _PLURALS.get(how, ""))
 
 
-def count(number: int, what: str, more: str = "") -> str:
+def counted(number: int, what: str, more: str = "") -> str:
     """`1 trial`, `2 trials`; `more` is the plural where an s does not make it."""
     return f"{number:,} {what if number == 1 else more or what + 's'}"
 
 
 def _crashes(number: int) -> str:
-    return count(number, "planned crash", "planned crashes")
+    return counted(number, "planned crash", "planned crashes")
 
 
 def _because(exhausted: str) -> str:

@@ -52,7 +52,7 @@ from ..worlds.spark.control.machines import ClusterMachines, Striking
 from ..worlds.spark.control.run_messages import Arrived, Begun, Failed, Go
 from ..worlds.spark.control.run_server import RunServer, from_afar
 from ..worlds.spark.queries.driver import QueryPlan, QueryRun, write_query_plan
-from ..worlds.spark.queries.lives import planned
+from ..worlds.spark.queries.lives import last_planned_batch
 from ..worlds.spark.queries.source import SourcePlan, spans, write_events
 from ..worlds.spark.queries.stacks import still_running
 from .crash_states import CopiedFolders, CrashState, LaneStore, Looks, NotQuiet
@@ -298,7 +298,7 @@ class Lane:
         self.store.begin(self._points_place if watched else None, incarnation)
         process = self._start_life(actor, sink, incarnation, as_batch)
 
-        signs = Signs(lambda: (len(life.passed), len(life.records), planned(self.folders.checkpoint)))
+        signs = Signs(lambda: (len(life.passed), len(life.records), last_planned_batch(self.folders.checkpoint)))
         what = f"the query {self._query.name!r} to come to the end of its input"
 
         def over() -> bool:
@@ -331,7 +331,7 @@ class Lane:
             life.failure = self._why_it_ended(process, life)
         if life.failure is not None:
             life.failed_at = self._server.clock.stamp().at
-            life.failed_in = planned(self.folders.checkpoint)
+            life.failed_in = last_planned_batch(self.folders.checkpoint)
         if process.poll() != 0 or self._session.poll() is not None:
             self._start_anew()
         return life
@@ -380,7 +380,7 @@ class Lane:
             self._times.clear()
             self._files = FilePoints()
             # Until it says otherwise: the batch that it goes on with, or begins with.
-            self._batch = str(max(0, planned(self.folders.checkpoint)))
+            self._batch = str(max(0, last_planned_batch(self.folders.checkpoint)))
             self._current.life = life
             self.relay.begin_anew()
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..core.addresses import Point, Side
 from ..core.verdicts import Anomaly, Status
 from .alike import RULE, Alike
-from .conclusion import Covered, Planned, Uncut, count, tried_said
+from .conclusion import Covered, Planned, Uncut, counted, tried_said
 from .plan import How, Victim
 
 if TYPE_CHECKING:
@@ -128,18 +128,18 @@ def _spared(certificate: Certificate, untried: Sequence[Covered]) -> list[Covere
 
 def more_said(more: More, whole: bool = False) -> str:
     """What more time would buy; as a whole sentence, with what is left."""
-    minutes = count(more.minutes, "minute")
+    minutes = counted(more.minutes, "minute")
     how = f": {more.command}" if more.command else ""
     if not whole:
         return f"about {minutes} more would do{how}"
-    left = [f"{more.untried:,} of {count(more.planned, 'planned crash', 'planned crashes')}"] if more.untried else []
-    left += [f"{count(more.sample, 'kill')} of the random sample"] if more.sample else []
+    left = [f"{more.untried:,} of {counted(more.planned, 'planned crash', 'planned crashes')}"] if more.untried else []
+    left += [f"{counted(more.sample, 'kill')} of the random sample"] if more.sample else []
     return f"What more time would buy: {' and '.join(left)} are left, for which about {minutes} would do{how}"
 
 
 def _uncut_said(uncut: Sequence[Uncut]) -> Iterator[str]:
     for one in sorted(uncut, key=lambda one: one.accepted)[:LISTED]:
-        where = f"the query's code does this in {one.place}, {count(one.times, 'time')} in a run without failures"
+        where = f"the query's code does this in {one.place}, {counted(one.times, 'time')} in a run without failures"
         if one.accepted:
             yield f"Accepted, and cut by no crash: {one.name}; {where}"
         else:
@@ -174,8 +174,8 @@ def _covered(certificate: Certificate) -> Iterator[str]:
         points = len({(crash.point, crash.side) for crash in crashes})
         victims = Counter(crash.victim for crash in crashes)
         died = ", ".join(f"{_VICTIMS[victim]} ({victims[victim]:,})" for victim in Victim if victims[victim])
-        batches = count(len({crash.batch for crash in crashes}), "batch", "batches")
-        yield f"- planned at {count(points, 'place')}, before or after crash points, in {batches}; to die: {died}"
+        batches = counted(len({crash.batch for crash in crashes}), "batch", "batches")
+        yield f"- planned at {counted(points, 'place')}, before or after crash points, in {batches}; to die: {died}"
     recovering = sum(crash.recovering for crash in crashes)
     if recovering:
         yield f"- {recovering:,} of them strike during the recovery from another"
@@ -247,11 +247,11 @@ _AFTERWARDS = {
 
 
 def shrunk_said(shown: QueryCounterexample) -> str:
-    size = f"{count(len(shown.crashes), 'crash', 'crashes')} and {count(shown.events, 'event')}"
-    text = f"{shown.violated} of {count(shown.repeats, 'repeat')} showed it, with {size}"
+    size = f"{counted(len(shown.crashes), 'crash', 'crashes')} and {counted(shown.events, 'event')}"
+    text = f"{shown.violated} of {counted(shown.repeats, 'repeat')} showed it, with {size}"
     if (shown.crashes_before, shown.events_before) != (len(shown.crashes), shown.events):
-        before = count(shown.crashes_before, "crash", "crashes")
-        text += f", shrunk from {before} and {count(shown.events_before, 'event')}"
+        before = counted(shown.crashes_before, "crash", "crashes")
+        text += f", shrunk from {before} and {counted(shown.events_before, 'event')}"
     return text
 
 
@@ -405,7 +405,7 @@ def sample_said(draw: KillSample | None, bounds: Sequence[Bound]) -> Iterator[st
     """What the random sample says of each claim, a sentence each."""
     if draw is None:
         return
-    drawn = f"{count(draw.size, 'real kill')} drawn at random from {draw.population}"
+    drawn = f"{counted(draw.size, 'real kill')} drawn at random from {draw.population}"
     for bound in bounds:
         yield f"{bound.claim}, {drawn}: {_bounded(bound)}"
 
@@ -422,7 +422,7 @@ def _bounded(bound: Bound) -> str:
         return f"no violation, so {most}"
     # Each side is right in 95 of 100 samples, which says less of both at once; so the one that matters stands alone.
     least = percent(bound.lower, up=False)
-    violations = count(bound.violations, "violation")
+    violations = counted(bound.violations, "violation")
     return f"{violations}, so at least {least} of such kills violate, with 95 % confidence"
 
 
@@ -445,7 +445,7 @@ def _sample(certificate: Certificate) -> Iterator[str]:
     yield ""
     yield (
         f"Before its first kill, {draw.size:,} kills were drawn with seed {draw.seed}, with equal chances and with "
-        f"replacement, from {_text(draw.population)} ({count(len(draw.places), 'crash', 'crashes')}). Bounds are "
+        f"replacement, from {_text(draw.population)} ({counted(len(draw.places), 'crash', 'crashes')}). Bounds are "
         "exact (Clopper-Pearson, one-sided). Crash states, and the kills that confirm or shrink, are not of the sample."
     )
     yield ""
@@ -498,10 +498,8 @@ def _numbers(certificate: Certificate) -> range:
 def _part(certificate: Certificate, number: int) -> str:
     part = certificate.parts[number - 1]
     after = certificate.parts[number].known if number < len(certificate.parts) else len(certificate.trials)
-    text = (
-        f"began {part.began}, {count(after - part.known, 'trial')}; budget {_flat(part.budget)}; {_flat(part.versions)}"
-    )
-    text += f"; {_flat(part.machine)}"
+    text = f"began {part.began}, {counted(after - part.known, 'trial')}; budget {_flat(part.budget)}"
+    text += f"; {_flat(part.versions)}; {_flat(part.machine)}"
     return f"{text}; interrupted" if part.interrupted else text
 
 

@@ -22,7 +22,7 @@ from .plan import Crash, CrashTrial, How
 from .rejudging import first_wrong
 from .saved import COUNTEREXAMPLE, KIND, SavedSchedule, write_saved
 from .saved import VERSION as SAVED_VERSION
-from .shrinking import CrashPlace, Reproduction, shrink
+from .shrinking import CrashPlace, Reproduction, shrink_kills
 
 KILLS_A_RUN = 6
 WITHOUT_FAILURES = "runs/without-failures"
@@ -240,7 +240,7 @@ class Proving:
             trial = tried[0]
             return True
 
-        return shrink(whole, self._kills.keys, shows), trial
+        return shrink_kills(whole, self._kills.keys, shows), trial
 
     def _story(
         self, smallest: Reproduction, trial: CrashTrial, claim: str, shown: tuple[int, int], whole: Reproduction

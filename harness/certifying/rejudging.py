@@ -16,7 +16,7 @@ from ..core.errors import ExitStatus, InvalidCertificate, InvalidHistory, Invali
 from ..core.guarantees import Guarantee
 from ..core.verdicts import Evidence, Status, Tally, Verdict
 from ..judging.collation import Collation
-from ..judging.oracle import Case, Oracle, judge
+from ..judging.oracle import Case, Oracle, judge_each
 from ..judging.statistics import Bound
 from ..recording.folder import Description, read_description, read_history
 from ..recording.history import History
@@ -88,7 +88,7 @@ def judge_read(
         collation = replace(collation, unproven=unproven)
     terms = next((crash.terms for crash in crashes if crash.terms), "")
     judged = [guarantee for guarantee in guarantees if guarantee.terms == terms]
-    verdicts = judge(Case(run.history, collation), judged, oracles)
+    verdicts = judge_each(Case(run.history, collation), judged, oracles)
     return JudgedRun(run.description, run.history, collation, tuple(verdicts), run.digest)
 
 

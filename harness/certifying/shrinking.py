@@ -33,7 +33,7 @@ class Reproduction:
 ShowsViolation = Callable[[Reproduction], bool]
 
 
-def shrink(found: Reproduction, keys: Mapping[CrashPlace, Crash], shows: ShowsViolation) -> Reproduction:
+def shrink_kills(found: Reproduction, keys: Mapping[CrashPlace, Crash], shows: ShowsViolation) -> Reproduction:
     """The smallest that was seen to show it. `keys` are the points that the batches of a run pass; `shows` runs one,
     and says no when there is no time left."""
     improved = True
@@ -72,7 +72,7 @@ def _smaller(found: Reproduction, keys: Mapping[CrashPlace, Crash]) -> Iterator[
             yield replace(found, events=batches * rows, batch_events=rows)
 
 
-def place_of(crash: Crash, batch: int) -> CrashPlace:
+def crash_place(crash: Crash, batch: int) -> CrashPlace:
     """Its place, in that batch."""
     return crash.point, crash.side, crash.name, crash.actor, batch
 
@@ -80,7 +80,7 @@ def place_of(crash: Crash, batch: int) -> CrashPlace:
 def moved(planned: Planned, batch: int, keys: Mapping[CrashPlace, Crash]) -> Planned | None:
     """The same crash in another batch; None where that does not pass the point."""
     crash = planned.crash
-    there = keys.get(place_of(crash, batch))
+    there = keys.get(crash_place(crash, batch))
     if there is None:
         return None
     found = msgspec.structs.replace(there, victim=crash.victim, batch=batch, recovering=crash.recovering)

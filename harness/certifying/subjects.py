@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from ..contracts.query import Query
-from ..contracts.registry import Certifiable, Registry, certifiable_in, load
+from ..contracts.registry import Certifiable, Registry, certifiable_in, load_object
 from ..contracts.subject import Claim
 from ..core.error_text import described_error
 from ..core.errors import InvalidScenario, StreamproofError, UnknownName
@@ -51,7 +51,7 @@ def load_subject(
     Raises NotImportable, UnknownName, or InvalidScenario where it is nothing that can be certified.
     """
     if ":" in name:
-        return as_subject(load(name), shape, name, lenient)
+        return as_subject(load_object(name), shape, name, lenient)
     if name not in registry.subjects:
         offered = certifiable_in(name)
         if offered is not None:
@@ -166,7 +166,7 @@ def usual_workload(query: Query) -> Workload:
             f"query {query.name!r} takes events of the schema {query.schema!r}, which nobody can make up: say what "
             "it is fed, as a Workload of JSON objects"
         )
-    made: Workload = load(_USUAL)(events=_BATCHES * query.batch_events)
+    made: Workload = load_object(_USUAL)(events=_BATCHES * query.batch_events)
     return made
 
 
@@ -176,7 +176,7 @@ _BATCHES = 6
 
 def load_workload(origin: str) -> Workload:
     """A Workload, or what a function without arguments returns. Raises NotImportable, UnknownName, InvalidScenario."""
-    made = load(origin)
+    made = load_object(origin)
     if callable(made) and not isinstance(made, Workload):
         try:
             made = made()

@@ -11,7 +11,7 @@ import msgspec
 from rich.text import Text
 
 from ..certifying.certificate import PAGE, Certificate
-from ..certifying.conclusion import count
+from ..certifying.conclusion import counted
 from ..certifying.page import (
     continued_said,
     covered_said,
@@ -50,7 +50,7 @@ def judged_again(judged: Rejudged, folder: Path) -> Iterator[Text]:
     )
     yield from _summary(now)
     if not judged.differences:
-        files, trials = count(len(now.files), "file"), count(len(now.trials), "trial")
+        files, trials = counted(len(now.files), "file"), counted(len(now.trials), "trial")
         yield Text(f"  {folder}: {files} as written, and {trials} judged again with the same verdicts")
         return
     yield Text(f"  {folder} does not say what its records come to:", "bold red")

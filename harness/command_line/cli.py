@@ -695,14 +695,14 @@ def replay(
     if workload is not None:
         raise typer.BadParameter("--workload is for what `certify` has saved; a scenario has its own")
     cluster = cluster or "simulated"
-    from ..exploration.counterexample import load, scenario_of
-    from ..exploration.counterexample import replay as replay_file
+    from ..exploration.counterexample import load_counterexample, scenario_of
+    from ..exploration.counterexample import replay_counterexample as replay_file
     from .clusters import make_cluster
     from .exploring import end_of_replay, replay_document, replay_status
     from .screen import place
 
     registry = _registry()
-    found = load(file)
+    found = load_counterexample(file)
     scenario = scenario_of(file, found, registry)
     chosen = make_cluster(cluster)
     if not chosen.virtual_time:

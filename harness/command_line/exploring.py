@@ -13,7 +13,7 @@ import msgspec
 from rich.text import Text
 
 from ..contracts.registry import MUTANT, SCALED, Mutant, Named, Registry
-from ..contracts.scaling import EVENTS, changes
+from ..contracts.scaling import EVENTS, scaled_down
 from ..contracts.scenario import Scenario
 from ..core.errors import ExitStatus, UnknownName, UserMistake
 from ..core.library import listed_by
@@ -22,7 +22,7 @@ from ..exploration.bench import Bench, resized
 from ..exploration.counterexample import Counterexample, ReplayedCounterexample, counterexample, save
 from ..exploration.plans import EveryPair, EverySingle, RandomSchedules, SearchPlan
 from ..exploration.search import SearchBudget, SearchFindings, TriedPairs, Violation, search
-from ..exploration.shrinking import STEADY, Shrunk, shows, shrink
+from ..exploration.shrinking import STEADY, Shrunk, shows_violation, shrink
 from ..judging.exercised import Activity, said_never, unexercised
 from ..running.judgement import require_repeatable
 from ..running.run import verdict_document
@@ -145,7 +145,7 @@ def _world(for_spark: bool, scaled: bool) -> SimulationOptions | None:
 def _steady(bench: Bench, violation: Violation, findings: SearchFindings) -> Violation | None:
     """The first of its kind that shows whoever is faster."""
     alike = (other for other in findings.violations if other.kind == violation.kind)
-    return next((other for other in alike if shows(bench, other.trial, other.kind, STEADY)), None)
+    return next((other for other in alike if shows_violation(bench, other.trial, other.kind, STEADY)), None)
 
 
 def _plans(budget: SearchBudget, seed: int, pairs: bool, kinds: tuple[str, ...] = ("crash",)) -> list[SearchPlan]:
@@ -312,7 +312,7 @@ def end_of_search(explored: Explored) -> Iterator[Text]:
     )
     yield Text()
     if explored.own is not None:
-        yield _row("scaled", f"{', '.join(changes(explored.own, scenario))} (--own-sizes keeps them)")
+        yield _row("scaled", f"{', '.join(scaled_down(explored.own, scenario))} (--own-sizes keeps them)")
     rate = findings.tried / findings.seconds if findings.seconds else 0
     ended = ", interrupted" if findings.interrupted else ", all there are" if findings.exhausted else ""
     where = f"{_count(findings.jobs, 'core')} of {findings.master}" if findings.master else _count(findings.jobs, "job")
@@ -417,7 +417,7 @@ def search_document(explored: Explored) -> dict[str, Any]:
         "origin": explored.named.origin,
         "seed": explored.bench.seed,
         "events": explored.scenario.workload.events,
-        "scaled": None if explored.own is None else list(changes(explored.own, explored.scenario)),
+        "scaled": None if explored.own is None else list(scaled_down(explored.own, explored.scenario)),
         "claims": [str(guarantee) for guarantee in explored.bench.claims],
         "not_judged": [str(guarantee) for guarantee in explored.bench.not_judged],
         "schedules": findings.tried,

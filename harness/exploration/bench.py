@@ -240,7 +240,7 @@ def resized(scenario: Scenario, events: int, batch: int) -> Scenario:
     return replace(scenario, workload=replace(scenario.workload, events=events, batch=batch))
 
 
-def crash(targets: Sequence[str]) -> Fault:
+def untimed_crash(targets: Sequence[str]) -> Fault:
     """A crash that has no trigger yet."""
     return Fault("crash", tuple(targets))
 

@@ -155,7 +155,7 @@ def save(path: Path, found: Counterexample) -> None:
     write_json(path, found)
 
 
-def load(path: Path) -> Counterexample:
+def load_counterexample(path: Path) -> Counterexample:
     """Raises InvalidCounterexample for what is none, UnknownCounterexampleVersion for one of another version."""
     try:
         content = path.read_bytes()
@@ -226,7 +226,7 @@ def simulated(found: Counterexample) -> SimulatedCluster:
         raise InvalidCounterexample(f"the simulated world of the counterexample cannot be made: {error}") from error
 
 
-def replay(
+def replay_counterexample(
     path: Path,
     cluster: Cluster | None = None,
     *,
@@ -243,7 +243,7 @@ def replay(
     Raises InvalidCounterexample, ScenarioChanged, and Unsupported for a cluster that places the slices otherwise.
     """
     registry = registry or Registry()
-    found = load(path)
+    found = load_counterexample(path)
     planned = scenario_of(path, found, registry, scenario)
     if cluster is None or cluster.name == "simulated":
         world = simulated(found)
@@ -276,7 +276,7 @@ def assert_survives(path: str | Path, *, cluster: Cluster | None = None, scenari
     Raises AssertionError when the claim is violated, and also when it cannot be said to hold, as when the addresses of
     the file are not passed any more.
     """
-    replayed = replay(Path(path), cluster, scenario=scenario)
+    replayed = replay_counterexample(Path(path), cluster, scenario=scenario)
     verdict = replayed.verdict
     if verdict.status is Status.HOLDS:
         return

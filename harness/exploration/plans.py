@@ -61,7 +61,7 @@ def distinct(reached: Sequence[Reached]) -> list[Reached]:
     return found
 
 
-def crash_at(reached: Reached, targets: Sequence[str] = (), kind: str = "crash") -> Fault:
+def fault_at(reached: Reached, targets: Sequence[str] = (), kind: str = "crash") -> Fault:
     """A crash, or the like, of the node that is at an address, or of others while it is there."""
     return Fault(kind, tuple(targets) or (reached.address.name,)).at(Moment.exactly(reached.address))
 
@@ -78,7 +78,7 @@ class EverySingle:
         yield from _shuffled(len(bench.calm), bench.seed)
 
     def trials(self, bench: Bench, piece: int) -> Iterator[Trial]:
-        yield Trial((crash_at(bench.calm[piece], kind=self.kind),), bench.seed)
+        yield Trial((fault_at(bench.calm[piece], kind=self.kind),), bench.seed)
 
 
 @dataclass(frozen=True)
@@ -97,10 +97,10 @@ class EveryPair:
         yield from _shuffled(len(distinct(bench.calm)), bench.seed)
 
     def trials(self, bench: Bench, piece: int) -> Iterator[Trial]:
-        first = crash_at(distinct(bench.calm)[piece])
+        first = fault_at(distinct(bench.calm)[piece])
         later = [reached for reached in bench.reached((first,), bench.seed) if reached.after]
         for reached in distinct(later):
-            yield Trial((first, crash_at(reached)), bench.seed)
+            yield Trial((first, fault_at(reached)), bench.seed)
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ def shrink(bench: Bench, trial: Trial, kind: ViolationKind, *, effort: int = EFF
     return Shrunk(shrinker.bench, Trial(shrinker.schedule, trial.seed), kind, shrinker.runs)
 
 
-def shows(bench: Bench, trial: Trial, kind: ViolationKind, seeds: int = 1) -> bool:
+def shows_violation(bench: Bench, trial: Trial, kind: ViolationKind, seeds: int = 1) -> bool:
     """Whether a trial violates in the way of `kind`, under each of `seeds` seeds of the world.
 
     Raises InvalidOperator when the user's code fails.
@@ -112,7 +112,7 @@ class _Shrinker:
             self.runs += 1
             try:
                 enough = _has_slack(bench.run(self.schedule, self._seed), batch)
-                if enough and shows(bench, Trial(self.schedule, self._seed), self._kind, self._seeds):
+                if enough and shows_violation(bench, Trial(self.schedule, self._seed), self._kind, self._seeds):
                     self.bench = bench
                     return
             except InvalidOperator:
@@ -130,7 +130,7 @@ class _Shrinker:
             self._spend(bench)
             self.runs += 1
             try:
-                self._known[key] = shows(bench, Trial(schedule, self._seed), self._kind, self._seeds)
+                self._known[key] = shows_violation(bench, Trial(schedule, self._seed), self._kind, self._seeds)
             except InvalidOperator:
                 self._known[key] = False
         return self._known[key]

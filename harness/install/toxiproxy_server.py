@@ -23,7 +23,7 @@ def listening_port(pid: int) -> int | None:
     return next((one.laddr.port for one in connections if one.status == psutil.CONN_LISTEN), None)
 
 
-def answers(place: Endpoint) -> bool:
+def toxiproxy_answers(place: Endpoint) -> bool:
     """Whether a server listens there."""
     try:
         socket.create_connection(place, timeout=1).close()

@@ -11,7 +11,7 @@ from copy import deepcopy
 from typing import Any
 
 from ..core.errors import InvalidOperator
-from ..core.model import PLAIN, Event, Role, carried, operator_of, processor, rows_of
+from ..core.model import PLAIN, Event, Role, carried, operator_of, processor_of, rows_of
 from ..protocol.merging import end_of
 from ..protocol.spec import SliceSpec
 from ..recording.records import CheckpointTaken, Closed, Restored, Started, Taken
@@ -175,7 +175,7 @@ class Execution:
 
     def _begin(self, record: Started) -> Rerun:
         stretch = Stretch(None, 0, record.next_seq, emissions_of(self._spec))
-        process = processor(self._operator, record.seed)
+        process = processor_of(self._operator, record.seed)
         rerun = Rerun(
             self._spec.slice_id, record.incarnation, record.replica, [stretch], record.next_seq, process, self._hop
         )

@@ -198,7 +198,7 @@ def unseen_outputs(case: Case) -> Reason | None:
     return Reason(Why.NOTHING_TO_JUDGE, said)
 
 
-def judge(case: Case, guarantees: Sequence[Guarantee], oracles: Mapping[str, Oracle]) -> list[Verdict]:
+def judge_each(case: Case, guarantees: Sequence[Guarantee], oracles: Mapping[str, Oracle]) -> list[Verdict]:
     """One verdict a guarantee. One that holds beside a weaker one that is violated is a failure of streamproof's, and
     comes out UNKNOWN, as that. Raises UnknownName for a guarantee without an oracle."""
     for guarantee in guarantees:
@@ -246,7 +246,7 @@ def _consistent(
 
 def strongest(case: Case, oracles: Mapping[str, Oracle]) -> list[Guarantee]:
     """The guarantees that the history is consistent with and that none of the others implies."""
-    judged = judge(case, [Guarantee(name) for name in ranked(oracles)], oracles)
+    judged = judge_each(case, [Guarantee(name) for name in ranked(oracles)], oracles)
     holding = [verdict.guarantee.name for verdict in judged if verdict.status is Status.HOLDS]
     covered: set[str] = set()
     found = []

@@ -17,7 +17,7 @@ def row_number(batch: int, place: int) -> int:
     return batch * NUMBERING_SPAN + place
 
 
-def batch_of(number: int) -> int:
+def batch_of_row(number: int) -> int:
     """The batch of the row that carries this number."""
     return number // NUMBERING_SPAN
 
@@ -58,7 +58,7 @@ def _deliveries(history: History, sink: str) -> Iterator[SinkBatch]:
 def _by_batch(events: Iterable[Event]) -> Iterator[tuple[int, tuple[Event, ...]]]:
     found: dict[int, list[Event]] = {}
     for event in events:
-        found.setdefault(batch_of(event.seq), []).append(event)
+        found.setdefault(batch_of_row(event.seq), []).append(event)
     for batch, rows in found.items():
         yield batch, tuple(rows)
 

@@ -66,5 +66,5 @@ def often(count: int) -> str:
     return {0: "not at all", 1: "once", 2: "twice"}.get(count, f"{count:,} times")
 
 
-def shortened(row: str) -> str:
+def shortened_row(row: str) -> str:
     return row if len(row) <= LONGEST else f"{row[:LONGEST]}..."

@@ -21,7 +21,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from ..core.model import Event, Role, Topology, Value, channel_name, operator_of, processor, rows_of
+from ..core.model import Event, Role, Topology, Value, channel_name, operator_of, processor_of, rows_of
 from ..protocol.merging import Merge, Order, end_of, epoch_of
 from ..protocol.spec import SliceSpec
 from ..recording.history import of
@@ -612,7 +612,9 @@ def expect(
                 continue
         operator = spec.topology.stages[operator_of(spec.slice_id)].operator
         stretch = Stretch(None, 0, 1, emissions_of(spec))
-        rerun = Rerun(spec.slice_id, 1, 0, [stretch], 1, processor(operator, 0), hop_of(spec), operator.initial_state())
+        rerun = Rerun(
+            spec.slice_id, 1, 0, [stretch], 1, processor_of(operator, 0), hop_of(spec), operator.initial_state()
+        )
         reruns[spec.slice_id] = rerun
         if spec.epoch is not None:
             _execute_epochs(spec, rerun, inputs, spec.epoch, last_closed.get(spec.slice_id, -1))

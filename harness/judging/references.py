@@ -25,13 +25,13 @@ from .collation import Collation, Faults, why_incomplete
 from .exactness import same_value
 from .findings import Findings
 from .keyed_outputs import find_in_keyed, keyed_table
-from .outputs import SinkBatch, batch_of, deliveries, last_of_each, row_number
-from .query_story import Story, often, shortened
+from .outputs import SinkBatch, batch_of_row, deliveries, last_of_each, row_number
+from .query_story import Story, often, shortened_row
 from .shapes import OutputMode, OutputShape, text_of
 from .tables import Table, disagreement, key_of, table_of
 from .unkeyed_outputs import find_in_table, find_in_unkeyed, unkeyed_table
 
-__all__ = ["BATCH_JOB", "DRIVER", "REFERENCES", "SINK", "batch_of", "collate_references", "row_number"]
+__all__ = ["BATCH_JOB", "DRIVER", "REFERENCES", "SINK", "batch_of_row", "collate_references", "row_number"]
 
 SINK = "sink"
 REFERENCES = ("reference-1", "reference-2")
@@ -175,14 +175,16 @@ def _differing_batches(one: Sequence[SinkBatch], other: Sequence[SinkBatch], *, 
         return often(values.get(id, 0))
 
     return [
-        f"batch {id[0]} {shortened(repr(id[1]) if keyed else id[1])}: {said(rows, id)} and {said(others, id)}"
+        f"batch {id[0]} {shortened_row(repr(id[1]) if keyed else id[1])}: {said(rows, id)} and {said(others, id)}"
         for id in sorted(rows.keys() | others.keys())
         if id not in rows or id not in others or not same_value(rows[id], others[id])
     ]
 
 
 def _differing_tables(one: Table, other: Table) -> list[str]:
-    return [f"{shortened(row)}: {often(count)} and {often(times)}" for row, count, times in disagreement(one, other)]
+    return [
+        f"{shortened_row(row)}: {often(count)} and {often(times)}" for row, count, times in disagreement(one, other)
+    ]
 
 
 def _differing_keys(one: dict[str, str], other: dict[str, str]) -> list[str]:

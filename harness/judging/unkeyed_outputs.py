@@ -18,7 +18,7 @@ from itertools import chain
 from ..core.verdicts import Anomaly, Evidence, Tally, tally
 from .findings import Findings
 from .outputs import SinkBatch, last_of_each
-from .query_story import Story, often, shortened
+from .query_story import Story, often, shortened_row
 from .shapes import OutputMode, OutputShape
 from .tables import Deviation, Table, columns_of, compare_tables, doubt_of, total
 
@@ -99,7 +99,7 @@ def _total(said: Iterable[_Said]) -> int:
 def _told(said: Iterable[_Said], story: Story) -> Iterator[Evidence]:
     for one in said:
         where, at, fault = story.given(one.delivery)
-        what = f"batch {one.delivery.batch} {shortened(one.row)} {one.what}"
+        what = f"batch {one.delivery.batch} {shortened_row(one.row)} {one.what}"
         yield Evidence(what, where, (*one.before, *at), fault)
 
 
@@ -243,20 +243,21 @@ class _BatchWords:
     def never(self, tables: Mapping[int, Table]) -> Iterator[Evidence]:
         for batch, row, count in _in_order(tables):
             what = "was never delivered" if batch in self._batches.deliveries else "is missing, as is the whole batch"
-            yield self._missing(batch, row, f"batch {batch} {shortened(row)} {what}{_so_often(count)}")
+            yield self._missing(batch, row, f"batch {batch} {shortened_row(row)} {what}{_so_often(count)}")
 
     def left_out(self, tables: Mapping[int, Table]) -> Iterator[Evidence]:
         for batch, row, count in _in_order(tables):
-            yield self._missing(batch, row, f"the table lacks {shortened(row)} of batch {batch}{_so_often(count)}")
+            yield self._missing(batch, row, f"the table lacks {shortened_row(row)} of batch {batch}{_so_often(count)}")
 
     def extra(self, tables: Mapping[int, Table]) -> Iterator[Evidence]:
         for batch, row, _ in _in_order(tables):
             wanted = self._batches.wanted.get(batch, _NONE)[row]
             delivery = max(self._batches.deliveries[batch], key=lambda one: one.counts[row])
-            what = f"batch {batch} has {shortened(row)} {often(delivery.counts[row])}; without failures {often(wanted)}"
+            found = f"batch {batch} has {shortened_row(row)} {often(delivery.counts[row])}"
+            what = f"{found}; without failures {often(wanted)}"
             lacks = next(iter(sorted(self._batches.missing.get(batch, ()))), None)
             if lacks is not None:
-                what += f", and it lacks {shortened(lacks)}"
+                what += f", and it lacks {shortened_row(lacks)}"
             likely, _ = self._story.likely_input(columns_of(row), batch)
             yield Evidence(what + likely, *self._story.given(delivery))
 
@@ -281,9 +282,9 @@ class _TableWords:
         return tally(anomaly, total(deviations), map(self._evidence, deviations))
 
     def _evidence(self, deviation: Deviation) -> Evidence:
-        row = shortened(deviation.row)
+        row = shortened_row(deviation.row)
         if deviation.instead_of is not None:
-            what = f"the table has {row} where it should have {shortened(deviation.instead_of)}"
+            what = f"the table has {row} where it should have {shortened_row(deviation.instead_of)}"
         else:
             what = f"the table has {row} {often(deviation.found)}; without failures {often(deviation.wanted)}"
         likely, batch = self._story.likely_input(columns_of(deviation.row), None)

@@ -114,13 +114,13 @@ def examine(topology: Topology, offered: Mapping[str, Sequence[Event]], origin: 
         body = _pickled(topology)
     except Exception as error:
         why = f"their topology cannot be pickled ({type(error).__name__}: {error})"
-        return Determinism(_differing(topology, beginnings, [execute(topology, beginnings)]), why)
+        return Determinism(_differing(topology, beginnings, [execute_slices(topology, beginnings)]), why)
     tasks = (_Task(body, "", False, beginnings), _Task(body, origin, True, beginnings))
     others = [_begin(seed) for seed in HASH_SEEDS]
     try:
         for process, task in zip(others, tasks, strict=True):
             _tell(process, task)
-        here = execute(topology, beginnings)
+        here = execute_slices(topology, beginnings)
         found, failures = [], []
         for process in others:
             came = _result(process)
@@ -135,7 +135,7 @@ def examine(topology: Topology, offered: Mapping[str, Sequence[Event]], origin: 
     return Determinism(_differing(topology, beginnings, [*found, here]), failures[0] if failures else "")
 
 
-def execute(
+def execute_slices(
     topology: Topology, offered: Mapping[str, Sequence[Event]], anew: Callable[[], Topology] | None = None
 ) -> ExecutedSlices:
     """Execute the topology once. With `anew`, each slice has an operator of its own, and another one from the middle of
@@ -335,8 +335,8 @@ def _carry_out(task: _Task) -> ExecutedSlices:
         topology: Topology = pickle.loads(body)
         return topology
 
-    once = execute(anew(), task.offered)
-    return execute(anew(), task.offered, anew) if task.again else once
+    once = execute_slices(anew(), task.offered)
+    return execute_slices(anew(), task.offered, anew) if task.again else once
 
 
 def _made_by(origin: str) -> bytes:

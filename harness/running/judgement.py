@@ -20,7 +20,7 @@ from ..core.verdicts import Anomaly, Status, Verdict, unknown
 from ..judging.collation import Collation
 from ..judging.collecting import seldom_collected
 from ..judging.exercised import Exercised, called_for, said_never
-from ..judging.oracle import Case, Oracle, judge, strongest
+from ..judging.oracle import Case, Oracle, judge_each, strongest
 from ..judging.recovery import Recovery, recoveries
 from ..judging.references import collate_references
 from ..judging.shapes import OutputShape
@@ -83,7 +83,7 @@ def _judge(
     case = _with_what_did_not_come(case, scenario.faults)
     exercised = subject.exercised(history) if isinstance(subject, SchemeSubject) else None
     verdicts = judge_claims(subject, case, scenario.claimed, oracles, None if scenario.minimal else exercised)
-    judgement = _judgement(case, verdicts, judge(case, scenario.breaks, oracles), oracles, exercised)
+    judgement = _judgement(case, verdicts, judge_each(case, scenario.breaks, oracles), oracles, exercised)
     return _as_far_as_repeatable(judgement, determinism)
 
 
@@ -155,14 +155,14 @@ def judge_claims(
     oracles: Mapping[str, Oracle],
     exercised: Exercised | None = None,
 ) -> list[Verdict]:
-    """As `judge`, for what a subject claims, or what that implies. Where the history goes beyond what the claim
+    """As `judge_each`, for what a subject claims, or what that implies. Where the history goes beyond what the claim
     tolerates, what had happened until then is judged, and the rest leaves it UNKNOWN. VIOLATED where a replica never
     gets in step again that it needs. What it does not claim is judged plainly.
 
     With what was `exercised`, a claim does not hold either where the faults called for what the claim rests on, and
     that was never at work. A run that is one of many, or is to be as small as can be, need not have it all at work.
     """
-    verdicts = judge(case, guarantees, oracles)
+    verdicts = judge_each(case, guarantees, oracles)
     if not isinstance(subject, SchemeSubject):
         return verdicts
     before = _Before(subject, case, oracles)
@@ -197,7 +197,7 @@ class _Before:
         if passed.at not in self._cases:
             history = until(self._case.history, passed.at)
             self._cases[passed.at] = replace(self._case, history=history, collation=self._subject.collate(history))
-        verdict = judge(self._cases[passed.at], [guarantee], self._oracles)[0]
+        verdict = judge_each(self._cases[passed.at], [guarantee], self._oracles)[0]
         if verdict.status is not Status.VIOLATED:
             return None
         return replace(verdict, summary=f"{verdict.summary}, before {passed.why}")
@@ -277,4 +277,8 @@ def _judge_query(
     history = read_history(path)
     case = _with_what_did_not_come(Case(history, collate_query(path, description, history)), description.schedule)
     claims, breaks = ([one.as_guarantee() for one in some] for some in (description.claims, description.breaks))
-    return description, history, _judgement(case, judge(case, claims, oracles), judge(case, breaks, oracles), oracles)
+    return (
+        description,
+        history,
+        _judgement(case, judge_each(case, claims, oracles), judge_each(case, breaks, oracles), oracles),
+    )

@@ -75,7 +75,7 @@ def trace_masked() -> Scenario:
     )
 
 
-def merging() -> Scenario:
+def merging_by_time() -> Scenario:
     """Channels of two relays merge by event time, so that a replay has the order of the first time."""
     return Scenario(
         subject=passive_replication(order(), checkpoint_every=events(50), sink_filter=True),
@@ -84,7 +84,7 @@ def merging() -> Scenario:
     )
 
 
-def joining() -> Scenario:
+def joining_streams() -> Scenario:
     """Two streams are joined; the joiner comes back with both sides, and makes every pair once."""
     return Scenario(
         subject=passive_replication(equi_join(), checkpoint_every=events(50), sink_filter=True),
@@ -176,8 +176,8 @@ SCENARIOS = (
     Entry("word-count.neighbours-crash", neighbours),
     Entry("word-count.crash-during-recovery", during_recovery),
     Entry("trace.passive-replication", trace_masked),
-    Entry("order.passive-replication", merging),
-    Entry("join.passive-replication", joining),
+    Entry("order.passive-replication", merging_by_time),
+    Entry("join.passive-replication", joining_streams),
     Entry("word-count.deployed", deployed_spare),
     Entry("word-count.deployed-shows", deployed_shows),
     Entry("stateless.upstream-backup", upstream_logs),

@@ -21,7 +21,7 @@ from streamproof.harness.exploration.bench import Bench, Trial, resized
 from streamproof.harness.exploration.plans import EverySingle, RandomSchedules, SearchPlan
 from streamproof.harness.exploration.search import SearchBudget, SearchFindings, search
 from streamproof.harness.exploration.shrinking import shrink
-from streamproof.harness.judging.oracle import Case, judge
+from streamproof.harness.judging.oracle import Case, judge_each
 from streamproof.harness.recording.recorder import MemoryRecorder
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 from streamproof.reference_impls.active_replication import active_replication
@@ -56,7 +56,7 @@ def _run(scenario: Scenario, registry: Registry, seed: int, judged: bool) -> Non
     if judged:
         history = recorder.history()
         case = Case(history, scenario.subject.collate(history), 50, virtual_time=True)
-        (verdict,) = judge(case, scenario.claimed, registry.oracles)
+        (verdict,) = judge_each(case, scenario.claimed, registry.oracles)
         assert verdict.status is Status.HOLDS
 
 

@@ -61,7 +61,7 @@ def test_toxics_come_and_go(place: Endpoint) -> None:
     assert host == LOOPBACK
     assert server.toxics("link-0") == ()
     server.add("link-0", "late", toxics.latency(ms(20), ms(5)), "upstream")
-    server.add("link-0", "little", toxics.bandwidth(20_500), "downstream")
+    server.add("link-0", "little", toxics.bandwidth_toxic(20_500), "downstream")
     assert sorted(server.toxics("link-0")) == ["late", "little"]
     server.remove("link-0", "late")
     assert server.toxics("link-0") == ("little",)
@@ -96,7 +96,7 @@ def test_a_server_that_says_nothing_is_given_up() -> None:
 
 def test_less_than_toxiproxy_can_count_is_refused() -> None:
     with pytest.raises(Unsupported, match="thousands of bytes/s: it cannot let only 999 bytes/s pass"):
-        toxics.bandwidth(999)
+        toxics.bandwidth_toxic(999)
 
 
 def test_where_there_is_no_server_the_command_that_brings_one_is_said(tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_a_narrow_link_carries_so_many_bytes_a_second(place: Endpoint) -> None:
     async def work(link: Link) -> str:
         near, far = await link.dial()
         assert await there(near, far, 100_000) < 0.5
-        heal = link.slow(toxics.bandwidth(100_000))
+        heal = link.slow(toxics.bandwidth_toxic(100_000))
         began = time.monotonic()
         near[1].write(b"x" * 100_000)
         await far[0].readexactly(100_000)
@@ -251,7 +251,7 @@ def test_a_narrow_link_carries_so_many_bytes_a_second(place: Endpoint) -> None:
 
 @pytest.mark.parametrize(
     ("toxic", "on_its_way"),
-    [(toxics.latency(seconds(20)), 20_000_000), (toxics.bandwidth(500_000), 2_000_000)],
+    [(toxics.latency(seconds(20)), 20_000_000), (toxics.bandwidth_toxic(500_000), 2_000_000)],
     ids=["delay", "bandwidth"],
 )
 def test_what_was_on_its_way_arrives_whole_when_the_link_heals(place: Endpoint, toxic: Toxic, on_its_way: int) -> None:
@@ -287,7 +287,7 @@ def test_that_a_peer_has_closed_is_heard_late_and_once_it_heals_at_once(place: E
             return time.monotonic() - began
 
         assert await close(dialler=True) < 2
-        heal = link.slow(toxics.slow_close(seconds(2)))
+        heal = link.slow(toxics.slow_close_toxic(seconds(2)))
         assert await close(dialler=True) >= 2
         assert await close(dialler=False) >= 2
         near, far = await link.dial()

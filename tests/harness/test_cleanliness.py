@@ -11,7 +11,7 @@ from unittest.mock import MagicMock, Mock
 import pytest
 
 from streamproof.harness.worlds.docker import cleanliness
-from streamproof.harness.worlds.docker.cleanliness import StandingNode, changes, granted
+from streamproof.harness.worlds.docker.cleanliness import StandingNode, container_changes, granted
 
 FOUND: dict[str, Any] = {
     "Id": "sidecar",
@@ -38,14 +38,14 @@ def engine(host: dict[str, Any] | None = None, said: tuple[bytes, bytes] = (b"",
 
 
 def test_limits_are_compared_with_what_the_engine_made_of_them_at_the_start(node: StandingNode) -> None:
-    assert changes(engine(), "run", [node]).lasting == ()
-    (found,) = changes(engine({**FOUND["HostConfig"], "Memory": 1 << 29}), "run", [node]).lasting
+    assert container_changes(engine(), "run", [node]).lasting == ()
+    (found,) = container_changes(engine({**FOUND["HostConfig"], "Memory": 1 << 29}), "run", [node]).lasting
     assert "node-0 has other limits than at its start" in found
 
 
 def test_rules_that_cannot_be_listed_are_not_taken_for_none(node: StandingNode) -> None:
-    assert changes(engine(said=(b"", b"# Warning: other tables present\n")), "run", [node]).lasting == ()
-    (found,) = changes(engine(said=(b"", b"iptables-save: no such table\n"), status=1), "run", [node]).lasting
+    assert container_changes(engine(said=(b"", b"# Warning: other tables present\n")), "run", [node]).lasting == ()
+    (found,) = container_changes(engine(said=(b"", b"iptables-save: no such table\n"), status=1), "run", [node]).lasting
     assert found.endswith("looking failed with status 1 (iptables-save: no such table)")
 
 

@@ -21,7 +21,7 @@ from streamproof.harness.certifying.saved import write_saved
 from streamproof.harness.certifying.subjects import QueryShape
 from streamproof.harness.command_line import cli, clusters
 from streamproof.harness.command_line.certifying import CertifyingLine
-from streamproof.harness.contracts.registry import Registry, load
+from streamproof.harness.contracts.registry import Registry, load_object
 from streamproof.harness.core.errors import MissingTool
 from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.install import machine
@@ -185,7 +185,7 @@ def test_a_row_of_a_table_has_claims_and_input_too(called: Callable[..., dict[st
 
 def test_what_is_installed_goes_by_its_name(ask: Ask, module: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(Path.cwd()))
-    monkeypatch.setattr(Registry, "subjects", {"holds": load(f"{module}:ROW")})
+    monkeypatch.setattr(Registry, "subjects", {"holds": load_object(f"{module}:ROW")})
     answer = ask("certify", "holds", "--folder", "here")
     assert (answer.status, answer.err) == (0, "")
     assert json.loads(Path("here", "called.json").read_text())["claims"] == ["exactly-once-output"]
@@ -304,7 +304,7 @@ def save(module: str, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
     def save(attribute: str, named: bool = True) -> None:
         origin = f"{module}:{attribute}"
-        query = QueryShape("update", ("word",)).query(load(origin))
+        query = QueryShape("update", ("word",)).query(load_object(origin))
         write_saved(Path("counterexample.json"), campaigns.saved(query, words(), origin if named else ""))
 
     return save
@@ -414,7 +414,7 @@ def test_a_script_finds_no_arguments_of_this_command(tmp_path: Path, monkeypatch
     (tmp_path / "parses.py").write_text("import sys\nFOUND = sys.argv[1:]\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr("sys.argv", ["streamproof", "certify", "parses:FOUND"])
-    assert load("parses:FOUND") == []
+    assert load_object("parses:FOUND") == []
 
 
 def test_where_nobody_watches_nothing_is_drawn() -> None:

@@ -31,18 +31,18 @@ from streamproof.harness.core.model import Event, Output
 from streamproof.harness.core.quantities import Duration, events, ms, seconds
 from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.verdicts import Anomaly, Status
-from streamproof.harness.exploration.bench import Bench, Trial, ViolationKind, crash
+from streamproof.harness.exploration.bench import Bench, Trial, ViolationKind, untimed_crash
 from streamproof.harness.exploration.census import Reached
 from streamproof.harness.exploration.counterexample import (
     Counterexample,
     counterexample,
-    load,
-    replay,
+    load_counterexample,
+    replay_counterexample,
     save,
 )
 from streamproof.harness.exploration.plans import EveryPair, EverySingle, Given, RandomSchedules, SearchPlan, distinct
 from streamproof.harness.exploration.search import SearchBudget, SearchFindings, Violation, search
-from streamproof.harness.exploration.shrinking import STEADY, Shrunk, shows, shrink
+from streamproof.harness.exploration.shrinking import STEADY, Shrunk, shows_violation, shrink
 from streamproof.harness.recording.claims_and_faults import SavedFault
 from streamproof.harness.recording.folder import read_description
 from streamproof.harness.recording.history import Placed
@@ -137,7 +137,7 @@ def test_addresses_taken_for_one_come_to_the_same(origin: str) -> None:
             first[one.address.actor] = one
             continue
         outcomes = [
-            bench.attempt(Trial((crash([place.address.actor]).at(Moment.exactly(place.address)),), 7))
+            bench.attempt(Trial((untimed_crash([place.address.actor]).at(Moment.exactly(place.address)),), 7))
             for place in (first[one.address.actor], one)
         ]
         assert outcomes[0].kind == outcomes[1].kind, str(one.address)
@@ -256,7 +256,7 @@ def test_an_interrupted_search_keeps_what_it_found() -> None:
 
 def test_given_schedules_are_tried_in_their_order() -> None:
     bench = bench_of(SOUND)
-    faults = [crash(["relay-0"]).after(seconds(0.001)), crash(["relay-0"]).after(seconds(1_000))]
+    faults = [untimed_crash(["relay-0"]).after(seconds(0.001)), untimed_crash(["relay-0"]).after(seconds(1_000))]
     found = search(bench, [Given(tuple((fault,) for fault in faults))], SearchBudget())
     assert found.statuses == {Status.HOLDS: 1, Status.UNKNOWN: 1}
 
@@ -351,12 +351,12 @@ def test_what_rests_on_who_was_faster_is_not_shrunk_to() -> None:
         options=LIKE_EMBEDDED,
     )
     found = search(bench, [EverySingle()], SearchBudget(100))
-    shown = [shows(bench, violation.trial, violation.kind, STEADY) for violation in found.violations]
+    shown = [shows_violation(bench, violation.trial, violation.kind, STEADY) for violation in found.violations]
     assert set(shown) == {True, False}
     steady = found.violations[shown.index(True)]
     small = shrink(bench, steady.trial, steady.kind, effort=3_000, seeds=STEADY)
     assert small.events < 80
-    assert shows(small.bench, small.trial, small.kind, STEADY)
+    assert shows_violation(small.bench, small.trial, small.kind, STEADY)
 
 
 def test_shrinking_gives_the_same_each_time() -> None:
@@ -368,9 +368,9 @@ def test_shrinking_gives_the_same_each_time() -> None:
 def test_faults_targets_and_times_that_do_not_matter_go() -> None:
     bench = bench_of("mutant:passive-replication-without-source-log@trace.passive-replication")
     schedule = (
-        crash(["trace-0"]).after(Duration(2_000)),
-        crash(["relay-0", "trace-1"]).after(Duration(8_000)),
-        crash(["trace-1"]).after(events(20)),
+        untimed_crash(["trace-0"]).after(Duration(2_000)),
+        untimed_crash(["relay-0", "trace-1"]).after(Duration(8_000)),
+        untimed_crash(["trace-1"]).after(events(20)),
     )
     kind = bench.attempt(Trial(schedule, 5)).kind
     assert kind is not None
@@ -394,7 +394,7 @@ def test_shrinking_is_bounded() -> None:
 
 
 def test_a_counterexample_is_read_as_it_was_written(file: Path) -> None:
-    found = load(file)
+    found = load_counterexample(file)
     assert found.origin == BROKEN
     assert found.kind == shrunk()[1].kind
     assert tuple(fault.fault() for fault in found.faults) == shrunk()[1].trial.schedule
@@ -411,11 +411,11 @@ def test_a_counterexample_says_of_secondaries_too_with_which_node_they_die(tmp_p
     small = shrink(bench, violation.trial, violation.kind, effort=EFFORT)
     save(path, counterexample(named(origin), violation, small, named(origin).scenario))
     first: dict[str, str] = {}
-    for entry in replay(path).history.timeline:
+    for entry in replay_counterexample(path).history.timeline:
         if isinstance(entry, Placed):
             first.setdefault(entry.actor, entry.node)
     assert "count-1/1" in first
-    assert {actor: node for node, actors in load(path).placement.items() for actor in actors} == first
+    assert {actor: node for node, actors in load_counterexample(path).placement.items() for actor in actors} == first
 
 
 @pytest.mark.parametrize(
@@ -424,7 +424,7 @@ def test_a_counterexample_says_of_secondaries_too_with_which_node_they_die(tmp_p
         partition("relay-0", "trace-0", one_way=True).after(ms(3)).lasting(ms(4)),
         delay("relay-0", "trace-0", by=ms(2)).at(Moment(Point.STARTED, actor="trace-0")),
         pause("relay-0", "node-1").at(Moment.exactly(Address("trace-0", 1, Point.STARTED, "", Side.AFTER, 2))),
-        crash(["relay-0"]).after(events(3)),
+        untimed_crash(["relay-0"]).after(events(3)),
     ],
     ids=str,
 )
@@ -449,7 +449,7 @@ def test_what_lasts_is_shrunk_to_a_short_while_and_keeps_its_parameters() -> Non
 
 def test_a_link_keeps_both_ends_when_it_is_shrunk() -> None:
     bench = bench_of("mutant:passive-replication-without-source-log@trace.passive-replication")
-    schedule = (crash(["trace-1"]).after(ms(4)), loss("source-0", "relay-0").after(ms(9)))
+    schedule = (untimed_crash(["trace-1"]).after(ms(4)), loss("source-0", "relay-0").after(ms(9)))
     kind = bench.attempt(Trial(schedule, 5)).kind
     assert kind is not None
     small = shrink(bench, Trial(schedule, 5), kind)
@@ -458,25 +458,25 @@ def test_a_link_keeps_both_ends_when_it_is_shrunk() -> None:
 
 
 def test_a_counterexample_replays_to_the_very_history(file: Path) -> None:
-    replayed = replay(file)
+    replayed = replay_counterexample(file)
     assert replayed.reproduced
     assert replayed.exact
-    assert replayed.judgement.digest == load(file).digest
+    assert replayed.judgement.digest == load_counterexample(file).digest
 
 
 def test_every_kind_of_trigger_is_kept(tmp_path: Path) -> None:
     violation, small = shrunk()
     schedule = (
         *small.trial.schedule,
-        crash(["trace-0"]).after(Duration(5_000)),
-        crash(["trace-1"]).after(events(3)),
+        untimed_crash(["trace-0"]).after(Duration(5_000)),
+        untimed_crash(["trace-1"]).after(events(3)),
     )
     kept = counterexample(
         named(BROKEN), violation, replace(small, trial=Trial(schedule, small.trial.seed)), named(BROKEN).scenario
     )
     save(tmp_path / "it.json", kept)
-    assert tuple(fault.fault() for fault in load(tmp_path / "it.json").faults) == schedule
-    assert replay(tmp_path / "it.json").exact
+    assert tuple(fault.fault() for fault in load_counterexample(tmp_path / "it.json").faults) == schedule
+    assert replay_counterexample(tmp_path / "it.json").exact
 
 
 def test_a_violated_claim_fails_a_test_in_one_line(file: Path) -> None:
@@ -515,17 +515,17 @@ def test_what_is_no_counterexample_is_refused(tmp_path: Path, content: str, mess
     path = tmp_path / "bad.json"
     path.write_text(content)
     with pytest.raises(InvalidCounterexample, match=message):
-        load(path)
+        load_counterexample(path)
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidCounterexample, match=r"none.json cannot be read: No such file"):
-        load(tmp_path / "none.json")
+        load_counterexample(tmp_path / "none.json")
 
 
 def test_another_version_is_refused(file: Path) -> None:
     with pytest.raises(UnknownCounterexampleVersion, match="has version 1; this streamproof reads version 4"):
-        load(altered(file, version=1))
+        load_counterexample(altered(file, version=1))
 
 
 @pytest.mark.parametrize(
@@ -539,17 +539,17 @@ def test_another_version_is_refused(file: Path) -> None:
 )
 def test_a_damaged_counterexample_is_refused(file: Path, fields: dict[str, Any]) -> None:
     with pytest.raises(InvalidCounterexample):
-        replay(altered(file, **fields))
+        replay_counterexample(altered(file, **fields))
 
 
 def test_another_scenario_is_refused(file: Path) -> None:
     with pytest.raises(ScenarioChanged, match=r"another scenario: its subject was .*'trace'.* is .*'word-count'"):
-        replay(file, scenario=scenario_of("passive-replication/word-count-words"))
+        replay_counterexample(file, scenario=scenario_of("passive-replication/word-count-words"))
     other = replace(repaired(), workload=numbered(seed=8))
     with pytest.raises(ScenarioChanged, match="its workload was"):
-        replay(file, scenario=other)
+        replay_counterexample(file, scenario=other)
     with pytest.raises(ScenarioChanged, match=r"not claimed any more; claimed: precise-recovery"):
-        replay(
+        replay_counterexample(
             file,
             scenario=replace(
                 repaired(), subject=passive_replication(trace(), checkpoint_every=EVERY, sink_filter=True)
@@ -559,8 +559,8 @@ def test_another_scenario_is_refused(file: Path) -> None:
 
 def test_a_scenario_without_a_name_has_to_be_handed_over(file: Path) -> None:
     with pytest.raises(InvalidCounterexample, match="hand over the scenario itself"):
-        replay(altered(file, origin=None))
-    assert replay(file, scenario=named(BROKEN).scenario).exact
+        replay_counterexample(altered(file, origin=None))
+    assert replay_counterexample(file, scenario=named(BROKEN).scenario).exact
 
 
 class Elsewhere(SimulatedCluster):
@@ -571,11 +571,11 @@ class Elsewhere(SimulatedCluster):
 
 def test_a_cluster_that_places_slices_otherwise_is_refused(file: Path) -> None:
     with pytest.raises(Unsupported, match=r"elsewhere with 2 nodes places them otherwise"):
-        replay(file, Elsewhere(SimulationOptions(nodes=2)))
+        replay_counterexample(file, Elsewhere(SimulationOptions(nodes=2)))
 
 
 def test_a_real_cluster_gets_the_input_at_the_pace_at_which_it_was_found(file: Path, tmp_path: Path) -> None:
-    replayed = replay(altered(file, faults=[]), Elsewhere(), folder=tmp_path / "run")
+    replayed = replay_counterexample(altered(file, faults=[]), Elsewhere(), folder=tmp_path / "run")
     assert replayed.scenario.workload.interval == SimulationOptions().offer_interval
     assert read_description(tmp_path / "run").workload["rate"] == 1_000 * replayed.scenario.workload.batch
 

@@ -29,7 +29,7 @@ from streamproof.harness.certifying.planning import (
     worst_to_recover_from,
 )
 from streamproof.harness.certifying.profile import batch_of, profile_of
-from streamproof.harness.certifying.shrinking import place_of
+from streamproof.harness.certifying.shrinking import crash_place
 from streamproof.harness.contracts.query import Query, RunFolders, Store
 from streamproof.harness.core.addresses import DRIVER, TASK, Point, Side
 from streamproof.harness.core.errors import InvalidScenario
@@ -146,7 +146,7 @@ def test_nodes_die_at_each_place_that_the_user_has_named_and_are_moved_to_no_oth
     plan = [one for one in of_nodes(profile, [Victim.EXECUTOR]) if one.crash.point is Point.USER]
     assert [one.crash.key for one in plan] == ["1/upload", "1/download"]
     crashes = [crash_at(profile, one, Victim.DRIVER) for one in reversed(profile.passed)]
-    keys = {place_of(crash, crash.batch): crash for crash in crashes}
+    keys = {crash_place(crash, crash.batch): crash for crash in crashes}
     assert [one.crash.key for one in spread(plan, [3], keys)] == ["3/upload", "3/download"]
 
 

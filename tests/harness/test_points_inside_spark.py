@@ -340,7 +340,9 @@ mkdir -p "$ivy/jars" && cp {jar} "$ivy/jars/org.jboss.byteman_byteman-{agent.VER
 
 class TestAgent:
     def test_that_is_not_there_is_asked_for_with_the_command(self, cache: dict[str, str]) -> None:
-        with pytest.raises(MissingTool, match=r"is not there.*-m streamproof\.harness\.inside_spark\.agent"):
+        with pytest.raises(
+            MissingTool, match=r"is not there.*-m streamproof\.harness\.crash_points\.inside_spark\.agent"
+        ):
             find_agent(cache)
 
     def test_is_fetched_once_and_then_found(

@@ -21,7 +21,7 @@ from streamproof.harness.core.guarantees import (
 from streamproof.harness.core.model import Event
 from streamproof.harness.core.verdicts import Anomaly, Tally
 from streamproof.harness.judging.collation import Collation
-from streamproof.harness.judging.oracle import Case, judge
+from streamproof.harness.judging.oracle import Case, judge_each
 from streamproof.harness.judging.references import DRIVER, REFERENCES, SINK, batch_of, collate_references, row_number
 from streamproof.harness.judging.shapes import OutputMode, OutputShape
 from streamproof.harness.recording.history import Aborted, Bite, Drained, FaultStruck, History, Stamp
@@ -68,7 +68,7 @@ def statuses(history: History) -> dict[str, str]:
     oracles = {oracle.guarantee: oracle for oracle in ORACLES}
     names = (PRECISE, ROLLBACK_REPEATING, ROLLBACK_DIVERGENT, EXACTLY_ONCE_OUTPUT, EXACTLY_ONCE, GAP)
     case = Case(history, collate_references(history, SHAPE))
-    verdicts = judge(case, [Guarantee(name) for name in (*names, AT_LEAST_ONCE, AT_MOST_ONCE)], oracles)
+    verdicts = judge_each(case, [Guarantee(name) for name in (*names, AT_LEAST_ONCE, AT_MOST_ONCE)], oracles)
     return {verdict.guarantee.name: verdict.status.value for verdict in verdicts}
 
 

@@ -8,7 +8,7 @@ import pytest
 from pyspark import cloudpickle
 
 from streamproof.harness.contracts.query import SOURCE, Query
-from streamproof.harness.contracts.registry import load
+from streamproof.harness.contracts.registry import load_object
 from streamproof.harness.core.errors import UnknownName
 from streamproof.harness.core.verdicts import Anomaly, Status
 from streamproof.scenarios.subjects import SUBJECTS, Subject, names, subject
@@ -26,7 +26,7 @@ def test_names_are_unique_and_lead_to_their_subjects() -> None:
 
 @each_subject
 def test_a_subject_can_be_handed_to_the_command_line(one: Subject) -> None:
-    query = load(f"streamproof.scenarios.subjects:{one.name.replace('-', '_')}")
+    query = load_object(f"streamproof.scenarios.subjects:{one.name.replace('-', '_')}")
     assert isinstance(query, Query)
     assert query is one.query
 

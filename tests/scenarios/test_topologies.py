@@ -22,7 +22,7 @@ from streamproof.harness.core.model import (
     carried,
     channel_name,
     operator_of,
-    processor,
+    processor_of,
     rows_of,
 )
 from streamproof.harness.core.verdicts import Status
@@ -69,7 +69,7 @@ def carried_by(topology: Topology, workload: Workload) -> dict[str, list[Event]]
             continue
         else:
             operator = topology.stages[operator_of(name)].operator
-            state, take = operator.initial_state(), processor(operator, 1)
+            state, take = operator.initial_state(), processor_of(operator, 1)
             inputs = [event for up in topology.upstream(name) for event in channels[channel_name(up, name)]]
             made = []
             for event in sorted(inputs, key=lambda event: event.time):
@@ -131,7 +131,7 @@ def interleaved(channels: Sequence[Sequence[Event]], random: Random) -> list[Eve
 
 
 def taken_in(operator: Operator[Any], events: Iterable[Event], state: Any, seed: int = 1) -> list[Output]:
-    take = processor(operator, seed)
+    take = processor_of(operator, seed)
     return [(key, carried(value)) for event in events for key, value in take(event, state)]
 
 
@@ -158,7 +158,7 @@ def test_an_operator_keeps_what_it_declares(name: str, data: st.DataObject) -> N
     operator = OPERATORS[name]()
     events = data.draw(streams(of_text=name in _OF_TEXT))
     state = operator.initial_state()
-    take = processor(operator, 1)
+    take = processor_of(operator, 1)
     for event in events:
         before = msgspec.msgpack.encode(event)
         made = len(list(take(event, state)))

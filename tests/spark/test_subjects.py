@@ -22,7 +22,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from streamproof.harness.contracts.query_parts import pandas_with_state, processor, processor_in_pandas
 from streamproof.harness.core.verdicts import Status
 from streamproof.scenarios.subjects import SUBJECTS, batches, names, subject
-from streamproof.scenarios.subjects.counting import COUNT, CountWords, count_words
+from streamproof.scenarios.subjects.counting import COUNT, CountWords, count_words_in_pandas
 from streamproof.scenarios.subjects.inputs import BATCH, EVENTS, some_words
 from streamproof.scenarios.workloads import numbered
 from subject_runner import SubjectRun, local_session
@@ -284,7 +284,9 @@ def count_in_pandas() -> type[StatefulProcessor]:
 OPERATORS = {
     "processor": processor(CountWords, COUNT, key=("value",), batch_events=BATCH),
     "processor-in-pandas": processor_in_pandas(count_in_pandas(), COUNT, key=("value",), batch_events=BATCH),
-    "pandas-with-state": pandas_with_state(count_words, COUNT, "count LONG", key=("value",), batch_events=BATCH),
+    "pandas-with-state": pandas_with_state(
+        count_words_in_pandas, COUNT, "count LONG", key=("value",), batch_events=BATCH
+    ),
 }
 
 

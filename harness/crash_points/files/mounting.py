@@ -14,7 +14,7 @@ import msgspec
 from ...core.errors import MissingTool, ProcessDied, StorageFailed
 from ...core.waiting import wait_until
 from ...core.wire import Endpoint
-from .mounts import name_of, unmount
+from .mounts import mount_name, unmount
 from .operations import LOOKS, OperationKind, read_operations
 from .orders import ServingPlan, StandingOrder
 
@@ -46,7 +46,7 @@ class MountedFolder:
         self.mount, self.below, self.journal = home / "mounted", home / "below", home / "journal"
         self._nameless = home / "nameless"
         self._plan = home / "plan.json"
-        self._name = name_of(run)
+        self._name = mount_name(run)
         self._environment = dict(environment)
         self._log = log
 

@@ -43,7 +43,7 @@ from ...core.waiting import wait_until
 from ...core.wire import Endpoint
 from ...install.private_files import write_private
 from ...install.settings import LOG4J2, MOST_CORES, as_properties, profile_settings
-from ...install.toxiproxy_server import PORT, answers, server_command
+from ...install.toxiproxy_server import PORT, server_command, toxiproxy_answers
 from ..embedded.reaping import NODE, RUN, mark_scratch, remove_scratch, this_process
 from ..spark.control.coming_up import MASTER_IS_UP, WORKER_IS_REGISTERED, has_come_up, master_comes
 from ..spark.control.disturbances import Disturbance, InForce
@@ -52,7 +52,7 @@ from ..spark.control.master_page import not_idle, read_master_page
 from ..spark.control.nodes import ADDRESS
 from ..spark.control.warm import Unclean
 from . import image
-from .cleanliness import Granted, StandingNode, belongs_to, changes, granted
+from .cleanliness import Granted, StandingNode, belongs_to, container_changes, granted
 from .code import code_under_test
 from .disturbing import Carrier, Disturbers
 from .engine import connect
@@ -291,7 +291,7 @@ class SparkContainers:
         place = self._address(node), PORT
         log = self.logs_folder / "toxiproxy.log"
         self._launch(node, server_command("toxiproxy-server", *place, seed), log, log, {"LOG_LEVEL": "info"})
-        wait_until(lambda: answers(place), self.options.start_seconds, "toxiproxy to come up", node.tail)
+        wait_until(lambda: toxiproxy_answers(place), self.options.start_seconds, "toxiproxy to come up", node.tail)
         return place
 
     def _launch_master(self, node: _Node) -> None:
@@ -439,7 +439,7 @@ class SparkContainers:
     def unclean(self) -> Unclean:
         """What is not as it was when the cluster came up."""
         try:
-            found = changes(self._engine, self.run_id, [self._given(node) for node in self._standing()])
+            found = container_changes(self._engine, self.run_id, [self._given(node) for node in self._standing()])
         except (DockerException, RequestException) as problem:
             return Unclean((f"the Docker engine does not answer: {problem}",))
         if found != Unclean():

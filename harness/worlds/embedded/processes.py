@@ -36,7 +36,7 @@ from ..spark.control.layout import MASTER_CLASS, QUICK_JVM, WORKER_CLASS, Layout
 from ..spark.control.log_tails import log_tail
 from ..spark.control.nodes import ADDRESS, LOOPBACK
 from . import reaping
-from .reaping import LabelledProcess, Labels, ProcessId, end_all, labelled_processes, part_of, stop_all
+from .reaping import LabelledProcess, Labels, ProcessId, end_all, labelled_processes, processes_of_part, stop_all
 
 T = TypeVar("T")
 
@@ -474,7 +474,7 @@ class SparkProcesses:
         node = self._node(name)
         with node.lock:
             # First stopped: what is stopped cannot fork, and nobody starts another in its place before it is gone.
-            stopped = stop_all(lambda: part_of(part, self._processes_of(node)), self.options.kill_seconds)
+            stopped = stop_all(lambda: processes_of_part(part, self._processes_of(node)), self.options.kill_seconds)
             return self._kill(node, lambda: [process for process in stopped if process.process.alive()])
 
     def has_come_up(self, name: str) -> bool:

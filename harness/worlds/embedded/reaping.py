@@ -347,7 +347,7 @@ def stop_all(find: Callable[[], Iterable[LabelledProcess]], seconds: float = 10.
     return tuple(process for process in hit.values() if process.process.stopped())
 
 
-def part_of(part: Part, processes: Sequence[LabelledProcess]) -> list[LabelledProcess]:
+def processes_of_part(part: Part, processes: Sequence[LabelledProcess]) -> list[LabelledProcess]:
     """Of a node: the processes of Spark's Python workers, or those and all else that comes from the executor."""
     found = {process.pid for process in processes if process.kind in _PARTS[part]}
     if part is Part.EXECUTOR:

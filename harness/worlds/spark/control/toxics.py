@@ -41,14 +41,14 @@ def latency(by: Duration, jitter: Duration | None = None) -> Toxic:
     return Toxic("latency", (("latency", more), ("jitter", jitters)), least)
 
 
-def bandwidth(rate: int) -> Toxic:
+def bandwidth_toxic(rate: int) -> Toxic:
     """At most so many bytes/s pass, rounded down to whole thousands. Raises Unsupported for less than one of them."""
     if rate < 1000:
         raise Unsupported(f"toxiproxy counts in thousands of bytes/s: it cannot let only {rate} bytes/s pass")
     return Toxic("bandwidth", (("rate", rate // 1000),), rate=rate // 1000 * 1000)
 
 
-def slow_close(by: Duration) -> Toxic:
+def slow_close_toxic(by: Duration) -> Toxic:
     """That one end has closed its connection is heard so much later, rounded up to whole milliseconds."""
     return Toxic("slow_close", (("delay", _millis(by)),), Duration(_millis(by) * 1000))
 

@@ -49,7 +49,7 @@ from ..control.machines import ClusterMachines, Heal, Striking
 from ..control.nodes import Nodes
 from ..control.run_messages import Arrived, Begun, Failed, Finishing, Go
 from ..control.run_server import RunServer, from_afar
-from .lives import REFERENCE_DRIVER, DriverIncarnation, Launcher, committed, planned, standbys, successions
+from .lives import REFERENCE_DRIVER, DriverIncarnation, Launcher, committed, last_planned_batch, standbys, successions
 from .points import PointWatch
 from .stacks import still_running
 
@@ -166,7 +166,9 @@ class QueryDeployment:
         )
         self._launcher = Launcher(run, processes, self._batches, self.server, self._watch, self._relay)
         self._checkpoint: Path = self._launcher.folders(DRIVER).checkpoint
-        self._signs = Signs(lambda: (self.server.signs, committed(self._checkpoint), planned(self._checkpoint)))
+        self._signs = Signs(
+            lambda: (self.server.signs, committed(self._checkpoint), last_planned_batch(self._checkpoint))
+        )
 
     # The life cycle
 
@@ -556,7 +558,7 @@ class QueryDeployment:
 
     def batch(self) -> str:
         """Whatever comes of a batch comes after it is in the offset log."""
-        return str(max(0, planned(self._checkpoint)))
+        return str(max(0, last_planned_batch(self._checkpoint)))
 
     def sender(self, pid: int, address: str, incarnation: int) -> Sender | None:
         """Those of a life that is not the judged one go unheard, as it stands by or was replaced."""
@@ -604,7 +606,7 @@ class QueryDeployment:
             self.server.fail(error)
 
     def _note_failure(self, error: StreamproofError, disturbed: bool) -> LifeFailed:
-        stamp, batch = self.server.clock.stamp(), planned(self._checkpoint)
+        stamp, batch = self.server.clock.stamp(), last_planned_batch(self._checkpoint)
         failed = LifeFailed(stamp, DRIVER, self._incarnation, batch, str(error), disturbed)
         self._run.recorder.log(failed)
         return failed

@@ -34,6 +34,7 @@ from ....install.private_files import write_private
 from ....judging.references import row_number
 from ....recording.records import BatchDone, Delivered, EmptyBatch, Ended, Kept, Started, Taken
 from ..control.run_messages import Arrived, Begun, Failed, Finishing
+from . import source
 from .attaching import PORT, WAREHOUSE, attached_session, enter_working_folder, gateway_of
 from .plan import python_steps
 from .rows import canonical_rows, canonical_table, check_schema
@@ -397,7 +398,8 @@ def _checked(query: Query, output: object) -> DataFrame:
     return output
 
 
-_OURS = ("query_source.py", "ExecutorLostFailure", "No space left on device", "SparkContext was shut down")
+_SOURCE = os.sep.join(Path(source.__file__).parts[-3:])
+_OURS = (_SOURCE, "ExecutorLostFailure", "No space left on device", "SparkContext was shut down")
 """What shows, in an error of Spark's, that the query is not to blame."""
 
 

@@ -223,7 +223,7 @@ def committed(checkpoint: Path) -> int:
     return _last(checkpoint / "commits")
 
 
-def planned(checkpoint: Path) -> int:
+def last_planned_batch(checkpoint: Path) -> int:
     """The last batch in Spark's offset log; -1: none."""
     return _last(checkpoint / "offsets")
 

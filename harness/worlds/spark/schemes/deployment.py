@@ -51,7 +51,7 @@ from ..control.run_messages import (
 )
 from ..control.run_server import RunServer, from_afar
 from ..control.slowing import Between, ProxiedLinks
-from ..control.toxics import Toxic, Toxiproxy, bandwidth, latency, slow_close
+from ..control.toxics import Toxic, Toxiproxy, bandwidth_toxic, latency, slow_close_toxic
 from .agent import NodeAgent
 from .driver import DriverPlan
 from .executor import AgentPlan
@@ -493,12 +493,12 @@ class _Machines(ClusterMachines):
     def narrow(self, link: Link, rate: int) -> list[Bite]:
         if not self._are_routed(link):
             return super().narrow(link, rate)
-        return self._slow(link, bandwidth(rate))
+        return self._slow(link, bandwidth_toxic(rate))
 
     def close_slowly(self, link: Link, by: Duration) -> list[Bite]:
         if not self._are_routed(link):
             return super().close_slowly(link, by)
-        return self._slow(link, slow_close(by))
+        return self._slow(link, slow_close_toxic(by))
 
     def _slow(self, link: Link, toxic: Toxic) -> list[Bite]:
         relay = self._relay
