@@ -25,7 +25,7 @@ from .timed import deduplication, session_windows, stream_join
 __all__ = [
     "SUBJECTS",
     "Shows",
-    "Subject",
+    "SubjectLine",
     "acknowledges_early",
     "asks_the_clock",
     "batch_id_first",

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from streamproof.harness.certifying import affording, campaign, continuing
-from streamproof.harness.certifying.campaign import Budget, Certified, Progress
+from streamproof.harness.certifying.campaign import Budget, CampaignProgress, Certified
 from streamproof.harness.certifying.certificate import JOURNAL, Certificate, altered_files, read_certificate
 from streamproof.harness.certifying.journal import Journal, read_journal
 from streamproof.harness.certifying.plan import CrashTrial, How
@@ -71,8 +71,8 @@ def runs(trials: tuple[CrashTrial, ...]) -> list[str]:
     return list(dict.fromkeys(trial.folder for trial in trials))
 
 
-def interrupt_at(phase: str, after: int = 0) -> Callable[[Progress], None]:
-    def show(progress: Progress) -> None:
+def interrupt_at(phase: str, after: int = 0) -> Callable[[CampaignProgress], None]:
+    def show(progress: CampaignProgress) -> None:
         if progress.phase == phase and progress.done >= after:
             raise KeyboardInterrupt
 

@@ -41,7 +41,7 @@ from streamproof.harness.contracts.query import Query
 from streamproof.harness.core.errors import InvalidOperator
 from streamproof.harness.core.model import Event
 from streamproof.harness.judging.exactness import same_value
-from streamproof.harness.judging.references import DRIVER, REFERENCES, SINK, batch_of, collate_references
+from streamproof.harness.judging.references import DRIVER, REFERENCES, SINK, batch_of_row, collate_references
 from streamproof.harness.judging.shapes import OutputMode, OutputShape, keyed
 from streamproof.harness.recording.history import Drained, History, Stamp
 from streamproof.harness.recording.records import Delivered, Ended, Stamped
@@ -334,7 +334,7 @@ def test_what_pyspark_cannot_collect_is_refused_with_what_to_do(kind: DataType, 
 
 
 def test_rows_carry_their_batch() -> None:
-    assert {batch_of(event.seq) for event in canonical_rows(APPEND, [Row(v=1), Row(v=2)], 7)} == {7}
+    assert {batch_of_row(event.seq) for event in canonical_rows(APPEND, [Row(v=1), Row(v=2)], 7)} == {7}
     # As hand-made histories have them.
     history = query_history(OutputShape(OutputMode.APPEND), [Given(0, [{"v": 1}])], [Given(0, [{"v": 1}])])
     assert collate_references(history, OutputShape(OutputMode.APPEND)).unjudgeable == ""

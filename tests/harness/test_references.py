@@ -22,7 +22,14 @@ from streamproof.harness.core.model import Event
 from streamproof.harness.core.verdicts import Anomaly, Tally
 from streamproof.harness.judging.collation import Collation
 from streamproof.harness.judging.oracle import Case, judge_each
-from streamproof.harness.judging.references import DRIVER, REFERENCES, SINK, batch_of, collate_references, row_number
+from streamproof.harness.judging.references import (
+    DRIVER,
+    REFERENCES,
+    SINK,
+    batch_of_row,
+    collate_references,
+    row_number,
+)
 from streamproof.harness.judging.shapes import OutputMode, OutputShape
 from streamproof.harness.recording.history import Aborted, Bite, Drained, FaultStruck, History, Stamp
 from streamproof.harness.recording.records import Delivered, Ended, Offered, Record, Stamped
@@ -83,7 +90,7 @@ def holding(history: History) -> set[str]:
 
 @pytest.mark.parametrize("batch", [0, 1, 7_000_000])
 def test_a_row_carries_its_batch(batch: int) -> None:
-    assert batch_of(row_number(batch, 0)) == batch_of(row_number(batch, 999_999)) == batch
+    assert batch_of_row(row_number(batch, 0)) == batch_of_row(row_number(batch, 999_999)) == batch
     assert row_number(batch, 3) > row_number(batch, 2)
 
 

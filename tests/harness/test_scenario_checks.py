@@ -52,7 +52,7 @@ from streamproof.harness.worlds.embedded import cluster as embedded
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 from streamproof.harness.worlds.simulated.world import SimulationOptions
 from streamproof.reference_impls.active_replication import active_replication
-from streamproof.reference_impls.amnesia import amnesia_recovery as amnesia_scheme
+from streamproof.reference_impls.amnesia import amnesia as amnesia_scheme
 from streamproof.scenarios.equi_join import equi_join
 from streamproof.scenarios.word_count import word_count
 from streamproof.scenarios.workloads import numbered, text, words
