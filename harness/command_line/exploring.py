@@ -1,169 +1,27 @@
-"""What `explore` and `replay` do and say, apart from their flags."""
+"""What `explore` says, and `replay` of what it has saved."""
 
 from __future__ import annotations
 
 import shlex
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Final, TextIO
 
 import msgspec
 from rich.text import Text
 
-from ..contracts.registry import MUTANT, SCALED, Mutant, Named, Registry
-from ..contracts.scaling import EVENTS, scaled_down
-from ..contracts.scenario import Scenario
-from ..core.errors import ExitStatus, UnknownName, UserMistake
-from ..core.library import listed_by
+from ..contracts.scaling import scaled_down
+from ..core.errors import ExitStatus
 from ..core.verdicts import Status
-from ..exploration.bench import Bench, resized
-from ..exploration.counterexample import Counterexample, ReplayedCounterexample, counterexample, save
-from ..exploration.plans import EveryPair, EverySingle, RandomSchedules, SearchPlan
-from ..exploration.search import SearchBudget, SearchFindings, TriedPairs, Violation, search
-from ..exploration.shrinking import STEADY, Shrunk, shows_violation, shrink
-from ..judging.exercised import Activity, said_never, unexercised
-from ..running.judgement import require_repeatable
+from ..exploration.counterexample import ReplayedCounterexample
+from ..exploration.exploring import Explored, KeptViolation
+from ..exploration.mutants import TriedMutant
+from ..exploration.search import SearchBudget, SearchFindings, TriedPairs
+from ..judging.exercised import Activity, said_never
 from ..running.run import verdict_document
-from ..worlds.simulated.world import LIKE_EMBEDDED, SimulationOptions
 from .progress_line import LiveLine
 
-MUTANT_EVENTS: Final = 60
-"""What mutants are fed unless told otherwise: enough for several checkpoints, and little to shrink."""
-_MUTANT_BATCH: Final = 4
-_MUTANT_WORLD: Final = SimulationOptions(offer_interval=3_000, obeys_rate=False)
-"""So slow a source, in such small batches, that recoveries are over while there is still input to come."""
-_SPREAD_WORLD: Final = replace(_MUTANT_WORLD, nodes=6, link_delay=(100, 12_000))
-_SCALED_WORLD: Final = replace(_MUTANT_WORLD, turn=1_500, step_limit=200_000)
-"""A replay of a few batches takes so long that new ones come in between, as when a log is long. Tens of events take
-some thousand steps: what takes so many more does not come to rest.
-"""
 _EVERY: Final = 0.1
-
-
-@dataclass(frozen=True)
-class Kept:
-    """A violation in its smallest form, in a file."""
-
-    violation: Violation
-    shrunk: Shrunk
-    file: Path
-    content: Counterexample
-
-
-@dataclass(frozen=True)
-class Explored:
-    """A search that has ended."""
-
-    named: Named
-    scenario: Scenario
-    """With the input that the search fed."""
-    bench: Bench
-    findings: SearchFindings
-    kept: tuple[Kept, ...]
-    """One for each kind of violation."""
-    own: Scenario | None = None
-    """The scenario before its sizes were brought down; None where they were not."""
-
-    @property
-    def exit_status(self) -> ExitStatus | None:
-        """None: it was interrupted before it had found anything."""
-        statuses = self.findings.statuses
-        if statuses[Status.VIOLATED]:
-            return ExitStatus.VIOLATED
-        if self.findings.interrupted:
-            return None
-        cut = self.findings.lost or self.findings.cut_short
-        if self.findings.essential or cut or self.few or self.untried:
-            return ExitStatus.UNKNOWN
-        return ExitStatus.HOLDS
-
-    @property
-    def few(self) -> bool:
-        """Whether too few schedules were judged plainly for the search to say much."""
-        return 2 * self.findings.judged < self.findings.tried or not self.findings.judged
-
-    @property
-    def untried(self) -> tuple[Activity, ...]:
-        """What the claims rest on, and was at work under none of the schedules."""
-        return unexercised(self.bench.rests_on, self.findings.exercised)
-
-
-def explore(
-    named: Named,
-    registry: Registry,
-    budget: SearchBudget,
-    *,
-    seed: int,
-    jobs: int,
-    pairs: bool,
-    output: Path | None,
-    line: SearchLine,
-    master: str | None = None,
-    kinds: tuple[str, ...] = ("crash",),
-    for_spark: bool = False,
-    own: Scenario | None = None,
-) -> Explored:
-    """Search, shrink the first violation of each kind, and save it. Ctrl-C ends what is being done, and no more.
-
-    `for_spark`: in a world with the times of embedded Spark, and what is kept shows whoever is faster, where such a
-    schedule was found. `own`: the scenario before its sizes were brought down, where they were.
-    """
-    if output is not None and not output.parent.is_dir():
-        raise UserMistake(f"a counterexample cannot be kept at {output}: {output.parent} is no folder")
-    require_repeatable(named.scenario)
-    bench = Bench(named.scenario, registry, seed=seed, options=_world(for_spark, own is not None))
-    for kind in kinds:
-        if kind not in registry.faults:
-            raise UnknownName("kind of fault", kind, sorted(registry.faults), listed_by("faults"))
-        registry.faults[kind].require(bench.cluster.name, registry.faults[kind].drawn)
-    plans = _plans(budget, seed, pairs, kinds)
-    findings = search(bench, plans, budget, jobs=jobs, master=master, origin=named.origin, show=line.show)
-    kept: list[Kept] = []
-    for violation in findings.first_of_each_kind():
-        line.say(f"shrinking schedule {violation.number:,}: {violation.kind.anomaly}")
-        try:
-            steady = _steady(bench, violation, findings) if for_spark else None
-            violation = steady or violation
-            shrunk = shrink(bench, violation.trial, violation.kind, seeds=STEADY if steady else 1)
-        except KeyboardInterrupt:
-            shrunk = Shrunk(bench, violation.trial, violation.kind, runs=0)
-        content = counterexample(named, violation, shrunk, named.scenario)
-        file = _file(output, len(kept))
-        save(file, content)
-        kept.append(Kept(violation, shrunk, file, content))
-    return Explored(named, bench.scenario, bench, findings, tuple(kept), own)
-
-
-def _world(for_spark: bool, scaled: bool) -> SimulationOptions | None:
-    if for_spark:
-        return LIKE_EMBEDDED
-    return _SCALED_WORLD if scaled else None
-
-
-def _steady(bench: Bench, violation: Violation, findings: SearchFindings) -> Violation | None:
-    """The first of its kind that shows whoever is faster."""
-    alike = (other for other in findings.violations if other.kind == violation.kind)
-    return next((other for other in alike if shows_violation(bench, other.trial, other.kind, STEADY)), None)
-
-
-def _plans(budget: SearchBudget, seed: int, pairs: bool, kinds: tuple[str, ...] = ("crash",)) -> list[SearchPlan]:
-    """What can be enumerated, of crashes, and random schedules in turn with it where a budget ends them."""
-    plans: list[SearchPlan] = [EverySingle()] if "crash" in kinds else []
-    if pairs:
-        plans.append(EveryPair())
-    return plans if budget == SearchBudget() else [*plans, RandomSchedules(seed, kinds=kinds)]
-
-
-def _file(output: Path | None, place: int) -> Path:
-    """The named file, with a number for what is not the first; without a name, one that is not there yet."""
-    if output is not None:
-        return output if place == 0 else output.with_stem(f"{output.stem}-{place + 1}")
-    number = 1
-    while (path := Path(f"counterexample-{number}.json" if number > 1 else "counterexample.json")).exists():
-        number += 1
-    return path
 
 
 class SearchLine(LiveLine):
@@ -190,72 +48,7 @@ class SearchLine(LiveLine):
         self._draw(what)
 
 
-# Mutants
-
-
-@dataclass(frozen=True)
-class Tried:
-    """What became of one mutant."""
-
-    mutant: Mutant
-    schedules: int
-    """Tried until it was found, or in all."""
-    shrunk: Shrunk | None
-    """None: it lives."""
-    by: str = ""
-    """What found it: a single crash, or the like, or a random schedule."""
-
-
-def mutant_world(mutant: Mutant) -> SimulationOptions:
-    """The simulated machines on which a mutant is looked for."""
-    return _SPREAD_WORLD if mutant.spread else _MUTANT_WORLD
-
-
-def explore_mutants(
-    names: Sequence[str], on: str | None, registry: Registry, budget: SearchBudget, *, seed: int, jobs: int, events: int
-) -> Iterator[Tried]:
-    """Search under each mutant for the anomaly that it must show, on the topology and the workload of one scenario, or
-    of each one's own. Ctrl-C ends it after what is done."""
-    for name in names:
-        mutant = registry.mutants[name]
-        named = registry.scenario(f"{MUTANT}{name}@{on or mutant.on}")
-        scenario = resized(named.scenario, events, min(_MUTANT_BATCH, events))
-        bench = Bench(scenario, registry, seed=seed, options=mutant_world(mutant))
-
-        def caught(violation: Violation, wanted: str = str(mutant.anomaly)) -> bool:
-            return violation.kind.anomaly == wanted
-
-        plans: list[SearchPlan] = [
-            EverySingle(),
-            EverySingle("handed-over-loss"),
-            RandomSchedules(seed, kinds=mutant.kinds),
-        ]
-        found = search(bench, plans, budget, jobs=jobs, origin=named.origin, until=caught)
-        if found.interrupted:
-            return
-        first = next(filter(caught, found.violations), None)
-        shrunk = None if first is None else shrink(bench, first.trial, first.kind)
-        by = "" if first is None else "random" if first.trial.random else "single"
-        yield Tried(mutant, found.tried if first is None else first.number, shrunk, by)
-
-
-def brought_down(name: str, registry: Registry, events: int | None) -> Named:
-    """A scenario with its sizes in proportion to so many events. Raises as `Registry.scenario`."""
-    return registry.scenario(f"{SCALED}{EVENTS if events is None else events}@{name}")
-
-
-def with_events(named: Named, events: int | None) -> Named:
-    """The same scenario with so much input. Raises InvalidScenario."""
-    if events is None:
-        return named
-    scenario = named.scenario
-    workload = scenario.workload
-    return Named(
-        named.name, named.origin, named.summary, resized(scenario, events, min(workload.batch, max(1, events)))
-    )
-
-
-def mutants_table(tried: Sequence[Tried], all_of_them: int) -> Iterator[Text]:
+def mutants_table(tried: Sequence[TriedMutant], all_of_them: int) -> Iterator[Text]:
     """What `explore --mutants` says."""
     name = max((len(one.mutant.name) for one in tried), default=0)
     anomaly = max((len(one.mutant.anomaly) for one in tried), default=0)
@@ -280,7 +73,7 @@ def mutants_table(tried: Sequence[Tried], all_of_them: int) -> Iterator[Text]:
     )
 
 
-def mutants_document(tried: Sequence[Tried]) -> list[dict[str, Any]]:
+def mutants_document(tried: Sequence[TriedMutant]) -> list[dict[str, Any]]:
     return [
         {
             "mutant": one.mutant.name,
@@ -381,7 +174,7 @@ def _row(label: str, text: str, style: str = "") -> Text:
     return Text.assemble(f"  {label:<11}", (text, style))
 
 
-def _kept(kept: Kept, findings: SearchFindings) -> Iterator[Text]:
+def _kept(kept: KeptViolation, findings: SearchFindings) -> Iterator[Text]:
     content = kept.content
     faults, events = content.found["faults"], content.found["events"]
     yield Text.assemble(

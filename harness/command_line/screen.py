@@ -20,7 +20,7 @@ from ..recording.folder import Description
 from ..recording.history import FaultMissed, FaultStruck, History
 from ..recording.records import CheckpointTaken, Started, Taken
 from ..running.judgement import Judgement
-from .doctor import Diagnosis
+from .diagnosis import Diagnosis
 from .planning import Plan
 
 EVIDENCE: Final = 3
