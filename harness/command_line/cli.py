@@ -14,16 +14,16 @@ from typing import Annotated, NoReturn
 import typer
 
 from ..core.errors import ExitStatus, StreamproofError
-from .commands.certify import certify
-from .commands.doctor import doctor
-from .commands.explore import explore
-from .commands.judge import judge
-from .commands.list import list_
-from .commands.reap import reap
-from .commands.replay import replay
-from .commands.run import run
+from .commands.certify import certify_command
+from .commands.doctor import doctor_command
+from .commands.explore import explore_command
+from .commands.judge import judge_command
+from .commands.list import list_command
+from .commands.reap import reap_command
+from .commands.replay import replay_command
+from .commands.run import run_command
 from .ending import INTERRUPTED, Session, failed
-from .output import complain, write
+from .output import complain, print_text
 
 app = typer.Typer(
     name="streamproof",
@@ -40,7 +40,7 @@ def _print_version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
-        write(f"streamproof {version('streamproof')}\n")
+        print_text(f"streamproof {version('streamproof')}\n")
         raise typer.Exit()
 
 
@@ -54,24 +54,24 @@ def _streamproof(
 ) -> None:
     """Proves, or refutes, what a stream processor promises about failure."""
     if context.invoked_subcommand is None:
-        write(context.get_help() + "\n")
+        print_text(context.get_help() + "\n")
         # Nothing was asked for, so that nothing can be said to hold: a script that has lost its command must not pass.
         raise typer.Exit(ExitStatus.USER_MISTAKE)
 
 
 # In the order in which the help shows them. A command imports what it needs when it is called, so that each starts
 # without what only others need.
-app.command("doctor")(doctor)
-app.command("list")(list_)
-app.command("run")(run)
-app.command("certify")(certify)
-app.command("explore")(explore)
-app.command("replay")(replay)
-app.command("judge")(judge)
-app.command("reap")(reap)
+app.command("doctor")(doctor_command)
+app.command("list")(list_command)
+app.command("run")(run_command)
+app.command("certify")(certify_command)
+app.command("explore")(explore_command)
+app.command("replay")(replay_command)
+app.command("judge")(judge_command)
+app.command("reap")(reap_command)
 
 
-def execute(arguments: Sequence[str]) -> int:
+def run_command_line(arguments: Sequence[str]) -> int:
     """Run one command; its exit status."""
     session = Session()
     try:
@@ -106,7 +106,7 @@ def main() -> NoReturn:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     signal.signal(signal.SIGTERM, _terminate)
-    sys.exit(execute(sys.argv[1:]))
+    sys.exit(run_command_line(sys.argv[1:]))
 
 
 def _terminate(number: int, frame: object) -> NoReturn:

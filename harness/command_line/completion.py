@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ..core.library import LISTS
-from .installed import installed
+from .registered import registered
 
 
 def complete_scenario(incomplete: str) -> list[str]:
-    return [name for name in installed().scenarios if name.startswith(incomplete)]
+    return [name for name in registered().scenarios if name.startswith(incomplete)]
 
 
 def complete_cluster(incomplete: str) -> list[str]:
@@ -23,11 +23,11 @@ def complete_profile(incomplete: str) -> list[str]:
 
 
 def complete_subject(incomplete: str) -> list[str]:
-    return [name for name in installed().subjects if name.startswith(incomplete)]
+    return [name for name in registered().subjects if name.startswith(incomplete)]
 
 
 def complete_claim(incomplete: str) -> list[str]:
-    return [name for name in installed().oracles if name.startswith(incomplete)]
+    return [name for name in registered().oracles if name.startswith(incomplete)]
 
 
 def complete_kind(incomplete: str) -> list[str]:

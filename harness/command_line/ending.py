@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..core.errors import ExitStatus, RunFolderInUse, StreamproofError
-from .output import complain, write_json
+from .output import complain, print_json
 
 INTERRUPTED: Final = 130
 
@@ -52,7 +52,7 @@ def failed(text: str, error: Exception, status: ExitStatus, session: Session, ar
             type(error).__name__ if isinstance(error, StreamproofError) else "WrongUsage" if not ours else "OwnFailure"
         )
         before = {"runs": session.judged} if session.judged else {}
-        write_json({**before, "error": {"kind": kind, "message": text, "exit_status": int(status)}})
+        print_json({**before, "error": {"kind": kind, "message": text, "exit_status": int(status)}})
     return int(status)
 
 

@@ -21,14 +21,14 @@ def show(lines: Iterable[Text]) -> None:
     with console.capture() as captured:
         for line in lines:
             console.print(line)
-    write(captured.get())
+    print_text(captured.get())
 
 
-def write_json(document: Any) -> None:
-    write(json.dumps(document, indent=2, ensure_ascii=False, default=str) + "\n")
+def print_json(document: Any) -> None:
+    print_text(json.dumps(document, indent=2, ensure_ascii=False, default=str) + "\n")
 
 
-def write(text: str) -> None:
+def print_text(text: str) -> None:
     """To stdout. Who reads it may have had enough (`| head`): that does not change how the command ended."""
     try:
         sys.stdout.write(text)

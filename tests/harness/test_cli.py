@@ -833,7 +833,7 @@ def test_version_and_help(ask: Ask) -> None:
 
 def test_starting_up_imports_neither_spark_nor_arrow() -> None:
     script = (
-        "import sys; from streamproof.harness.command_line.cli import execute; execute(['list']); "
+        "import sys; from streamproof.harness.command_line.cli import run_command_line; run_command_line(['list']); "
         "sys.exit(bool({'pyspark', 'pandas'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, check=False).returncode == 0

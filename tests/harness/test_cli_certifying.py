@@ -20,7 +20,7 @@ from streamproof.harness.certifying.budget import Budget, CampaignProgress
 from streamproof.harness.certifying.saved import write_saved
 from streamproof.harness.certifying.subjects import QueryShape
 from streamproof.harness.command_line import clusters
-from streamproof.harness.command_line.certifying import CertifyingLine
+from streamproof.harness.command_line.campaign_line import CertifyingLine
 from streamproof.harness.command_line.ending import INTERRUPTED
 from streamproof.harness.contracts.registry import Registry, load_object
 from streamproof.harness.core.errors import MissingTool

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
 
 from ...certifying.budget import KILLS, MINUTES
 from ...core.errors import ExitStatus, NothingLeft, UserMistake
 from ..completion import complete_claim, complete_cluster, complete_subject
 from ..ending import complain_of
-from ..installed import installed
 from ..leftovers import reap_silently
 from ..options import SEED, Json
-from ..output import complain, show, write_json
+from ..output import complain, print_json, show
+from ..registered import registered
 
 if TYPE_CHECKING:
     from ...certifying.campaign import Certified
+    from ...certifying.certificate import Certificate
 
 
-def certify(
+def certify_command(
     context: typer.Context,
     name: Annotated[
         str | None,
@@ -133,7 +136,7 @@ def certify(
     from ...certifying.folders import check_unused, new_folder
     from ...certifying.planning import every_crash_point
     from ...certifying.subjects import QueryShape, claims_named, load_subject, load_workload, usual_workload
-    from ..certifying import CertifyingLine
+    from ..campaign_line import CertifyingLine
     from ..clusters import make_spark_cluster
 
     if minutes is not None and not 0 < minutes < float("inf"):
@@ -143,7 +146,7 @@ def certify(
         return _go_on(continued, minutes, runs, goes_on, as_json)
     if name is None:
         raise typer.BadParameter("say what is to be certified, as module:attribute; or --continue FOLDER")
-    registry = installed()
+    registry = registered()
     plan = every_crash_point(*(victims or ()), recovering=recovering, split_brain=split_brain)
     limits: dict[str, Any] = {"runs": runs, "minutes": minutes, "kills": kills}
     budget = Budget(**{name: limit for name, limit in limits.items() if limit is not None}, goes_on=goes_on)
@@ -192,10 +195,10 @@ def _go_on(folder: Path, minutes: float | None, runs: int | None, goes_on: bool,
     from ...certifying.budget import Budget
     from ...certifying.certificate import read_certificate
     from ...certifying.continuing import read_earlier, subject_of
-    from ..certifying import CertifyingLine
+    from ..campaign_line import CertifyingLine
     from ..clusters import make_spark_cluster
 
-    registry = installed()
+    registry = registered()
     earlier = read_earlier(folder)
     query, fed = subject_of(folder, earlier, registry)
     before = earlier.certificate
@@ -225,11 +228,41 @@ def _saying_how_to_go_on() -> Iterator[None]:
 
 
 def _certified(certified: Certified, as_json: bool) -> ExitStatus:
-    from ..certificates import end_of_campaign
-    from ..certifying import certificate_document
+    from ...certifying.telling import view_of_certificate
+    from ...reporting.screen import certificate_screen
 
     if as_json:
-        write_json(certificate_document(certified.certificate, certified.folder))
+        print_json(_document(certified.certificate, certified.folder))
     else:
-        show(end_of_campaign(certified.certificate, certified.folder))
+        show(certificate_screen(view_of_certificate(certified.certificate, certified.folder)))
     return certified.certificate.exit_status
+
+
+def _document(certificate: Certificate, folder: Path) -> dict[str, Any]:
+    """What `certify --json` prints; `certificate.json` has all of it."""
+    from ...certifying.page import covered_said, not_covered_said, subject_name
+
+    passed = Counter(claim for line in certificate.coverage for claim in line.passed)
+    return {
+        "folder": str(folder),
+        "name": certificate.name,
+        "subject": subject_name(certificate),
+        "cluster": certificate.cluster.get("cluster"),
+        "seed": certificate.seed,
+        "budget": certificate.budget,
+        "verdicts": [msgspec.to_builtins(verdict) for verdict in certificate.verdicts],
+        "coverage": {
+            "planned": len(certificate.coverage),
+            "passed": {str(claim): passed[str(claim)] for claim in certificate.claims},
+            "trials": {str(how): count for how, count in Counter(trial.how for trial in certificate.trials).items()},
+            "said": covered_said(certificate),
+        },
+        "not_covered": list(not_covered_said(certificate)),
+        "bounds": [msgspec.to_builtins(bound) for bound in certificate.bounds],
+        "counterexample": msgspec.to_builtins(certificate.counterexample),
+        "parts": msgspec.to_builtins(certificate.parts),
+        "more": msgspec.to_builtins(certificate.more),
+        "durations": certificate.durations,
+        "figures": certificate.figures,
+        "exit_status": int(certificate.exit_status),
+    }

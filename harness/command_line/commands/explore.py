@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
+import msgspec
 import typer
+from rich.text import Text
 
+from ...contracts.scaling import scaled_down
 from ...core.errors import ExitStatus
+from ...core.verdicts import Status
+from ...judging.exercised import Activity
 from ..completion import complete_scenario
 from ..ending import INTERRUPTED
-from ..installed import installed
 from ..options import SEED, Json
-from ..output import show, write_json
+from ..output import print_json, show
+from ..registered import registered
 
 if TYPE_CHECKING:
+    from ...exploration.exploring import Explored
+    from ...exploration.mutants import TriedMutant
     from ...exploration.search import SearchBudget
 
 SCHEDULES: Final = 1_000
 
 
-def explore(
+def explore_command(
     name: Annotated[
         str | None,
         typer.Argument(
@@ -118,7 +126,9 @@ def explore(
     from ...exploration import exploring
     from ...exploration.search import SearchBudget
     from ...exploration.sizes import brought_down, with_events
-    from ..exploring import SearchLine, end_of_search, search_document
+    from ...exploration.telling import view_of_search
+    from ...reporting.screen import search_screen
+    from ..search_line import SearchLine
 
     if schedules is None and seconds is None and not pairs:
         schedules = SCHEDULES
@@ -134,7 +144,7 @@ def explore(
         raise typer.BadParameter("name a scenario, or use --mutants")
     if spark_master is not None and jobs is not None:
         raise typer.BadParameter("a Spark cluster has the cores that it has: --spark-master goes without --jobs")
-    registry = installed()
+    registry = registered()
     own = registry.scenario(name)
     named = with_events(own, events) if own_sizes else brought_down(name, registry, events)
     with SearchLine(sys.stderr, budget) as line:
@@ -154,9 +164,9 @@ def explore(
             say=line.say,
         )
     if as_json:
-        write_json(search_document(found))
+        print_json(_document(found))
     else:
-        show(end_of_search(found))
+        show(search_screen(view_of_search(found)))
     return INTERRUPTED if found.exit_status is None else found.exit_status
 
 
@@ -164,15 +174,103 @@ def _explore_mutants(
     on: str | None, budget: SearchBudget, seed: int, jobs: int, events: int | None, as_json: bool
 ) -> int:
     from ...exploration.mutants import MUTANT_EVENTS, explore_mutants
-    from ..exploring import mutants_document, mutants_table
 
-    registry = installed()
+    registry = registered()
     names = list(registry.mutants)
     tried = list(explore_mutants(names, on, registry, budget, seed=seed, jobs=jobs, events=events or MUTANT_EVENTS))
     if as_json:
-        write_json({"mutants": mutants_document(tried)})
+        print_json({"mutants": _mutants_document(tried)})
     else:
-        show(mutants_table(tried, len(names)))
+        show(_mutants_table(tried, len(names)))
     if any(one.shrunk is None for one in tried):
         return ExitStatus.VIOLATED
     return ExitStatus.HOLDS if len(tried) == len(names) else INTERRUPTED
+
+
+def _document(explored: Explored) -> dict[str, Any]:
+    """What `explore --json` prints."""
+    findings = explored.findings
+    return {
+        "scenario": explored.named.name,
+        "origin": explored.named.origin,
+        "seed": explored.bench.seed,
+        "events": explored.scenario.workload.events,
+        "scaled": None if explored.own is None else list(scaled_down(explored.own, explored.scenario)),
+        "claims": [str(guarantee) for guarantee in explored.bench.claims],
+        "not_judged": [str(guarantee) for guarantee in explored.bench.not_judged],
+        "schedules": findings.tried,
+        "exhausted": findings.exhausted,
+        "interrupted": findings.interrupted,
+        "seconds": round(findings.seconds, 3),
+        "jobs": findings.jobs,
+        "spark_master": findings.master or None,
+        "lost": {"schedules": findings.lost, "workers": dict(findings.losses.most_common())},
+        "cut_short": findings.cut_short or None,
+        "verdicts": {str(status): findings.statuses[status] for status in Status},
+        "violated": [
+            {"guarantee": kind.guarantee, "anomaly": kind.anomaly, "schedules": count}
+            for kind, count in findings.kinds.most_common()
+        ],
+        "judged_plainly": findings.judged,
+        "exercised": {str(mechanism): findings.exercised[mechanism] for mechanism in Activity},
+        "untried": [str(mechanism) for mechanism in explored.untried],
+        "unknown": dict(findings.reasons.most_common()),
+        "addresses": {"exist": len(findings.addresses), "struck": findings.covered, "beyond": findings.beyond},
+        "pairs": None
+        if findings.pairs is None
+        else {"tried": findings.pairs.tried, "exist": findings.pairs.exist, "exact": findings.pairs.exact},
+        "random": {
+            "held": findings.random_held,
+            "violated": findings.random_violated,
+            "unknown": findings.random_unknown,
+            "at_most": findings.bound,
+            "confidence": 0.95,
+        },
+        "counterexamples": [
+            {"file": str(kept.file), "runs": kept.shrunk.runs, **msgspec.to_builtins(kept.content)}
+            for kept in explored.kept
+        ],
+        "exit_status": None if explored.exit_status is None else int(explored.exit_status),
+    }
+
+
+def _mutants_table(tried: Sequence[TriedMutant], all_of_them: int) -> Iterator[Text]:
+    """What `explore --mutants` says."""
+    name = max((len(one.mutant.name) for one in tried), default=0)
+    anomaly = max((len(one.mutant.anomaly) for one in tried), default=0)
+    head = f"  {'mutant':<{name}}  {'must show':<{anomaly}}  found  by      schedules  faults  events  breaks"
+    yield Text(head, "bold")
+    for one in tried:
+        shrunk = one.shrunk
+        faults = "" if shrunk is None else str(len(shrunk.trial.schedule))
+        events = "" if shrunk is None else str(shrunk.events)
+        yield Text.assemble(
+            f"  {one.mutant.name:<{name}}  {one.mutant.anomaly:<{anomaly}}  ",
+            ("no   ", "bold red") if shrunk is None else ("yes  ", "green"),
+            f"  {one.by:<6}  {one.schedules:>9,}  {faults:>6}  {events:>6}  {one.mutant.breaks}",
+        )
+    yield Text()
+    lives = sum(one.shrunk is None for one in tried)
+    missing = all_of_them - len(tried)
+    yield Text(
+        f"  {all_of_them} mutants, {len(tried) - lives} found"
+        + (f", {lives} live" if lives else "")
+        + (f", {missing} not tried" if missing else "")
+    )
+
+
+def _mutants_document(tried: Sequence[TriedMutant]) -> list[dict[str, Any]]:
+    return [
+        {
+            "mutant": one.mutant.name,
+            "breaks": one.mutant.breaks,
+            "anomaly": str(one.mutant.anomaly),
+            "found": one.shrunk is not None,
+            "schedules": one.schedules,
+            "by": one.by or None,
+            "shrunk": None
+            if one.shrunk is None
+            else {"events": one.shrunk.events, "faults": [str(fault) for fault in one.shrunk.trial.schedule]},
+        }
+        for one in tried
+    ]

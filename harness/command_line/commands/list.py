@@ -9,15 +9,15 @@ import typer
 from ...core.errors import ExitStatus, UnknownName
 from ...core.library import LISTS
 from ..completion import complete_kind
-from ..installed import installed
 from ..options import Json
-from ..output import show, write_json
+from ..output import print_json, show
+from ..registered import registered
 
 AT_ONCE: Final = ("scenarios", "schemes", "faults", "oracles")
 """What `list` shows unless asked for one kind. Subjects import Spark, and mutants are broken on purpose."""
 
 
-def list_(
+def list_command(
     kind: Annotated[
         str | None, typer.Argument(help="One of: " + ", ".join(LISTS) + ".", autocompletion=complete_kind)
     ] = None,
@@ -25,11 +25,11 @@ def list_(
 ) -> ExitStatus:
     """List the scenarios, schemes, faults and oracles that are installed; subjects and mutants when asked for."""
     from ...certifying.subjects import claims_of
-    from ..screen import first_sentence, library
+    from ..library import first_sentence, library_screen
 
     if kind is not None and kind not in LISTS:
         raise UnknownName("list", kind, list(LISTS))
-    registry = installed()
+    registry = registered()
     makers = {
         "scenarios": lambda: {entry.name: entry.summary for entry in registry.scenarios.values()},
         "schemes": lambda: {entry.name: entry.summary for entry in registry.schemes.values()},
@@ -45,12 +45,12 @@ def list_(
     }
     if as_json:
         more = {name: oracle.described for name, oracle in registry.oracles.items()} if "oracles" in found else {}
-        write_json(
+        print_json(
             {
                 k: [{"name": n, "summary": s, **(more[n] if k == "oracles" else {})} for n, s in names.items()]
                 for k, names in found.items()
             }
         )
     else:
-        show(library(found))
+        show(library_screen(found))
     return ExitStatus.HOLDS

@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
+import msgspec
 import typer
 
 from ...core.errors import ExitStatus, UserMistake
+from ...core.verdicts import Status
 from ..completion import complete_cluster
 from ..ending import Session
-from ..installed import installed
 from ..leftovers import reap_silently
 from ..options import Json
-from ..output import show, write_json
+from ..output import print_json, show
+from ..registered import registered
+
+if TYPE_CHECKING:
+    from ...certifying.rejudging import JudgedRun
+    from ...exploration.counterexample import ReplayedCounterexample
+
+STATUSES: Final = {
+    Status.VIOLATED: ExitStatus.VIOLATED,
+    Status.UNKNOWN: ExitStatus.UNKNOWN,
+    Status.HOLDS: ExitStatus.HOLDS,
+}
 
 
-def replay(
+def replay_command(
     context: typer.Context,
     file: Annotated[
         Path,
@@ -64,13 +76,14 @@ def replay(
 def _replay_found(file: Path, cluster: str, folder: Path | None, as_json: bool, session: Session) -> ExitStatus:
     from ...exploration.counterexample import load_counterexample, scenario_of
     from ...exploration.counterexample import replay_counterexample as replay_file
+    from ...exploration.telling import view_of_replay
+    from ...reporting.runs import place
+    from ...reporting.screen import replay_screen
     from ...running.run import new_run_id
     from ..clusters import make_cluster
-    from ..exploring import end_of_replay, replay_document, replay_status
     from ..progress_line import of_run
-    from ..screen import place
 
-    registry = installed()
+    registry = registered()
     found = load_counterexample(file)
     scenario = scenario_of(file, found, registry)
     chosen = make_cluster(cluster)
@@ -81,25 +94,26 @@ def _replay_found(file: Path, cluster: str, folder: Path | None, as_json: bool, 
     with of_run(scenario, place(chosen.describe(scenario))) as line:
         replayed = replay_file(file, chosen, registry=registry, folder=folder, show=line.show)
     if as_json:
-        write_json(replay_document(replayed))
+        print_json(_document(replayed))
     else:
-        show(end_of_replay(replayed))
-    return replay_status(replayed)
+        show(replay_screen(view_of_replay(replayed)))
+    return STATUSES[replayed.verdict.status]
 
 
 def _replay_run(run: Path, cluster: str | None, folder: Path | None, as_json: bool, session: Session) -> ExitStatus:
     from ...certifying.certificate import is_certificate
     from ...recording.folder import read_history
+    from ...reporting.runs import compared_again, place, view_of_run
+    from ...reporting.screen import again_line, run_screen
     from ...running.replaying import planned_again
     from ...running.run import new_run_id, run_named
     from ..clusters import cluster_again, make_cluster
     from ..documents import run_document
     from ..progress_line import of_run
-    from ..screen import end_of_run, place, run_again
 
     if is_certificate(run):
         raise UserMistake(f"{run} is a certificate: replay the counterexample.json in it, or one of its runs")
-    registry = installed()
+    registry = registered()
     description, named = planned_again(run, registry)
     chosen = cluster_again(description.cluster) if cluster is None else make_cluster(cluster)
     recorded = read_history(run).digest()
@@ -113,10 +127,10 @@ def _replay_run(run: Path, cluster: str | None, folder: Path | None, as_json: bo
     exact = finished.judgement.digest == recorded
     if as_json:
         again = {"replayed": str(run), "exact": exact}
-        write_json({**run_document(path, finished.description, finished.judgement), **again})
+        print_json({**run_document(path, finished.description, finished.judgement), **again})
     else:
-        show(end_of_run(finished.description, finished.history, finished.judgement, path))
-        show(run_again(run, description, chosen.name, exact))
+        show(run_screen(view_of_run(finished.description, finished.history, finished.judgement, path)))
+        show([again_line(compared_again(run, description, chosen.name, exact))])
     return finished.judgement.exit_status
 
 
@@ -124,11 +138,12 @@ def _replay_saved(file: Path, cluster: str, workload: str | None, folder: Path |
     from ...certifying.folders import check_unused
     from ...certifying.replaying import replay_file, status_of
     from ...certifying.subjects import load_workload
+    from ...certifying.telling import view_of_saved
+    from ...reporting.screen import saved_screen
     from ...running.run import new_run_id
-    from ..certifying import end_of_saved, saved_document
     from ..clusters import make_spark_cluster
 
-    registry = installed()
+    registry = registered()
     fed = None if workload is None else load_workload(workload)
     chosen = make_spark_cluster(cluster)
     path = folder or Path("runs") / new_run_id("replay")
@@ -136,7 +151,37 @@ def _replay_saved(file: Path, cluster: str, workload: str | None, folder: Path |
     reap_silently()
     judged = replay_file(file, chosen, registry, path, workload=fed)
     if as_json:
-        write_json(saved_document(judged, path))
+        print_json({**_saved_document(judged, path), "exit_status": int(status_of(judged))})
     else:
-        show(end_of_saved(judged, path))
+        show(saved_screen(view_of_saved(judged, path)))
     return status_of(judged)
+
+
+def _document(replayed: ReplayedCounterexample) -> dict[str, Any]:
+    """What `replay --json` prints."""
+    from ...running.run import verdict_document
+
+    found = replayed.counterexample
+    return {
+        "scenario": found.scenario,
+        "cluster": replayed.cluster,
+        "verdict": verdict_document(replayed.verdict),
+        "expected": {"guarantee": str(found.claim), "anomaly": found.anomaly},
+        "reproduced": replayed.reproduced,
+        "exact": replayed.exact,
+        "digest": replayed.judgement.digest,
+        "folder": None if replayed.folder is None else str(replayed.folder),
+        "exit_status": int(STATUSES[replayed.verdict.status]),
+    }
+
+
+def _saved_document(judged: JudgedRun, folder: Path) -> dict[str, Any]:
+    """What `replay --json` prints of it."""
+    return {
+        "scenario": judged.description.scenario,
+        "cluster": judged.description.cluster.get("cluster"),
+        "schedule": [str(fault) for fault in judged.description.schedule],
+        "verdicts": msgspec.to_builtins(judged.verdicts),
+        "digest": judged.digest,
+        "folder": str(folder),
+    }

@@ -12,15 +12,15 @@ import typer
 from ...core.errors import ExitStatus
 from ..completion import complete_cluster, complete_profile, complete_scenario
 from ..ending import Session
-from ..installed import installed
 from ..leftovers import reap_silently
 from ..options import SEED, Json
-from ..output import show, write, write_json
+from ..output import print_json, print_text, show
+from ..registered import registered
 
 _FROM_WORST: Final = (ExitStatus.VIOLATED, ExitStatus.UNKNOWN, ExitStatus.HOLDS)
 
 
-def run(
+def run_command(
     context: typer.Context,
     names: Annotated[
         list[str],
@@ -62,14 +62,15 @@ def run(
 
     Of several, the exit status is the worst: a claim that is violated before one that is unknown.
     """
+    from ...reporting.runs import place, view_of_run
+    from ...reporting.screen import run_screen
     from ...running.run import check_scenario, new_run_id, run_named
     from ..clusters import check_profile, make_cluster
     from ..documents import run_document
-    from ..planning import plan
+    from ..planning import plan, plan_screen
     from ..progress_line import of_run
-    from ..screen import end_of_run, place, planned
 
-    registry = installed()
+    registry = registered()
     scenarios = [registry.scenario(name) for name in names]
     several = len(scenarios) > 1
     chosen = make_cluster(cluster, profile)
@@ -80,10 +81,10 @@ def run(
     if dry_run:
         plans = [plan(named, chosen, registry.faults, registry.oracles, seed) for named in scenarios]
         if as_json:
-            write_json({"plans": [asdict(one) for one in plans]} if several else asdict(plans[0]))
+            print_json({"plans": [asdict(one) for one in plans]} if several else asdict(plans[0]))
         else:
             for one in plans:
-                show(planned(one))
+                show(plan_screen(one))
         return ExitStatus.HOLDS
     if not chosen.virtual_time:
         reap_silently()
@@ -102,9 +103,9 @@ def run(
             if as_json:
                 session.judged.append(run_document(path, finished.description, finished.judgement))
             else:
-                write("\n" if number else "")
-                show(end_of_run(finished.description, finished.history, finished.judgement, path))
+                print_text("\n" if number else "")
+                show(run_screen(view_of_run(finished.description, finished.history, finished.judgement, path)))
     worst = next(status for status in _FROM_WORST if status in statuses)
     if as_json:
-        write_json({"runs": session.judged, "exit_status": int(worst)} if several else session.judged[0])
+        print_json({"runs": session.judged, "exit_status": int(worst)} if several else session.judged[0])
     return worst

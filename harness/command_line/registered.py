@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from ..contracts.registry import Registry
 
 
-def installed() -> Registry:
+def registered() -> Registry:
     from ..contracts.registry import Registry
 
     # What lies in the current directory can be named as module:attribute, and a run's processes inherit the path.
