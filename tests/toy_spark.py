@@ -52,7 +52,7 @@ from streamproof.harness.recording.records import BatchDone, Ended, Kept, Offere
 from streamproof.harness.worlds.embedded.processes import Killed, KillProof
 from streamproof.harness.worlds.spark.control.nodes import OTHER_NODES
 from streamproof.harness.worlds.spark.control.run_messages import Arrived, Begun, Failed
-from streamproof.harness.worlds.spark.queries.driver import QueryPlan
+from streamproof.harness.worlds.spark.queries.driver_plan import QueryPlan
 from streamproof.harness.worlds.spark.queries.lives import last_planned_batch
 from streamproof.harness.worlds.spark.queries.source import spans
 

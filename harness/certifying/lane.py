@@ -51,7 +51,7 @@ from ..worlds.spark.control.log_tails import log_tail
 from ..worlds.spark.control.machines import ClusterMachines, Striking
 from ..worlds.spark.control.run_messages import Arrived, Begun, Failed, Go
 from ..worlds.spark.control.run_server import RunServer, from_afar
-from ..worlds.spark.queries.driver import QueryPlan, QueryRun, write_query_plan
+from ..worlds.spark.queries.driver_plan import QueryPlan, QueryRun, write_query_plan
 from ..worlds.spark.queries.lives import last_planned_batch
 from ..worlds.spark.queries.source import SourcePlan, spans, write_events
 from ..worlds.spark.queries.stacks import still_running

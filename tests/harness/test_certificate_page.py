@@ -12,11 +12,12 @@ from streamproof.harness.certifying.certificate import Certificate, QueryCounter
 from streamproof.harness.certifying.conclusion import NotReached, Planned
 from streamproof.harness.certifying.page import KINDS, MEANINGS, page
 from streamproof.harness.certifying.plan import How, Victim
-from streamproof.harness.command_line.certificates import end_of_campaign
+from streamproof.harness.certifying.telling import view_of_certificate
 from streamproof.harness.contracts.subject import QUERY_POINTS, TASK_POINTS
 from streamproof.harness.core.addresses import Point, Side
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.judging.statistics import KillSample
+from streamproof.harness.reporting.screen import certificate_screen
 
 SHOWN = QueryCounterexample(
     claim="exactly-once",
@@ -214,7 +215,7 @@ def test_what_others_wrote_is_no_markdown_and_not_endless(nasty: str) -> None:
 def test_the_screen_says_the_same(tmp_path: Any) -> None:
     violated = trial(crash_at(2), exactly_once=Status.VIOLATED)
     certificate = unsealed(trials=(violated,), counterexample=SHOWN)
-    text = "\n".join(line.plain for line in end_of_campaign(certificate, tmp_path))
+    text = "\n".join(line.plain for line in certificate_screen(view_of_certificate(certificate, tmp_path)))
     assert "exactly-once          VIOLATED" in text
     assert "4  What is wrong then, an input that counts twice (duplicate-effect)" in text
     assert text.splitlines()[1] == "  exactly-once VIOLATED, exactly-once-output HOLDS"
@@ -223,4 +224,4 @@ def test_the_screen_says_the_same(tmp_path: Any) -> None:
 
 
 def test_the_screen_stays_a_screen_for_a_large_plan(tmp_path: Any) -> None:
-    assert len(list(end_of_campaign(large(), tmp_path))) < 40
+    assert len(list(certificate_screen(view_of_certificate(large(), tmp_path)))) < 40

@@ -19,8 +19,9 @@ from streamproof.harness.certifying import campaign, replaying
 from streamproof.harness.certifying.budget import Budget, CampaignProgress
 from streamproof.harness.certifying.saved import write_saved
 from streamproof.harness.certifying.subjects import QueryShape
-from streamproof.harness.command_line import cli, clusters
-from streamproof.harness.command_line.certifying import CertifyingLine
+from streamproof.harness.command_line import clusters
+from streamproof.harness.command_line.campaign_line import CertifyingLine
+from streamproof.harness.command_line.ending import INTERRUPTED
 from streamproof.harness.contracts.registry import Registry, load_object
 from streamproof.harness.core.errors import MissingTool
 from streamproof.harness.core.waiting import wait_until
@@ -290,7 +291,7 @@ def test_ctrl_c_ends_it_as_any_command(ask: Ask, module: str, monkeypatch: pytes
 
     monkeypatch.setattr(campaign, "certify", interrupted)
     answer = ask("certify", f"{module}:holds", "--claim", "exactly-once")
-    assert (answer.status, answer.err) == (cli.INTERRUPTED, "streamproof: interrupted; nothing is left running\n")
+    assert (answer.status, answer.err) == (INTERRUPTED, "streamproof: interrupted; nothing is left running\n")
 
 
 # What was saved

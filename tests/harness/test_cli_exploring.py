@@ -17,7 +17,7 @@ import msgspec
 import pytest
 
 from asking import Ask
-from streamproof.harness.command_line import exploring
+from streamproof.harness.exploration import exploring
 from streamproof.harness.exploration.counterexample import replay_counterexample
 from streamproof.harness.worlds.simulated.world import LIKE_EMBEDDED
 

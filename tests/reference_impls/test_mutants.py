@@ -10,13 +10,13 @@ import pytest
 from simulation import EVERY
 from simulation import scenario_of as scenario_of_case
 from streamproof import crash, delay, ms
-from streamproof.harness.command_line.exploring import mutant_world
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.model import Role, Topology
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.exploration.bench import Bench
+from streamproof.harness.exploration.mutants import mutant_world
 from streamproof.harness.exploration.plans import EverySingle, RandomSchedules
 from streamproof.harness.exploration.search import SearchBudget, search
 from streamproof.harness.protocol.effects import Effect, Input, Receive

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from streamproof import Event, Output, Topology, numbered
-from streamproof.harness.command_line.cli import execute
+from streamproof.harness.command_line.cli import run_command_line
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.errors import InvalidOperator
 from streamproof.harness.exploration.bench import Bench
@@ -177,7 +177,7 @@ def test_a_scenario_in_the_current_directory_is_sent_along(
         "    subject = passive_replication(trace(), checkpoint_every=events(20))\n"
         "    return Scenario(subject, numbered(events=40), claims=[exactly_once_output()])\n"
     )
-    status = execute(["explore", "user_spread:mine", "--schedules", "20", "--spark-master", LOCAL, "--json"])
+    status = run_command_line(["explore", "user_spread:mine", "--schedules", "20", "--spark-master", LOCAL, "--json"])
     document = json.loads(capsys.readouterr().out)
     assert status == 1
     assert document["spark_master"] == LOCAL
@@ -193,7 +193,7 @@ def test_a_scenario_in_the_current_directory_is_sent_along(
     ],
 )
 def test_a_master_that_cannot_be_used_is_refused(master: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert execute(["explore", SOUND, "--schedules", "20", "--spark-master", master]) == 3
+    assert run_command_line(["explore", SOUND, "--schedules", "20", "--spark-master", master]) == 3
     captured = capsys.readouterr()
     assert message in captured.err
     assert "Traceback" not in captured.err

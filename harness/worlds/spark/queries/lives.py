@@ -29,7 +29,7 @@ from ....judging.references import REFERENCES, SINK
 from ..control.nodes import Driver, Nodes
 from ..control.run_server import RunServer
 from .attaching import WAREHOUSE
-from .driver import QueryPlan, QueryRun, write_query_plan
+from .driver_plan import QueryPlan, QueryRun, write_query_plan
 from .points import PointWatch
 from .source import SourcePlan, spans, write_events
 

@@ -1,0 +1,23 @@
+"""A scenario with less input, so that thousands of schedules are tried on it in the time of one."""
+
+from __future__ import annotations
+
+from ..contracts.registry import SCALED, Named, Registry
+from ..contracts.scaling import EVENTS
+from .bench import resized
+
+
+def brought_down(name: str, registry: Registry, events: int | None) -> Named:
+    """A scenario with its sizes in proportion to so many events. Raises as `Registry.scenario`."""
+    return registry.scenario(f"{SCALED}{EVENTS if events is None else events}@{name}")
+
+
+def with_events(named: Named, events: int | None) -> Named:
+    """The same scenario with so much input. Raises InvalidScenario."""
+    if events is None:
+        return named
+    scenario = named.scenario
+    workload = scenario.workload
+    return Named(
+        named.name, named.origin, named.summary, resized(scenario, events, min(workload.batch, max(1, events)))
+    )
