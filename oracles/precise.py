@@ -9,10 +9,11 @@ from ..harness.core.model import channel_name
 from ..harness.core.reasons import Reason, Why
 from ..harness.core.verdicts import Anomaly, Evidence, Tally, Verdict, tally
 from ..harness.judging.exactness import same_rows, same_value
+from ..harness.judging.expected import made_by
 from ..harness.judging.long_lineages import first_difference
 from ..harness.judging.oracle import EFFECTS, Case, Oracle, decide, effects
 from ..harness.judging.ordering import first_moved, order_matters
-from ..harness.judging.reexecution import Reexecution, made_by
+from ..harness.judging.reexecution import Reexecution
 from ..harness.judging.reruns import Rerun
 from ..harness.protocol.merging import Order
 

@@ -23,7 +23,7 @@ from ..core.quantities import Duration, Events
 from ..core.verdicts import Anomaly, tally
 from ..judging.collation import Collation, collate_reexecution
 from ..judging.exercised import Activity, Exercised, Shape, exercised
-from ..judging.reexecution import Reexecutor
+from ..judging.reexecutor import Reexecutor
 from ..judging.tolerance import Tolerance
 from ..protocol.machine import Slice
 from ..protocol.manager import Manager, NodeJoined, Speaking

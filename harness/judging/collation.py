@@ -20,12 +20,13 @@ from ..recording.history import Aborted, FaultMissed, FaultStruck, History, Stal
 from .contents import Lacking, find_lacking
 from .contiguity import find_flaws
 from .exactness import other_keys, same_content, same_events
+from .expected import Expected
 from .lives import still_there
 from .long_lineages import compared, has_twice, needed
 from .made import derivations_of, is_long
 from .ordering import as_ordered, find_unmerged
 from .packed import CHUNK
-from .reexecution import Expected, Reexecution
+from .reexecution import Reexecution
 from .reruns import Deliveries, Delivery, Derivation, Output, Rerun
 
 if TYPE_CHECKING:
