@@ -21,11 +21,13 @@ from ..core.model import Value
 from ..core.verdicts import SAMPLE
 from ..recording.history import History
 from ..recording.records import Ended, Kept, Offered
-from .collation import Collation, Faults, why_incomplete
+from .collation import Collation
+from .completeness import why_incomplete
 from .exactness import same_value
 from .findings import Findings
 from .keyed_outputs import find_in_keyed, keyed_table
 from .outputs import Delivery, batch_of, deliveries, last_of_each, row_number
+from .proven_faults import Faults
 from .query_story import Story, often, shortened
 from .shapes import OutputMode, OutputShape, text_of
 from .tables import Table, disagreement, key_of, table_of
