@@ -23,17 +23,19 @@ if TYPE_CHECKING:
 def channel_count(
     rerun: Reexecution, channel: str, deliveries: Deliveries, wanted: Mapping[Derivation, Event]
 ) -> ChannelCount | LongChannelCount:
-    if deliveries.count > CHUNK or is_long(wanted):
+    if _in_columns(deliveries, wanted):
         from .long_channels import LongChannelCount
 
         return LongChannelCount(rerun, channel, deliveries, wanted)
     return ChannelCount(rerun, channel, deliveries, wanted)
 
 
+def _in_columns(deliveries: Deliveries, wanted: Mapping[Derivation, Event]) -> bool:
+    return deliveries.count > CHUNK or is_long(wanted)
+
+
 class ChannelCount:
     """What a channel into a sink comes to."""
-
-    long = False
 
     def __init__(
         self,
@@ -161,11 +163,9 @@ def _superseded(
         yield from (first[d] for d in others if d[0] not in rerun.epochs or d not in wanted)
 
 
-def altered_outputs(
-    deliveries: Deliveries, wanted: Mapping[Derivation, Event], long: bool
-) -> Sequence[tuple[Output, Event]]:
+def altered_outputs(deliveries: Deliveries, wanted: Mapping[Derivation, Event]) -> Sequence[tuple[Output, Event]]:
     """Outputs of which no copy is what its input gives without failures, each beside what that is."""
-    if long:
+    if _in_columns(deliveries, wanted):
         from .long_channels import altered
 
         return altered(deliveries, wanted)

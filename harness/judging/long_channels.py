@@ -51,8 +51,6 @@ class Outputs:
 class LongChannelCount:
     """As `ChannelCount`."""
 
-    long = True
-
     def __init__(
         self, rerun: Reexecution, channel: str, deliveries: Deliveries, wanted: Mapping[Derivation, Event]
     ) -> None:

@@ -21,7 +21,7 @@ from ..core.model import Value
 from ..core.verdicts import SAMPLE
 from ..recording.history import History
 from ..recording.records import Ended, Kept, Offered
-from .collation import Collation
+from .collation import CollatedQuery
 from .completeness import why_incomplete
 from .exactness import same_value
 from .findings import Findings
@@ -42,7 +42,7 @@ BATCH_JOB = "batch-job"
 """Who keeps, as a second opinion, the table that a batch job over the same input makes."""
 
 
-def collate_references(history: History, shape: OutputShape) -> Collation:
+def collate_references(history: History, shape: OutputShape) -> CollatedQuery:
     """Collate a history of a query that was recorded with its reference runs.
 
     Raises InvalidHistory for a table that is none, or that has no such key columns.
@@ -56,7 +56,7 @@ def collate_references(history: History, shape: OutputShape) -> Collation:
     else:
         unjudgeable, findings = _judge_given(history, shape, story, incomplete)
     fixed = not shape.reads and not (shape.own_source and shape.mode is not OutputMode.APPEND)
-    return Collation(
+    return CollatedQuery(
         observables=("outputs", "state") if fixed else ("state",),
         incomplete=incomplete,
         unproven=Faults(history).unproven,
