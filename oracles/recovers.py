@@ -49,7 +49,7 @@ def _end(case: Case, guarantee: Guarantee, struck: list[FaultStruck]) -> tuple[t
     history, collation = case.history, case.collation
     if history.drained:
         nothing = Reason(Why.NOTHING_TO_JUDGE, "no fault struck, so there was nothing to recover from")
-        return (), None if struck or collation.unproven else nothing
+        return (), None if struck or case.unproven else nothing
     if not history.sealed:
         return (), None
     if not struck:

@@ -24,7 +24,8 @@ from streamproof.harness.core.model import (
 )
 from streamproof.harness.core.verdicts import Verdict
 from streamproof.harness.judging.oracle import Case, judge_each
-from streamproof.harness.judging.reexecution import Reexecution, reexecute
+from streamproof.harness.judging.reexecution import Reexecution
+from streamproof.harness.judging.reexecutor import reexecute
 from streamproof.harness.protocol.merging import Merge
 from streamproof.harness.protocol.spec import Numbering, Setup
 from streamproof.harness.recording.history import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from streamproof.harness.core.guarantees import Guarantee
 from streamproof.harness.core.model import Event
@@ -16,6 +16,7 @@ from streamproof.harness.judging.shapes import OutputShape, keyed, text_of
 from streamproof.harness.recording.history import Aborted, Bite, Drained, FaultStruck, History, Stamp
 from streamproof.harness.recording.records import Delivered, EmptyBatch, Ended, Kept, Offered, Record, Stamped
 from streamproof.oracles import ORACLES
+from told_by import told_by
 
 Row = Mapping[str, object]
 JUDGES = {oracle.guarantee: oracle for oracle in ORACLES}
@@ -82,8 +83,7 @@ def _recorded(shape: OutputShape, sink: str, actor: str, given: Sequence[Given] 
 
 
 def counts(collation: Collation) -> dict[str, int]:
-    tallies = {field.name: getattr(collation, field.name) for field in fields(collation)}
-    return {name: tally.count for name, tally in tallies.items() if isinstance(tally, Tally) and tally.count}
+    return {name: one.count for name, one in told_by(collation).items() if isinstance(one, Tally) and one.count}
 
 
 def statuses(history: History, shape: OutputShape, *names: str) -> dict[str, str]:

@@ -15,7 +15,7 @@ from ..core.addresses import Address, Point
 from ..core.errors import ExitStatus, InvalidCertificate, InvalidHistory, InvalidScenario
 from ..core.guarantees import Guarantee
 from ..core.verdicts import Evidence, Status, Tally, Verdict
-from ..judging.collation import Collation
+from ..judging.collation import CollatedQuery
 from ..judging.oracle import Case, Oracle, judge_each
 from ..judging.statistics import Bound
 from ..recording.folder import Description, read_description, read_history
@@ -36,7 +36,7 @@ class JudgedRun:
 
     description: Description
     history: History
-    collation: Collation
+    collation: CollatedQuery
     verdicts: tuple[Verdict, ...]
     digest: str
 
@@ -62,7 +62,7 @@ class ReadRun:
 
     description: Description
     history: History
-    collation: Collation
+    collation: CollatedQuery
     digest: str
 
 

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..core.model import Event, channel_name, operator_of
+from .expected import Expected
 from .made import derivations_of, is_long
-from .reexecution import Expected, Reexecution
+from .reexecution import Reexecution
 from .reruns import Derivation, Rerun
 
 ChannelPosition = tuple[int, int]

@@ -1,4 +1,4 @@
-"""What a long channel into a sink comes to: as `collation` has it for a short one, in columns.
+"""What a long channel into a sink comes to: as `channel_counts` has it for a short one, in columns.
 
 An output is a place in the order of delivery. What is found is kept as places, and told of a few only.
 """
@@ -51,9 +51,7 @@ class Outputs:
 
 
 class LongChannelCount:
-    """As `ChannelCount` of `collation`."""
-
-    long = True
+    """As `ChannelCount`."""
 
     def __init__(
         self, rerun: Reexecution, channel: str, deliveries: Deliveries, wanted: Mapping[Derivation, Event]

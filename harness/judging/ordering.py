@@ -13,8 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ..core.model import Event, Role, channel_name, operator_of
 from ..core.verdicts import Evidence
 from ..protocol.merging import ChannelRun, Merge, Order, epoch_of, sequencer
+from .expected import Expected, made_by
 from .made import all_of, derivations_of, is_long
-from .reexecution import Expected, Reexecution, made_by
+from .reexecution import Reexecution
 from .reruns import Derivation, Rerun
 
 OutputsMade = Mapping[Derivation, Event]

@@ -6,9 +6,9 @@ from ..core.addresses import Address
 from ..core.errors import InvalidScenario
 from ..core.model import Value
 from ..recording.history import FaultStruck, History
-from .collation import Faults
 from .inputs import Inputs
 from .outputs import SinkBatch
+from .proven_faults import Faults
 
 LONGEST = 400
 """Characters of a row that evidence shows."""

@@ -21,11 +21,13 @@ from ..core.model import Value
 from ..core.verdicts import SAMPLE
 from ..recording.history import History
 from ..recording.records import Ended, Kept, Offered
-from .collation import Collation, Faults, why_incomplete
+from .collation import CollatedQuery
+from .completeness import why_incomplete
 from .exactness import same_value
 from .findings import Findings
 from .keyed_outputs import find_in_keyed, keyed_table
 from .outputs import SinkBatch, batch_of_row, deliveries, last_of_each, row_number
+from .proven_faults import Faults
 from .query_story import Story, often, shortened_row
 from .shapes import OutputMode, OutputShape, text_of
 from .tables import Table, disagreement, key_of, table_of
@@ -40,7 +42,7 @@ BATCH_JOB = "batch-job"
 """Who keeps, as a second opinion, the table that a batch job over the same input makes."""
 
 
-def collate_references(history: History, shape: OutputShape) -> Collation:
+def collate_references(history: History, shape: OutputShape) -> CollatedQuery:
     """Collate a history of a query that was recorded with its reference runs.
 
     Raises InvalidHistory for a table that is none, or that has no such key columns.
@@ -54,7 +56,7 @@ def collate_references(history: History, shape: OutputShape) -> Collation:
     else:
         unjudgeable, findings = _judge_given(history, shape, story, incomplete)
     fixed = not shape.reads and not (shape.own_source and shape.mode is not OutputMode.APPEND)
-    return Collation(
+    return CollatedQuery(
         observables=("outputs", "state") if fixed else ("state",),
         incomplete=incomplete,
         unproven=Faults(history).unproven,

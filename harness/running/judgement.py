@@ -17,11 +17,11 @@ from ..core.lattice import implied
 from ..core.model import Event, Role
 from ..core.reasons import Reason, Why
 from ..core.verdicts import Anomaly, Status, Verdict, unknown
-from ..judging.collation import Collation
+from ..judging.collation import CollatedQuery, Collation
 from ..judging.collecting import seldom_collected
 from ..judging.exercised import Exercised, called_for, said_never
 from ..judging.oracle import Case, Oracle, judge_each, strongest
-from ..judging.recovery import Recovery, recoveries
+from ..judging.recovery import Recovery, recoveries_of
 from ..judging.references import collate_references
 from ..judging.shapes import OutputShape
 from ..judging.tolerance import PATIENCE, PATIENCE_SIMULATED, Beyond, Tolerance, beyond, never_in_step, until
@@ -79,8 +79,8 @@ def _judge(
     scenario: Scenario, history: History, oracles: Mapping[str, Oracle], virtual_time: bool, determinism: Determinism
 ) -> Judgement:
     subject = scenario.subject
-    case = Case(history, subject.collate(history), subject.checkpoint_every, virtual_time)
-    case = _with_what_did_not_come(case, scenario.faults)
+    missed = not_come(scenario.faults, history)
+    case = Case(history, subject.collate(history), subject.checkpoint_every, virtual_time, missed)
     exercised = subject.exercised(history) if isinstance(subject, SchemeSubject) else None
     verdicts = judge_claims(subject, case, scenario.claimed, oracles, None if scenario.minimal else exercised)
     judgement = _judgement(case, verdicts, judge_each(case, scenario.breaks, oracles), oracles, exercised)
@@ -124,12 +124,6 @@ def _as_far_as_repeatable(judgement: Judgement, determinism: Determinism) -> Jud
     return replace(judgement, verdicts=verdicts, broken=broken, strongest=())
 
 
-def _with_what_did_not_come(case: Case, schedule: Sequence[object]) -> Case:
-    collation = case.collation
-    unproven = collation.unproven or not_come(schedule, case.history)
-    return replace(case, collation=replace(collation, unproven=unproven))
-
-
 def _judgement(
     case: Case,
     verdicts: Sequence[Verdict],
@@ -141,7 +135,7 @@ def _judgement(
         tuple(verdicts),
         tuple(broken),
         tuple(strongest(case, oracles)),
-        tuple(recoveries(case.history)),
+        tuple(case.analysis(recoveries_of)),
         case.collation,
         case.history.digest(),
         exercised,
@@ -257,7 +251,7 @@ def judge_folder(path: Path, registry: Registry) -> tuple[Description, History, 
     return description, history, judge_history(scenario, history, registry.oracles, virtual, determinism)
 
 
-def collate_query(path: Path, description: Description, history: History) -> Collation:
+def collate_query(path: Path, description: Description, history: History) -> CollatedQuery:
     """Of a run of a query, without its code.
 
     Raises InvalidHistory for a run of anything else, DamagedHistory for a query that is described amiss.
@@ -275,7 +269,7 @@ def _judge_query(
     path: Path, description: Description, oracles: Mapping[str, Oracle]
 ) -> tuple[Description, History, Judgement]:
     history = read_history(path)
-    case = _with_what_did_not_come(Case(history, collate_query(path, description, history)), description.schedule)
+    case = Case(history, collate_query(path, description, history), not_come=not_come(description.schedule, history))
     claims, breaks = ([one.as_guarantee() for one in some] for some in (description.claims, description.breaks))
     return (
         description,

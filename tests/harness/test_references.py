@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
 
 import pytest
 
@@ -34,6 +33,7 @@ from streamproof.harness.judging.shapes import OutputMode, OutputShape
 from streamproof.harness.recording.history import Aborted, Bite, Drained, FaultStruck, History, Stamp
 from streamproof.harness.recording.records import Delivered, Ended, Offered, Record, Stamped
 from streamproof.oracles import ORACLES
+from told_by import told_by
 
 SHAPE = OutputShape(OutputMode.UPDATE, ("word",))
 Batch = tuple[int, dict[str, int]]
@@ -67,8 +67,7 @@ def history_of(
 
 
 def counts(collation: Collation) -> dict[str, int]:
-    tallies = {field.name: getattr(collation, field.name) for field in fields(collation)}
-    return {name: tally.count for name, tally in tallies.items() if isinstance(tally, Tally) and tally.count}
+    return {name: one.count for name, one in told_by(collation).items() if isinstance(one, Tally) and one.count}
 
 
 def statuses(history: History) -> dict[str, str]:

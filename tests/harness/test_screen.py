@@ -17,7 +17,7 @@ from streamproof.harness.core.quantities import seconds
 from streamproof.harness.core.reasons import Reason, Why
 from streamproof.harness.core.schedule import Fault, checkpoint
 from streamproof.harness.core.verdicts import Anomaly, Evidence, Status, Verdict, tally
-from streamproof.harness.judging.collation import Collation
+from streamproof.harness.judging.collation import CollatedQuery
 from streamproof.harness.judging.recovery import Recovery
 from streamproof.harness.recording.claims_and_faults import SavedFault
 from streamproof.harness.recording.folder import Description
@@ -75,8 +75,7 @@ def verdict(guarantee: Guarantee, status: Status, summary: str = "", reason: str
 def judged(
     verdicts: Sequence[Verdict] = (), broken: Sequence[Verdict] = (), recoveries: Sequence[Recovery] = ()
 ) -> Judgement:
-    nothing = tally(Anomaly.LOST_INPUT, 0, ())
-    collation = Collation(("outputs",), "", "", "", *[nothing] * 9, inputs=0)
+    collation = CollatedQuery(observables=("outputs",), inputs=0)
     return Judgement(tuple(verdicts), tuple(broken), (rollback_recovery(),), tuple(recoveries), collation, "d")
 
 
