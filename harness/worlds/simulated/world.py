@@ -20,9 +20,10 @@ from ...core.places import numbered_workers
 from ...core.quantities import Duration
 from ...core.workload import Workload
 from ...protocol.controller import Controller
+from ...protocol.directory import Directory, Told
 from ...protocol.effects import Fire, Gone, Input, Inspect, Promote, Reroute, Start, Timer
 from ...protocol.host import Host
-from ...protocol.machine import Slice, wrapped
+from ...protocol.making import Feed, make_slice
 from ...protocol.manager import (
     Announce,
     Manager,
@@ -39,10 +40,7 @@ from ...protocol.manager import (
     Withdraw,
 )
 from ...protocol.messages import Checkpoint, Message
-from ...protocol.operator import OperatorSlice
 from ...protocol.progress import Progress
-from ...protocol.sink import SinkSlice
-from ...protocol.source import SourceSlice
 from ...protocol.spec import SliceSpec
 from ...protocol.stores import CheckpointStore, FencedOff
 from ...recording.history import Drained, FaultMissed, NodeGone, NodeUp, Placed, Stalled, Stamp
@@ -174,9 +172,7 @@ class SimulatedWorld:
         self._recorder = recorder
         self._note = recorder.note
         self._specs = {spec.slice_id: spec for spec in specs}
-        self._batches = batches
-        self._stretch = stretch
-        self._interval = interval
+        self._feed = Feed(lambda source: iter(batches[source]), interval, stretch)
         self._controller = controller
         self._watched: dict[str, frozenset[Point]] = {}
         self._awaits_delivery = controller.watches(Point.SEND_DELIVERED)
@@ -199,14 +195,9 @@ class SimulatedWorld:
         self._places: dict[tuple[str, int], _Node] = {}
         """(slice, incarnation) -> where it was started."""
         self._replicas: dict[tuple[str, int], int] = {}
-        self._announced: dict[str, dict[int, bool]] = {}
-        """Slice -> the incarnations that have been announced -> whether they speak."""
+        self._directory = Directory(specs)
         self._current: dict[str, set[int]] = {}
         """Slice -> those that speak, and are alive."""
-        self._listeners: dict[str, list[str]] = {
-            spec.slice_id: [s.slice_id for s in specs if spec.slice_id in (*s.upstream, *s.addressees)]
-            for spec in specs
-        }
         self._nodes = {f"node-{i}": _Node(f"node-{i}", self) for i in range(options.nodes)}
         self._harness = _Node(HARNESS, self)
         operator_slices = [s.slice_id for s in specs if s.role is Role.OPERATOR]
@@ -264,7 +255,7 @@ class SimulatedWorld:
         for node in (*self._nodes.values(), self._harness):
             if node.alive:
                 for slice_id, machine in node.host.slices.items():
-                    if machine.incarnation in self._announced.get(slice_id, ()):
+                    if machine.incarnation in self._directory.of(slice_id):
                         node.host.feed(slice_id, Inspect())
         for number, fault in self._controller.pending():
             self._recorder.log(FaultMissed(self.stamp(), number, str(fault)))
@@ -420,24 +411,13 @@ class SimulatedWorld:
         start = Start(
             incarnation, checkpoint, place.replica, place.founder, self._specs[slice_id].chance(incarnation, self._seed)
         )
-        node.host.start(self._machine(slice_id), start)
+        node.host.start(make_slice(self._specs[slice_id], self._feed), start)
         if not self._running(node, life, slice_id, incarnation):
             return
         if node is self._harness:
             self._announce(slice_id, incarnation, speaks=True)
         else:
             self._later(self._options.control_delay, self._manage, SliceUp(slice_id, incarnation))
-
-    def _machine(self, slice_id: str) -> Slice:
-        spec = self._specs[slice_id]
-        match spec.role:
-            case Role.SOURCE:
-                batches = iter(self._batches[slice_id])
-                return wrapped(SourceSlice(spec, batches, self._interval, self._stretch))
-            case Role.SINK:
-                return wrapped(SinkSlice(spec))
-            case Role.OPERATOR:
-                return wrapped(OperatorSlice(spec))
 
     def ready(self, slice_id: str, incarnation: int) -> None:
         self._later(self._options.control_delay, self._manage, SliceReady(slice_id, incarnation))
@@ -455,36 +435,20 @@ class SimulatedWorld:
         self._tell(slice_id, incarnation, Promote(checkpoint))
 
     def _announce(self, slice_id: str, incarnation: int, speaks: bool) -> None:
-        """Those who deal with the slice hear of it, and it hears of them."""
-        spec, known = self._specs[slice_id], self._announced.setdefault(slice_id, {})
-        first, silent = incarnation not in known, not known.get(incarnation)
-        if first:
-            for peer in (*spec.upstream, *(s for s in spec.addressees if s not in spec.upstream)):
-                for speaker, heard in self._announced.get(peer, {}).items():
-                    if heard:
-                        self._later_tell(slice_id, incarnation, Reroute(peer, speaker))
-            for fellow in known:
-                self._later_tell(slice_id, fellow, Reroute(slice_id, incarnation))
-                self._later_tell(slice_id, incarnation, Reroute(slice_id, fellow))
-        known[incarnation] = speaks
-        if speaks and silent:
-            if self._running_somewhere(slice_id, incarnation):
-                self._current.setdefault(slice_id, set()).add(incarnation)
-            for listener in self._listeners[slice_id]:
-                for receiver in self._announced.get(listener, ()):
-                    self._later_tell(listener, receiver, Reroute(slice_id, incarnation))
+        silent = not self._directory.of(slice_id).get(incarnation)
+        if speaks and silent and self._running_somewhere(slice_id, incarnation):
+            self._current.setdefault(slice_id, set()).add(incarnation)
+        for told in self._directory.announce(slice_id, incarnation, speaks):
+            self._later_tell(told, Reroute(told.of, told.other))
 
     def _withdraw(self, slice_id: str, incarnation: int) -> None:
         """Nobody listens to it any more."""
-        self._announced.get(slice_id, {}).pop(incarnation, None)
         self._current.get(slice_id, set()).discard(incarnation)
-        spec = self._specs[slice_id]
-        for peer in (*dict.fromkeys((*spec.upstream, *spec.addressees, *spec.downstream)), slice_id):
-            for other in self._announced.get(peer, ()):
-                self._later_tell(peer, other, Gone(slice_id, incarnation))
+        for told in self._directory.withdraw(slice_id, incarnation):
+            self._later_tell(told, Gone(slice_id, incarnation))
 
-    def _later_tell(self, slice_id: str, incarnation: int, given: Input) -> None:
-        self._later(self._options.control_delay, self._tell, slice_id, incarnation, given)
+    def _later_tell(self, told: Told, given: Input) -> None:
+        self._later(self._options.control_delay, self._tell, told.slice_id, told.incarnation, given)
 
     def _tell(self, slice_id: str, incarnation: int, given: Input) -> None:
         if self._running_somewhere(slice_id, incarnation):
@@ -603,7 +567,7 @@ class SimulatedWorld:
 
     def _listens(self, slice_id: str, upstream: str, incarnation: int) -> bool:
         """Whether a slice takes input from an incarnation of another."""
-        return upstream in self._specs[slice_id].upstream and self._announced.get(upstream, {}).get(incarnation, False)
+        return upstream in self._specs[slice_id].upstream and self._directory.of(upstream).get(incarnation, False)
 
     def _lose(self, node: _Node, life: int) -> None:
         self._recorder.log(NodeGone(self.stamp(), node.name))

@@ -26,10 +26,9 @@ from ....core.quantities import Duration
 from ....core.signs import Signs
 from ....core.waiting import wait_until
 from ....core.wire import Greeting, decoded, frame, read_frame
-from ....protocol.machine import Slice, wrapped
+from ....protocol.machine import Slice
+from ....protocol.making import Feed, make_slice
 from ....protocol.progress import Progress
-from ....protocol.sink import SinkSlice
-from ....protocol.source import SourceSlice
 from ....protocol.stores import MemoryStore
 from ....recording.history import Bite, Drained, Proof
 from ....recording.records import InStep, Kept, Record
@@ -373,11 +372,9 @@ class SchemeDeployment:
         return self._names.get((slice_id, incarnation), slice_id)
 
     def _make_end(self, slice_id: str) -> Slice:
-        spec = self._specs[slice_id]
-        if spec.role is Role.SINK:
-            return wrapped(SinkSlice(spec))
         workload = self._run.scenario.workload
-        return wrapped(SourceSlice(spec, iter(workload.batches(slice_id)), workload.interval, workload.stretch))
+        feed = Feed(lambda source: iter(workload.batches(source)), workload.interval, workload.stretch)
+        return make_slice(self._specs[slice_id], feed)
 
     # Faults
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from ....core.addresses import Address, Moment
 from ....core.errors import OwnFailure, StorageRefused, StreamproofError
 from ....core.wire import VERSION, BlockingConnection, Endpoint, Greeting, decoded, frame, read_frame
-from ....protocol.machine import Slice, wrapped
-from ....protocol.operator import OperatorSlice
+from ....protocol.machine import Slice
+from ....protocol.making import make_slice
 from ....protocol.spec import SliceSpec
 from ....protocol.stores import CheckpointStore, FileStore
 from ....recording.records import Record
@@ -111,7 +111,7 @@ async def _work(
     specs = {spec.slice_id: spec for spec in plan.specs}
 
     def make(slice_id: str) -> Slice:
-        return wrapped(OperatorSlice(specs[slice_id]))
+        return make_slice(specs[slice_id])
 
     def up(slice_id: str, incarnation: int) -> None:
         writer.write(frame(Up(slice_id, incarnation)))
