@@ -32,7 +32,14 @@ class Case:
     checkpoint_every: int | None = None
     """Events between two checkpoints, where the subject declares it."""
     virtual_time: bool = False
-    """Whether the clock is the simulator's, on which a duration means nothing."""
+    """Whether the clock is the simulator's."""
+    costed: bool = False
+    """Whether work takes time on it, as the scenario's costs say."""
+
+    @property
+    def timeless(self) -> bool:
+        """Whether a duration means nothing."""
+        return self.virtual_time and not self.costed
 
 
 Judge = Callable[[Case, Guarantee], Verdict]
