@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from .harness.contracts.query_parts import foreach, foreach_batch, pandas_with_state, processor, processor_in_pandas
     from .harness.contracts.scenario import Scenario
     from .harness.contracts.subject import Claim
+    from .harness.core.costs import Costs
     from .harness.core.errors import StreamproofError
     from .harness.core.guarantees import (
         Guarantee,
@@ -93,6 +94,7 @@ __all__ = [
     "Budget",
     "ByTime",
     "Claim",
+    "Costs",
     "CrashPlan",
     "Edge",
     "Event",
@@ -222,6 +224,7 @@ _NAMES = {
     "faults.store_loss": "store_loss",
     "harness.certifying.budget": "Budget",
     "harness.certifying.planning": "CrashPlan every_crash_point",
+    "harness.core.costs": "Costs",
     "harness.core.errors": "StreamproofError",
     "harness.exploration.counterexample": "assert_survives",
     "harness.exploration.simulating": "Simulated simulate",

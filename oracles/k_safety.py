@@ -28,7 +28,7 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     holds = f"{collation.inputs:,} inputs, each counted once"
     if found or stalled(case) or not isinstance(limit, Duration):
         return decide(case, guarantee, found, holds, goes_on=True)
-    if case.virtual_time:
+    if case.timeless:
         reason = Reason(Why.VIRTUAL_TIME)
     elif collation.reexecution is None:
         reason = Reason(Why.NOT_EXECUTABLE, ", so it is not known which input an output is of")

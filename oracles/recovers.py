@@ -35,7 +35,7 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     struck = [one for one in history.struck() if one.bite.node is not None]
     found, unclear = _end(case, guarantee, struck)
     if not found and unclear is None and isinstance(guarantee.within, Duration):
-        if case.virtual_time:
+        if case.timeless:
             unclear = Reason(Why.VIRTUAL_TIME)
         else:
             late = [one for one in _waits(history, struck) if one[0] > guarantee.within.micros]

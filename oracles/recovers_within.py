@@ -22,7 +22,7 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     limit = guarantee.within
     if not isinstance(limit, Duration):
         return unknown(guarantee, observables, Reason(Why.UNSTATED, "the claim states no limit"))
-    if case.virtual_time:
+    if case.timeless:
         return unknown(guarantee, observables, Reason(Why.VIRTUAL_TIME))
     found = case.analysis(recoveries_of)
     late = [r for r in found if r.total is not None and r.total > limit.micros]

@@ -85,9 +85,10 @@ class Bench:
         self.cluster.check(scenario)
         self.fed = 0
         """Events fed in runs, for who keeps count."""
-        timed = [g for g in scenario.claimed if g.name in registry.oracles and registry.oracles[g.name].timed(g)]
+        named = [g for g in scenario.claimed if g.name in registry.oracles]
+        timed = [g for g in named if scenario.costs is None and registry.oracles[g.name].timed(g)]
         self.not_judged: tuple[Guarantee, ...] = tuple(timed)
-        """The claims on time, which is not real in the simulator."""
+        """The claims on time, which is not real in the simulator, where work costs none of it."""
         self.claims: tuple[Guarantee, ...] = tuple(g for g in scenario.claimed if g not in timed)
         if not self.claims:
             raise InvalidScenario(f"{scenario.subject.name} claims nothing that the simulator can judge")
@@ -107,7 +108,9 @@ class Bench:
         """What faults can be drawn from."""
         workload, options = self.scenario.workload, self.cluster.options
         offering = -(-workload.events // workload.batch) * options.interval(workload)
-        span = offering + options.detection + options.redeployment
+        costs = self.scenario.costs
+        work = 0 if costs is None else workload.events * max(cost.micros for cost in costs.per_event.values())
+        span = max(offering, work) + options.detection + options.redeployment
         return Aims(
             self.actors, self.scenario.subject.links, self.cluster.places.nodes, Duration(offering), Duration(span)
         )
@@ -192,7 +195,8 @@ class Bench:
     def judge(self, history: History) -> tuple[Verdict, ...]:
         """Of the claims."""
         subject = self.subject
-        case = Case(history, subject.collate(history), subject.checkpoint_every, virtual_time=True)
+        costed = self.scenario.costs is not None
+        case = Case(history, subject.collate(history), subject.checkpoint_every, virtual_time=True, costed=costed)
         return tuple(judge_claims(subject, case, self.claims, self.registry.oracles))
 
     @cached_property

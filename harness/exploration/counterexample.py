@@ -120,7 +120,7 @@ def counterexample(named: Named, violation: Violation, shrunk: Shrunk, found_wit
         subject=_shape(scenario),
         workload={"name": workload.name, "seed": workload.seed, "events": workload.events, "batch": workload.batch},
         seed=shrunk.trial.seed,
-        world=asdict(bench.cluster.options),
+        world=asdict(bench.cluster.options) | _costs(scenario),
         placement=_placement(scenario, bench.cluster.places.workers),
         faults=tuple(SavedFault.of(fault) for fault in shrunk.trial.schedule),
         claim=SavedClaim.of(verdict.guarantee),
@@ -143,6 +143,10 @@ def _shape(scenario: Scenario) -> dict[str, Any]:
     """What addresses speak of. What the slices do is left out: that is what a repair changes."""
     described = scenario.subject.describe()
     return {name: described.get(name) for name in ("name", "slices", "edges")}
+
+
+def _costs(scenario: Scenario) -> dict[str, Any]:
+    return {} if scenario.costs is None else {"costs": scenario.costs.describe()}
 
 
 def _placement(scenario: Scenario, nodes: tuple[str, ...]) -> dict[str, list[str]]:
@@ -198,6 +202,7 @@ def scenario_of(path: Path, found: Counterexample, registry: Registry, scenario:
     for what, is_now, was in (
         ("subject", _shape(scenario), found.subject),
         ("workload", (workload.name, workload.seed), then),
+        ("costs", _costs(scenario).get("costs"), found.world.get("costs")),
     ):
         if is_now != was:
             raise ScenarioChanged(

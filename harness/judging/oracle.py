@@ -35,9 +35,11 @@ class Case:
     checkpoint_every: int | None = None
     """Events between two checkpoints, where the subject declares it."""
     virtual_time: bool = False
-    """Whether the clock is the simulator's, on which a duration means nothing."""
+    """Whether the clock is the simulator's."""
     not_come: str = ""
     """Which planned fault a run that was cut short says nothing of; empty when there is none."""
+    costed: bool = False
+    """Whether work takes time on the simulator's clock, as the scenario's costs say."""
     _known: dict[Analysis[Any], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
     _verdicts: dict[tuple[Judge, Guarantee], Verdict] = field(
         default_factory=dict, init=False, repr=False, compare=False
@@ -47,6 +49,11 @@ class Case:
     def unproven(self) -> str:
         """Why the faults cannot be said to have happened as planned; empty when each of them bit."""
         return self.collation.unproven or self.not_come
+
+    @property
+    def timeless(self) -> bool:
+        """Whether a duration means nothing."""
+        return self.virtual_time and not self.costed
 
     def verdict(self, oracle: Oracle, guarantee: Guarantee) -> Verdict:
         """What an oracle says of this history."""

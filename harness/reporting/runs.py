@@ -94,6 +94,8 @@ def _bite(entry: FaultStruck, history: History, recovered: Sequence[Recovery]) -
         proof += "gone"
     if bite.proof is not None:
         proof += f", {bite.proof}"
+    if entry.under_way:
+        proof += f", in the middle of what ends at {', '.join(entry.under_way)}"
     gone = [r for r in recovered if r.fault == entry.number and r.actor in bite.actors and r.incarnation]
     lost = sum(forgotten(history, r) for r in gone)
     return f"{proof}, with {lost:,} events that no checkpoint held" if lost else proof

@@ -11,7 +11,8 @@ from ..contracts.query import KIND
 from ..contracts.registry import Registry
 from ..contracts.scenario import Scenario
 from ..contracts.subject import SchemeSubject, Subject
-from ..core.errors import DamagedHistory, ExitStatus, InvalidHistory, InvalidOperator, ScenarioChanged
+from ..core.costs import described_costs
+from ..core.errors import DamagedHistory, ExitStatus, InvalidHistory, InvalidOperator, InvalidScenario, ScenarioChanged
 from ..core.guarantees import Guarantee
 from ..core.lattice import implied
 from ..core.model import Event, Role
@@ -80,7 +81,8 @@ def _judge(
 ) -> Judgement:
     subject = scenario.subject
     missed = not_come(scenario.faults, history)
-    case = Case(history, subject.collate(history), subject.checkpoint_every, virtual_time, missed)
+    costed = scenario.costs is not None
+    case = Case(history, subject.collate(history), subject.checkpoint_every, virtual_time, missed, costed)
     exercised = subject.exercised(history) if isinstance(subject, SchemeSubject) else None
     verdicts = judge_claims(subject, case, scenario.claimed, oracles, None if scenario.minimal else exercised)
     judgement = _judgement(case, verdicts, judge_each(case, scenario.breaks, oracles), oracles, exercised)
@@ -247,6 +249,10 @@ def judge_folder(path: Path, registry: Registry) -> tuple[Description, History, 
         )
     history = read_history(path)
     virtual = bool(description.cluster.get("cluster") == "simulated")
+    try:
+        scenario = replace(scenario, costs=described_costs(description.cluster.get("costs")))
+    except InvalidScenario as error:
+        raise DamagedHistory(f"{path / 'scenario.json'} cannot be read: {error}") from error
     determinism = examine_operators(scenario, beginning(history), description.origin)
     return description, history, judge_history(scenario, history, registry.oracles, virtual, determinism)
 

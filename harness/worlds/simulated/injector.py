@@ -36,6 +36,10 @@ class SimulatedNode(Protocol):
     def incarnations(self) -> tuple[tuple[str, int], ...]:
         """Of the slices that run there."""
 
+    @property
+    def under_way(self) -> tuple[str, ...]:
+        """Where work takes time: the addresses after which what is worked on there would have been taken."""
+
 
 class Victims(Protocol):
     """The world, as faults see it."""
@@ -94,7 +98,8 @@ class Injector:
         machines = _Machines(self._world, self._places, random, lambda: self.heal(number))
         address = None if strike.address is None else str(strike.address)
         for bite in self._kinds[fault.kind].inflict(machines, fault):
-            self._log(FaultStruck(self._stamp(), number, str(fault), address, bite))
+            under_way = machines.under_way.get(bite.node or "", ())
+            self._log(FaultStruck(self._stamp(), number, str(fault), address, bite, under_way=under_way))
         if machines.lasting:
             self._in_force[number] = strike, machines.lasting
             if fault.duration is not None:
@@ -122,6 +127,8 @@ class _Machines(Machines):
     def __init__(self, world: Victims, places: Places, random: Random, heal: Callable[[], None]) -> None:
         self.lasting: list[tuple[str, _Heal]] = []
         """Targets, and what ends what is done to them."""
+        self.under_way: dict[str, tuple[str, ...]] = {}
+        """Node that was crashed -> the addresses of the work that was lost with it."""
         self._world = world
         self._places = places
         self._random = random
@@ -132,6 +139,7 @@ class _Machines(Machines):
         outstanding = self._world.outstanding()
         hit, nowhere = self._nodes(targets)
         ran = {node.name: (node.actors, node.incarnations) for _, node in hit}
+        self.under_way = {node.name: node.under_way for _, node in hit}
         for _, node in hit:
             self._world.kill(node)
         bites = [Bite(target, None, (), outstanding, gone=False) for target in nowhere]

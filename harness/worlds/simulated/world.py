@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from ...contracts.injection import FaultKind
 from ...core.addresses import Address, Point, Side
+from ...core.costs import Costs
 from ...core.model import Event, Role, operator_of, replica_name, slice_of
 from ...core.places import numbered_workers
 from ...core.quantities import Duration
@@ -52,6 +53,7 @@ from .freezing import Freezable
 from .injector import Injector
 from .injector import SimulatedNode as Victim
 from .network import Direction, Network
+from .working import Workforce
 
 HARNESS = "harness"
 """The host of the sources and sinks, outside every fault domain."""
@@ -113,7 +115,9 @@ class _Node(Freezable):
         """Rises with each restart, so that what was under way in an earlier life is void."""
         self.lost = False
         """Whether it was given up for lost though it is alive, and has not heard of it yet."""
-        self.host = Host(self)
+        self.work = None if world.workforce is None else world.workforce.host(self, cores=name != HARNESS)
+        """Where work takes time: the host, as what works."""
+        self.host = self.work or Host(self)
         self._world = world
         self.watched = world.watched
 
@@ -147,6 +151,10 @@ class _Node(Freezable):
     def incarnations(self) -> tuple[tuple[str, int], ...]:
         return tuple((slice_id, machine.incarnation) for slice_id, machine in self.host.slices.items())
 
+    @property
+    def under_way(self) -> tuple[str, ...]:
+        return () if self.work is None else self.work.under_way
+
 
 class SimulatedWorld:
     """One run."""
@@ -165,6 +173,7 @@ class SimulatedWorld:
         recorder: Recorder,
         options: SimulationOptions,
         seed: int,
+        costs: Costs | None = None,
     ) -> None:
         self.steps = 0
         self.at_rest = False
@@ -181,6 +190,7 @@ class SimulatedWorld:
         self._random = Random(seed).random
         self._agenda = Agenda()
         self._later = self._agenda.later
+        self.workforce = None if costs is None else Workforce(self._agenda, costs)
         self.network = Network(
             self._agenda,
             self._random,
@@ -505,7 +515,7 @@ class SimulatedWorld:
         node.alive = False
         node.forget()
         self._speak_no_more(node)
-        node.host.slices.clear()
+        node.host.forget()
         if not node.lost:
             self._later(self._options.detection, self._lose, node, node.life)
         node.lost = False
@@ -519,6 +529,8 @@ class SimulatedWorld:
     def freeze(self, node: Victim) -> None:
         assert isinstance(node, _Node)
         node.freeze()
+        if node.freezes == 1 and node.work is not None:
+            node.work.pause()
         if node.freezes == 1 and not node.lost:
             self._later(self._options.detection, self._give_up, node, node.life, node.times_frozen)
 
@@ -528,6 +540,8 @@ class SimulatedWorld:
         if node.alive and node.life == life and still and not node.lost:
             node.lost = True
             self._speak_no_more(node)
+            if self.workforce is not None:
+                self.workforce.eased()
             self._lose(node, life)
 
     def let_go(self, node: Victim) -> None:
@@ -535,6 +549,8 @@ class SimulatedWorld:
         assert isinstance(node, _Node)
         for action, given in node.let_go():
             self._agenda.next(self._go_on, node, node.life, action, given)
+        if node.work is not None and not node.freezes:
+            node.put_off += node.work.resume()
         if node.lost and not node.freezes:
             self._later(self._options.control_delay, self._give_in, node, node.life)
 
@@ -546,7 +562,7 @@ class SimulatedWorld:
         """It hears that its slices were given to others: it forgets them, and joins as if it were new."""
         if not node.alive or node.life != life or node.puts_off(self._give_in, node, life):
             return
-        node.host.slices.clear()
+        node.host.forget()
         node.lost = False
         self._restart(node, life)
 
