@@ -30,6 +30,7 @@ from .reruns import DeliveredRow, Deliveries, Delivery, Derivation, Rerun
 
 if TYPE_CHECKING:
     from .long_channels import LongChannelCount
+    from .shapes import OutputShape
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,8 @@ class Collation:
     doubt: str = ""
     """Why neither missing rows nor rows that are there too often show that an input was lost or counted twice; empty
     when they do. Of a black box without keys a wrong row can stand in the place of a missing one."""
+    shape: OutputShape | None = None
+    """Of what a query puts out; None of any other subject."""
 
     def tallies(self, *names: str) -> tuple[Tally, ...]:
         """The named tallies that count anything."""

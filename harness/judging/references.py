@@ -70,6 +70,7 @@ def collate_references(history: History, shape: OutputShape) -> Collation:
         reordered_repeats=findings.reordered_repeats,
         inputs=sum(len(offered.events) for offered in history.each(Offered)),
         doubt=findings.doubt,
+        shape=shape,
     )
 
 
