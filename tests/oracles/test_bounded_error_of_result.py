@@ -26,7 +26,7 @@ from streamproof.harness.core.result_bounds import (
 )
 from streamproof.harness.core.verdicts import Anomaly, Status, Verdict
 from streamproof.harness.judging.deaths import crashes_of
-from streamproof.harness.judging.oracle import Case, judge
+from streamproof.harness.judging.oracle import Case, judge_each
 from streamproof.harness.judging.references import BATCH_JOB, collate_references
 from streamproof.harness.judging.result_errors import check_measurable, measure_error
 from streamproof.harness.judging.result_tables import ResultTables, result_tables
@@ -55,7 +55,7 @@ def verdict_of(
 ) -> Verdict:
     history = query_history(shape, wanted, found, faults=faults, **more)
     case = Case(history, collate_references(history, shape))
-    return judge(case, [claim], JUDGES)[0]
+    return judge_each(case, [claim], JUDGES)[0]
 
 
 def status_of(claim: Guarantee, found: Sequence[Any] | None, *args: Any, **more: Any) -> str:
