@@ -22,8 +22,7 @@ from streamproof.harness.certifying.planning import every_crash_point
 from streamproof.harness.certifying.proving import KILLS_A_RUN, kills_a_run
 from streamproof.harness.certifying.rejudging import judge_certificate
 from streamproof.harness.certifying.subjects import claims_named
-from streamproof.harness.command_line.certificates import end_of_campaign
-from streamproof.harness.command_line.certifying import certificate_document
+from streamproof.harness.certifying.telling import view_of_certificate
 from streamproof.harness.contracts.query import Query
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.contracts.scenario import Scenario
@@ -32,6 +31,7 @@ from streamproof.harness.core.guarantees import Guarantee, exactly_once, survive
 from streamproof.harness.core.result_bounds import bounded_error_of_result
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.recording.claims_and_faults import SavedClaim
+from streamproof.harness.reporting.screen import certificate_screen
 from streamproof.harness.running.judgement import judge_folder
 from streamproof.harness.running.run import check_scenario
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
@@ -99,10 +99,11 @@ def test_a_sink_that_loses_what_it_holds_back_is_within_that_much(certify: Calla
     assert "## Errors that crashes left" in text
     assert "| bounded-error-of-result (rows 10) | 10 rows | 10 rows |" in text
     assert "The error is that of the table in the end." in text
-    screen = "\n".join(str(line) for line in end_of_campaign(certified.certificate, certified.folder))
+    view = view_of_certificate(certified.certificate, certified.folder)
+    screen = "\n".join(line.plain for line in certificate_screen(view))
     assert "error        bounded-error-of-result (rows 10), the largest error that a crash left: 10 rows" in screen
-    document = certificate_document(certified.certificate, certified.folder)
-    assert document["verdicts"][0]["errors"]["largest"] == 10
+    document = msgspec.to_builtins(verdict)
+    assert document["errors"]["largest"] == 10
 
 
 def test_and_is_refuted_at_less_with_the_smallest_schedule_that_shows_it(certify: Callable[..., Certified]) -> None:
