@@ -55,13 +55,18 @@ def _found(case: Case, bound: ResultBound, error: ResultError, crashes: int) -> 
         yield tally(Anomaly.BOUND_EXCEEDED, 1, [_with_a_row(said, wrong)])
     if error.twice > bound.duplicates:
         allowed = f", of at most {bound.duplicates:,}" if bound.duplicates else ""
-        said = f"{error.twice:,} rows are there once too often{allowed}"
+        said = f"{_rows(error.twice)} there once too often{allowed}"
         twice = [*collation.duplicate_effects.sample, *collation.phantoms.sample]
         yield tally(Anomaly.DUPLICATE_EFFECT, error.twice, [_with_a_row(said, twice)])
     if error.strange:
-        what = "have no number" if bound.measure is Measure.COLUMN else "should not be there, and are in nobody's place"
-        said = f"{error.strange:,} rows {what}"
+        column = bound.measure is Measure.COLUMN
+        what = f"without a number as {bound.column}" if column else "that should not be, in nobody's place"
+        said = f"{_rows(error.strange)} there {what}"
         yield tally(Anomaly.PHANTOM_OUTPUT, error.strange, [_with_a_row(said, list(collation.phantoms.sample))])
+
+
+def _rows(number: int) -> str:
+    return "1 row is" if number == 1 else f"{number:,} rows are"
 
 
 def _with_a_row(said: str, wrong: list[Evidence]) -> Evidence:
@@ -79,7 +84,7 @@ def _unclear(bound: ResultBound, error: ResultError, crashes: int) -> Reason | N
     if why := means_nothing(bound, error):
         return Reason(Why.NOTHING_TO_JUDGE, why)
     if error.twice + error.perhaps_twice > bound.duplicates:
-        doubtful = f"{error.perhaps_twice:,} rows are there once too often or stand in the place of missing ones"
+        doubtful = f"{_rows(error.perhaps_twice)} there once too often, or in the place of missing ones"
         return Reason(Why.AMBIGUOUS, f"{doubtful}, and the table has no key that would tell: name its key columns")
     if not crashes:
         return Reason(Why.NOTHING_TO_JUDGE, "no crash struck, so that there was nothing to lose")
@@ -91,9 +96,11 @@ def _holds(bound: ResultBound, error: ResultError, crashes: int) -> str:
         return ""
     after = "1 crash" if crashes == 1 else f"{crashes:,} crashes"
     said = f"an error of {bound.said(error.error)} after {after}, of at most {bound.said(bound.at_most)} a crash"
-    twice = f"; {error.twice:,} rows once too often, as is claimed" if error.twice else ""
+    twice = f"; {_rows(error.twice)} there once too often, as is claimed" if error.twice else ""
     unseen = f"; not looked at: {error.unseen:,} rows differ in other columns" if error.unseen else ""
-    return f"{said}{twice}{unseen}"
+    # What a function makes of them, nobody else has said.
+    lost = f"; {_rows(error.missing)} lost or changed" if bound.measure is Measure.DISTANCE else ""
+    return f"{said}{lost}{twice}{unseen}"
 
 
 ORACLE = Oracle(

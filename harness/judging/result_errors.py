@@ -30,6 +30,8 @@ class ResultError:
     """As the claim measures it; None where it cannot be measured so."""
     of_everything: float
     """What it would be if all of the table were lost."""
+    missing: int
+    """Rows that are lost or changed, whatever the claim makes of them."""
     twice: int
     """Rows that are there once too often, for sure."""
     perhaps_twice: int
@@ -44,15 +46,14 @@ class ResultError:
 
 def measure_error(bound: ResultBound, tables: ResultTables) -> ResultError:
     """Raises NotImportable where a user's distance is not there."""
-    counted = _count(tables.wanted, tables.found, tables.key)
+    rows = _count(tables.wanted, tables.found, tables.key)
     try:
         measured = _measured(bound, tables)
     except NoDistance as why:
-        return ResultError(None, 0.0, counted.twice, counted.perhaps_twice, 0, 0, str(why))
+        return ResultError(None, 0.0, rows.missing, rows.twice, rows.perhaps_twice, 0, 0, str(why))
     error, everything = _rounded(measured.error), _rounded(measured.of_everything)
-    return ResultError(
-        error, everything, counted.twice, counted.perhaps_twice, measured.strange, max(0, measured.unseen)
-    )
+    unseen = max(0, measured.unseen)
+    return ResultError(error, everything, rows.missing, rows.twice, rows.perhaps_twice, measured.strange, unseen)
 
 
 def check_measurable(bound: ResultBound, tables: ResultTables) -> None:

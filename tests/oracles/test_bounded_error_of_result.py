@@ -106,7 +106,7 @@ def test_a_row_that_is_changed_counts_as_one(shape: OutputShape) -> None:
 def test_a_row_that_comes_twice_is_no_bounded_loss(shape: OutputShape) -> None:
     verdict = verdict_of(rows(50), [*LINES, LINES[3]], shape=shape)
     assert (verdict.status, anomalies(verdict)) == (Status.VIOLATED, {Anomaly.DUPLICATE_EFFECT: 1})
-    assert "1 rows are there once too often: the table has" in verdict.anomalies[0].sample[0].what
+    assert "1 row is there once too often: the table has" in verdict.anomalies[0].sample[0].what
     assert status_of(rows(50, duplicates=1), [*LINES, LINES[3]], shape=shape) == "HOLDS"
     assert status_of(rows(50, duplicates=1), [*LINES, LINES[3], LINES[4]], shape=shape) == "VIOLATED"
 
@@ -251,7 +251,8 @@ def test_a_function_of_the_users_is_executed() -> None:
     verdict = verdict_of(claim, LINES[:97])
     assert (verdict.status, verdict.summary) == (
         Status.HOLDS,
-        "an error of 17.003 by distances:total_apart after 1 crash, of at most 20.5 by distances:total_apart a crash",
+        "an error of 17.003 by distances:total_apart after 1 crash, of at most 20.5 by distances:total_apart a crash; "
+        "3 rows are lost or changed",
     )
 
 
