@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+import json
+import os
+from typing import TYPE_CHECKING, Final
 
 from ...harness.contracts.query import Query, RunFolders
 from ...harness.contracts.query_parts import as_it_comes
-from . import sqlite
 from .inputs import BATCH
 
 if TYPE_CHECKING:
@@ -17,24 +18,27 @@ HELD: Final = 50
 """So many rows are in memory alone."""
 QUIET: Final = 10
 """A batch of fewer rows than this says that nothing more comes for a while, and then all is written."""
-_TABLE = "create table if not exists tail (seq integer primary key, value text)"
+LINE: Final = "seq LONG, value STRING"
 
 
 class Tail:
-    """Writes rows when so many have come after them. What comes again is known by its number."""
+    """Writes rows when so many have come after them. What a batch that comes again gives once more is known by its
+    number."""
 
     def __init__(self, folders: RunFolders) -> None:
         self._folder = folders.sink
-        self._held: list[Any] = []
+        self._held: list[tuple[int, str]] = []
 
     def take(self, frame: DataFrame, batch: int) -> None:
         rows = sorted((row.seq, row.value) for row in frame.select("seq", "value").collect())
         self._held += rows
         due = len(self._held) if len(rows) < QUIET else max(0, len(self._held) - HELD)
-        with sqlite.transaction(self._folder) as database:
-            database.execute(_TABLE)
-            database.executemany("insert or ignore into tail values (?, ?)", self._held[:due])
-        del self._held[:due]
+        if due:
+            lines = [json.dumps({"seq": seq, "value": value}) for seq, value in self._held[:due]]
+            draft = self._folder / ".draft"
+            draft.write_text("\n".join(lines))
+            os.replace(draft, self._folder / f"{batch}-{self._held[0][0]}.jsonl")
+            del self._held[:due]
 
 
 def write_tail(rows: DataFrame, folders: RunFolders) -> DataStreamWriter:
@@ -42,10 +46,7 @@ def write_tail(rows: DataFrame, folders: RunFolders) -> DataStreamWriter:
 
 
 def read_tail(spark: SparkSession, folders: RunFolders) -> DataFrame:
-    with sqlite.transaction(folders.sink) as database:
-        database.execute(_TABLE)
-        rows = database.execute("select seq, value from tail").fetchall()
-    return spark.createDataFrame(rows, sqlite.LINE)
+    return spark.read.schema(LINE).json(str(folders.sink)).dropDuplicates(["seq"])
 
 
 loses_its_tail = Query(

@@ -30,10 +30,10 @@ def test_a_sink_that_drops_the_last_50_rows_holds_at_50_and_is_refuted_at_10(tmp
         replace(loses_its_tail, batch_events=60),
         (FIFTY, TEN),
         every_crash_point(Victim.DRIVER, recovering=False, split_brain=False),
-        workload=words(events=120),
+        workload=words(events=60),
         cluster=EmbeddedCluster(),
         registry=registry,
-        budget=Budget(kills=0, minutes=10),
+        budget=Budget(kills=0, minutes=30),
         folder=tmp_path / "certificate",
     )
     fifty, ten = found.certificate.verdicts[:2]
