@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     )
     from .harness.core.model import Edge, Event, Operator, Output, Partitioning, RandomOperator, Stage, Topology
     from .harness.core.quantities import events, ms, seconds
+    from .harness.core.result_bounds import bounded_error_of_result
     from .harness.core.schedule import batch, checkpoint, recovery
     from .harness.core.workload import Workload
     from .harness.crash_points.inside_python.user_points import crash_point
@@ -122,6 +123,7 @@ __all__ = [
     "at_most_once",
     "bandwidth",
     "batch",
+    "bounded_error_of_result",
     "bridge",
     "checkpoint",
     "cpu_throttle",
@@ -234,6 +236,7 @@ _NAMES = {
     "survives_power_loss",
     "harness.core.model": "Edge Event Operator Output Partitioning RandomOperator Stage Topology",
     "harness.core.quantities": "events ms seconds",
+    "harness.core.result_bounds": "bounded_error_of_result",
     "harness.contracts.query": "Query RunFolders Store",
     "harness.contracts.query_parts": "foreach foreach_batch pandas_with_state processor processor_in_pandas",
     "harness.contracts.scenario": "Scenario",

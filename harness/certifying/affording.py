@@ -16,7 +16,7 @@ from .covering import Covering
 from .killing import streams
 from .lane_kills import IN_LANES
 from .ledger import COMPARED, RECOVERY, RUN, START, Ledger
-from .proving import KILLS_A_RUN, Kills
+from .proving import Kills, kills_a_run
 
 SAFETY = 1.3
 """By how much what is planned into the time is taken to be longer than it is thought to be."""
@@ -63,7 +63,7 @@ class Affording:
             return
         those = set(of_driver)
         places = [place for place, line in enumerate(ledger.plan) if line in those]
-        population = f"all {len(places):,} planned crashes of the driver, up to {KILLS_A_RUN} along one stream"
+        population = f"all {len(places):,} planned crashes of the driver, up to {self._a_run} along one stream"
 
         def fits(size: int) -> bool:
             drawn = [ledger.plan[place] for place in KillSample.of(population, places, size, self._brief.seed).drawn]
@@ -100,10 +100,14 @@ class Affording:
                 left.append(line)
         return left
 
+    @property
+    def _a_run(self) -> int:
+        return kills_a_run(self._ledger.claims)
+
     def _runs_of(self, kills: Sequence[Planned]) -> int:
         here = [one for one in kills if self.dies_in_lane(one)]
         there = [one for one in kills if not self.dies_in_lane(one)]
-        return sum(1 for some in (here, there) for _ in streams(some, KILLS_A_RUN))
+        return sum(1 for some in (here, there) for _ in streams(some, self._a_run))
 
     def seconds_of(self, kills: Sequence[Planned]) -> float:
         """About what they take."""

@@ -81,6 +81,7 @@ from .continuing import (
     why_other,
 )
 from .covering import NEVER_RECOVERING, Covering
+from .errors_left import check_bounds, check_measured, not_measured
 from .folders import check_unused
 from .journal import Journal, is_under_way
 from .killing import on_cluster, spread
@@ -260,6 +261,7 @@ def _check(query: Query, claims: Sequence[Guarantee], workload: Workload, cluste
             f"query {query.name!r} claims nothing: say what it promises, as in claims=[exactly_once()]"
         )
     check_scenario(Scenario(query, workload, claims=claims), cluster, registry)
+    check_bounds(query, claims)
     supported(version("pyspark"))
 
 
@@ -301,6 +303,8 @@ class _Campaign:
                 if unjudgeable:
                     write_points(ledger.folder / POINTS, lives[0])
                     return self._write(unjudgeable, profile)
+                check_measured(self.brief.claims, History(references, ()), self.brief.query.shape)
+                ledger.not_covered += not_measured(self.brief.claims, self.brief.query.key)
                 self._note_unpassed_hooks(lives[0])
                 self._note_seen_outside(lives)
                 profile = self._note_messages(lanes, profile)

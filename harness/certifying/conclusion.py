@@ -27,6 +27,7 @@ from ..core.guarantees import Guarantee
 from ..core.verdicts import Status
 from ..judging.statistics import Bound, KillSample, lower_bound, upper_bound
 from .alike import Alike
+from .errors_left import ErrorsLeft, errors_left, errors_said
 from .plan import Crash, CrashTrial, How, Victim
 
 TOO_SMALL: Final = "the budget is too small to say anything: no crash was tried"
@@ -113,6 +114,8 @@ class ClaimVerdict(msgspec.Struct, frozen=True, omit_defaults=True):
     repeats: int = 0
     shown_by: str = ""
     """The run folder that shows the violation, or what only a crash state shows."""
+    errors: ErrorsLeft | None = None
+    """Of a claim that bounds the error of a result, what the crashes have left of it."""
 
 
 class Conclusion(msgspec.Struct, frozen=True):
@@ -185,10 +188,20 @@ def conclude(
         )
         for claim in claims
     )
+    by_claim = {str(guarantee): guarantee for guarantee in guarantees}
+    verdicts = (_with_errors(verdict, by_claim[verdict.claim], trials) for verdict in verdicts)
     # What is drawn is killed, and no power is lost by that.
     of_kills = () if draw is None else tuple(claim for claim in claims if not claims[claim])
     bounds = () if draw is None else tuple(_bound(claim, draw, plan, trials) for claim in of_kills)
     return Conclusion(tuple(verdicts), tuple(coverage), bounds)
+
+
+def _with_errors(verdict: ClaimVerdict, guarantee: Guarantee, trials: Sequence[CrashTrial]) -> ClaimVerdict:
+    left = errors_left(guarantee, [trial for trial in trials if trial.terms == guarantee.terms])
+    if left is None:
+        return verdict
+    said = f"{verdict.summary}; {errors_said(left)}" if verdict.summary else verdict.summary
+    return msgspec.structs.replace(verdict, summary=said, errors=left)
 
 
 def lines_of(trial: CrashTrial) -> tuple[Planned, ...]:

@@ -159,7 +159,17 @@ class Ledger:
             judged = judge_read(record, crashes, self.claims, self.oracles)
             judged = replace(judged, verdicts=kept_of(self.folder / run, judged.verdicts))
             trials.append(
-                CrashTrial(crashes, how, run, judged.statuses, judged.reason, sampled, judged.digest, judged.missed)
+                CrashTrial(
+                    crashes,
+                    how,
+                    run,
+                    judged.statuses,
+                    judged.reason,
+                    sampled,
+                    judged.digest,
+                    judged.missed,
+                    dict(judged.errors),
+                )
             )
         self.trials += trials
         if self.journal is not None:

@@ -15,9 +15,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from ..core.addresses import Point, Side
+from ..core.result_bounds import BOUNDED_ERROR_OF_RESULT
 from ..core.verdicts import Anomaly, Status
 from .alike import RULE, Alike
 from .conclusion import Covered, Planned, Uncut, counted, tried_said
+from .errors_left import amount_said, errors_said
 from .plan import How, Victim
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ def page(certificate: Certificate) -> str:
         _covered(certificate),
         _not_covered(certificate),
         _verdicts(certificate),
+        _errors(certificate),
         _counterexample(certificate),
         _table(certificate),
         _sample(certificate),
@@ -212,6 +215,40 @@ def _verdicts(certificate: Certificate) -> Iterator[str]:
     yield ""
 
 
+def errors_rows(certificate: Certificate) -> Iterator[tuple[str, str]]:
+    """Of each claim that bounds an error: the claim, and what crashes left of it, the one that left most last."""
+    for verdict in certificate.verdicts:
+        if verdict.errors is not None:
+            by = f": {verdict.errors.left_by}" if verdict.errors.left_by else ""
+            yield verdict.claim, f"{errors_said(verdict.errors)}{by}"
+
+
+def _errors(certificate: Certificate) -> Iterator[str]:
+    known = [(verdict.claim, verdict.errors) for verdict in certificate.verdicts if verdict.errors is not None]
+    if not known:
+        return
+    yield "## Errors that crashes left"
+    yield ""
+    yield (
+        "How far the table in the end is from the one without failures, after one crash each: crash states and real "
+        "kills. A recovery that stands for several crashes counts for each."
+    )
+    yield ""
+    yield "| claim | at most | largest | median | crashes | without an error | in a row, altogether | not known |"
+    yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
+    for claim, left in known:
+        several = f"{amount_said(left.after_several)} ({left.several:,} crashes)" if left.several else ""
+        largest, middle = (left.largest_said, amount_said(left.median)) if left.crashes else ("", "")
+        counts = f"{left.crashes:,} | {left.without:,} | {several} | {left.unmeasured:,}"
+        yield f"| {_text(claim)} | {_text(left.measure)} | {_text(largest)} | {middle} | {counts} |"
+    yield ""
+    for claim, left in known:
+        if left.left_by:
+            where = f"[`{left.folder}`]({left.folder})"
+            yield f"- {_text(claim)}: {_text(left.largest_said)} left by {where}: {_text(left.left_by)}"
+    yield ""
+
+
 def story(shown: QueryCounterexample) -> Iterator[str]:
     """What happened, from the input to the first wrong output, or to how it stays away, a sentence each."""
     if shown.input and shown.batch is not None:
@@ -220,7 +257,7 @@ def story(shown: QueryCounterexample) -> Iterator[str]:
     for crash in shown.crashes:
         yield _capital(str(Planned(crash, shown.how is How.SPLIT_BRAIN)))
         yield _SPLIT_BRAIN if shown.how is How.SPLIT_BRAIN else _AFTERWARDS[crash.victim]
-    if shown.anomaly in _AWAY:
+    if shown.anomaly in _AWAY and not shown.claim.startswith(BOUNDED_ERROR_OF_RESULT):
         yield f"It does not come back ({shown.anomaly}): {_cut(shown.wrong)}"
     else:
         yield f"What is wrong then, {_ANOMALIES.get(shown.anomaly, shown.anomaly)}: {_cut(shown.wrong)}"
@@ -234,8 +271,9 @@ _ANOMALIES: Final[Mapping[str, str]] = {
     "(wrong-value)",
     Anomaly.PHANTOM_OUTPUT: "a row that no run without failures gives (phantom-output)",
     Anomaly.REORDERED_OUTPUT: "an output out of its order (reordered-output)",
+    Anomaly.BOUND_EXCEEDED: "more than a crash may take (bound-exceeded)",
 }
-_AWAY = frozenset({Anomaly.STALL, Anomaly.CRASH_LOOP, Anomaly.BOUND_EXCEEDED})
+_AWAY: Final = frozenset({Anomaly.STALL, Anomaly.CRASH_LOOP, Anomaly.BOUND_EXCEEDED})
 _SPLIT_BRAIN = "A second driver starts on the same checkpoint, and the first one wakes up"
 _AFTERWARDS = {
     Victim.DRIVER: "A new driver goes on from the checkpoint",

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 
 from ..core.addresses import Point
 from ..core.errors import StreamproofError
+from ..core.guarantees import Guarantee
+from ..core.result_bounds import measured_among
 from ..core.verdicts import Status
 from ..recording.claims_and_faults import SavedClaim
 from ..recording.records import Stamped
@@ -25,6 +27,7 @@ from .saved import VERSION as SAVED_VERSION
 from .shrinking import CrashPlace, Reproduction, shrink_kills
 
 KILLS_A_RUN = 6
+"""At most. Where a claim bounds what a crash leaves, it is one: of several nobody could say which has left it."""
 WITHOUT_FAILURES = "runs/without-failures"
 ELSEWHERE = "without any failure, the query gives something else on the cluster than with one task at a time"
 NO_END = "without any failure, the query does not come to the end of its input on the cluster"
@@ -145,7 +148,7 @@ class Proving:
 
     def _try_all(self, phases: Mapping[str, Sequence[Planned]], sampled: bool, share: float = 1.0) -> None:
         for phase, plan in phases.items():
-            runs = list(streams(plan, KILLS_A_RUN))
+            runs = list(streams(plan, kills_a_run(self._ledger.claims)))
             self._ledger.begin(phase, len(runs))
             for planned in runs:
                 if not self._ledger.within_budget(share):
@@ -296,6 +299,11 @@ class Proving:
             claims=tuple(SavedClaim.of(claim) for claim in brief.claims),
             planned=found.planned,
         )
+
+
+def kills_a_run(claims: Sequence[Guarantee]) -> int:
+    """At most."""
+    return 1 if measured_among(claims) else KILLS_A_RUN
 
 
 def _one_a_point(trials: Sequence[CrashTrial]) -> Iterator[tuple[Planned, ...]]:

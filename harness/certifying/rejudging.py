@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +23,7 @@ from ..recording.history import History
 from ..running.judgement import collate_query, not_come
 from .certificate import Certificate, check_files, concluded, read_certificate
 from .conclusion import ClaimVerdict, Conclusion, real
+from .errors_left import differing_errors, errors_in
 from .journal import is_under_way
 from .plan import CRASH_STATES, POWER_LOSSES, Crash, CrashTrial, How, Victim
 
@@ -39,6 +40,8 @@ class JudgedRun:
     collation: CollatedQuery
     verdicts: tuple[Verdict, ...]
     digest: str
+    errors: Mapping[str, float] = field(default_factory=dict)
+    """As a `CrashTrial` has them."""
 
     @property
     def statuses(self) -> dict[str, Status]:
@@ -89,7 +92,8 @@ def judge_read(
     terms = next((crash.terms for crash in crashes if crash.terms), "")
     judged = [guarantee for guarantee in guarantees if guarantee.terms == terms]
     verdicts = judge_each(Case(run.history, collation), judged, oracles)
-    return JudgedRun(run.description, run.history, collation, tuple(verdicts), run.digest)
+    errors = errors_in(judged, run.history, collation)
+    return JudgedRun(run.description, run.history, collation, tuple(verdicts), run.digest, errors)
 
 
 def judge_run(
@@ -207,7 +211,7 @@ def _again(
     if f"{trial.folder}/scenario.json" not in certificate.files:
         # No folder but those whose files are listed: what lies elsewhere was not verified.
         why = "its run is not in the certificate's folder"
-        gone = msgspec.structs.replace(trial, verdicts={}, reason=why, missed=False)
+        gone = msgspec.structs.replace(trial, verdicts={}, reason=why, missed=False, errors={})
         return gone, [f"{trial.folder} is not a run in the certificate's folder"]
     try:
         judged = judge_run(folder / trial.folder, trial.crashes, certificate.guarantees, oracles)
@@ -215,9 +219,9 @@ def _again(
         # Whoever wrote the certificate could not judge it either.
         of_it = [str(claim) for claim in certificate.guarantees if claim.terms == trial.terms]
         unknown = dict.fromkeys(of_it, Status.UNKNOWN)
-        lost = msgspec.structs.replace(trial, verdicts=unknown, missed=False)
+        lost = msgspec.structs.replace(trial, verdicts=unknown, missed=False, errors={})
         return lost, list(_compare_statuses(trial, lost.verdicts, f" ({error})"))
-    differences = list(_compare_statuses(trial, judged.statuses))
+    differences = [*_compare_statuses(trial, judged.statuses), *differing_errors(trial, judged.errors)]
     if judged.digest != trial.digest:
         differences.append(f"{trial.folder}: its history is not the one that the certificate tells of, by its digest")
     if judged.missed != trial.missed:
@@ -230,7 +234,8 @@ def _again(
     other = sorted(_other(certificate.subject, judged.description.subject))
     if other:
         differences.append(f"{trial.folder} is a run of another subject: {', '.join(other)} differ")
-    return msgspec.structs.replace(trial, verdicts=judged.statuses, missed=judged.missed), differences
+    now = msgspec.structs.replace(trial, verdicts=judged.statuses, missed=judged.missed, errors=dict(judged.errors))
+    return now, differences
 
 
 def _other(one: Mapping[str, Any], two: Mapping[str, Any]) -> set[str]:

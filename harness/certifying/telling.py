@@ -23,6 +23,7 @@ from .conclusion import counted
 from .page import (
     continued_said,
     covered_said,
+    errors_rows,
     in_short,
     not_covered_said,
     sample_said,
@@ -46,6 +47,7 @@ def view_of_certificate(certificate: Certificate, folder: Path) -> CertificateVi
         covered=(covered_said(certificate), *continued_said(certificate)),
         not_covered=tuple(not_covered_said(certificate)),
         sample=tuple(sample_said(certificate.draw, certificate.bounds)),
+        errors=tuple(f"{claim}, {said}" for claim, said in errors_rows(certificate)),
         verdicts=tuple(
             ShownVerdict(
                 verdict.claim,

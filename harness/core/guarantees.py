@@ -31,8 +31,8 @@ WITHIN = "within"
 OPENS_WITHIN = "opens_within"
 """What a claim of gap recovery can state beside its bound."""
 
-Amount = Duration | Events | int | float
-"""What a claim can state, each with its unit but for plain numbers."""
+Amount = Duration | Events | int | float | str
+"""What a claim can state: amounts, each with its unit but for plain numbers, and names."""
 AmountType = TypeVar("AmountType", bound=Amount)
 
 

@@ -60,6 +60,7 @@ class CollatedSlices:
     """A `Collation`. What is doubtful is left out: what is counted is sure, whatever else is not."""
 
     doubt = ""
+    shape: None = None
 
     def __init__(
         self,

@@ -14,6 +14,7 @@ from ..core.verdicts import Anomaly, Tally, none_of
 from .expected import Expected
 from .findings import Findings
 from .reexecution import Reexecution
+from .shapes import OutputShape
 
 
 class Collation(Protocol):
@@ -44,6 +45,10 @@ class Collation(Protocol):
     def doubt(self) -> str:
         """Why neither missing rows nor rows that are there too often show that an input was lost or counted twice;
         empty when they do. Of a black box without keys a wrong row can stand in the place of a missing one."""
+
+    @property
+    def shape(self) -> OutputShape | None:
+        """Of what a query puts out; None of any other subject."""
 
     @property
     def inputs(self) -> int:
@@ -138,6 +143,7 @@ class CollatedQuery(Findings):
     unproven: str = ""
     unjudgeable: str = ""
     stalled: str = ""
+    shape: OutputShape | None = None
     reexecution: None = None
     wanted: None = None
     lacking: Tally = none_of(Anomaly.LOST_INPUT)

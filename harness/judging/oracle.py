@@ -101,11 +101,15 @@ class Oracle:
     """Whether it can hold only of a subject that can be executed again; a query cannot."""
     sees_outputs: bool = False
     """Whether it can hold only where outputs are observed, and not just the table at the end."""
+    sees_result: bool = False
+    """Whether it can hold only of a query, which leaves a table in the end."""
 
     def cannot_hold(self, executable: bool, observables: Sequence[str]) -> str:
         """Why it can never hold of such a subject, whatever that does; empty where it can."""
         if self.executes and not executable:
             return "it speaks of slices and their orders, and a query shows neither"
+        if self.sees_result and executable:
+            return "it speaks of the table that a query leaves in the end, and a scheme leaves none"
         if self.sees_outputs and "outputs" not in observables:
             return "it speaks of each output, and of a sink of your own only the table at the end is seen"
         return ""

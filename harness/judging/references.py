@@ -72,6 +72,7 @@ def collate_references(history: History, shape: OutputShape) -> CollatedQuery:
         reordered_repeats=findings.reordered_repeats,
         inputs=sum(len(offered.events) for offered in history.each(Offered)),
         doubt=findings.doubt,
+        shape=shape,
     )
 
 

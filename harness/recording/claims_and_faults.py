@@ -20,6 +20,7 @@ class SavedBound(msgspec.Struct, frozen=True, omit_defaults=True):
     micros: int | None = None
     events: int | None = None
     number: int | float | None = None
+    text: str | None = None
 
     @classmethod
     def of(cls, bound: Amount) -> SavedBound:
@@ -28,6 +29,8 @@ class SavedBound(msgspec.Struct, frozen=True, omit_defaults=True):
                 return cls(micros=micros)
             case Events(count=count):
                 return cls(events=count)
+            case str():
+                return cls(text=bound)
             case _:
                 return cls(number=bound)
 
@@ -36,6 +39,8 @@ class SavedBound(msgspec.Struct, frozen=True, omit_defaults=True):
             return Duration(self.micros)
         if self.events is not None:
             return Events(self.events)
+        if self.text is not None:
+            return self.text
         if self.number is None:
             raise InvalidScenario("a claim states an amount of nothing")
         return self.number

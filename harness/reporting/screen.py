@@ -183,6 +183,7 @@ def _certificate(view: CertificateView) -> Iterator[Text]:
             Fact("covered", covered),
             *(Fact("", said) for said in continued),
             *(Fact("not covered", said) for said in most_of(view.not_covered)),
+            *(Fact("error", said) for said in view.errors),
             *(Fact("sample", said) for said in view.sample),
         ],
         _WIDE_LABEL,

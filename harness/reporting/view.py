@@ -140,6 +140,8 @@ class CertificateView:
     not_covered: tuple[str, ...]
     sample: tuple[str, ...]
     """What the random sample says, a sentence for each claim."""
+    errors: tuple[str, ...]
+    """What crashes left of error, a sentence for each claim that bounds it."""
     verdicts: tuple[ShownVerdict, ...]
     story: StoryView | None
     more: str

@@ -11,12 +11,14 @@ from ...harness.core.addresses import Point, Side
 from ...harness.core.errors import UnknownName
 from ...harness.core.guarantees import at_least_once, at_most_once, exactly_once
 from ...harness.core.library import listed_by
+from ...harness.core.result_bounds import bounded_error_of_result
 from ...harness.core.verdicts import Anomaly, Status
 from .batches import acknowledges_early, batch_id_first, blind_append, remembers_in_memory, sqlite_by_batch
 from .counting import counts_by_processor, counts_in_pandas
 from .files import file_sink, file_sink_by_listing
 from .impure import asks_the_clock, counts_in_global, draws_at_random, writes_outside
 from .inputs import ad_events, some_words, visits
+from .lossy import loses_its_tail
 from .rows import foreach_rows
 from .stuck import fails_at_its_draft, waits_for_its_lock
 from .table import Shows, SubjectLine, shows
@@ -39,6 +41,7 @@ __all__ = [
     "file_sink",
     "file_sink_by_listing",
     "foreach_rows",
+    "loses_its_tail",
     "names",
     "remembers_in_memory",
     "session_windows",
@@ -135,6 +138,18 @@ SUBJECTS: tuple[SubjectLine, ...] = (
             *shows(Victim.NODE, Side.AFTER, Point.COMMIT_LOG),
         ),
         holds=_AT_MOST,
+    ),
+    SubjectLine(
+        loses_its_tail,
+        some_words(),
+        (bounded_error_of_result(rows=10),),
+        Status.VIOLATED,
+        Anomaly.BOUND_EXCEEDED,
+        (
+            *shows(Victim.DRIVER, Side.AFTER, Point.COMMIT_LOG, Point.OFFSET_LOG),
+            *shows(Victim.NODE, Side.AFTER, Point.COMMIT_LOG),
+        ),
+        holds=(bounded_error_of_result(rows=50),),
     ),
     SubjectLine(
         remembers_in_memory,

@@ -41,7 +41,14 @@ def test_a_subject_that_is_wrong_says_how_and_what_shows_it(one: SubjectLine) ->
 
 
 def test_every_way_to_be_wrong_with_effects_or_to_stay_away_is_in_the_table() -> None:
-    wrong = {Anomaly.LOST_INPUT, Anomaly.DUPLICATE_EFFECT, Anomaly.WRONG_VALUE, Anomaly.STALL, Anomaly.CRASH_LOOP}
+    wrong = {
+        Anomaly.LOST_INPUT,
+        Anomaly.DUPLICATE_EFFECT,
+        Anomaly.WRONG_VALUE,
+        Anomaly.STALL,
+        Anomaly.CRASH_LOOP,
+        Anomaly.BOUND_EXCEEDED,
+    }
     assert {one.anomaly for one in SUBJECTS} == {None, *wrong}
 
 
