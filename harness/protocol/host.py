@@ -14,7 +14,9 @@ from ..core.model import replica_name
 from ..recording.records import Record
 from .effects import (
     Durable,
+    Effect,
     Fire,
+    Forget,
     Gone,
     Input,
     Inspect,
@@ -25,13 +27,36 @@ from .effects import (
     Ready,
     Receive,
     Reroute,
+    RestartAll,
     Send,
     SetTimer,
     Start,
+    Stopped,
     Timer,
 )
-from .machine import Slice
 from .messages import Checkpoint, CheckpointId, Message
+
+
+class Wiring(Protocol):
+    """What a host has to know of what an actor is."""
+
+    @property
+    def slice_id(self) -> str: ...
+
+
+class Actor(Protocol):
+    """What a host runs: a slice, or a coordinator."""
+
+    name: str
+    """Of the replica."""
+    incarnation: int
+    replica: int
+    taken: int
+
+    @property
+    def spec(self) -> Wiring: ...
+
+    def on(self, given: Input) -> list[Effect]: ...
 
 
 class World(Protocol):
@@ -54,6 +79,12 @@ class World(Protocol):
     def persist(self, checkpoint: Checkpoint) -> None:
         """Begin to write a checkpoint; `Host.durable` is called when the store has it."""
 
+    def drop_below(self, slice_id: str, incarnation: int, below: int) -> None:
+        """Drop the slice's checkpoints below this number, some time."""
+
+    def restart_all(self, coordinator: str, incarnation: int, given: RestartAll) -> None:
+        """Tell the manager to start all slices together."""
+
     def set_timer(self, slice_id: str, timer: Timer, delay: int) -> None:
         """Fire after `delay` microseconds."""
 
@@ -73,9 +104,9 @@ class Host:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self.slices: dict[str, Slice] = {}
+        self.slices: dict[str, Actor] = {}
 
-    def start(self, machine: Slice, given: Start) -> None:
+    def start(self, machine: Actor, given: Start) -> None:
         """Run a new incarnation here, in place of any earlier one."""
         machine.incarnation, machine.replica = given.incarnation, given.replica
         machine.name = replica_name(machine.spec.slice_id, given.replica)
@@ -113,9 +144,13 @@ class Host:
                 world.persist(effect.checkpoint)
             elif isinstance(effect, Ready):
                 world.ready(slice_id, machine.incarnation)
+            elif isinstance(effect, Forget):
+                world.drop_below(slice_id, machine.incarnation, effect.below)
+            elif isinstance(effect, RestartAll):
+                world.restart_all(slice_id, machine.incarnation, effect)
             # A crash point that nobody watches is passed.
 
-    def _feed_watched(self, machine: Slice, given: Input, watched: frozenset[Point]) -> None:
+    def _feed_watched(self, machine: Actor, given: Input, watched: frozenset[Point]) -> None:
         """As above, with every point announced; stops where the node dies."""
         world, name = self._world, machine.spec.slice_id
 
@@ -157,6 +192,10 @@ class Host:
                     world.set_timer(name, timer, delay)
                 case Ready():
                     world.ready(name, machine.incarnation)
+                case Forget(below=below):
+                    world.drop_below(name, machine.incarnation, below)
+                case RestartAll():
+                    world.restart_all(name, machine.incarnation, effect)
                 case Pass(mechanism=mechanism, point=point):
                     if not alive(Point.MECHANISM, f"{mechanism} {point}", Side.BEFORE):
                         return
@@ -179,5 +218,7 @@ def _arrival(given: Input) -> tuple[Point, str] | None:
             return Point.CHECKPOINT_TOLD, str(checkpoint.number)
         case Fire(timer=timer):
             return Point.TIMER, str(timer)
+        case Stopped(round=number):
+            return Point.STOPPED, str(number)
         case Inspect():
             return None

@@ -39,6 +39,7 @@ from .messages import (
     Checkpoint,
     Data,
     End,
+    Flow,
     Message,
     Open,
     Replay,
@@ -52,7 +53,7 @@ from .spec import Numbering, SliceSpec
 
 
 class Slice(Protocol):
-    """What a host runs."""
+    """What a host runs for a place in a topology."""
 
     spec: SliceSpec
     name: str
@@ -109,6 +110,8 @@ class Machine:
         self.inputs = {up: InputChannel(place) for place, up in enumerate(spec.upstream)}
         self.gone: set[tuple[str, int]] = set()
         """Incarnations of neighbours that were replaced."""
+        self.coordinators: dict[str, int] = {}
+        """Those that it is led by and in touch with -> their incarnation."""
         self.dropped = 0
         self.waited = 0
         """See `Worked`."""
@@ -180,6 +183,12 @@ class Machine:
         slice_id, incarnation = self.spec.slice_id, self.incarnation
         self.note(Refused(slice_id, incarnation, peer, message.incarnation, message.identity))
 
+    def report(self, coordinator: str, message: Message) -> None:
+        """Tell a coordinator, if it is in touch; who has to be told later hears of it by `AtWork.advised`."""
+        incarnation = self.coordinators.get(coordinator)
+        if incarnation is not None:
+            self.send(coordinator, incarnation, message)
+
     def tell_silence(self, time: int) -> None:
         """Tell receivers that no event up to this time follows, those that do not know it."""
         for to, channel in self.outputs.items():
@@ -237,11 +246,20 @@ class Machine:
             for hook in self.hooks("met"):
                 hook(given.incarnation)
             return
+        if given.peer in self.spec.coordinators:
+            self._advised(given.peer, given.incarnation)
+            return
         channel = self.inputs.get(given.peer)
         if channel is not None:
             channel.links[given.incarnation] = InLink()
             self._see_end_of(channel)
             self.open_at(given.peer, given.incarnation)
+
+    def _advised(self, coordinator: str, incarnation: int) -> None:
+        if incarnation >= self.coordinators.get(coordinator, 0):
+            self.coordinators[coordinator] = incarnation
+            for hook in self.hooks("advised"):
+                hook(coordinator)
 
     def open_at(self, peer: str, incarnation: int) -> None:
         """Open the channel from an incarnation upstream, unless a mechanism does not listen yet."""
@@ -254,6 +272,8 @@ class Machine:
             self._see_end_of(channel)
         if given.peer in self.outputs:
             self.outputs[given.peer].forget(given.incarnation)
+        if self.coordinators.get(given.peer) == given.incarnation:
+            del self.coordinators[given.peer]
         self.gone.add((given.peer, given.incarnation))
         for hook in self.hooks("lost"):
             hook(given)
@@ -286,12 +306,24 @@ class Machine:
         reader = self._readers.get(kind)
         if reader is not None:
             reader(self, given.peer, given.message)
+        elif kind.flow is Flow.ORDERS and not self._follows(given.peer, given.message):
+            self.refuse(given.peer, given.message)
         elif kind in self._heard:
             self._heard[kind](given.peer, given.message)
         else:
             raise OwnFailure(
                 f"{self.spec.slice_id} has no mechanism for what {given.peer} sent: {given.message.identity}"
             )
+
+    def _follows(self, coordinator: str, message: Message) -> bool:
+        """Whether an order comes from the newest incarnation of a coordinator."""
+        if (coordinator, message.incarnation) in self.gone:
+            return False
+        known = self.coordinators.get(coordinator, 0)
+        if message.incarnation > known:
+            # It heard of us before we heard of it.
+            self._advised(coordinator, message.incarnation)
+        return message.incarnation >= known
 
     def _from_upstream(self, peer: str, message: Data) -> None:
         channel = self.inputs[peer]

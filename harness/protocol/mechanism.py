@@ -148,6 +148,10 @@ class AtWork:
     def lost(self, given: Gone) -> None:
         """An incarnation of a neighbour speaks no more."""
 
+    def advised(self, coordinator: str) -> None:
+        """In touch with a coordinator of this slice's, or with its successor, or again after a link broke: what it was
+        told before may be lost, and is to be told again (`Machine.report`)."""
+
     # Channels
 
     def listens(self) -> bool:

@@ -85,6 +85,9 @@ class SimulatedDeployment:
             run.recorder,
             options,
             run.seed,
+            subject.coordinators,
+            subject.placed,
+            subject.restarts_by,
         )
         self._show = run.show
 

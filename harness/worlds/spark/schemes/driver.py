@@ -30,19 +30,23 @@ from ....protocol.manager import (
     NodeJoined,
     NodeLost,
     Place,
+    SayStopped,
     SliceFenced,
     SliceReady,
     SliceUp,
     Speaking,
+    TogetherFrom,
     Trust,
     WaitedEnough,
     Withdraw,
 )
 from ....protocol.manager import PromoteSlice as Promotion
+from ....protocol.placement import Placement
 from ..control.nodes import own_address
 from ..control.run_messages import (
     HEARTBEAT,
     HEARTBEAT_LIMIT,
+    AllStopped,
     Failed,
     Fenced,
     Heartbeat,
@@ -53,6 +57,7 @@ from ..control.run_messages import (
     Ready,
     Route,
     StartSlice,
+    Together,
     Trusted,
     Up,
     Withdrawn,
@@ -79,6 +84,9 @@ class DriverPlan:
     """Of the run."""
     durable: Path
     """The folder for what the manager must still know when it comes back."""
+    placement: Placement = Placement.LEAST_LOADED
+    restarts_by: str = ""
+    """As in `SchemeSubject`."""
 
 
 @dataclass(frozen=True)
@@ -94,13 +102,22 @@ class ManagerHost:
 
     def __init__(self, plan: DriverPlan) -> None:
         self._token = plan.agents.token
-        self._specs = {spec.slice_id: spec for spec in plan.agents.specs}
-        slices = [slice_id for slice_id, spec in self._specs.items() if spec.role is Role.OPERATOR]
+        self._specs = plan.agents.actors
+        slices = [spec.slice_id for spec in plan.agents.specs if spec.role is Role.OPERATOR]
         self._incarnations = Incarnations(plan.durable)
         newest = self._incarnations.read()
         self._comes_back = bool(newest)
         """Whether another manager has placed slices before."""
-        self._manager = Manager(slices, plan.nodes, plan.replicas, plan.speaking, newest)
+        self._manager = Manager(
+            slices,
+            plan.nodes,
+            plan.replicas,
+            plan.speaking,
+            newest,
+            coordinators=[spec.slice_id for spec in plan.agents.coordinators],
+            placement=plan.placement,
+            restarts_by=plan.restarts_by,
+        )
         self._seed = plan.seed
         self._agents: dict[str, _Agent] = {}
         self._silence = Silence(HEARTBEAT_LIMIT, HEARTBEAT, time.monotonic())
@@ -162,6 +179,8 @@ class ManagerHost:
                     self._decide(SliceReady(slice_id, incarnation))
                 case Fenced(slice=slice_id, incarnation=incarnation):
                     self._decide(SliceFenced(slice_id, incarnation))
+                case Together(coordinator=name, incarnation=incarnation, round=number, cut=cut):
+                    self._decide(TogetherFrom(name, incarnation, number, cut))
         if agent is not None:
             self._lose(node, agent)
 
@@ -193,10 +212,12 @@ class ManagerHost:
         for effect in effects:
             slice_id, incarnation = effect.slice_id, effect.incarnation
             match effect:
-                case Place(replica=replica, node=node, founder=founder):
+                case Place(replica=replica, node=node, founder=founder, cut=cut):
                     self._replica[slice_id, incarnation] = replica
                     seed = self._specs[slice_id].chance(incarnation, self._seed)
-                    self._tell(node, StartSlice(slice_id, replica, incarnation, founder, seed))
+                    self._tell(node, StartSlice(slice_id, replica, incarnation, founder, seed, cut))
+                case SayStopped(node=node, round=number):
+                    self._tell(node, AllStopped(slice_id, incarnation, number))
                 case Promotion(node=node):
                     self._tell(node, PromoteSlice(slice_id, incarnation))
                 case Announce(node=node, speaks=speaks):
@@ -216,7 +237,7 @@ class ManagerHost:
         self._tell_all(route)
         self._tell_harness(route)
 
-    def _tell(self, node: str, message: StartSlice | PromoteSlice) -> None:
+    def _tell(self, node: str, message: StartSlice | PromoteSlice | AllStopped) -> None:
         self._agents[node].writer.write(frame(message))
 
     def _tell_all(self, message: Route | Withdrawn | InspectAll) -> None:
