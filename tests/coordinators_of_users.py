@@ -248,7 +248,7 @@ class _TakesParts(AtWork):
         machine = self.machine
         machine.report(NAME, Part(machine.incarnation, self._durable, machine.ended))
 
-    def _asked(self, peer: str, order: TakePart) -> None:
+    def _asked(self, neighbour: str, order: TakePart) -> None:
         if order.number <= self._durable:
             self._report()
         elif self._pending is None:
@@ -274,7 +274,7 @@ class _TakesParts(AtWork):
         self._report()
         machine.work()
 
-    def _whole(self, peer: str, order: Whole) -> None:
+    def _whole(self, neighbour: str, order: Whole) -> None:
         machine = self.machine
         covered = [number for number in self._marks if number <= order.number]
         for up, mark in self._marks[max(covered)].items() if covered else ():

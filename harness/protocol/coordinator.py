@@ -125,12 +125,12 @@ class CoordinatorMachine:
         match given:
             case Start():
                 self._start(given)
-            case Reroute(peer=member, incarnation=incarnation):
+            case Reroute(neighbour=member, incarnation=incarnation):
                 if (member, incarnation) not in self.gone:
                     self._meet(member, incarnation)
-            case Gone(peer=member, incarnation=incarnation):
+            case Gone(neighbour=member, incarnation=incarnation):
                 self._lose(member, incarnation)
-            case Receive(peer=member, message=message):
+            case Receive(neighbour=member, message=message):
                 self._receive(member, message)
             case Durable(id=kept):
                 self._work.durable(kept.number)

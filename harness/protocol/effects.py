@@ -31,14 +31,14 @@ class Reroute(msgspec.Struct, frozen=True, gc=False):
     slice, or of a source that follows its events. It comes again for the same one when the link between you broke, and
     what was on it is lost."""
 
-    peer: str
+    neighbour: str
     incarnation: int
 
 
 class Gone(msgspec.Struct, frozen=True, gc=False):
     """This incarnation of a neighbour speaks no more: whatever still comes from it is to be refused."""
 
-    peer: str
+    neighbour: str
     incarnation: int
 
 
@@ -50,7 +50,7 @@ class Promote(msgspec.Struct, frozen=True, gc=False):
 
 
 class Receive(msgspec.Struct, frozen=True, gc=False):
-    peer: str
+    neighbour: str
     message: Message
 
 

@@ -206,14 +206,14 @@ def _arrival(given: Input) -> tuple[Point, str] | None:
     match given:
         case Start():
             return Point.STARTED, ""
-        case Reroute(peer=peer, incarnation=incarnation):
-            return Point.REROUTED, f"{peer}#{incarnation}"
-        case Gone(peer=peer, incarnation=incarnation):
-            return Point.LOST, f"{peer}#{incarnation}"
+        case Reroute(neighbour=neighbour, incarnation=incarnation):
+            return Point.REROUTED, f"{neighbour}#{incarnation}"
+        case Gone(neighbour=neighbour, incarnation=incarnation):
+            return Point.LOST, f"{neighbour}#{incarnation}"
         case Promote():
             return Point.PROMOTED, ""
-        case Receive(peer=peer, message=message):
-            return Point.RECEIVED, f"{peer}#{message.incarnation} {message.identity}"
+        case Receive(neighbour=neighbour, message=message):
+            return Point.RECEIVED, f"{neighbour}#{message.incarnation} {message.identity}"
         case Durable(id=checkpoint):
             return Point.CHECKPOINT_TOLD, str(checkpoint.number)
         case Fire(timer=timer):

@@ -121,7 +121,7 @@ class AtWork:
         return {}
 
     def readers(self) -> Mapping[type[Message], Callable[[str, Any], None]]:
-        """What takes each kind of message that it is sent: called with the peer and the message."""
+        """What takes each kind of message that it is sent: called with the neighbour and the message."""
         return {}
 
     def begin(self, given: Start) -> None:

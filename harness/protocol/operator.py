@@ -133,10 +133,10 @@ class OperatorSlice(Machine):
     # What comes in
 
     def _take(
-        self, peer: str, channel: InputChannel, incarnation: int, events: list[Event], ties: list[Tie] | None
+        self, neighbour: str, channel: InputChannel, incarnation: int, events: list[Event], ties: list[Tie] | None
     ) -> None:
         if self._can_take_at_once(len(events)):
-            self._consume(peer, channel, incarnation, events, ties)
+            self._consume(neighbour, channel, incarnation, events, ties)
         else:
             self.waiting.put(Run(channel.place, incarnation, events, ties))
             self.work()
