@@ -1,7 +1,10 @@
 """Placement and promotion keep their promises whatever joins, dies and reports, in any order."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,14 +17,17 @@ from streamproof.harness.protocol.manager import (
     NodeLost,
     PlaceSlice,
     PromoteSlice,
+    SayStopped,
     SliceFenced,
     SliceReady,
     SliceUp,
     Speaking,
+    TogetherFrom,
     Trust,
     WaitedEnough,
     Withdraw,
 )
+from streamproof.harness.protocol.placement import Placement
 
 SLICES = ("split-0", "count-0", "count-1")
 WANTED = 2
@@ -244,3 +250,79 @@ def test_one_that_the_store_lets_speak_no_more_is_placed_again() -> None:
         PlaceSlice("count-0", 0, 4, "node-1", founder=True),
     ]
     assert manager.on(SliceFenced("count-0", 2)) == [], "it is known"
+
+
+def placed(effects: Sequence[ManagerEffect]) -> dict[str, tuple[int, str, int | None]]:
+    return {e.slice_id: (e.incarnation, e.node, e.cut) for e in effects if isinstance(e, PlaceSlice)}
+
+
+def led(newest: Mapping[str, int] = MappingProxyType({})) -> Manager:
+    manager = Manager(("a-0", "b-0"), 3, newest=newest, coordinators=("cuts",), restarts_by="cuts")
+    for node in ("node-0", "node-1", "node-2"):
+        manager.on(NodeJoined(node))
+    return manager
+
+
+def test_a_coordinator_is_placed_after_the_slices_and_is_never_behind() -> None:
+    manager = Manager(("a-0", "b-0"), 3, coordinators=("cuts",))
+    manager.on(NodeJoined("node-0"))
+    manager.on(NodeJoined("node-1"))
+    effects = manager.on(NodeJoined("node-2"))
+    assert placed(effects) == {"a-0": (1, "node-0", None), "b-0": (1, "node-1", None), "cuts": (1, "node-2", None)}
+    for name in ("a-0", "b-0", "cuts"):
+        assert Announce(name, 1, manager.node_of[name], True) in manager.on(SliceUp(name, 1))
+    assert {name for name, _ in manager.behind} == {"a-0", "b-0"}
+    assert set(placed(manager.on(NodeLost("node-2")))) == {"cuts"}
+
+
+def test_the_loss_of_one_stops_all_until_it_is_said_where_they_go_on() -> None:
+    manager = led()
+    manager.on(SliceUp("cuts", 1))
+    effects = manager.on(NodeLost("node-0"))
+    assert effects == [Withdraw("a-0", 1), Withdraw("b-0", 1, "node-1"), SayStopped("cuts", 1, "node-2", 1)]
+    assert manager.on(TogetherFrom("cuts", 1, 0, 5)) == [], "that answers no stop"
+    assert placed(manager.on(TogetherFrom("cuts", 1, 1, 5))) == {"a-0": (2, "node-1", 5), "b-0": (2, "node-1", 5)}
+    assert manager.on(TogetherFrom("cuts", 1, 0, 5)) == []
+
+
+def test_one_that_is_started_while_all_stand_still_is_asked() -> None:
+    manager = led()
+    effects = manager.on(NodeLost("node-2"))
+    assert placed(effects) == {"cuts": (2, "node-0", None)}, "slices go on without it"
+    assert placed(manager.on(NodeLost("node-1"))) == {}
+    assert manager.on(TogetherFrom("cuts", 1, 1, 5)) == [], "it is gone"
+    assert SayStopped("cuts", 2, "node-0", 1) in manager.on(SliceUp("cuts", 2))
+    assert set(placed(manager.on(TogetherFrom("cuts", 2, 1, 0)))) == {"a-0", "b-0"}
+
+
+def test_a_manager_that_comes_back_asks_where_they_go_on() -> None:
+    manager = led({"a-0": 3, "b-0": 1, "cuts": 2})
+    assert manager.node_of == {"cuts": "node-0"}
+    assert SayStopped("cuts", 3, "node-0", 1) in manager.on(SliceUp("cuts", 3))
+    assert placed(manager.on(TogetherFrom("cuts", 3, 1, 7))) == {"a-0": (4, "node-1", 7), "b-0": (2, "node-2", 7)}
+
+
+def test_a_coordinator_may_restart_them_by_itself() -> None:
+    manager = led()
+    effects = manager.on(TogetherFrom("cuts", 1, 0, 2))
+    assert effects[:2] == [Withdraw("a-0", 1, "node-0"), Withdraw("b-0", 1, "node-1")]
+    assert placed(effects) == {"a-0": (2, "node-0", 2), "b-0": (2, "node-1", 2)}
+
+
+@pytest.mark.parametrize(("placement", "most"), [(Placement.INTERLEAVED, 1), (Placement.CHAINED, 3)])
+def test_secondaries_stand_as_the_placement_says(placement: Placement, most: int) -> None:
+    """With a node less than there are nodes for primaries: each other gets one of its slices, or the next one all."""
+    slices = [f"a-{place}" for place in range(12)]
+    nodes = [f"node-{place}" for place in range(4)]
+    manager = Manager(slices, 4, replicas=2, placement=placement)
+    for node in nodes:
+        manager.on(NodeJoined(node))
+    where = manager.node_of
+    for node in nodes:
+        primaries = [name for name in slices if where[name] == node]
+        assert len(primaries) == 3
+        beside = Counter(where[f"{name}/1"] for name in primaries)
+        assert node not in beside
+        assert max(beside.values()) == most
+    effects = manager.on(NodeLost("node-0"))
+    assert all(where[f"{e.slice_id}/1"] == e.node for e in effects if isinstance(e, PromoteSlice))

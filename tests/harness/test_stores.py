@@ -14,7 +14,7 @@ import pytest
 from streamproof.harness.core.errors import DamagedHistory, StorageFailed, StorageRefused
 from streamproof.harness.core.model import Event
 from streamproof.harness.protocol.messages import Checkpoint, CheckpointId
-from streamproof.harness.protocol.operator import VECTOR, Vector
+from streamproof.harness.protocol.operator import STATE, VECTOR, Vector
 from streamproof.harness.protocol.stores import CheckpointStore, FencedOff, FileStore, MemoryStore
 from streamproof.reference_impls.mechanisms.output_log import PART as LOG
 from streamproof.reference_impls.mechanisms.output_log import Logged
@@ -181,3 +181,35 @@ def test_a_store_that_is_lost_in_the_middle_of_a_write_is_begun_anew(
     monkeypatch.setattr(FileStore, "_fenced", lost)
     assert store.write(_checkpoint(2))
     assert store.fence("count-0", 2) == _checkpoint(2)
+
+
+def test_those_beside_one_another_stay_until_they_are_dropped(store: CheckpointStore) -> None:
+    store.fence("count-0", 1)
+    for number in (1, 2, 3):
+        store.write(Checkpoint("count-0", CheckpointId(1, number), {STATE: bytes([number])}, beside=True))
+    found = store.fence("count-0", 2)
+    assert found is not None
+    assert found.id.number == 3
+    assert [_number(store, upto) for upto in (0, 1, 2, 9)] == [None, 1, 2, 3]
+    store.write(Checkpoint("count-0", CheckpointId(2, 2), {STATE: b"again"}, beside=True))
+    assert _number(store, 3) == 3
+    second = store.version("count-0", 2)
+    assert second is not None
+    assert second.id == CheckpointId(2, 2)
+    store.drop("count-0", 1, below=3)
+    assert _number(store, 1) == 1, "one that was fenced off drops nothing"
+    store.drop("count-0", 2, below=2)
+    assert [_number(store, upto) for upto in (1, 2, 3)] == [None, 2, 3]
+
+
+def test_of_one_that_stands_alone_there_is_the_newest_version_only(store: CheckpointStore) -> None:
+    store.fence("count-0", 1)
+    for number in (1, 2):
+        store.write(Checkpoint("count-0", CheckpointId(1, number), {STATE: b""}))
+    assert [_number(store, upto) for upto in (1, 2)] == [None, 2]
+    assert store.version("never-seen", 5) is None
+
+
+def _number(store: CheckpointStore, upto: int) -> int | None:
+    found = store.version("count-0", upto)
+    return None if found is None else found.id.number
