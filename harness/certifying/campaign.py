@@ -61,7 +61,8 @@ from ..recording.claims_and_faults import SavedClaim
 from ..recording.history import History
 from ..recording.records import Stamped
 from ..running.run import check_scenario, new_run_id
-from ..worlds.embedded.processes import EmbeddedOptions, SparkProcesses
+from ..worlds.embedded.options import EmbeddedOptions
+from ..worlds.embedded.processes import SparkProcesses
 from .affording import SAFETY, Affording
 from .brief import Brief
 from .budget import Budget, CampaignProgress

@@ -46,7 +46,8 @@ from ..install.private_files import write_private
 from ..install.settings import DAEMON_MODULE
 from ..recording.history import Stamp, TimelineEntry
 from ..recording.records import Ended, Record, Stamped, Started
-from ..worlds.embedded.processes import DriverProcess, SparkProcesses
+from ..worlds.embedded.node_processes import DriverProcess
+from ..worlds.embedded.processes import SparkProcesses
 from ..worlds.spark.control.log_tails import log_tail
 from ..worlds.spark.control.machines import ClusterMachines, Striking
 from ..worlds.spark.control.run_messages import Arrived, Begun, Failed, Go

@@ -21,7 +21,8 @@ from ..crash_points.inside_spark.versions import supported
 from ..judging.references import REFERENCES, SINK
 from ..recording.history import Bite
 from ..recording.records import Stamped
-from ..worlds.embedded.processes import EmbeddedOptions, SparkProcesses
+from ..worlds.embedded.options import EmbeddedOptions
+from ..worlds.embedded.processes import SparkProcesses
 from .brief import Brief
 from .coming_back import LEAST
 from .conclusion import Planned
