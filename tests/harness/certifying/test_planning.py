@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profiles import FIVE, both_sides, done, life, of_batch, passed
+from streamproof.harness.certifying.attempts import Attempt, Passed
 from streamproof.harness.certifying.conclusion import Planned
 from streamproof.harness.certifying.crash_states import CrashState, StateEntry
 from streamproof.harness.certifying.killing import spread
-from streamproof.harness.certifying.lane import Attempt, Passed
 from streamproof.harness.certifying.messages import messages_first, unreached, unseen, without_repeats
 from streamproof.harness.certifying.plan import Victim
 from streamproof.harness.certifying.planning import (

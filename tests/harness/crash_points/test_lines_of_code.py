@@ -501,7 +501,7 @@ def test_what_others_do_meanwhile_is_not_the_users(tmp_path: Path, monkeypatch: 
 
 # What it costs
 
-SLOWED = Path(__file__).with_name("programs") / "slowed_by_lines.py"
+SLOWED = Path(__file__).parents[1] / "programs" / "slowed_by_lines.py"
 A_BATCH = 100.0
 """Milliseconds that a batch of Spark's with a UDF takes at least."""
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from streamproof.harness.certifying import campaign
+from streamproof.harness.certifying.attempts import Attempt, Passed
 from streamproof.harness.certifying.campaign import UNSYNCED, Budget
 from streamproof.harness.certifying.journaled_folders import JournaledFolders
-from streamproof.harness.certifying.lane import Attempt, Passed
 from streamproof.harness.certifying.losing_power import ByLoss, plan_losses, terms_of
 from streamproof.harness.certifying.planning import every_crash_point
 from streamproof.harness.certifying.profile import Profile

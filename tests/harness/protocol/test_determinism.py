@@ -17,7 +17,7 @@ from streamproof.harness.protocol.controller import Controller
 from streamproof.harness.recording.recorder import MemoryRecorder
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 
-PROGRAM = Path(__file__).parent / "programs" / "digests.py"
+PROGRAM = Path(__file__).parents[1] / "programs" / "digests.py"
 SEEDS = (500, 36)
 """The first, and how many: every case, and every world."""
 

@@ -390,7 +390,7 @@ def test_a_query_that_fails_again_and_again_when_nothing_disturbs_it_does_not_re
     with told_that_it_failed(tmp_path, crash("node-0").after(ms(1)), cleanly=True) as deployment:
         for _ in range(ATTEMPTS - 1):
             assert deployment.server.failure is None
-            assert not deployment._given_up
+            assert not deployment._failures.given_up
             deployment._hear_failure(True, InvalidOperator("query 'q' failed: boo"))
         assert deployment.server.failure is None
         assert not deployment.drained(seconds(60))

@@ -330,7 +330,7 @@ def test_what_is_read_is_kept_once_by_the_life_that_ended(tmp_path: Path, monkey
         second = spark.speak("driver-2", 2)
         for record in (Kept("driver", 2, {"a": 2}), Ended("driver", 2, {})):
             second.send(record)
-        wait_until(lambda: spark.deployment._has_ended(), 5, "the second to end")
+        wait_until(lambda: spark.deployment.has_ended(), 5, "the second to end")
         records = [stamped.record for stamped in spark.recorder.records if not isinstance(stamped.record, Refused)]
     assert records == [Kept("driver", 2, {"a": 2}), Ended("driver", 2, {})]
 

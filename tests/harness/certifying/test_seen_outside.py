@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from certified import unsealed
 from profiles import FIVE, life
-from streamproof.harness.certifying.lane import Attempt
+from streamproof.harness.certifying.attempts import Attempt
 from streamproof.harness.certifying.page import not_covered_said
 from streamproof.harness.certifying.seen_outside import unannounced_of, uncut_of
 from streamproof.harness.contracts.query import Query, Store

@@ -18,11 +18,12 @@ import pytest
 
 from heard_late import hear_late
 from streamproof.harness.certifying import affording, campaign, covering, lane
+from streamproof.harness.certifying.attempts import Attempt, Passed
 from streamproof.harness.certifying.campaign import Budget, CampaignProgress, Certified
 from streamproof.harness.certifying.certificate import altered_files, read_certificate
 from streamproof.harness.certifying.conclusion import ClaimVerdict
 from streamproof.harness.certifying.crash_states import CopiedFolders, CrashState, NotQuiet
-from streamproof.harness.certifying.lane import Attempt, Lane, Passed
+from streamproof.harness.certifying.lane import Lane
 from streamproof.harness.certifying.plan import How, Victim
 from streamproof.harness.certifying.planning import every_crash_point
 from streamproof.harness.certifying.proving import NO_END

@@ -10,8 +10,10 @@ from docker.errors import APIError
 from requests.exceptions import ReadTimeout
 
 from streamproof.harness.core.errors import DeadlinePassed, OwnFailure
+from streamproof.harness.worlds.docker.making import ContainerMaker, ContainerSurroundings
 from streamproof.harness.worlds.docker.options import ContainerOptions
 from streamproof.harness.worlds.docker.spark import MASTER, SparkContainers
+from streamproof.harness.worlds.docker.striking import ContainerStrikes
 from streamproof.harness.worlds.spark.control.deployments import watched
 
 REFUSED = APIError("500 Server Error", Mock(status_code=500), "no space left on device")
@@ -24,7 +26,11 @@ def cluster(tmp_path: Path) -> SparkContainers:
     cluster = SparkContainers("run", tmp_path, options)
     cluster._engine, cluster._network = Mock(), Mock()
     cluster._network.address.return_value = "10.0.0.2"  # type: ignore[attr-defined]
-    cluster._image, cluster._import_path, cluster._mounts, cluster._carriers = "image", "", [], Mock()
+    cluster._image, cluster._surroundings, cluster._carriers = "image", ContainerSurroundings({}, "", []), Mock()
+    cluster._strikes = ContainerStrikes(cluster._engine, options.kill_seconds)
+    cluster._maker = ContainerMaker(
+        cluster._engine, "image", "network", cluster._labels, cluster._layout, options, cluster._surroundings
+    )
     cluster._add(MASTER, MASTER)
     cluster._add("node-0", "worker-0").container = "first"
     return cluster

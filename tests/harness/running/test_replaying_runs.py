@@ -36,7 +36,7 @@ from streamproof.harness.running.run import run_named
 from streamproof.harness.worlds.docker.cluster import DockerCluster
 from streamproof.harness.worlds.docker.options import ContainerOptions
 from streamproof.harness.worlds.embedded.cluster import USUAL, EmbeddedCluster
-from streamproof.harness.worlds.embedded.processes import EmbeddedOptions
+from streamproof.harness.worlds.embedded.options import EmbeddedOptions
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 from streamproof.harness.worlds.simulated.world import SimulationOptions
 

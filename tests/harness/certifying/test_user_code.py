@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from profiles import done, life, passed
-from streamproof.harness.certifying.lane import Passed
+from streamproof.harness.certifying.attempts import Passed
 from streamproof.harness.certifying.plan import Victim
 from streamproof.harness.certifying.planning import crash_at
 from streamproof.harness.certifying.profile import profile_of

@@ -10,8 +10,9 @@ from typing import Any, cast
 import pytest
 
 from certified import CLAIMS, JUDGES, ONCE, ONCE_OUTPUT
+from streamproof.harness.certifying.attempts import Attempt, Passed
 from streamproof.harness.certifying.crash_states import CrashState, StateEntry
-from streamproof.harness.certifying.lane import Attempt, Lane, Passed
+from streamproof.harness.certifying.lane import Lane
 from streamproof.harness.certifying.plan import Crash, Victim
 from streamproof.harness.certifying.recovering import (
     Crashed,
