@@ -22,7 +22,6 @@ from ..protocol.merging import Merge, Order, end_of
 from ..recording.records import Closed, Started, Taken
 from .execution import Book, BookEntry
 from .faithfulness import Unfaithful
-from .long_intakes import delivered_of, taken_of, visible
 from .made import is_long
 from .reruns import Deliveries, Derivation, Intake, Opening, Rerun, Stretch
 
@@ -253,6 +252,8 @@ class Reexecution:
         return found
 
     def _long_visible(self, rerun: Rerun) -> list[int] | None:
+        from .long_intakes import delivered_of, taken_of, visible  # with numpy, which only long histories need
+
         whose = (rerun.slice_id, rerun.number)
         heard = {
             to: [

@@ -40,6 +40,7 @@ from query_histories import Given, query_history
 from streamproof.harness.contracts.query import Query
 from streamproof.harness.core.errors import InvalidOperator
 from streamproof.harness.core.model import Event
+from streamproof.harness.judging.collation import seen
 from streamproof.harness.judging.exactness import same_value
 from streamproof.harness.judging.references import DRIVER, REFERENCES, SINK, batch_of_row, collate_references
 from streamproof.harness.judging.shapes import OutputMode, OutputShape, keyed
@@ -111,7 +112,8 @@ def test_two_runs_that_give_the_same_rows_agree_whatever_is_in_them(rows: list[R
         history = History([Stamped(0, record) for record in records], [Drained(Stamp(1))])
         collation = collate_references(history, query.shape)
         assert collation.unjudgeable == ""
-        assert collation.tallies("lost_output", "phantoms", "conflicting_outputs", "duplicate_outputs") == ()
+        shown = (collation.lost_output, collation.phantoms, collation.conflicting_outputs, collation.duplicate_outputs)
+        assert seen(*shown) == ()
 
 
 @pytest.mark.parametrize("other", [None, 0.0, float("inf"), float("-inf"), "NaN", {}])
