@@ -26,11 +26,13 @@ from ..recording.records import (
     Taken,
 )
 from .commuting import find_false_commutative
+from .exactness import same_events
 from .execution import Book, Entry, Execution, offer
 from .expected import Expected, expect
 from .faithfulness import Unfaithful
 from .forgetting import find_false_window
 from .hearing import Hearing
+from .known_lives import KnownLife
 from .made import events_of, is_long
 from .packed import Packed, packed_events, packed_numbers
 from .reexecution import Reexecution
@@ -59,6 +61,22 @@ class Recall:
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[_Given, list[dict[int, Rerun]], _Found]] = {}
+        self.lives: dict[str, KnownLife] = {}
+        """Slice -> the longest life of it that began blank and was executed."""
+
+    def learn(self, spec: SliceSpec, execution: Execution) -> None:
+        """Keep the longest life of a slice."""
+        found, known = execution.longest(), self.lives.get(spec.slice_id)
+        if found is not None and (known is None or len(found[1]) > len(known.events)):
+            self.lives[spec.slice_id] = KnownLife(spec, *found)
+
+    def as_known(self, source: str, offered: Packed[Event]) -> Packed[Event]:
+        """The same events, but those that are known already, where these are the beginning of what was offered once."""
+        known = self._known.get(source)
+        if known is None or not isinstance(known[0], Packed) or known[0].packed or offered.packed:
+            return offered
+        beginning = known[0].tail[: len(offered)]
+        return packed_events(beginning) if same_events(beginning, offered.tail) else offered
 
     def find(self, slice_id: str, book: _Given, upstream: list[dict[int, Rerun]]) -> _Found | None:
         """What the slice did, if it was given the same by the same."""
@@ -129,12 +147,14 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
         found = recall.find(name, given, upstream)
         if found is None:
             if spec.role is Role.SOURCE:
-                found = _Found({1: offer(spec, offered[name])})
+                found = _Found({1: offer(spec, recall.as_known(name, offered[name]))})
             else:
-                execution = Execution(spec, given, reruns)  # type: ignore[arg-type]
+                execution = Execution(spec, given, reruns, recall.lives.get(name))  # type: ignore[arg-type]
                 found = _Found(execution.found, execution.same_as, execution.unfaithful)
                 if execution.unexplained:
                     unexplained.setdefault(name, execution.unexplained)
+                else:
+                    recall.learn(spec, execution)
             if name not in unexplained:
                 recall.keep(name, given, upstream, found)
         reruns[name], same_as[name] = found.reruns, found.same_as
