@@ -79,6 +79,7 @@ class Execution:
         self._heard: dict[tuple[int, str, int], int] = {}
         """(incarnation, upstream slice, its incarnation) -> the place after what was taken last, where that is known:
         there it goes on, as a rule."""
+        self._did: dict[int, tuple[list[_Did], dict[int, int]]] = {}
         self._known = known
         self._along: dict[Rerun, Along] = {}
         """Those of whom nothing is executed, as long as they do what a known life did."""
@@ -360,6 +361,19 @@ class Execution:
 
     # Those that did the same
 
+    def _doings(self, number: int) -> tuple[list[_Did], dict[int, int]]:
+        """What a life did with its state, and by each of its checkpoints, how much of that."""
+        if number not in self._did:
+            did: list[_Did] = []
+            by: dict[int, int] = {}
+            for record in self._lives[number]:
+                if isinstance(record, (Taken, Closed)):
+                    did.append(_did(record))
+                elif isinstance(record, CheckpointTaken):
+                    by.setdefault(record.number, len(did))
+            self._did[number] = did, by
+        return self._did[number]
+
     def _share(self, number: int, record: Started | Restored) -> bool:
         """Whether all that is still to come of a life, from this record on, is what another did from the same state on,
         so that it is known.
@@ -379,6 +393,7 @@ class Execution:
         rest = life[done + 1 :]
         if not self._operator.deterministic or not rest or not _DOING.issuperset(map(type, rest)):
             return False
+        does = self._doings(number)[0][-len(rest) :]
         others = [self.found[n] for n in (self._lives if begun is None else (begun[0],)) if n in self.found]
         for other in others:
             theirs = self._lives[other.number]
@@ -388,7 +403,7 @@ class Execution:
                 continue
             cut = None if begun is None else other.cuts.get(begun[1])
             if begun is None:
-                since, comes, closings = 0, 1, 0
+                since, comes, closings = 0, 0, 0
                 if other.stretch.cut is not None or theirs[0].next_seq != next_seq:
                     continue
                 emitted = dict.fromkeys(other.emitted, 0)
@@ -396,10 +411,9 @@ class Execution:
                 if cut is None or cut.next_seq != next_seq:
                     continue
                 since, emitted, closings = cut.position, dict(cut.emitted), cut.closings
-                taken = (isinstance(one, CheckpointTaken) and one.number == begun[1] for one in theirs)
-                comes = list(taken).index(True) + 1
-            did = [_did(one) for one in theirs[comes:] if isinstance(one, (Taken, Closed))]
-            if did == [_did(one) for one in rest if isinstance(one, (Taken, Closed))]:
+                comes = self._doings(other.number)[1][begun[1]]
+            did = self._doings(other.number)[0]
+            if len(did) - comes == len(does) and did[comes:] == does:
                 stretch = Stretch(cut, 0, next_seq, {}, _since(other.stretch.closings[closings:], since, emitted))
                 self.found[number] = _copy(other, number, replica, stretch, since, emitted)
                 self.same_as[number] = other.number
@@ -424,7 +438,10 @@ def _begun_from(record: Entry) -> tuple[int, int] | None:
     return record.checkpoint if isinstance(record, Restored) else None
 
 
-def _did(record: Taken | Closed) -> int | tuple[str, int, int, int, int]:
+_Did = int | tuple[str, int, int, int, int]
+
+
+def _did(record: Taken | Closed) -> _Did:
     if isinstance(record, Closed):
         return record.epoch
     return record.upstream, record.upstream_incarnation, record.first, record.last, record.count

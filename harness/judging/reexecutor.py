@@ -114,7 +114,7 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
     ):
         record = stamped.record
         try:
-            if isinstance(record, (Taken, Started, CheckpointTaken, Closed, Restored)):
+            if isinstance(record, _BOOKED):
                 books[record.slice].append(record)
                 times[record.slice].append(stamped.at)
             elif isinstance(record, Offered):
@@ -193,6 +193,9 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
     )
 
 
+_BOOKED = (Taken, Started, CheckpointTaken, Closed, Restored)
+
+
 def _by_incarnation(book: Book, same_as: Mapping[str, Mapping[int, int]]) -> Book:
     """One incarnation after the other; it matters neither how they were alive beside one another, nor which of several
     that sent the same was heard.
@@ -218,15 +221,29 @@ def _no_part(error: KeyError, topology: Topology) -> str:
     return f"the records speak of {error}, which is no part of {topology.name}"
 
 
+_REMEMBERED = 16
+"""Inputs for which it is kept what they give without failures."""
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What is expected of an input."""
+
+    offered: Mapping[str, Sequence[Event]]
+    amounts: list[int]
+    last_closed: Mapping[str, int]
+    expected: Expected
+
+
 class Reexecutor:
     """Executes the histories of one subject again, and keeps for the next what does not change between them."""
 
     def __init__(self, specs: Sequence[SliceSpec]) -> None:
         self._specs = specs
         self._recall = Recall()
-        self._offered: Mapping[str, Sequence[Event]] | None = None
-        self._last_closed: Mapping[str, int] = {}
-        self._expected = Expected({}, {}, {}, {})
+        self._expected: list[_Wanted] = []
+        """For the inputs that were asked about last. Many histories have the same, and some are judged up to a moment
+        as well."""
 
     def reexecute(self, records: Sequence[Stamped]) -> Reexecution:
         return reexecute(self._specs, records, self._recall)
@@ -236,10 +253,14 @@ class Reexecutor:
         offered, last_closed = rerun.offered, rerun.last_closed
         if is_long(*offered.values()):
             return self._examined(expect(self._specs, offered, rerun, last_closed))
-        if self._offered is None or self._offered != offered or self._last_closed != last_closed:
-            self._expected = self._examined(expect(self._specs, offered, last_closed=last_closed))
-            self._offered, self._last_closed = offered, last_closed
-        return self._expected
+        amounts = [len(events) for events in offered.values()]
+        for place, known in enumerate(self._expected):
+            if known.amounts == amounts and known.last_closed == last_closed and known.offered == offered:
+                self._expected.insert(0, self._expected.pop(place))
+                return known.expected
+        expected = self._examined(expect(self._specs, offered, last_closed=last_closed))
+        self._expected = [_Wanted(offered, amounts, last_closed, expected), *self._expected[: _REMEMBERED - 1]]
+        return expected
 
     def _examined(self, expected: Expected) -> Expected:
         """With what is wrong about what its operators say of themselves."""

@@ -188,6 +188,10 @@ class Rerun:
     cuts: dict[int, Cut] = field(default_factory=dict)
     later: Callable[[], Any] | None = None
     """What executes it to its end, where its state is not at hand; few ask for that of those who are gone."""
+    _channels: dict[str, tuple[Sequence[Event], Sequence[Derivation]]] = field(default_factory=dict)
+    """What it inherited and made, channel by channel, as far as that was asked for after its end."""
+    made: dict[str, Mapping[Derivation, Event]] = field(default_factory=dict)
+    """The same, as `made_by` gives it."""
 
     @property
     def state(self) -> Any:
@@ -247,12 +251,20 @@ class Rerun:
         return {(self.slice_id, epoch) for epoch, _ in self.closings()}
 
     def channel(self, to: str, first: int = 0, last: int = sys.maxsize) -> tuple[Sequence[Event], Sequence[Derivation]]:
-        """What it can send to `to` with numbers from `first` to `last`, inherited output log included. Not to be
-        changed."""
+        """What it can send to `to` with numbers from `first` to `last`, inherited output log included; all of it is
+        asked for after its end only. Not to be changed."""
         stretch = self.stretch
-        if stretch.cut is None and first <= 0 and last == sys.maxsize:
-            emissions = stretch.emitted[to]
-            return emissions.events, emissions.derivations
+        if first <= 0 and last == sys.maxsize:
+            if stretch.cut is None:
+                emissions = stretch.emitted[to]
+                return emissions.events, emissions.derivations
+            if to not in self._channels:
+                self._channels[to] = self._between(to, first, last)
+            return self._channels[to]
+        return self._between(to, first, last)
+
+    def _between(self, to: str, first: int, last: int) -> tuple[Sequence[Event], Sequence[Derivation]]:
+        stretch = self.stretch
         found = stretch.emitted[to].between(first, last)
         while (cut := stretch.cut) is not None:
             if first >= stretch.first_seq and not stretch.emitted[to].inherited:
