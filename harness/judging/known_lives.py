@@ -129,11 +129,14 @@ class Along:
 
     def end(self, rerun: Rerun) -> None:
         """Write down what it did, to which nothing will be added."""
-        known = self.known
-        if self.since or self.at < len(known.events):
+        known, place = self.known, self.at
+        if place < len(known.events):
             self.fill(rerun)
-            place = self.at
             rerun.later = lambda: known.state_at(place)
             return
+        rerun.held = known.rerun.state
+        if self.since:
+            self.fill(rerun)
+            return
         rerun.took, rerun.seqs, rerun.next_seq = known.rerun.took, known.rerun.seqs, known.rerun.next_seq
-        rerun.stretch.emitted, rerun.held = known.rerun.emitted, known.rerun.state
+        rerun.stretch.emitted = known.rerun.emitted
