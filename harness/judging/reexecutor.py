@@ -16,6 +16,7 @@ from ..recording.records import (
     CheckpointTaken,
     Closed,
     Delivered,
+    Fired,
     InStep,
     Kept,
     Offered,
@@ -92,11 +93,13 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
     durable: dict[str, set[tuple[int, int]]] = {spec.slice_id: set() for spec in specs}
     unexplained: dict[str, str] = {}
     for stamped in of(
-        records, Taken, Started, CheckpointTaken, Closed, Restored, Offered, Kept, InStep, Opened, CheckpointDurable
+        records,
+        *(Taken, Started, CheckpointTaken, Closed, Fired, Restored),
+        *(Offered, Kept, InStep, Opened, CheckpointDurable),
     ):
         record = stamped.record
         try:
-            if isinstance(record, (Taken, Started, CheckpointTaken, Closed, Restored)):
+            if isinstance(record, (Taken, Started, CheckpointTaken, Closed, Fired, Restored)):
                 books[record.slice].append(record)
                 times[record.slice].append(stamped.at)
             elif isinstance(record, Offered):
@@ -205,7 +208,7 @@ class Reexecutor:
         self._specs = specs
         self._recall = Recall()
         self._offered: Mapping[str, Sequence[Event]] | None = None
-        self._last_closed: Mapping[str, int] = {}
+        self._ends: tuple[Mapping[str, int], Mapping[str, int]] = {}, {}
         self._expected = Expected({}, {}, {}, {})
 
     def reexecute(self, records: Sequence[Stamped]) -> Reexecution:
@@ -213,12 +216,12 @@ class Reexecutor:
 
     def expect(self, rerun: Reexecution) -> Expected:
         """What an execution without failures gives for the input of a history."""
-        offered, last_closed = rerun.offered, rerun.last_closed
+        offered, ends = rerun.offered, (rerun.last_closed, rerun.last_fired)
         if is_long(*offered.values()):
-            return self._examined(expect(self._specs, offered, rerun, last_closed))
-        if self._offered is None or self._offered != offered or self._last_closed != last_closed:
-            self._expected = self._examined(expect(self._specs, offered, last_closed=last_closed))
-            self._offered, self._last_closed = offered, last_closed
+            return self._examined(expect(self._specs, offered, rerun, *ends))
+        if self._offered is None or self._offered != offered or self._ends != ends:
+            self._expected = self._examined(expect(self._specs, offered, None, *ends))
+            self._offered, self._ends = offered, ends
         return self._expected
 
     def _examined(self, expected: Expected) -> Expected:

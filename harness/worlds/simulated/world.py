@@ -381,7 +381,7 @@ class SimulatedWorld:
         if not node.puts_off(self._fire, node, life, slice_id, incarnation, timer) and self._running(
             node, life, slice_id, incarnation
         ):
-            node.host.feed(slice_id, Fire(timer))
+            node.host.feed(slice_id, Fire(timer, self._agenda.now // 1_000))
 
     def _running(self, node: _Node, life: int, slice_id: str, incarnation: int) -> bool:
         machine = node.host.slices.get(slice_id)
