@@ -275,6 +275,8 @@ class SimulatedWorld:
         has found the circles."""
         for part in (*self._nodes.values(), self._harness, self.network, self.disks, self._injector):
             vars(part).clear()
+        if self.workforce is not None:
+            self.workforce.release()
 
     def _drain_queue(self) -> None:
         agenda, queue, limit = self._agenda, self._agenda.queue, self._options.step_limit
