@@ -15,11 +15,15 @@ from ..harness.judging.exercised import Activity
 from ..harness.protocol.operator import LISTENERS, NUMBER, VECTOR
 from ..harness.protocol.spec import Setup
 from .mechanisms.checkpointing import AcknowledgeAt, Checkpointing
-from .requirements import settings
+from .requirements import settings, without_timers
 
 
 def gap(topology: Topology, *, checkpoint_every: Events = events(500)) -> SchemeSubject:
-    """Claims gap recovery within the checkpoint interval, for any number of failures. Costs checkpoints of state."""
+    """Claims gap recovery within the checkpoint interval, for any number of failures. Costs checkpoints of state.
+
+    Raises InvalidTopology for operators with timers.
+    """
+    without_timers(topology, "gap recovery")
     settings("gap recovery", checkpoint_every=checkpoint_every)
     state_alone = frozenset({VECTOR, NUMBER, LISTENERS})
     operators = Setup((Checkpointing(checkpoint_every, state_alone, AcknowledgeAt.NEVER),))

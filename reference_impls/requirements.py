@@ -52,6 +52,24 @@ def deterministic(topology: Topology, scheme: str) -> None:
         [name for name, stage in topology.stages.items() if not stage.operator.deterministic],
         "is not deterministic: what it makes of an event the second time is not what it made the first time",
     )
+    _refuse(
+        topology,
+        scheme,
+        [name for name, stage in topology.stages.items() if stage.operator.every is not None],
+        "emits by its node's clock: another replica, or another life, emits otherwise, which the times of events, with "
+        "due() and on_time(), would not",
+    )
+
+
+def without_timers(topology: Topology, scheme: str) -> None:
+    """What a timer made since the checkpoint would be made again, though no input is. Raises InvalidTopology."""
+    require_topology(topology, scheme)
+    wrong = [
+        name
+        for name, stage in topology.stages.items()
+        if stage.operator.by_event_time or stage.operator.every is not None
+    ]
+    _refuse(topology, scheme, wrong, "has timers: what one made after the last checkpoint, it makes twice")
 
 
 def bounded_fan_out(topology: Topology, scheme: str, most: int | None = None) -> None:
@@ -121,9 +139,10 @@ def _closes_alike(operator: Operator[Any]) -> bool:
 
 
 def promised(topology: Topology, merge: Merge, silence: Duration) -> tuple[TellSilence, ...]:
-    """An idle channel has to say how far time has come where a merge goes by time, and nowhere else."""
+    """An idle channel has to say how far time has come where a merge goes by time, or a timer, and nowhere else."""
     meets = any(len(topology.upstream(slice_id)) > 1 for slice_id in topology.operator_slices)
-    return (TellSilence(silence),) if meets and merge.by_time else ()
+    timed = any(stage.operator.by_event_time for stage in topology.stages.values())
+    return (TellSilence(silence),) if timed or (meets and merge.by_time) else ()
 
 
 def activities_of_merge(topology: Topology, merge: Merge | None) -> tuple[Activity, ...]:

@@ -67,6 +67,8 @@ class Operator(ABC, Generic[State]):
     """Milliseconds of event time after which `close` is called; None: never."""
     commutative: bool = False
     """Whether neither what `close` makes nor the state after it depends on the order of the events of an epoch."""
+    every: int | None = None
+    """Milliseconds of its node's clock after which `on_clock` is called; None: never."""
 
     @abstractmethod
     def initial_state(self) -> State:
@@ -80,6 +82,26 @@ class Operator(ABC, Generic[State]):
         """What is made at the end of an epoch, in an order that follows from `state`, as that of its keys. All events
         up to the time `upper` have been taken, and none after it. `state` may be changed in place."""
         return ()
+
+    def due(self, state: State) -> int | None:
+        """The event time in ms at which `on_time` is to be called next; None: at none. It is part of the state, so that
+        it survives with it: a blank state wants none, and none lies before an event that was taken."""
+        return None
+
+    def on_time(self, time: int, state: State) -> Iterable[Output]:
+        """What is made once event time has come to `time`, which was due: all events up to it have been taken, and none
+        after it. `state` may be changed in place; what is due next is later."""
+        return ()
+
+    def on_clock(self, now: int, state: State) -> Iterable[Output]:
+        """What is made when its node's clock shows `now`, in ms; never before anything was taken. The clock is an input
+        like others, and is on record; but each replica has its own, and a second life has another."""
+        return ()
+
+    @property
+    def by_event_time(self) -> bool:
+        """Whether it has timers of event time."""
+        return type(self).due is not Operator.due
 
     def snapshot(self, state: State) -> bytes:
         """`state` as bytes that do not change when the state goes on. By default: MessagePack."""
@@ -414,7 +436,7 @@ def _check_kinds(topology: Topology) -> None:
 
 def _check_operator(name: str, operator: Operator[Any]) -> None:
     """Whether what an operator says of itself can be so. Schemes rely on it."""
-    for attribute in ("window", "fan_out", "epoch"):
+    for attribute in ("window", "fan_out", "epoch", "every"):
         amount = getattr(operator, attribute)
         if amount is not None and (not isinstance(amount, int) or isinstance(amount, bool) or amount < 1):
             raise InvalidOperator(f"operator {name!r}: {attribute}={amount!r} must be a positive whole number, or None")
@@ -425,6 +447,16 @@ def _check_operator(name: str, operator: Operator[Any]) -> None:
     if operator.epoch is None and type(operator).close is not Operator.close:
         raise InvalidOperator(
             f"operator {name!r}: close() is never called; say after how many milliseconds (epoch=...)"
+        )
+    if operator.every is None and type(operator).on_clock is not Operator.on_clock:
+        raise InvalidOperator(
+            f"operator {name!r}: on_clock() is never called; say after how many milliseconds (every=...)"
+        )
+    if not operator.by_event_time and type(operator).on_time is not Operator.on_time:
+        raise InvalidOperator(f"operator {name!r}: on_time() is never called; say when, with due()")
+    if operator.epoch is not None and (operator.by_event_time or operator.every is not None):
+        raise InvalidOperator(
+            f"operator {name!r} has epochs and timers; what is due at the end of an epoch does close()"
         )
     if operator.deterministic and isinstance(operator, RandomOperator):
         raise InvalidOperator(

@@ -28,6 +28,7 @@ from .reexecution import Reexecution
 from .reruns import DeliveredRow, Derivation, Rerun
 from .slice_story import SliceStory
 from .state_counts import doubled_in_passing, other_states, still_needed, wrong_states
+from .told_by_clock import ToldByClock, find_told
 
 if TYPE_CHECKING:
     from .long_channels import LongChannelCount
@@ -129,9 +130,9 @@ class CollatedSlices:
         told = (tell(survivor, derivation) for survivor, missing in states.lost for derivation in missing)
         return tally(Anomaly.LOST_INPUT, states.lost_count, told)
 
-    @property
+    @cached_property
     def duplicate_effects(self) -> Tally:
-        return self._states.doubled
+        return _along_with(self._states.doubled, self._told.twice)
 
     @cached_property
     def _states(self) -> _States:
@@ -176,9 +177,13 @@ class CollatedSlices:
 
     # Outputs
 
-    @property
+    @cached_property
     def lost_output(self) -> Tally:
-        return self._outputs.lost
+        return _along_with(self._outputs.lost, self._told.never)
+
+    @cached_property
+    def _told(self) -> ToldByClock:
+        return find_told(self.reexecution)
 
     @property
     def duplicate_outputs(self) -> Tally:
@@ -303,3 +308,7 @@ class CollatedSlices:
 def _chain(*parts: Iterable[Evidence]) -> Iterator[Evidence]:
     for part in parts:
         yield from part
+
+
+def _along_with(counted: Tally, more: Sequence[Evidence]) -> Tally:
+    return tally(counted.anomaly, counted.count + len(more), (*counted.sample, *more)) if more else counted

@@ -8,23 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.errors import InvalidOperator
 from ..core.model import PLAIN, Event, Role, carried, operator_of, processor_of, rows_of
 from ..protocol.merging import end_of
 from ..protocol.spec import SliceSpec
-from ..recording.records import CheckpointTaken, Closed, Restored, Started, Taken
+from ..recording.records import CheckpointTaken, Closed, Fired, Restored, Started, Taken
 from .copies import NotPlain, plain_copy
 from .exactness import same_rows
 from .faithfulness import Unfaithful, find_unfaithful
 from .packed import CHUNK, parts_of
-from .reruns import Closing, Cut, Derivation, Emissions, Rerun, Stretch
+from .reruns import BY_TIMER, Closing, Cut, Derivation, Emissions, Rerun, Stretch
 
 if TYPE_CHECKING:
     from .known_lives import Along, KnownLife
 
-BookEntry = Started | Restored | Taken | Closed | CheckpointTaken
+BookEntry = Started | Restored | Taken | Closed | Fired | CheckpointTaken
 Book = list[BookEntry]
 """The records of one slice: all that its re-execution depends on, beside what its channels hold."""
 
@@ -83,7 +83,7 @@ class Execution:
         self._known = known
         self._along: dict[Rerun, Along] = {}
         """Those of whom nothing is executed, as long as they do what a known life did."""
-        self._can_be_known = self._operator.deterministic and spec.epoch is None
+        self._can_be_known = self._operator.deterministic and spec.epoch is None and not spec.timed
         self._events: dict[Rerun, list[Event]] = {}
         """What those took who could be known."""
         self._begun_from = {begun for record in book if (begun := _begun_from(record)) is not None}
@@ -140,6 +140,8 @@ class Execution:
                 self._restore(rerun, record)
             elif isinstance(record, Closed):
                 self._close(rerun, record)
+            elif isinstance(record, Fired):
+                self._fire(rerun, record)
             else:
                 self._cut_at(rerun, record)
                 if record.number == goal:
@@ -187,7 +189,17 @@ class Execution:
             return
         emitted = {to: len(emissions.events) for to, emissions in rerun.emitted.items()}
         closings = len(rerun.stretch.closings)
-        cut = Cut(rerun, rerun.stretch, len(rerun.took), rerun.next_seq, emitted, closings=closings)
+        cut = Cut(
+            rerun,
+            rerun.stretch,
+            len(rerun.took),
+            rerun.next_seq,
+            emitted,
+            closings=closings,
+            last=rerun.last,
+            since=rerun.since,
+            window=tuple(rerun.window),
+        )
         rerun.cuts[record.number] = cut
         if rerun.state is None:
             return
@@ -246,6 +258,8 @@ class Execution:
         rerun.held = self._operator.initial_state() if stretch.cut is None else self._state_at(stretch.cut)
         if stretch.cut is None and not twin and self._can_be_known:
             self._events[rerun] = []
+        if stretch.cut is not None:
+            _go_on_from(rerun, stretch.cut)
         return rerun
 
     def _restore(self, rerun: Rerun, record: Restored, *, twin: bool = False) -> None:
@@ -263,6 +277,7 @@ class Execution:
         rerun.next_seq = record.next_seq
         if rerun.took or twin or cut.known is None or not self._go_along(rerun, *cut.known):
             rerun.held = self._state_at(cut)
+        _go_on_from(rerun, cut)
 
     def _state_at(self, cut: Cut) -> Any:
         """What an execution that never snapshots or restores holds there; nobody else has it."""
@@ -289,6 +304,8 @@ class Execution:
                 self._restore(twin, record, twin=True)
             elif isinstance(record, Closed):
                 self._close(twin, record)
+            elif isinstance(record, Fired):
+                self._fire(twin, record)
             elif isinstance(record, CheckpointTaken) and record.number == checkpoint:
                 break
         return twin.state
@@ -330,6 +347,13 @@ class Execution:
         else:
             close(self._spec, rerun, record.epoch, self._spec.epoch)
 
+    def _fire(self, rerun: Rerun, record: Fired) -> None:
+        if not self._spec.timed or rerun.last is None:
+            why = "has none" if not self._spec.timed else "had taken nothing"
+            self._doubt(f"a timer of {rerun.slice_id}#{rerun.number} fired at {record.at:,} ms, which {why}")
+        else:
+            fire(self._spec, rerun, record.at, record.time, record.clock)
+
     def _sent(
         self, rerun: Rerun, record: Taken, heard: dict[tuple[int, str, int], int]
     ) -> tuple[Sequence[Event], Sequence[Derivation]]:
@@ -367,7 +391,7 @@ class Execution:
             did: list[_Did] = []
             by: dict[int, int] = {}
             for record in self._lives[number]:
-                if isinstance(record, (Taken, Closed)):
+                if isinstance(record, (Taken, Closed, Fired)):
                     did.append(_did(record))
                 elif isinstance(record, CheckpointTaken):
                     by.setdefault(record.number, len(did))
@@ -415,15 +439,26 @@ class Execution:
             did = self._doings(other.number)[0]
             if len(did) - comes == len(does) and did[comes:] == does:
                 stretch = Stretch(cut, 0, next_seq, {}, _since(other.stretch.closings[closings:], since, emitted))
+                skips = tuple(emitted.values())
+                stretch.firings = [
+                    tuple(length - skip for length, skip in zip(lengths, skips, strict=True))
+                    for lengths in other.stretch.firings[sum(isinstance(one, _Firing) for one in did[:comes]) :]
+                ]
                 self.found[number] = _copy(other, number, replica, stretch, since, emitted)
+                self.found[number].told = other.told
                 self.same_as[number] = other.number
                 self._done[number] = len(life)
                 return True
         return False
 
 
-_DOING = frozenset({Taken, Closed})
+_DOING = frozenset({Taken, Closed, Fired})
 """Records of what a life does with its state."""
+
+
+def _go_on_from(rerun: Rerun, cut: Cut) -> None:
+    """With what timers know."""
+    rerun.last, rerun.since, rerun.window = cut.last, cut.since, list(cut.window)
 
 
 def _unannounced(slice_id: str, number: int) -> Started:
@@ -438,12 +473,20 @@ def _begun_from(record: BookEntry) -> tuple[int, int] | None:
     return record.checkpoint if isinstance(record, Restored) else None
 
 
-_Did = int | tuple[str, int, int, int, int]
+class _Firing(NamedTuple):
+    at: int
+    time: int
+    clock: bool
 
 
-def _did(record: Taken | Closed) -> _Did:
+_Did = int | tuple[str, int, int, int, int] | _Firing
+
+
+def _did(record: Taken | Closed | Fired) -> _Did:
     if isinstance(record, Closed):
         return record.epoch
+    if isinstance(record, Fired):
+        return _Firing(record.at, record.time, record.clock)
     return record.upstream, record.upstream_incarnation, record.first, record.last, record.count
 
 
@@ -526,6 +569,10 @@ def _execute(spec: SliceSpec, rerun: Rerun, events: Sequence[Event], derivations
             f"{None if event is None else (event.source, event.seq)}: {type(error).__name__}: {error}"
         ) from error
     rerun.next_seq = seq
+    if len(derivations):
+        rerun.last, rerun.since = derivations[-1], 0
+        if spec.timed:
+            rerun.window += [(one, event.key) for event, one in zip(events, derivations, strict=True)]
     for emissions in rerun.stretches[-1].emitted.values():
         emissions.settle()
 
@@ -549,3 +596,51 @@ def close(spec: SliceSpec, rerun: Rerun, epoch: int, size: int) -> None:
         ) from error
     lengths = tuple([len(emissions.events) for emissions in channels])
     rerun.stretch.closings.append(Closing(epoch, len(rerun.took), lengths))
+
+
+def fire(spec: SliceSpec, rerun: Rerun, at: int, time: int, clock: bool) -> None:
+    """Let a timer of the operator's fire, once anything was taken. Raises InvalidOperator when it fails."""
+    name, last = spec.slice_id, rerun.last
+    assert last is not None
+    operator = spec.topology.stages[operator_of(name)].operator
+    channels = list(rerun.emitted.values())
+    try:
+        outputs = list(operator.on_clock(at, rerun.state) if clock else operator.on_time(at, rerun.state))
+        keys = {key for key, _ in outputs}
+        for key, value in outputs:
+            output = Event(name, rerun.next_seq, key, value if type(value) in PLAIN else carried(value), time)
+            made = (*last, rerun.hop + BY_TIMER + rerun.since)
+            for place in spec.receivers[key]:
+                channels[place].events.append(output)
+                channels[place].derivations.append(made)
+            if rerun.window:
+                inputs = tuple(one for one, its in rerun.window if its == key or its not in keys)
+                rerun.told[made] = (rerun.window[0][0], last, len(rerun.window)), inputs
+            rerun.next_seq += 1
+            rerun.since += 1
+        rerun.window.clear()
+    except Exception as error:
+        raise InvalidOperator(
+            f"operator of {name}, executed again to judge the run, failed when its timer fired at {at:,} ms: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    rerun.stretch.firings.append(tuple([len(emissions.events) for emissions in channels]))
+
+
+def execute_in_time(
+    spec: SliceSpec, rerun: Rerun, events: Sequence[Event], derivations: Sequence[Derivation], upto: int
+) -> None:
+    """Let an operator take events, and fire its timers of event time where they are due: before the next event, and
+    after the last up to a time. Raises InvalidOperator when it fails."""
+    for event, derivation in zip(events, derivations, strict=True):
+        _fire_until(spec, rerun, event.time - 1)
+        execute(spec, rerun, [event], [derivation])
+    _fire_until(spec, rerun, upto)
+
+
+def _fire_until(spec: SliceSpec, rerun: Rerun, time: int) -> None:
+    operator = spec.topology.stages[operator_of(spec.slice_id)].operator
+    before = -1
+    while rerun.last is not None and (due := operator.due(rerun.state)) is not None and before < due <= time:
+        before = due
+        fire(spec, rerun, due, due, clock=False)

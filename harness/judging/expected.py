@@ -9,7 +9,7 @@ from types import MappingProxyType
 from ..core.model import Event, Role, Value, channel_name, operator_of, processor_of, rows_of
 from ..protocol.merging import epoch_of
 from ..protocol.spec import SliceSpec
-from .execution import close, emissions_of, execute, hop_of, offer
+from .execution import close, emissions_of, execute, execute_in_time, hop_of, offer
 from .made import all_of, derivations_of, events_of, made_of, same_order
 from .reexecution import Reexecution
 from .reruns import Derivation, Rerun, Stretch
@@ -37,10 +37,11 @@ def expect(
     offered: Mapping[str, Sequence[Event]],
     known: Reexecution | None = None,
     last_closed: Mapping[str, int] = MappingProxyType({}),
+    last_fired: Mapping[str, int] = MappingProxyType({}),
 ) -> Expected:
     """Execute the topology once, each slice taking its channels one after the other, in each epoch where it knows such.
     After the last event of a slice, epochs without any go on ending up to that which is `last_closed`: what came of
-    time after the events is in no record.
+    time after the events is in no record. So it is with timers, the latest of which is `last_fired`.
 
     A slice that did just that in a history that is `known`, fed by slices that did, is not executed a second time.
     """
@@ -60,7 +61,7 @@ def expect(
         if spec.role is Role.SINK:
             continue
         taken[spec.slice_id] = all_of(inputs)
-        if known is not None and spec.epoch is None and alike.issuperset(spec.upstream):
+        if known is not None and spec.epoch is None and not spec.timed and alike.issuperset(spec.upstream):
             same = _took_in_order(known, spec.slice_id, taken[spec.slice_id])
             if same is not None:
                 reruns[spec.slice_id] = same
@@ -76,7 +77,11 @@ def expect(
             _execute_epochs(spec, rerun, inputs, spec.epoch, last_closed.get(spec.slice_id, -1))
             continue
         for channel in inputs:
-            execute(spec, rerun, events_of(channel), derivations_of(channel))
+            given = events_of(channel), derivations_of(channel)
+            if operator.by_event_time:
+                execute_in_time(spec, rerun, *given, last_fired.get(spec.slice_id, -1))
+            else:
+                execute(spec, rerun, *given)
     topology = specs[0].topology
     into_sinks = {
         name: channel for name, channel in channels.items() if topology.role(name.partition(">")[2]) is Role.SINK

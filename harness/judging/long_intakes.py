@@ -116,8 +116,8 @@ def _numbers(array: Numbers) -> Sequence[int]:
 
 def visible(rerun: Rerun, heard: Mapping[str, Sequence[LongIntake]]) -> list[int] | None:
     """As `Reexecution.visible`, of what somebody heard on each channel; None where it took something twice, so that it
-    has to be gone through event by event, or knows epochs."""
-    if any(stretch.closings for stretch in rerun.stretches):
+    has to be gone through event by event, or knows epochs or timers."""
+    if any(stretch.closings or stretch.firings for stretch in rerun.stretches):
         return None
     found = []
     for stretch in rerun.stretches:

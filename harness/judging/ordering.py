@@ -28,6 +28,7 @@ def order_matters(rerun: Reexecution) -> bool:
     return any(
         (len(topology.upstream(slice_id)) > 1 and not rerun.commutes(slice_id))
         or not topology.stages[operator_of(slice_id)].operator.deterministic
+        or topology.stages[operator_of(slice_id)].operator.every is not None
         for slice_id in topology.operator_slices
     )
 

@@ -17,9 +17,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..core.model import Event, Topology, Value, channel_name, operator_of
+from ..core.model import Event, Role, Topology, Value, channel_name, operator_of
 from ..protocol.merging import Merge, Order, end_of
-from ..recording.records import Closed, Started, Taken
+from ..recording.records import Closed, Fired, Started, Taken
 from .execution import Book, BookEntry
 from .faithfulness import Unfaithful
 from .made import is_long
@@ -104,6 +104,16 @@ class Reexecution:
                 default=-1,
             )
             for slice_id in self.epochs
+        }
+
+    @cached_property
+    def last_fired(self) -> dict[str, int]:
+        """Slice with timers of event time -> the latest that fired for any of its incarnations."""
+        return {
+            slice_id: max((one.at for one in book if isinstance(one, Fired) and not one.clock), default=-1)
+            for slice_id, book in self.books.items()
+            if self.topology.role(slice_id) is Role.OPERATOR
+            and self.topology.stages[operator_of(slice_id)].operator.by_event_time
         }
 
     @cached_property
@@ -203,20 +213,20 @@ class Reexecution:
         """How many outputs of its present stretch the sender had made for a channel when it was opened."""
         source = sender.slice_id in self.offered
         book = self.books[sender.slice_id][: opening.before]
-        made = (opening.before, 0) if source else (_batches(book, sender), _closings(book, sender))
+        made = (opening.before, 0, 0) if source else _counts(book, sender)
         return self._made(sender, opening.record.downstream, *made)
 
     def made_until(self, at: int, sender: Rerun, to: str) -> int:
         """The same, at a time."""
         if sender.slice_id in self.offered:
-            return self._made(sender, to, sum(time <= at for time in self.offered_at[sender.slice_id]), 0)
+            return self._made(sender, to, sum(time <= at for time in self.offered_at[sender.slice_id]), 0, 0)
         entries = zip(self.books[sender.slice_id], self.times[sender.slice_id], strict=True)
         book = [record for record, time in entries if time <= at]
-        return self._made(sender, to, _batches(book, sender), _closings(book, sender))
+        return self._made(sender, to, *_counts(book, sender))
 
-    def _made(self, sender: Rerun, to: str, taken: int, closed: int) -> int:
-        """For a channel, when it had taken so many batches and come to the ends of so many epochs; a source, when it
-        had offered so many events."""
+    def _made(self, sender: Rerun, to: str, taken: int, closed: int, fired: int) -> int:
+        """For a channel, when it had taken so many batches, come to the ends of so many epochs, and so many timers had
+        fired; a source, when it had offered so many events."""
         if sender.slice_id in self.offered:
             return len(sender.emitted[to].between(0, self.offered[sender.slice_id][taken - 1].seq)[0]) if taken else 0
         place, made = list(sender.emitted).index(to), 0
@@ -224,7 +234,9 @@ class Reexecution:
             upto, lengths = sender.batches[taken - 1]
             made = lengths[place] if upto > sender.stretch.begins else 0
         here = closed - sum([len(stretch.closings) for stretch in sender.stretches[:-1]]) if closed else 0
-        return max(made, sender.stretch.closings[here - 1].lengths[place]) if here > 0 else made
+        made = max(made, sender.stretch.closings[here - 1].lengths[place]) if here > 0 else made
+        here = fired - sum([len(stretch.firings) for stretch in sender.stretches[:-1]]) if fired else 0
+        return max(made, sender.stretch.firings[here - 1][place]) if here > 0 else made
 
     def took_at(self, rerun: Rerun, derivation: Derivation) -> list[int]:
         """When an incarnation took this, each time that it did."""
@@ -295,12 +307,10 @@ class Reexecution:
                 yield slice_id
 
 
-def _batches(book: Iterable[BookEntry], sender: Rerun) -> int:
-    return sum(isinstance(record, Taken) and record.incarnation == sender.number for record in book)
-
-
-def _closings(book: Iterable[BookEntry], sender: Rerun) -> int:
-    return sum(isinstance(record, Closed) and record.incarnation == sender.number for record in book)
+def _counts(book: Iterable[BookEntry], sender: Rerun) -> tuple[int, int, int]:
+    """How many batches it had taken, epochs had ended for it, and timers of it had fired."""
+    mine = [type(record) for record in book if record.incarnation == sender.number]
+    return mine.count(Taken), mine.count(Closed), mine.count(Fired)
 
 
 def _surviving(reexecution: Reexecution, slice_id: str) -> Iterator[Rerun]:
@@ -322,7 +332,11 @@ def _taken_for(made: Sequence[Derivation], rerun: Rerun, stretch: Stretch) -> in
     took, begins = rerun.took.at_hand, stretch.begins
     ends = {(rerun.slice_id, one.epoch): one.position for one in stretch.closings}
     place, index = begins - 1, -1
+    before = None if stretch.cut is None else stretch.cut.last
     for derivation in made:
+        if place < begins and derivation[:-1] == before:
+            # A timer made it of what had been taken when the stretch began.
+            continue
         if ends and derivation[:-1] in ends:
             place, index = ends[derivation[:-1]] - 1, -1
             continue

@@ -16,6 +16,7 @@ from ..recording.records import (
     CheckpointTaken,
     Closed,
     Delivered,
+    Fired,
     InStep,
     Kept,
     Offered,
@@ -110,7 +111,9 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
     durable: dict[str, set[tuple[int, int]]] = {spec.slice_id: set() for spec in specs}
     unexplained: dict[str, str] = {}
     for stamped in of(
-        records, Taken, Started, CheckpointTaken, Closed, Restored, Offered, Kept, InStep, Opened, CheckpointDurable
+        records,
+        *(Taken, Started, CheckpointTaken, Closed, Fired, Restored),
+        *(Offered, Kept, InStep, Opened, CheckpointDurable),
     ):
         record = stamped.record
         try:
@@ -193,7 +196,7 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
     )
 
 
-_BOOKED = (Taken, Started, CheckpointTaken, Closed, Restored)
+_BOOKED = (Taken, Started, CheckpointTaken, Closed, Fired, Restored)
 
 
 def _by_incarnation(book: Book, same_as: Mapping[str, Mapping[int, int]]) -> Book:
@@ -231,7 +234,7 @@ class _Wanted:
 
     offered: Mapping[str, Sequence[Event]]
     amounts: list[int]
-    last_closed: Mapping[str, int]
+    ends: tuple[Mapping[str, int], Mapping[str, int]]
     expected: Expected
 
 
@@ -250,16 +253,16 @@ class Reexecutor:
 
     def expect(self, rerun: Reexecution) -> Expected:
         """What an execution without failures gives for the input of a history."""
-        offered, last_closed = rerun.offered, rerun.last_closed
+        offered, ends = rerun.offered, (rerun.last_closed, rerun.last_fired)
         if is_long(*offered.values()):
-            return self._examined(expect(self._specs, offered, rerun, last_closed))
+            return self._examined(expect(self._specs, offered, rerun, *ends))
         amounts = [len(events) for events in offered.values()]
         for place, known in enumerate(self._expected):
-            if known.amounts == amounts and known.last_closed == last_closed and known.offered == offered:
+            if known.amounts == amounts and known.ends == ends and known.offered == offered:
                 self._expected.insert(0, self._expected.pop(place))
                 return known.expected
-        expected = self._examined(expect(self._specs, offered, last_closed=last_closed))
-        self._expected = [_Wanted(offered, amounts, last_closed, expected), *self._expected[: _REMEMBERED - 1]]
+        expected = self._examined(expect(self._specs, offered, None, *ends))
+        self._expected = [_Wanted(offered, amounts, ends, expected), *self._expected[: _REMEMBERED - 1]]
         return expected
 
     def _examined(self, expected: Expected) -> Expected:

@@ -3,7 +3,8 @@
 Every event has a *derivation*: the source event at its root, then at each hop which of the outputs it was. It names the
 event across incarnations, renumberings and replays, and so carries the lineage of state and outputs. What several
 inputs make together, as in a join, is derived from the one that came last and triggered it. What is made at the end of
-an epoch has that at its root: the slice, and the number of the epoch; its lineage are the inputs of the epoch.
+an epoch has that at its root: the slice, and the number of the epoch; its lineage are the inputs of the epoch. What a
+timer makes is derived from the input that was taken last before it fired, as a further output of it (`BY_TIMER`).
 """
 
 from __future__ import annotations
@@ -27,6 +28,13 @@ if TYPE_CHECKING:
 
 Derivation = tuple[Any, ...]
 """(source slice, seq, index of the output at each further hop), or (slice, epoch, ...) of what was made at its end."""
+
+
+Window = tuple[Derivation, Derivation, int]
+"""The first and the last of the inputs that a slice took between two firings of its timers, and how many they are."""
+BY_TIMER = 1 << 24
+"""From here on are the indices of what timers made after an input, whoever lived then; below, those of what was made of
+it at once."""
 
 
 @dataclass(slots=True)
@@ -136,6 +144,12 @@ class Cut:
     """How many epochs had ended in that stretch."""
     known: tuple[KnownLife, int] | None = None
     """Where in a known life that is, if all before was as there: then its state is that."""
+    last: Derivation | None = None
+    """What it had taken last, however long ago; None: nothing."""
+    since: int = 0
+    """How many outputs timers had made since."""
+    window: tuple[tuple[Derivation, str], ...] = ()
+    """What it had taken since a timer fired, and under which keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +176,8 @@ class Stretch:
     """The number of the first output; what is replayed with a lower one was made before the cut."""
     emitted: dict[str, Emissions]
     closings: list[Closing] = field(default_factory=list)
+    firings: list[tuple[int, ...]] = field(default_factory=list)
+    """After each timer that fired, what was on each channel in that stretch."""
 
 
 @dataclass(slots=True, eq=False)
@@ -186,6 +202,13 @@ class Rerun:
     batches: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
     """After each batch that it took: how many events it had taken, and what was on each channel then."""
     cuts: dict[int, Cut] = field(default_factory=dict)
+    last: Derivation | None = None
+    since: int = 0
+    window: list[tuple[Derivation, str]] = field(default_factory=list)
+    """As in a cut."""
+    told: dict[Derivation, tuple[Window, tuple[Derivation, ...]]] = field(default_factory=dict)
+    """Output that a timer made -> the window that it ends, and the inputs in that which it tells of: those of its key,
+    and those of keys of which nothing else tells."""
     later: Callable[[], Any] | None = None
     """What executes it to its end, where its state is not at hand; few ask for that of those who are gone."""
     _channels: dict[str, tuple[Sequence[Event], Sequence[Derivation]]] = field(default_factory=dict)

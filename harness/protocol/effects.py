@@ -72,6 +72,8 @@ class Fire(msgspec.Struct, frozen=True, gc=False):
     """A timer that the slice had set fires."""
 
     timer: Timer
+    now: int = 0
+    """What the node's clock shows, in milliseconds."""
 
 
 class Inspect(msgspec.Struct, frozen=True, gc=False):

@@ -115,6 +115,8 @@ class Machine:
         self.dropped = 0
         self.waited = 0
         """See `Worked`."""
+        self.clock = 0
+        """What its node's clock showed when a timer fired last, in milliseconds."""
         self.log: Log | None = None
         """What keeps what goes out."""
         self.keeper: Keeper | None = None
@@ -294,6 +296,7 @@ class Machine:
         fired = self._timers.get(type(given.timer))
         if fired is None:
             raise OwnFailure(f"{self.spec.slice_id} sets no timer {str(given.timer)!r}, but it fired")
+        self.clock = given.now
         fired(given.timer)
 
     def _inspect(self, given: Inspect) -> None:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import msgspec
 
-from ..core.errors import InvalidOperator, InvalidTopology, OwnFailure, StreamproofError
-from ..core.model import PLAIN, Event, Operator, carried, operator_of, processor_of, rows_of
+from ..core.errors import InvalidOperator, InvalidTopology, OwnFailure
+from ..core.model import PLAIN, Event, Operator, Output, carried, operator_of, processor_of, rows_of
 from ..recording.records import CheckpointTaken, Closed, Kept, Taken
 from .channels import InputChannel
 from .effects import Durable, Inspect, Start
 from .machine import Machine
 from .mechanism import NO_LIMIT, Made
-from .merging import ChannelRun, end_of, sequencer
+from .merging import ALWAYS, ChannelRun, end_of, sequencer
 from .messages import Checkpoint, CheckpointId, Tie
 from .spec import Numbering, SliceSpec
+from .timing import Tick, Timing, user_code
 
 _UNCHANGING = frozenset({type(None), bool, int, float, complex, str, bytes, tuple, frozenset})
 
@@ -33,6 +33,8 @@ class Vector(msgspec.Struct, frozen=True):
     """Upstream slice -> sequence number last taken from it."""
     turn: tuple[int, int] = (0, 0)
     """Where the merge stands (`Sequencer.turn`)."""
+    time: int = 0
+    """How far event time had come, of an operator that goes by the clock."""
 
 
 class OperatorSlice(Machine):
@@ -40,8 +42,8 @@ class OperatorSlice(Machine):
 
     def __init__(self, spec: SliceSpec) -> None:
         self.operator: Operator[Any] = spec.topology.stages[operator_of(spec.slice_id)].operator
-        with _user_code(spec.slice_id, "initial_state()"):
-            self._state: Any = _blank(self.operator)
+        with user_code(spec.slice_id, "initial_state()"):
+            self.state: Any = _blank(self.operator)
         super().__init__(spec)
         self._process = processor_of(self.operator, 0)
         self.waiting = sequencer(spec.setup.merge, spec.slice_id, len(spec.upstream))
@@ -58,7 +60,19 @@ class OperatorSlice(Machine):
                 "made at the end of an epoch; leave one of the two out"
             )
         self._after_closing = self.hooks("closed")
-        merges = self._epoch is not None or (spec.setup.merge is not None and len(spec.upstream) > 1)
+        self._timing = Timing(self) if spec.timed else None
+        if self._timing is not None:
+            if self._after_each:
+                raise InvalidTopology(
+                    f"{spec.slice_id} has a mechanism that follows what is made of every single input, and nothing "
+                    "that is made by a timer; leave one of the two out"
+                )
+            self._timers[Tick] = self._timing.tick
+        merges = (
+            self._epoch is not None
+            or self._timing is not None
+            or (spec.setup.merge is not None and len(spec.upstream) > 1)
+        )
         self._at_once = not merges and not self._rested and not self._after_time
         self.last: Event | None = None
         """The event taken last."""
@@ -73,13 +87,15 @@ class OperatorSlice(Machine):
             if not given.founder:
                 raise OwnFailure(f"{self.spec.slice_id} has no mechanism by which a replica could join others")
             self.ready()
+        if self._timing is not None:
+            self._timing.start()
 
     def restore(self, checkpoint: Checkpoint) -> None:
         self._checkpoints = max(self._checkpoints, checkpoint.id.number)
         state = checkpoint.part(STATE, bytes)
         if state is not None:
-            with _user_code(self.spec.slice_id, "restore()"):
-                self._state = self.operator.restore(state)
+            with user_code(self.spec.slice_id, "restore()"):
+                self.state = self.operator.restore(state)
         vector = checkpoint.part(VECTOR, Vector) or Vector()
         for up, mark in vector.marks.items():
             channel = self.inputs[up]
@@ -87,6 +103,8 @@ class OperatorSlice(Machine):
             channel.seen = max(channel.seen, mark)
             self.waiting.drop(channel.place, mark)
         self.waiting.turn = vector.turn
+        if self._timing is not None:
+            self._timing.time = vector.time
         for restored in self.hooks("restore"):
             restored(checkpoint)
         number = checkpoint.part(NUMBER, int)
@@ -103,13 +121,14 @@ class OperatorSlice(Machine):
         if STATE not in without:
             last = self.last
             after_what = "" if last is None else f" after event ({last.source}, {last.seq})"
-            with _user_code(self.spec.slice_id, f"snapshot(){after_what}"):
-                parts[STATE] = state = self.operator.snapshot(self._state)
+            with user_code(self.spec.slice_id, f"snapshot(){after_what}"):
+                parts[STATE] = state = self.operator.snapshot(self.state)
                 if not isinstance(state, bytes):
                     raise InvalidOperator(f"it is a {type(state).__name__}, which can go on changing; return bytes")
         self.note(CheckpointTaken(self.spec.slice_id, self.incarnation, self._checkpoints))
         if VECTOR not in without:
-            parts[VECTOR] = Vector({up: channel.mark for up, channel in self.inputs.items()}, self.waiting.turn)
+            time = 0 if self._timing is None else self._timing.time
+            parts[VECTOR] = Vector({up: channel.mark for up, channel in self.inputs.items()}, self.waiting.turn, time)
         if NUMBER not in without:
             parts[NUMBER] = self.seq + 1
         if LISTENERS not in without:
@@ -126,8 +145,8 @@ class OperatorSlice(Machine):
     def _inspect(self, given: Inspect) -> None:
         if not self.working:
             return
-        with _user_code(self.spec.slice_id, "rows()"):
-            rows = rows_of(self.operator, self._state)
+        with user_code(self.spec.slice_id, "rows()"):
+            rows = rows_of(self.operator, self.state)
         self.note(Kept(self.spec.slice_id, self.incarnation, rows))
 
     # What comes in
@@ -136,7 +155,7 @@ class OperatorSlice(Machine):
         self, neighbour: str, channel: InputChannel, incarnation: int, events: list[Event], ties: list[Tie] | None
     ) -> None:
         if self._can_take_at_once(len(events)):
-            self._consume(neighbour, channel, incarnation, events, ties)
+            self.consume(neighbour, channel, incarnation, events, ties)
         else:
             self.waiting.put(ChannelRun(channel.place, incarnation, events, ties))
             self.work()
@@ -185,8 +204,11 @@ class OperatorSlice(Machine):
                 self.waited += not self.waiting.empty
                 break
             up = self.spec.upstream[run.channel]
-            self._consume(up, self.inputs[up], run.incarnation, run.events, run.ties)
+            consume = self.consume if self._timing is None else self._timing.consume
+            consume(up, self.inputs[up], run.incarnation, run.events, run.ties)
         if self.working:
+            if self._timing is not None:
+                self._timing.pass_to(self.final if self.progress == ALWAYS else self.progress)
             for rested in self._rested:
                 rested()
             self._find_end()
@@ -196,27 +218,32 @@ class OperatorSlice(Machine):
         epoch = self.waiting.closing()
         if epoch is None:
             return False
-        spec, upper, seq = self.spec, end_of(epoch, size), self.seq
-        self.note(Closed(spec.slice_id, self.incarnation, epoch))
-        outboxes: list[list[Event]] = [[] for _ in spec.downstream]
-        with _user_code(spec.slice_id, f"close() at {upper} ms"):
-            for key, value in self.operator.close(upper, self._state):
-                seq += 1
-                output = Event(spec.slice_id, seq, key, value if type(value) in PLAIN else carried(value), upper)
-                for place in spec.receivers[key]:
-                    outboxes[place].append(output)
-        self.seq = seq
-        self.emit(outboxes)
+        upper = end_of(epoch, size)
+        self.note(Closed(self.spec.slice_id, self.incarnation, epoch))
+        with user_code(self.spec.slice_id, f"close() at {upper} ms"):
+            self.give(self.operator.close(upper, self.state), upper)
         self.waiting.advance()
         for closed in self._after_closing:
             closed(epoch)
         return True
 
+    def give(self, made: Iterable[Output], time: int) -> None:
+        """Send what is made of no single event."""
+        spec, seq = self.spec, self.seq
+        outboxes: list[list[Event]] = [[] for _ in spec.downstream]
+        for key, value in made:
+            seq += 1
+            output = Event(spec.slice_id, seq, key, value if type(value) in PLAIN else carried(value), time)
+            for place in spec.receivers[key]:
+                outboxes[place].append(output)
+        self.seq = seq
+        self.emit(outboxes)
+
     def _find_end(self) -> None:
-        if self.working and self.waiting.empty:
+        if self.working and self.waiting.empty and (self._timing is None or self._timing.finished):
             super()._find_end()
 
-    def _consume(
+    def consume(
         self, up: str, channel: InputChannel, speaker: int, events: list[Event], ties: list[Tie] | None
     ) -> None:
         """Take consecutive events of one channel; `speaker` is whose copy of them this is."""
@@ -241,7 +268,7 @@ class OperatorSlice(Machine):
     def _process_plainly(self, events: list[Event]) -> None:
         spec = self.spec
         outboxes: list[list[Event]] = [[] for _ in spec.downstream]
-        receivers, process, state, name, seq = spec.receivers, self._process, self._state, spec.slice_id, self.seq
+        receivers, process, state, name, seq = spec.receivers, self._process, self.state, spec.slice_id, self.seq
         event = events[0]
         try:
             for event in events:
@@ -265,7 +292,7 @@ class OperatorSlice(Machine):
         for number, event in enumerate(events):
             outputs: list[Made] = []
             try:
-                for index, (key, value) in enumerate(self._process(event, self._state)):
+                for index, (key, value) in enumerate(self._process(event, self.state)):
                     self.seq = self._inherited(event, index) if inherits else self.seq + 1
                     output = Event(name, self.seq, key, value if type(value) in PLAIN else carried(value), event.time)
                     places = spec.receivers[key]
@@ -298,16 +325,3 @@ def _blank(operator: Operator[Any]) -> Any:
     if type(state) not in _UNCHANGING and operator.initial_state() is state:
         raise InvalidOperator(f"it returns the same {type(state).__name__} again; make a new one at every call")
     return state
-
-
-@contextmanager
-def _user_code(slice_id: str, what: str) -> Iterator[None]:
-    """Turns what the user's code raises into InvalidOperator, which says where."""
-    try:
-        yield
-    except InvalidOperator as error:
-        raise InvalidOperator(f"operator of {slice_id}, {what}: {error}") from error
-    except StreamproofError:
-        raise
-    except Exception as error:
-        raise InvalidOperator(f"operator of {slice_id}, {what}: {type(error).__name__}: {error}") from error

@@ -9,12 +9,12 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
-from ..core.errors import InvalidTopology
+from ..core.errors import InvalidOperator, InvalidTopology
 from ..core.model import Role, Topology, chosen, operator_of
 from ..core.proper import proper
 from .coordinator import Coordinator
 from .mechanism import Mechanism
-from .merging import Merge
+from .merging import Merge, Order
 from .messages import Flow, Message
 
 if TYPE_CHECKING:
@@ -108,6 +108,7 @@ class SliceSpec:
         object.__setattr__(self, "coordinators", tuple(one.name for one in self.setup.coordinators))
         object.__setattr__(self, "receivers", _Receivers(self.topology, self.slice_id, self.downstream))
         self._check_epochs()
+        self._check_timers()
 
     def _check_epochs(self) -> None:
         stage = self.topology.stages.get(operator_of(self.slice_id))
@@ -123,6 +124,44 @@ class SliceSpec:
                 f"{self.slice_id} takes epochs of {self.epoch} ms, and numbers its outputs by its inputs; what is made "
                 "at the end of an epoch has no single input: number outputs in another way"
             )
+
+    def _check_timers(self) -> None:
+        if not self.timed:
+            return
+        operator = self.topology.stages[operator_of(self.slice_id)].operator
+        if self.inherits:
+            raise InvalidTopology(
+                f"the operator of {self.slice_id} has timers, and its slice numbers outputs by its inputs; what a "
+                "timer makes has no single input: number outputs in another way"
+            )
+        if self.epoch is not None:
+            raise InvalidTopology(
+                f"the operator of {self.slice_id} has timers, and its slice takes its input in epochs; choose a scheme "
+                "without epochs, or close() in place of timers"
+            )
+        merge = self.setup.merge
+        in_time = merge is not None and merge.by_time and merge.order is Order.TOTAL
+        if operator.by_event_time and len(self.upstream) > 1 and not in_time:
+            raise InvalidTopology(
+                f"the operator of {self.slice_id} has timers of event time, and its {len(self.upstream)} input "
+                "channels are not merged by time, so that events come before a timer or after it by chance; use "
+                "merge=ByTime()"
+            )
+        try:
+            due = operator.due(operator.initial_state())
+        except Exception as error:
+            raise InvalidOperator(f"operator of {self.slice_id}, due(): {type(error).__name__}: {error}") from error
+        if due is not None:
+            raise InvalidOperator(
+                f"operator of {self.slice_id}: due() wants to be called at {due!r} ms before anything was taken; of a "
+                "blank state it returns None"
+            )
+
+    @cached_property
+    def timed(self) -> bool:
+        """Whether its operator has timers."""
+        stage = self.topology.stages.get(operator_of(self.slice_id))
+        return stage is not None and (stage.operator.by_event_time or stage.operator.every is not None)
 
     @property
     def role(self) -> Role:

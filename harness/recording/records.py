@@ -89,6 +89,19 @@ class Closed(msgspec.Struct, frozen=True, tag="closed", array_like=True):
     epoch: int
 
 
+class Fired(msgspec.Struct, frozen=True, tag="fired", array_like=True):
+    """A timer of an operator's fired: of what it had taken so far, it made what it makes then."""
+
+    slice: str
+    incarnation: int
+    at: int
+    """The event time that was due, or what the node's clock showed, in ms."""
+    time: int
+    """The event time of what it made."""
+    clock: bool
+    """Whether it was the clock's."""
+
+
 class CheckpointTaken(msgspec.Struct, frozen=True, tag="checkpoint-taken", array_like=True):
     slice: str
     incarnation: int
@@ -207,6 +220,7 @@ Record = (
     | Opened
     | Taken
     | Closed
+    | Fired
     | CheckpointTaken
     | CheckpointDurable
     | Refused

@@ -51,6 +51,8 @@ from ..recording.records import Offered
 HASH_SEEDS = ("1", "2")
 EVENTS = 1_000
 """Of each source, so many are executed at most."""
+_TICK = 10
+"""The clock is read after so many events each."""
 LIMIT_SECONDS = 60.0
 """How long another process may take."""
 
@@ -67,7 +69,8 @@ class Executed(msgspec.Struct, frozen=True, array_like=True):
     leftover: str = ""
     """What a blank state holds once the operator has worked, and did not hold before; empty when it holds the same."""
     closed: list[tuple[int, int, list[tuple[str, Value]]]] = []
-    """Of each epoch that ended: after how many events, up to what time it went, and what was made then."""
+    """Of each epoch that ended, and each timer that fired: after how many events, up to what time it went, and what was
+    made then."""
 
 
 ExecutedSlices = dict[str, Executed]
@@ -205,9 +208,16 @@ def _execute(
                 process = _processor(current, random)
             while size is not None and len(closed) < epoch_of(event.time, size):
                 closed.append(_close(current, place, end_of(len(closed), size), state))
+            if current.by_event_time:
+                closed += _due(current, place, event.time - 1, state)
             outputs.append(_carried(process(event, state)))
+            if current.every is not None and place % _TICK == _TICK - 1:
+                # What the clock shows is an input as others are: here it shows event time.
+                closed.append((place + 1, event.time, _carried(current.on_clock(event.time, state))))
         if size is not None and taken:
             closed.append(_close(current, len(taken), end_of(len(closed), size), state))
+        if taken:
+            closed += _due(current, len(taken), taken[-1].time, state)
         rows = rows_of(current, state)
         left = rows_of(current, current.initial_state())
     except Exception as error:
@@ -227,6 +237,16 @@ def _carried(outputs: Iterable[tuple[str, Value]]) -> list[tuple[str, Value]]:
 
 def _close(operator: Operator[Any], place: int, upper: int, state: Any) -> tuple[int, int, list[tuple[str, Value]]]:
     return place, upper, _carried(operator.close(upper, state))
+
+
+def _due(
+    operator: Operator[Any], place: int, upto: int, state: Any
+) -> Iterator[tuple[int, int, list[tuple[str, Value]]]]:
+    """What timers make up to a time, once anything was taken."""
+    before = -1
+    while place and (due := operator.due(state)) is not None and before < due <= upto:
+        before = due
+        yield place, due, _carried(operator.on_time(due, state))
 
 
 def _processor(operator: Operator[Any], random: Random) -> Processor:
@@ -263,7 +283,7 @@ def _difference(one: Executed, other: Executed) -> str:
             return f"of event {number:,} that it took it made {_shown(made)}, and {_shown(again)} another time"
     for (_, upper, made), (*_, again) in zip(one.closed, other.closed, strict=False):
         if _encode(made) != _encode(again):
-            return f"at the end of the epoch up to {upper} it made {_shown(made)}, and {_shown(again)} another time"
+            return f"of what it had taken up to {upper} it made {_shown(made)}, and {_shown(again)} another time"
     if one.failure or other.failure:
         # Whoever executes it to judge says so.
         return ""

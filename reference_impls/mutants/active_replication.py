@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ...harness.contracts.subject import SchemeSubject
+from ...harness.contracts.subject import Claim, SchemeSubject
+from ...harness.core.guarantees import replicas_agree
 from ...harness.core.model import Role, Topology
 from ...harness.core.quantities import Events
 from ...harness.core.verdicts import Anomaly
@@ -10,7 +11,8 @@ from ...harness.protocol.spec import Numbering
 from ..active_replication import active_replication
 from ..mechanisms.duplicate_filter import DuplicateFilter
 from . import twists
-from .mutant import BrokenScheme, numbering, twisting, unmerged, without
+from .by_the_clock import by_the_clock
+from .mutant import BrokenScheme, claiming, numbering, twisting, unmerged, without
 
 _ORDER = "order.active-replication"
 
@@ -47,6 +49,14 @@ MUTANTS = (
         Anomaly.LOST_INPUT,
         unmerged(_active),
         on=_ORDER,
+        without_faults=True,
+    ),
+    BrokenScheme(
+        "active-replication-emitting-by-the-clock",
+        "what an operator emits, and when, follows from its inputs",
+        Anomaly.REPLICA_DIVERGENCE,
+        claiming(by_the_clock(_active), Claim(replicas_agree())),
+        on="sum-by-time.active-replication",
         without_faults=True,
     ),
     BrokenScheme(

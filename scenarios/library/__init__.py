@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from ...harness.core.library import Entry
-from . import disturbed_recoveries, in_epochs, logged, lossy, queries, replicated, standing_by, under_faults
+from . import disturbed_recoveries, in_epochs, in_time, logged, lossy, queries, replicated, standing_by, under_faults
 
 SCENARIOS: tuple[Entry, ...] = (
     *logged.SCENARIOS,
     *standing_by.SCENARIOS,
     *replicated.SCENARIOS,
     *in_epochs.SCENARIOS,
+    *in_time.SCENARIOS,
     *lossy.SCENARIOS,
     *queries.SCENARIOS,
     *disturbed_recoveries.SCENARIOS,

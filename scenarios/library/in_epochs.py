@@ -13,6 +13,7 @@ from ...harness.core.schedule import checkpoint
 from ...reference_impls.epoch_based_processing import epoch_based_processing
 from ...reference_impls.epoch_merge import epoch_merge
 from ..jumping_join import jumping_join
+from ..top_k import top_k
 from ..tumbling import running_count, tumbling_count
 from ..workloads import numbered, words
 
@@ -35,6 +36,17 @@ def tumbling_masked() -> Scenario:
         workload=words(events=1_000, batch=10),
         faults=[crash("count-0").at(checkpoint(3).durable)],
         claims=[precise_recovery(), exactly_once_output()],
+    )
+
+
+def ranking() -> Scenario:
+    """The three words that came most often in each window, of counts that come from two counters; the one that ranks
+    them crashes."""
+    return Scenario(
+        subject=epoch_based_processing(top_k(epoch=20), sink_filter=True),
+        workload=words(events=1_000, batch=10),
+        faults=[crash("top-0").after(events(200))],
+        claims=[precise_recovery()],
     )
 
 
@@ -91,6 +103,7 @@ def merging_idle() -> Scenario:
 SCENARIOS = (
     Entry("tumbling-count.epoch-based-processing", tumbling),
     Entry("tumbling-count.epoch-based-processing-masked", tumbling_masked),
+    Entry("top-k.epoch-based-processing", ranking),
     Entry("jumping-join.epoch-based-processing", joining_in_epochs),
     Entry("running-count.epoch-merge-without-events", without_events),
     Entry("jumping-join.epoch-merge-equal-times", equal_times),

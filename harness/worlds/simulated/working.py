@@ -83,6 +83,12 @@ class Workforce:
             for host in self._hosts:
                 self.agenda.next(host.go_on)
 
+    def release(self) -> None:
+        """It is over, and its parts refer to it no more."""
+        for host in self._hosts:
+            vars(host).clear()
+        self._hosts.clear()
+
     def is_full(self, events: int) -> bool:
         return self._room is not None and events >= self._room
 

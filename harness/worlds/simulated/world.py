@@ -300,6 +300,8 @@ class SimulatedWorld:
         has found the circles."""
         for part in (*self._nodes.values(), self._harness, self.network, self.disks, self._injector):
             vars(part).clear()
+        if self.workforce is not None:
+            self.workforce.release()
 
     def _drain_queue(self) -> None:
         agenda, queue, limit = self._agenda, self._agenda.queue, self._options.step_limit
@@ -406,7 +408,7 @@ class SimulatedWorld:
         if not node.puts_off(self._fire, node, life, slice_id, incarnation, timer) and self._running(
             node, life, slice_id, incarnation
         ):
-            node.host.feed(slice_id, Fire(timer))
+            node.host.feed(slice_id, Fire(timer, self._agenda.now // 1_000))
 
     def _running(self, node: _Node, life: int, slice_id: str, incarnation: int) -> bool:
         machine = node.host.slices.get(slice_id)

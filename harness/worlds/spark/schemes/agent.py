@@ -513,4 +513,4 @@ class NodeAgent:
         await asyncio.sleep(delay / 1e6)
         await self._room(slice_id)
         if self._runs(slice_id, incarnation):
-            self._host.feed(slice_id, Fire(timer))
+            self._host.feed(slice_id, Fire(timer, time.time_ns() // 1_000_000))

@@ -66,6 +66,9 @@ SCENARIOS = (
     "words.k-safe-grouping",
     "words.k-safe-grouping-one-too-many",
     "words.2-safe-grouping",
+    "sum-by-time.active-replication",
+    "sum-by-clock.active-replication",
+    "trace-by-time.passive-replication-masked",
 )
 
 

@@ -1,0 +1,117 @@
+"""Timers of an operator's: of event time, and of its node's clock.
+
+A timer of event time fires where the events alone put it: after all up to its time, and before any that is later. What
+moves event time is the next event, a silence that passes through, or the end of the input; which of them it was changes
+how soon it fires, and not what it makes. One of the clock fires when it fires, and so that is put on record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from ..core.errors import InvalidOperator, StreamproofError
+from ..core.model import Event
+from ..recording.records import Fired
+from .channels import InputChannel
+from .effects import Timer
+from .messages import Tie
+
+if TYPE_CHECKING:
+    from .operator import OperatorSlice
+
+
+class Tick(Timer, frozen=True, gc=False):
+    """The operator is called by the clock."""
+
+    number: int
+    """Of this incarnation."""
+
+    def __str__(self) -> str:
+        return f"tick@{self.number}"
+
+
+class Timing:
+    """The timers of one incarnation of a slice."""
+
+    def __init__(self, machine: OperatorSlice) -> None:
+        self._machine = machine
+        self._operator = machine.operator
+        self.time = 0
+        """How far event time has come, of what was taken."""
+        self._ticks = 0
+        self._due = False
+        """Whether the next tick is."""
+        self._news = True
+        """Whether anything may have been taken since the last tick."""
+
+    def start(self) -> None:
+        """The incarnation begins."""
+        every = self._operator.every
+        if every is not None and not self._due:
+            self._due = True
+            self._ticks += 1
+            self._machine.set_timer(Tick(self._ticks), every * 1_000)
+
+    def consume(
+        self, up: str, channel: InputChannel, speaker: int, events: list[Event], ties: list[Tie] | None
+    ) -> None:
+        """Take events, each after what is due before it."""
+        machine = self._machine
+        for number, event in enumerate(events):
+            self.pass_to(event.time - 1)
+            machine.consume(up, channel, speaker, [event], None if ties is None else [ties[number]])
+            self.time = max(self.time, event.time)
+            self._news = True
+        self.start()
+
+    def pass_to(self, time: int) -> None:
+        """No event up to this time is still to be taken. Raises InvalidOperator when the user's code fails."""
+        machine, operator = self._machine, self._operator
+        name = machine.spec.slice_id
+        before = -1
+        while (due := _asked(name, operator.due, machine.state)) is not None and due <= time:
+            if due < self.time or due <= before:
+                said = f"after an event of {self.time} ms" if due < self.time else "once more"
+                raise InvalidOperator(f"operator of {name}: due() wants to be called at {due} ms, {said}")
+            before = due
+            machine.note(Fired(name, machine.incarnation, due, due, clock=False))
+            with user_code(name, f"on_time() at {due} ms"):
+                machine.give(operator.on_time(due, machine.state), due)
+
+    def tick(self, _: Tick) -> None:
+        machine, name = self._machine, self._machine.spec.slice_id
+        self._due = False
+        if machine.working:
+            if any(channel.mark for channel in machine.inputs.values()):
+                machine.note(Fired(name, machine.incarnation, machine.clock, self.time, clock=True))
+                with user_code(name, f"on_clock() at {machine.clock} ms"):
+                    machine.give(self._operator.on_clock(machine.clock, machine.state), self.time)
+            self._news = False
+            machine.work()
+        if not machine.ended:
+            self.start()
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing that was taken waits for a tick."""
+        return self._operator.every is None or not self._news
+
+
+def _asked(name: str, due: Callable[[Any], int | None], state: Any) -> int | None:
+    with user_code(name, "due()"):
+        return due(state)
+
+
+@contextmanager
+def user_code(slice_id: str, what: str) -> Iterator[None]:
+    """Turns what the user's code raises into InvalidOperator, which says where."""
+    try:
+        yield
+    except InvalidOperator as error:
+        raise InvalidOperator(f"operator of {slice_id}, {what}: {error}") from error
+    except StreamproofError:
+        raise
+    except Exception as error:
+        raise InvalidOperator(f"operator of {slice_id}, {what}: {type(error).__name__}: {error}") from error
