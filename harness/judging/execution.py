@@ -85,7 +85,9 @@ class Execution:
         """Those of whom nothing is executed, as long as they do what a known life did."""
         self._can_be_known = self._operator.deterministic and spec.epoch is None and not spec.timed
         self._events: dict[Rerun, list[Event]] = {}
-        """What those took who could be known."""
+        """What those took who could be known, all that went into their states."""
+        self._continuing: dict[Rerun, Along] = {}
+        """Those that began in the middle of a known life, and left it."""
         self._begun_from = {begun for record in book if (begun := _begun_from(record)) is not None}
         self._keeps_state = all(one.checkpoints_hold_state for one in spec.setup.mechanisms)
         self.unexplained = ""
@@ -96,10 +98,17 @@ class Execution:
         for number in self._lives:
             self._carry_out(number)
 
-    def longest(self) -> tuple[Rerun, list[Event]] | None:
-        """Of the lives that began blank and were executed in one stretch the longest, with what it took."""
-        lives = [(one, events) for one, events in self._events.items() if len(one.stretches) == 1 and events]
-        return max(lives, key=lambda life: len(life[1]), default=None)
+    def longest(self, than: int) -> tuple[Rerun, list[Event]] | None:
+        """Of the lives that began blank, or where a known one was, and were executed in one stretch, the longest, from
+        its beginning on, with what it took: if that is more `than` so many events."""
+        lives = [
+            (one, events) for one, events in self._events.items() if len(one.stretches) == 1 and len(events) > than
+        ]
+        if not lives:
+            return None
+        one, events = max(lives, key=lambda life: len(life[1]))
+        along = self._continuing.get(one)
+        return (one if along is None else along.known.continued(along.since, one)), events
 
     def _carry_out(self, number: int) -> None:
         waiting: list[tuple[int, int | None]] = [(number, None)]
@@ -167,8 +176,9 @@ class Execution:
             return
         along.fill(rerun)
         rerun.held = along.known.state_at(along.at)
-        if not along.since:
-            self._events[rerun] = list(along.known.events[: along.at])
+        self._events[rerun] = list(along.known.events[: along.at])
+        if along.since:
+            self._continuing[rerun] = along
 
     def _cut_along(self, rerun: Rerun, record: CheckpointTaken, along: Along) -> None:
         known, place = along.known, along.at

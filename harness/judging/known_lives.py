@@ -71,6 +71,18 @@ class KnownLife:
         execute(self._spec, twin, self.events[:place], self.rerun.took[:place])
         return twin.state
 
+    def continued(self, since: int, rest: Rerun) -> Rerun:
+        """What this life would be, if it had gone on after so many events as another did that began from there."""
+        one, stretch = self.rerun, Stretch(None, 0, self.first_seq, emissions_of(self._spec))
+        found = Rerun(one.slice_id, one.number, 0, [stretch], rest.next_seq, None, one.hop, rest.state)
+        found.took.extend([*one.took[:since], *rest.took])
+        found.seqs.extend([*one.seqs[:since], *rest.seqs])
+        for (to, emissions), length in zip(stretch.emitted.items(), self.lengths[since], strict=True):
+            made, others = one.emitted[to], rest.emitted[to]
+            emissions.events.extend([*made.events[:length], *others.events])
+            emissions.derivations.extend([*made.derivations[:length], *others.derivations])
+        return found
+
     def _twin(self) -> Rerun:
         stretch = Stretch(None, 0, self.first_seq, emissions_of(self._spec))
         process = processor_of(self._operator, 0)

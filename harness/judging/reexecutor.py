@@ -67,8 +67,9 @@ class Recall:
 
     def learn(self, spec: SliceSpec, execution: Execution) -> None:
         """Keep the longest life of a slice."""
-        found, known = execution.longest(), self.lives.get(spec.slice_id)
-        if found is not None and (known is None or len(found[1]) > len(known.events)):
+        known = self.lives.get(spec.slice_id)
+        found = execution.longest(0 if known is None else len(known.events))
+        if found is not None:
             self.lives[spec.slice_id] = KnownLife(spec, *found)
 
     def as_known(self, source: str, offered: Packed[Event]) -> Packed[Event]:
