@@ -180,7 +180,7 @@ def conclude(
             claim,
             claims[claim],
             list(lines[claim].values()),
-            [trial for trial in trials if claims[claim] == trial.terms],
+            [trial for trial in trials if claims[claim] == trial.terms and claim not in trial.too_small],
             unjudgeable,
             f"{exhausted}; {more}" if exhausted and more else exhausted,
             left,
@@ -267,7 +267,7 @@ class _Line:
 
     def __init__(self, planned: Planned, trials: Sequence[CrashTrial], claim: str, why_not: str | None) -> None:
         self.planned = planned
-        self.trials = trials
+        self.trials = trials = [trial for trial in trials if claim not in trial.too_small]
         self.why_not = why_not
         self.violated = any(trial.verdicts.get(claim) is Status.VIOLATED for trial in trials)
         self.passed = any(passes(trial, planned, claim) for trial in trials)
@@ -279,7 +279,11 @@ class _Line:
 
 
 def _came_to_nothing(trial: CrashTrial, claims: Terms) -> bool:
-    judged = (trial.verdicts.get(claim, Status.UNKNOWN) for claim, terms in claims.items() if terms == trial.terms)
+    judged = (
+        trial.verdicts.get(claim, Status.UNKNOWN)
+        for claim, terms in claims.items()
+        if terms == trial.terms and claim not in trial.too_small
+    )
     return not trial.missed and any(status is Status.UNKNOWN for status in judged)
 
 

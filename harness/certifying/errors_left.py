@@ -11,9 +11,9 @@ import msgspec
 from ..contracts.query import Query
 from ..core.errors import InvalidScenario, NoDistance
 from ..core.guarantees import Guarantee
-from ..core.result_bounds import Measure, columns_looked_at, load_distance, result_bound
+from ..core.result_bounds import Measure, ResultBound, columns_looked_at, load_distance, result_bound
 from ..judging.collation import Collation
-from ..judging.result_errors import check_measurable, measure_error
+from ..judging.result_errors import ResultError, check_measurable, means_nothing, measure_error
 from ..judging.result_tables import result_tables
 from ..judging.shapes import OutputShape
 from ..recording.history import History
@@ -84,16 +84,30 @@ def check_measured(claims: Sequence[Guarantee], references: History, shape: Outp
 
 def errors_in(guarantees: Sequence[Guarantee], history: History, collation: Collation) -> dict[str, float]:
     """The error that a run has come to, of each claim that bounds it, by its text; none where it is not known."""
-    found: dict[str, float] = {}
-    if collation.incomplete or collation.unjudgeable or collation.unproven or collation.shape is None:
-        return found
+    if collation.unproven:
+        return {}
+    measured = _measured(guarantees, history, collation)
+    return {claim: error.error for claim, _, error in measured if error.error is not None}
+
+
+def without_meaning(guarantees: Sequence[Guarantee], history: History, collation: Collation) -> tuple[str, ...]:
+    """The claims, by their texts, that would hold of a run whatever it had lost."""
+    measured = _measured(guarantees, history, collation)
+    return tuple(claim for claim, bound, error in measured if error.error is not None and means_nothing(bound, error))
+
+
+def _measured(
+    guarantees: Sequence[Guarantee], history: History, collation: Collation
+) -> Iterator[tuple[str, ResultBound, ResultError]]:
+    """Of each claim that bounds an error, where the run came to an end that can be judged."""
+    shape = collation.shape
+    if shape is None or collation.incomplete or collation.unjudgeable:
+        return
     for guarantee in guarantees:
         bound = result_bound(guarantee)
-        tables = None if bound is None else result_tables(history, collation.shape, bound.column)
-        error = None if bound is None or tables is None else measure_error(bound, tables).error
-        if error is not None:
-            found[str(guarantee)] = error
-    return found
+        tables = None if bound is None else result_tables(history, shape, bound.column)
+        if bound is not None and tables is not None:
+            yield str(guarantee), bound, measure_error(bound, tables)
 
 
 def errors_left(guarantee: Guarantee, trials: Sequence[CrashTrial]) -> ErrorsLeft | None:
@@ -102,7 +116,7 @@ def errors_left(guarantee: Guarantee, trials: Sequence[CrashTrial]) -> ErrorsLef
     if bound is None:
         return None
     claim = str(guarantee)
-    struck = [trial for trial in trials if not trial.missed and trial.crashes]
+    struck = [trial for trial in trials if not trial.missed and trial.crashes and claim not in trial.too_small]
     single = [trial for trial in struck if len(trial.crashes) == 1 and claim in trial.errors]
     in_a_row = [trial for trial in struck if len(trial.crashes) > 1 and claim in trial.errors]
     # Of those that left as much, the first.

@@ -169,6 +169,7 @@ class Ledger:
                     judged.digest,
                     judged.missed,
                     dict(judged.errors),
+                    judged.too_small,
                 )
             )
         self.trials += trials

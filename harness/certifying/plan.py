@@ -124,6 +124,9 @@ class CrashTrial(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether the run came to its end, and it is not proven that each crash struck there: then nothing was tried."""
     errors: dict[str, float] = {}
     """By how much the result was off, of each claim that bounds it, by its text, where that is known."""
+    too_small: tuple[str, ...] = ()
+    """Claims, by their texts, that bound no less than all of the run's result, as input that was made smaller gives it:
+    of these it says nothing."""
 
     @property
     def terms(self) -> str:

@@ -23,7 +23,7 @@ from ..recording.history import History
 from ..running.judgement import collate_query, not_come
 from .certificate import Certificate, check_files, concluded, read_certificate
 from .conclusion import ClaimVerdict, Conclusion, real
-from .errors_left import differing_errors, errors_in
+from .errors_left import differing_errors, errors_in, without_meaning
 from .journal import is_under_way
 from .plan import CRASH_STATES, POWER_LOSSES, Crash, CrashTrial, How, Victim
 
@@ -42,6 +42,8 @@ class JudgedRun:
     digest: str
     errors: Mapping[str, float] = field(default_factory=dict)
     """As a `CrashTrial` has them."""
+    too_small: tuple[str, ...] = ()
+    """As a `CrashTrial` has it."""
 
     @property
     def statuses(self) -> dict[str, Status]:
@@ -93,7 +95,9 @@ def judge_read(
     judged = [guarantee for guarantee in guarantees if guarantee.terms == terms]
     verdicts = judge_each(Case(run.history, collation), judged, oracles)
     errors = errors_in(judged, run.history, collation)
-    return JudgedRun(run.description, run.history, collation, tuple(verdicts), run.digest, errors)
+    unknown = [verdict.guarantee for verdict in verdicts if verdict.status is Status.UNKNOWN]
+    too_small = without_meaning(unknown, run.history, collation)
+    return JudgedRun(run.description, run.history, collation, tuple(verdicts), run.digest, errors, too_small)
 
 
 def judge_run(
@@ -211,7 +215,7 @@ def _again(
     if f"{trial.folder}/scenario.json" not in certificate.files:
         # No folder but those whose files are listed: what lies elsewhere was not verified.
         why = "its run is not in the certificate's folder"
-        gone = msgspec.structs.replace(trial, verdicts={}, reason=why, missed=False, errors={})
+        gone = msgspec.structs.replace(trial, verdicts={}, reason=why, missed=False, errors={}, too_small=())
         return gone, [f"{trial.folder} is not a run in the certificate's folder"]
     try:
         judged = judge_run(folder / trial.folder, trial.crashes, certificate.guarantees, oracles)
@@ -219,7 +223,7 @@ def _again(
         # Whoever wrote the certificate could not judge it either.
         of_it = [str(claim) for claim in certificate.guarantees if claim.terms == trial.terms]
         unknown = dict.fromkeys(of_it, Status.UNKNOWN)
-        lost = msgspec.structs.replace(trial, verdicts=unknown, missed=False, errors={})
+        lost = msgspec.structs.replace(trial, verdicts=unknown, missed=False, errors={}, too_small=())
         return lost, list(_compare_statuses(trial, lost.verdicts, f" ({error})"))
     differences = [*_compare_statuses(trial, judged.statuses), *differing_errors(trial, judged.errors)]
     if judged.digest != trial.digest:
@@ -234,7 +238,9 @@ def _again(
     other = sorted(_other(certificate.subject, judged.description.subject))
     if other:
         differences.append(f"{trial.folder} is a run of another subject: {', '.join(other)} differ")
-    now = msgspec.structs.replace(trial, verdicts=judged.statuses, missed=judged.missed, errors=dict(judged.errors))
+    now = msgspec.structs.replace(
+        trial, verdicts=judged.statuses, missed=judged.missed, errors=dict(judged.errors), too_small=judged.too_small
+    )
     return now, differences
 
 

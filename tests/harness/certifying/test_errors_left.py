@@ -198,6 +198,26 @@ def test_the_largest_comes_with_its_crash_the_rest_with_their_middle() -> None:
     assert errors_left(exactly_once(), trials) is None
 
 
+def test_a_run_whose_input_was_made_too_small_for_a_claim_says_nothing_of_it() -> None:
+    small = tried(0, 1, UNKNOWN, too_small=(str(TEN),), folder="runs/small")
+    (verdict,) = conclude([TEN], [Planned(crash_at(1))], [tried(3, 1), small], ()).verdicts
+    assert (verdict.status, verdict.errors and verdict.errors.crashes) == (HOLDS, 1)
+    (verdict,) = conclude([TEN], [Planned(crash_at(1))], [small], ()).verdicts
+    assert verdict.status is UNKNOWN
+    (verdict,) = conclude([TEN], [Planned(crash_at(1))], [tried(3, 1), tried(0, 1, UNKNOWN)], ()).verdicts
+    assert verdict.status is UNKNOWN
+
+
+def test_the_larger_bound_holds_beside_the_smaller_one_that_is_refuted(certify: Callable[..., Certified]) -> None:
+    of_driver = every_crash_point("driver", recovering=False, split_brain=False)
+    certified = certify(toy(Does.HOLDS_BACK), TEN, FIVE, faults=of_driver, budget=Budget(kills=0))
+    ten, five = (verdict_on(certified, claim) for claim in (TEN, FIVE))
+    assert (ten.status, five.status) == (HOLDS, VIOLATED), ten.reasons
+    # What refutes the one is made smaller, until all of the result is within the other.
+    assert any(str(TEN) in trial.too_small for trial in certified.certificate.trials)
+    assert judge_certificate(certified.folder, Registry().oracles).differences == ()
+
+
 def test_losses_of_power_are_measured_for_their_claim_alone() -> None:
     claim = survives_power_loss(TEN)
     (verdict,) = conclude([claim], [Planned(crash_at(1))], [tried(3, 1)], ()).verdicts
