@@ -38,7 +38,7 @@ from ..worlds.spark.control.run_server import from_afar
 from .bench import Bench
 from .pieces import Again, CutShort, LostPiece, Piece, PieceProgress, Through, Tried, is_past
 from .plans import SearchPlan
-from .spark_protocol import Done, Dropped, FromDriver, PieceBatch, SparkReady, Stopped, from_driver
+from .spark_protocol import Done, Dropped, FromDriver, PieceBatch, SearchStopped, SparkReady, from_driver
 from .spark_worker import Task
 
 _READY_SECONDS: Final = 120.0
@@ -264,7 +264,7 @@ class SparkWorkers:
                         answers[message.number] = message
                     case Dropped(why=why):
                         yield Again(why)
-                    case Stopped(why=why):
+                    case SearchStopped(why=why):
                         said = re.search(r"Application has been killed\. Reason: (.+)", self._log_text())
                         yield CutShort(f"{self._master} has ended the search: {said[1] if said else why}")
                         return

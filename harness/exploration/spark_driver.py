@@ -34,8 +34,8 @@ from .spark_protocol import (
     FromDriver,
     PieceBatch,
     PieceOutcome,
+    SearchStopped,
     SparkReady,
-    Stopped,
     from_search,
     from_worker,
 )
@@ -99,7 +99,7 @@ class SearchDriver:
                 self.tell(Dropped(part.number, str(lost)))
                 self.tell(Done(part.number, list(_one_by_one(context, shared, part, began))))
         except ClusterLost as lost:
-            self.tell(Stopped(str(lost)))
+            self.tell(SearchStopped(str(lost)))
         except Exception as error:
             traceback.print_exc()
             kind = type(error).__name__ if isinstance(error, StreamproofError) else "OwnFailure"

@@ -51,13 +51,13 @@ class Dropped(msgspec.Struct, frozen=True, tag="dropped", array_like=True):
     why: str
 
 
-class Stopped(msgspec.Struct, frozen=True, tag="stopped", array_like=True):
+class SearchStopped(msgspec.Struct, frozen=True, tag="stopped", array_like=True):
     """Driver to search: the cluster works for it no more."""
 
     why: str
 
 
-FromDriver = SparkReady | Done | Dropped | Stopped | Failed
+FromDriver = SparkReady | Done | Dropped | SearchStopped | Failed
 FromWorker = Done | Failed
 
 from_search = msgspec.msgpack.Decoder(PieceBatch)

@@ -149,7 +149,7 @@ class CoordinatorMachine:
         kept = None
         if given.checkpoint is not None:
             self._kept = given.checkpoint.id.number
-            kept = kept_of(given.checkpoint, self.spec.coordinator.keeps)
+            kept = durable_state_of(given.checkpoint, self.spec.coordinator.keeps)
         self.decide(STARTED)
         self._work.started(kept)
 
@@ -233,7 +233,7 @@ class CoordinatorMachine:
         self.effects.append(Pass(self.name, place))
 
 
-def kept_of(checkpoint: Checkpoint | None, kind: type[Any]) -> Any:
+def durable_state_of(checkpoint: Checkpoint | None, kind: type[Any]) -> Any:
     """What a coordinator has made durable, out of its newest checkpoint; None where there is none."""
     return None if checkpoint is None else checkpoint.part(_KEPT, kind)
 

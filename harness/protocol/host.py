@@ -7,7 +7,6 @@ input is part of the contract: the input arrives (before), the slice has taken i
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Protocol
 
 from ..core.addresses import Address, Point, Side
@@ -162,22 +161,26 @@ class Host:
                 world.restart_all(slice_id, machine.incarnation, effect)
             # A crash point that nobody watches is passed.
 
-    def _passes(self, machine: Actor, watched: frozenset[Point], point: Point, key: str, side: Side) -> bool:
-        if point not in watched:
-            return True
-        address = Address(machine.spec.slice_id, machine.incarnation, point, key, side, machine.replica)
-        return self._world.arrive(address, machine.taken)
-
     def begin(self, machine: Actor, arrival: Arrival | None, watched: frozenset[Point]) -> bool:
         """Announce that an input is there. Returns whether the slice goes on with it."""
-        return arrival is None or self._passes(machine, watched, *arrival, Side.BEFORE)
+        if arrival is None or arrival[0] not in watched:
+            return True
+        slice_id, (point, key) = machine.spec.slice_id, arrival
+        address = Address(slice_id, machine.incarnation, point, key, Side.BEFORE, machine.replica)
+        return self._world.arrive(address, machine.taken)
 
     def carry_out(
         self, machine: Actor, arrival: Arrival | None, effects: list[Effect], watched: frozenset[Point]
     ) -> None:
         """Do what a slice has asked for about an input, with every point announced; stops where the node dies."""
         world, name = self._world, machine.spec.slice_id
-        alive = partial(self._passes, machine, watched)
+
+        def alive(point: Point, key: str, side: Side) -> bool:
+            if point not in watched:
+                return True
+            address = Address(name, machine.incarnation, point, key, side, machine.replica)
+            return world.arrive(address, machine.taken)
+
         if arrival is not None and not alive(*arrival, Side.AFTER):
             return
         for effect in effects:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .coordinator import Coordinator, CoordinatorSpec, kept_of
+from .coordinator import Coordinator, CoordinatorSpec, durable_state_of
 from .mechanism import NO_LIMIT
 from .messages import Checkpoint
 from .spec import SliceSpec
@@ -29,4 +29,4 @@ def starting_point(
 
 
 def _whole(store: CheckpointStore, coordinator: Coordinator) -> int | None:
-    return coordinator.cut(kept_of(store.version(coordinator.name, NO_LIMIT), coordinator.keeps))
+    return coordinator.cut(durable_state_of(store.version(coordinator.name, NO_LIMIT), coordinator.keeps))
