@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
+from math import inf
 from random import Random
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -67,6 +68,8 @@ class Operator(ABC, Generic[State]):
     """Milliseconds of event time after which `close` is called; None: never."""
     commutative: bool = False
     """Whether neither what `close` makes nor the state after it depends on the order of the events of an epoch."""
+    alpha: float | None = None
+    """An event moves the divergence between two states by at most so much; None: there is no telling."""
 
     @abstractmethod
     def initial_state(self) -> State:
@@ -89,6 +92,37 @@ class Operator(ABC, Generic[State]):
         """The state that `snapshot` was taken of. By default: decoded as the type of `initial_state()`."""
         return msgspec.msgpack.decode(snapshot, type=type(self.initial_state()))
 
+    def divergence(self, state: State, backup: State) -> float:
+        """How far `state` is from an older one: 0 where they are the same, never negative, the same both ways round,
+        and no way is shorter by a third state. What is measured by it is what bounded error bounds; by default
+        nothing is, and who needs it refuses the operator. Neither of the two may be changed."""
+        raise InvalidOperator(f"{type(self).__name__} does not say how far two of its states are from each other")
+
+    def divergence_after(self, event: Event, state: State, backup: State, before: float) -> float:
+        """The divergence once `event` has been taken into `state`, where it was `before`: no less than `divergence`
+        gives, and cheaper than that where an event touches little. A scheme goes by it between two backups; who judges
+        does not ask for it."""
+        return self.divergence(state, backup)
+
+    def delta(self, state: State, backup: State) -> Value:
+        """What makes `state` of `backup`, to be backed up in place of the whole: a value that a message can carry, as
+        a list of (index, value). Small changes may be left out: the backup is then what `apply_delta` gives."""
+        raise InvalidOperator(f"{type(self).__name__} has no partial backups")
+
+    def apply_delta(self, backup: State, changes: Value) -> State:
+        """`backup` with these changes, which have been carried. It may be changed in place."""
+        raise InvalidOperator(f"{type(self).__name__} has no partial backups")
+
+    def compensate(self, state: State, missing: float) -> State:
+        """Make up for what a recovery could not restore, which moved the state by at most `missing`. It may be changed
+        in place. By default nothing is made up for."""
+        return state
+
+    def punctuation(self, event: Event) -> bool:
+        """Whether an event that comes in tells the end of a window, or something else that must never be lost, though
+        other events may be."""
+        return False
+
     def rows(self, state: State) -> Mapping[str, Value]:
         """The state as canonical keyed rows, for the record. By default a mapping's items, nothing for None, else one
         row."""
@@ -97,6 +131,26 @@ class Operator(ABC, Generic[State]):
         if isinstance(state, Mapping):
             return {str(key): value for key, value in state.items()}
         return {"": state}
+
+
+def measures_divergence(operator: Operator[Any]) -> bool:
+    """Whether it says how far two of its states are from each other, and how far one event moves that."""
+    return operator.alpha is not None and type(operator).divergence is not Operator.divergence
+
+
+def backs_up_partly(operator: Operator[Any]) -> bool:
+    """Whether it says what has changed since a backup."""
+    return type(operator).delta is not Operator.delta
+
+
+def punctuated(operator: Operator[Any]) -> bool:
+    """Whether some of its input must never be lost."""
+    return type(operator).punctuation is not Operator.punctuation
+
+
+def compensates(operator: Operator[Any]) -> bool:
+    """Whether it makes up for what a recovery could not restore."""
+    return type(operator).compensate is not Operator.compensate
 
 
 class RandomOperator(Operator[State]):
@@ -422,6 +476,13 @@ def _check_operator(name: str, operator: Operator[Any]) -> None:
         answer = getattr(operator, attribute)
         if not isinstance(answer, bool):
             raise InvalidOperator(f"operator {name!r}: {attribute}={answer!r} must be True or False")
+    alpha = operator.alpha
+    if alpha is not None and (not isinstance(alpha, int | float) or isinstance(alpha, bool) or not 0 <= alpha < inf):
+        raise InvalidOperator(f"operator {name!r}: alpha={alpha!r} must be a number, 0 or more, or None")
+    if alpha is not None and type(operator).divergence is Operator.divergence:
+        raise InvalidOperator(f"operator {name!r}: alpha={alpha!r} bounds a divergence that it does not have")
+    if (type(operator).delta is Operator.delta) != (type(operator).apply_delta is Operator.apply_delta):
+        raise InvalidOperator(f"operator {name!r}: delta() and apply_delta() go together; it has one of them")
     if operator.epoch is None and type(operator).close is not Operator.close:
         raise InvalidOperator(
             f"operator {name!r}: close() is never called; say after how many milliseconds (epoch=...)"
