@@ -97,6 +97,16 @@ class SliceSpec:
         object.__setattr__(self, "addressees", tuple(dict.fromkeys(named)))
         object.__setattr__(self, "receivers", _Receivers(self.topology, self.slice_id, self.downstream))
         self._check_epochs()
+        self._check_cycle()
+
+    def _check_cycle(self) -> None:
+        merge = self.setup.merge
+        if self.cycle and merge is not None and (len(self.upstream) > 1 or self.epoch is not None):
+            raise InvalidTopology(
+                f"{self.slice_id} of {self.topology.name!r} is in a cycle ({', '.join(self.cycle)}), and {merge} waits "
+                "for all its channels before it takes anything: what goes round would wait for itself. Choose a scheme "
+                "without a merge, as gap()"
+            )
 
     def _check_epochs(self) -> None:
         stage = self.topology.stages.get(operator_of(self.slice_id))
@@ -129,6 +139,11 @@ class SliceSpec:
         """How many milliseconds of event time it takes as an epoch; None: it knows none."""
         merge = self.setup.merge
         return None if merge is None or self.role is not Role.OPERATOR else merge.epoch(self.slice_id)
+
+    @cached_property
+    def cycle(self) -> tuple[str, ...]:
+        """The slices of the cycle that it is in, itself included; none where it is in none."""
+        return self.topology.cycle(self.slice_id)
 
     @cached_property
     def inherits(self) -> bool:
