@@ -137,11 +137,8 @@ class Sketch(Operator[Sketched]):
         return Sketched(decoded(counters), decoded(before), set(candidates))
 
     def rows(self, state: Sketched) -> dict[str, Value]:
-        return {
-            "counters": encoded(state.counters),
-            "before": encoded(state.before),
-            "candidates": sorted(state.candidates),
-        }
+        """The counters. What else is kept is for what is told at the window's end, and seen there."""
+        return {"counters": encoded(state.counters)}
 
 
 def _changed(array: Counters, backup: Counters) -> list[list[int]]:

@@ -16,7 +16,7 @@ from math import fsum, sqrt
 from typing import Any
 
 from ..harness.core.errors import InvalidOperator
-from ..harness.core.model import Edge, Event, Operator, Output, Partitioning, Stage, Topology, operator_of
+from ..harness.core.model import Edge, Event, Operator, Output, Partitioning, Stage, Topology, Value, operator_of
 from ..harness.core.proper import positive
 from .parameter_server import one_for_each
 
@@ -92,6 +92,10 @@ class LocalModel(Operator[dict[str, Any]]):
 
     def divergence(self, state: dict[str, Any], backup: dict[str, Any]) -> float:
         return _length([w - b for w, b in zip(state["model"], backup["model"], strict=True)])
+
+    def rows(self, state: dict[str, Any]) -> dict[str, Value]:
+        """The model. How many points it has seen says only when it is told next."""
+        return {"model": state["model"]}
 
 
 class AverageModel(Operator[dict[str, Model]]):

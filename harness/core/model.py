@@ -93,8 +93,8 @@ class Operator(ABC, Generic[State]):
         return msgspec.msgpack.decode(snapshot, type=type(self.initial_state()))
 
     def divergence(self, state: State, backup: State) -> float:
-        """How far `state` is from an older one: 0 where they are the same, never negative, the same both ways round,
-        and no way is shorter by a third state. What is measured by it is what bounded error bounds; by default
+        """How far `state` is from an older one: 0 where their rows are the same and nowhere else, the same both ways
+        round, and no way is shorter by a third state. What is measured by it is what bounded error bounds; by default
         nothing is, and who needs it refuses the operator. Neither of the two may be changed."""
         raise InvalidOperator(f"{type(self).__name__} does not say how far two of its states are from each other")
 

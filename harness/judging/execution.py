@@ -14,14 +14,14 @@ from ..core.errors import InvalidOperator
 from ..core.model import PLAIN, Event, Role, carried, operator_of, processor, rows_of
 from ..protocol.merging import end_of
 from ..protocol.spec import SliceSpec
-from ..recording.records import CheckpointTaken, Closed, Restored, Started, Taken
-from .copies import NotPlain, plain_copy
+from ..recording.records import CheckpointTaken, Closed, Compensated, PartialTaken, Restored, Started, Taken
+from .copies import NotPlain, copied, plain_copy
 from .exactness import same_rows
 from .faithfulness import Unfaithful, find_unfaithful
 from .packed import CHUNK, parts_of
 from .reruns import Closing, Cut, Derivation, Emissions, Rerun, Stretch
 
-Entry = Started | Restored | Taken | Closed | CheckpointTaken
+Entry = Started | Restored | Taken | Closed | CheckpointTaken | PartialTaken | Compensated
 Book = list[Entry]
 """The records of one slice: all that its re-execution depends on, beside what its channels hold."""
 
@@ -78,6 +78,9 @@ class Execution:
         """(incarnation, upstream slice, its incarnation) -> the place after what was taken last, where that is known:
         there it goes on, as a rule."""
         self._begun_from = {begun for record in book if (begun := _begun_from(record)) is not None}
+        self._partial = {(one.incarnation, one.number) for one in book if isinstance(one, PartialTaken)}
+        self._backups: dict[int, Any] = {}
+        """Incarnation -> what is backed up of its state, where some of that is backed up in parts."""
         self._keeps_state = all(one.checkpoints_hold_state for one in spec.setup.mechanisms)
         self.unexplained = ""
         self.unfaithful: list[Unfaithful] = []
@@ -157,6 +160,8 @@ class Execution:
         self._done[number] += 1
         if isinstance(record, Started):
             self.found[number] = self._begin(record)
+            if self._partial:
+                self._backups[number] = copied(self.found[number].state)
             return
         if number not in self.found:
             self._doubt(f"{self._spec.slice_id}#{number} was at work, but never started")
@@ -168,8 +173,12 @@ class Execution:
             self._restore(rerun, record)
         elif isinstance(record, Closed):
             self._close(rerun, record)
-        else:
+        elif isinstance(record, Compensated):
+            self._compensate(rerun, record)
+        elif isinstance(record, CheckpointTaken):
             self._cut_at(rerun, record)
+            if self._partial:
+                self._back_up(rerun, record)
 
     def _cut_at(self, rerun: Rerun, record: CheckpointTaken) -> None:
         emitted = {to: len(emissions.events) for to, emissions in rerun.emitted.items()}
@@ -189,6 +198,23 @@ class Execution:
             self._examine(record, plain_copy(copy), plain_copy(copy) if begun_from else copy)
         if begun_from:
             cut.state = copy
+
+    def _back_up(self, rerun: Rerun, record: CheckpointTaken) -> None:
+        """What is backed up now: a part that leaves small changes out does not hold what the state does."""
+        if (rerun.number, record.number) not in self._partial:
+            self._backups[rerun.number] = copied(rerun.state)
+            return
+        try:
+            backup = copied(self._backups[rerun.number])
+            changes = carried(self._operator.delta(rerun.state, backup))
+            self._backups[rerun.number] = self._operator.apply_delta(backup, changes)
+        except Exception as error:
+            raise InvalidOperator(
+                f"operator of {rerun.slice_id}, executed again to judge the run, failed at partial backup "
+                f"{record.number} of #{rerun.number}: {type(error).__name__}: {error}"
+            ) from error
+        cut = rerun.cuts[record.number]
+        cut.state = copied(self._backups[rerun.number])
 
     def _examine(self, record: CheckpointTaken, state: Any, twin: Any) -> None:
         """The state itself goes on untouched: what snapshot() does to it is part of what is examined."""
@@ -241,7 +267,7 @@ class Execution:
     def _state_at(self, cut: Cut) -> Any:
         """What an execution that never snapshots or restores holds there; nobody else has it."""
         if cut.state is not None:
-            return plain_copy(cut.state)
+            return copied(cut.state)
         if cut.rerun.state is None:
             return None
         return self._execute_to(cut.rerun.number, next(n for n, one in cut.rerun.cuts.items() if one is cut))
@@ -259,6 +285,8 @@ class Execution:
                 self._restore(twin, record)
             elif isinstance(record, Closed):
                 self._close(twin, record)
+            elif isinstance(record, Compensated):
+                self._compensate(twin, record)
             elif isinstance(record, CheckpointTaken) and record.number == checkpoint:
                 break
         return twin.state
@@ -279,7 +307,8 @@ class Execution:
             )
         rerun.took.extend(derivations)
         rerun.seqs.extend([event.seq for event in events])
-        execute(self._spec, rerun, events, derivations)
+        place = self._spec.upstream.index(record.upstream) if events else 0
+        execute(self._spec, rerun, events, derivations, place)
         lengths = tuple([len(emissions.events) for emissions in rerun.stretches[-1].emitted.values()])
         rerun.batches.append((len(rerun.took), lengths))
 
@@ -288,6 +317,15 @@ class Execution:
             self._doubt(f"{rerun.slice_id}#{rerun.number} closed epoch {record.epoch:,}, and knows no epochs")
         else:
             close(self._spec, rerun, record.epoch, self._spec.epoch)
+
+    def _compensate(self, rerun: Rerun, record: Compensated) -> None:
+        try:
+            rerun.state = self._operator.compensate(rerun.state, record.missing)
+        except Exception as error:
+            raise InvalidOperator(
+                f"operator of {rerun.slice_id}, executed again to judge the run, failed to compensate: "
+                f"{type(error).__name__}: {error}"
+            ) from error
 
     def _sent(
         self, rerun: Rerun, record: Taken, heard: dict[tuple[int, str, int], int]
@@ -360,7 +398,8 @@ class Execution:
                 taken = (isinstance(one, CheckpointTaken) and one.number == begun[1] for one in theirs)
                 comes = list(taken).index(True) + 1
             did = [_did(one) for one in theirs[comes:] if isinstance(one, Taken | Closed)]
-            if did == [_did(one) for one in rest if isinstance(one, Taken | Closed)]:
+            compensated = any(isinstance(one, Compensated) for one in (*rest, *theirs))
+            if not compensated and did == [_did(one) for one in rest if isinstance(one, Taken | Closed)]:
                 stretch = Stretch(cut, 0, next_seq, {}, _since(other.stretch.closings[closings:], since, emitted))
                 self.found[number] = _copy(other, number, replica, stretch, since, emitted)
                 self.same_as[number] = other.number
@@ -425,16 +464,20 @@ def _copy(other: Rerun, number: int, replica: int, stretch: Stretch, since: int,
     )
 
 
-def execute(spec: SliceSpec, rerun: Rerun, events: Sequence[Event], derivations: Sequence[Derivation]) -> None:
-    """Let the operator take `events`. Raises InvalidOperator when it fails."""
+def execute(
+    spec: SliceSpec, rerun: Rerun, events: Sequence[Event], derivations: Sequence[Derivation], place: int = 0
+) -> None:
+    """Let the operator take `events` of the channel at a place. Raises InvalidOperator when it fails."""
     if len(events) <= CHUNK:
-        _execute(spec, rerun, events, derivations)
+        _execute(spec, rerun, events, derivations, place)
         return
     for start in range(0, len(events), CHUNK):
-        _execute(spec, rerun, events[start : start + CHUNK], derivations[start : start + CHUNK])
+        _execute(spec, rerun, events[start : start + CHUNK], derivations[start : start + CHUNK], place)
 
 
-def _execute(spec: SliceSpec, rerun: Rerun, events: Sequence[Event], derivations: Sequence[Derivation]) -> None:
+def _execute(
+    spec: SliceSpec, rerun: Rerun, events: Sequence[Event], derivations: Sequence[Derivation], channel: int
+) -> None:
     process = rerun.process
     assert process is not None
     channels = [
@@ -449,7 +492,7 @@ def _execute(spec: SliceSpec, rerun: Rerun, events: Sequence[Event], derivations
     try:
         for event, derivation in zip(events, derivations, strict=True):
             if fan_out is not None:
-                seq = event.seq * fan_out
+                seq = spec.derived(channel, event.seq, fan_out)
             for index, (key, value) in enumerate(process(event, state), hop):
                 if type(value) not in PLAIN:
                     value = carried(value)

@@ -30,11 +30,13 @@ from ..recording.records import (
     CheckpointDurable,
     CheckpointTaken,
     Closed,
+    Compensated,
     Delivered,
     InStep,
     Kept,
     Offered,
     Opened,
+    PartialTaken,
     Restored,
     Stamped,
     Started,
@@ -376,6 +378,10 @@ class Recall:
             self._known[slice_id] = (book, upstream, found)
 
 
+_OF_SLICES = (Taken, Started, CheckpointTaken, Closed, Restored, PartialTaken, Compensated)
+"""What goes into a slice's book."""
+
+
 def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Recall | None = None) -> Reexecution:
     """Execute a history again. Whatever the user's code raises comes through: it did not raise in the run."""
     topology = specs[0].topology
@@ -390,11 +396,17 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
     durable: dict[str, set[tuple[int, int]]] = {spec.slice_id: set() for spec in specs}
     unexplained: dict[str, str] = {}
     for stamped in of(
-        records, Taken, Started, CheckpointTaken, Closed, Restored, Offered, Kept, InStep, Opened, CheckpointDurable
+        records,
+        *_OF_SLICES,
+        Offered,
+        Kept,
+        InStep,
+        Opened,
+        CheckpointDurable,
     ):
         record = stamped.record
         try:
-            if isinstance(record, (Taken, Started, CheckpointTaken, Closed, Restored)):
+            if isinstance(record, _OF_SLICES):
                 books[record.slice].append(record)
                 times[record.slice].append(stamped.at)
             elif isinstance(record, Offered):
@@ -637,8 +649,8 @@ def expect(
         if spec.epoch is not None:
             _execute_epochs(spec, rerun, inputs, spec.epoch, last_closed.get(spec.slice_id, -1))
             continue
-        for channel in inputs:
-            execute(spec, rerun, events_of(channel), derivations_of(channel))
+        for place, channel in enumerate(inputs):
+            execute(spec, rerun, events_of(channel), derivations_of(channel), place)
     topology = specs[0].topology
     into_sinks = {
         name: channel for name, channel in channels.items() if topology.role(name.partition(">")[2]) is Role.SINK
@@ -675,11 +687,11 @@ def _execute_cycle(specs: Sequence[SliceSpec], reruns: dict[str, Rerun]) -> None
     for _ in range(ROUNDS):
         before = sum(taken.values())
         for spec in specs:
-            for up in spec.upstream:
+            for place, up in enumerate(spec.upstream):
                 events, derivations = reruns[up].channel(spec.slice_id)
                 done, upto = taken[up, spec.slice_id], len(events)
                 taken[up, spec.slice_id] = upto
-                execute(spec, reruns[spec.slice_id], events[done:upto], derivations[done:upto])
+                execute(spec, reruns[spec.slice_id], events[done:upto], derivations[done:upto], place)
         if sum(taken.values()) == before:
             return
     raise InvalidOperator(
@@ -702,8 +714,8 @@ def _execute_epochs(
             events.append(event)
             derivations.append(derivation)
     for epoch in range(max([last, *bags]) + 1):
-        for events, derivations in bags.get(epoch, ()):
-            execute(spec, rerun, events, derivations)
+        for place, (events, derivations) in enumerate(bags.get(epoch, ())):
+            execute(spec, rerun, events, derivations, place)
         close(spec, rerun, epoch, size)
 
 

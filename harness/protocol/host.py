@@ -21,6 +21,7 @@ from .effects import (
     Note,
     Pass,
     Persist,
+    PersistItems,
     Promote,
     Ready,
     Receive,
@@ -31,7 +32,7 @@ from .effects import (
     Timer,
 )
 from .machine import Slice
-from .messages import Checkpoint, CheckpointId, Message
+from .messages import Checkpoint, CheckpointId, Items, Message
 
 
 class World(Protocol):
@@ -51,8 +52,8 @@ class World(Protocol):
         somebody waits for this address; answers False where delivery is an event of its own, which the world announces
         when it comes."""
 
-    def persist(self, checkpoint: Checkpoint) -> None:
-        """Begin to write a checkpoint; `Host.durable` is called when the store has it."""
+    def persist(self, checkpoint: Checkpoint | Items) -> None:
+        """Begin to write a checkpoint, or items; `Host.durable` is called when the store has them."""
 
     def set_timer(self, slice_id: str, timer: Timer, delay: int) -> None:
         """Fire after `delay` microseconds."""
@@ -111,6 +112,8 @@ class Host:
                 world.set_timer(slice_id, effect.timer, effect.delay)
             elif isinstance(effect, Persist):
                 world.persist(effect.checkpoint)
+            elif isinstance(effect, PersistItems):
+                world.persist(effect.items)
             elif isinstance(effect, Ready):
                 world.ready(slice_id, machine.incarnation)
             # A crash point that nobody watches is passed.
@@ -153,6 +156,10 @@ class Host:
                     if not alive(Point.CHECKPOINT_ISSUED, str(checkpoint.id.number), Side.BEFORE):
                         return
                     world.persist(checkpoint)
+                case PersistItems(items=items):
+                    if not alive(Point.CHECKPOINT_ISSUED, str(items.id.number), Side.BEFORE):
+                        return
+                    world.persist(items)
                 case SetTimer(timer=timer, delay=delay):
                     world.set_timer(name, timer, delay)
                 case Ready():

@@ -134,6 +134,7 @@ class Machine:
         self._after_emission = self.hooks("emitted")
         self._after_time = self.hooks("time_passed")
         self._after_taking = self.hooks("took")
+        self._after_input = self.hooks("handled")
 
     def __init_subclass__(cls) -> None:
         """Each kind of slice has its own methods in the tables."""
@@ -143,6 +144,8 @@ class Machine:
     def on(self, given: Input) -> list[Effect]:
         effects = self.effects = []
         self._handlers[type(given)](self, given)
+        for handled in self._after_input:
+            handled()
         return effects
 
     def hooks(self, name: str) -> Sequence[Callable[..., Any]]:
@@ -210,6 +213,8 @@ class Machine:
             self.seq = (given.incarnation - 1) * NUMBERING_SPAN
         for hook in self.hooks("begin"):
             hook(given)
+        for hook in self.hooks("completed"):
+            checkpoint = hook(checkpoint, given.kept)
         if checkpoint is not None:
             self.restore(checkpoint)
         restored = None if checkpoint is None else (checkpoint.id.incarnation, checkpoint.id.number)
@@ -331,6 +336,7 @@ class Machine:
     def _accept(self, peer: str, channel: InputChannel, link: InLink, message: Data) -> None:
         if isinstance(message, (Batch, Replay)):
             events = message.events
+            channel.speaking = message.incarnation
             for passes in self._filters:
                 events = passes(channel, events)
                 if not events:

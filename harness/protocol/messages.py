@@ -187,6 +187,8 @@ class Checkpoint(msgspec.Struct, frozen=True):
     id: CheckpointId
     parts: dict[str, Any] = {}
     """Name of a part -> what it holds: bytes, a number, or a struct, which a store gives back as plain values."""
+    covers: int = 0
+    """Items with a number up to this are in it, and the store may drop them (`Items`)."""
 
     def part(self, name: str, kind: type[PartType]) -> PartType | None:
         """What a part holds, as the type that it was put in as; None where the checkpoint has no such part."""
@@ -194,6 +196,18 @@ class Checkpoint(msgspec.Struct, frozen=True):
         if held is None or isinstance(held, kind):
             return held
         return msgspec.convert(held, kind)
+
+
+class Items(msgspec.Struct, frozen=True):
+    """What a slice has a store keep beside its newest checkpoint, until one covers it."""
+
+    slice: str
+    id: CheckpointId
+    """Whose they are; among the numbers of its checkpoints."""
+    last: int
+    """The highest number of an item here."""
+    items: list[Any]
+    """In the order in which they are to be given back: plain values, or structs, given back as plain values."""
 
 
 encode = msgspec.msgpack.Encoder().encode

@@ -10,7 +10,7 @@ import msgspec
 
 from ..core.errors import InvalidOperator, InvalidTopology, OwnFailure, StreamproofError
 from ..core.model import PLAIN, Event, Operator, carried, operator_of, processor, rows_of
-from ..recording.records import CheckpointTaken, Closed, Kept, Taken
+from ..recording.records import CheckpointTaken, Closed, Compensated, Kept, PartialTaken, Taken
 from .channels import InputChannel
 from .effects import Durable, Inspect, Reroute, Start
 from .laps import Laps
@@ -67,6 +67,17 @@ class OperatorSlice(Machine):
         """The event taken last."""
         self._checkpoints = 0
 
+    @property
+    def state(self) -> Any:
+        """What the operator holds now."""
+        return self._state
+
+    def compensate(self, missing: float) -> None:
+        """Let the operator make up for what a recovery could not restore."""
+        with _user_code(self.spec.slice_id, f"compensate({missing})"):
+            self._state = self.operator.compensate(self._state, missing)
+        self.note(Compensated(self.spec.slice_id, self.incarnation, missing))
+
     # Life
 
     def _start(self, given: Start) -> None:
@@ -98,9 +109,15 @@ class OperatorSlice(Machine):
         if number is not None and self.spec.setup.numbering is not Numbering.FRESH:
             self.seq = number - 1
 
-    def snapshot(self, without: Collection[str] = ()) -> Checkpoint:
-        """A checkpoint of this moment, without these parts. Raises InvalidOperator when the user's code fails."""
+    def next_id(self) -> CheckpointId:
+        """Of a checkpoint, or of what else goes into the store."""
         self._checkpoints += 1
+        return CheckpointId(self.incarnation, self._checkpoints)
+
+    def snapshot(self, without: Collection[str] = (), *, partial: bool = False) -> Checkpoint:
+        """A checkpoint of this moment, without these parts; `partial`: what has changed in the state is kept in another
+        way. Raises InvalidOperator when the user's code fails."""
+        id_ = self.next_id()
         parts: dict[str, Any] = {}
         if STATE not in without:
             last = self.last
@@ -109,7 +126,9 @@ class OperatorSlice(Machine):
                 parts[STATE] = state = self.operator.snapshot(self._state)
                 if not isinstance(state, bytes):
                     raise InvalidOperator(f"it is a {type(state).__name__}, which can go on changing; return bytes")
-        self.note(CheckpointTaken(self.spec.slice_id, self.incarnation, self._checkpoints))
+        if partial:
+            self.note(PartialTaken(self.spec.slice_id, self.incarnation, id_.number))
+        self.note(CheckpointTaken(self.spec.slice_id, self.incarnation, id_.number))
         if VECTOR not in without:
             parts[VECTOR] = Vector({up: channel.mark for up, channel in self.inputs.items()}, self.waiting.turn)
         if NUMBER not in without:
@@ -119,7 +138,7 @@ class OperatorSlice(Machine):
         for one in self.attached:
             if one.part and one.part not in without:
                 parts[one.part] = one.save()
-        return Checkpoint(self.spec.slice_id, CheckpointId(self.incarnation, self._checkpoints), parts)
+        return Checkpoint(self.spec.slice_id, id_, parts)
 
     def became_durable(self, given: Durable) -> None:
         """A checkpoint is durable, though no store says so."""
@@ -319,16 +338,17 @@ class OperatorSlice(Machine):
         spec, name, inherits = self.spec, self.spec.slice_id, self.spec.inherits
         outboxes: list[list[Event]] = [[] for _ in spec.downstream]
         tied: list[list[Tie]] = [[] for _ in spec.downstream]
+        place = self.inputs[up].place
         for number, event in enumerate(events):
             outputs: list[Made] = []
             try:
                 for index, (key, value) in enumerate(self._process(event, self._state)):
-                    self.seq = self._inherited(event, index) if inherits else self.seq + 1
+                    self.seq = self._inherited(place, event, index) if inherits else self.seq + 1
                     output = Event(name, self.seq, key, value if type(value) in PLAIN else carried(value), event.time)
                     places = spec.receivers[key]
                     outputs.append((output, places))
-                    for place in places:
-                        outboxes[place].append(output)
+                    for to in places:
+                        outboxes[to].append(output)
             except Exception as error:
                 raise self._failed_on(event, error) from error
             tie = None if ties is None else ties[number]
@@ -336,11 +356,11 @@ class OperatorSlice(Machine):
                 made(up, event, tie, outputs, tied)
         self.emit(outboxes, None if ties is None else tied)
 
-    def _inherited(self, event: Event, index: int) -> int:
+    def _inherited(self, place: int, event: Event, index: int) -> int:
         fan_out = self.operator.fan_out
         if fan_out is None or index >= fan_out:
             raise InvalidOperator(f"it made more than the {fan_out} outputs of one event that it declares as fan_out")
-        return event.seq * fan_out + index
+        return self.spec.derived(place, event.seq, fan_out) + index
 
     def _failed_on(self, event: Event, error: Exception) -> InvalidOperator:
         return InvalidOperator(

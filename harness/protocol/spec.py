@@ -30,6 +30,8 @@ class Numbering(StrEnum):
     INHERITED = "inherited"
     """That of the input: its number times the operator's fan-out, plus the place among its outputs. So the number says
     what an output was made of, and needs no counter that survives."""
+    DERIVED = "derived"
+    """The same, of the input's number and its channel: no two outputs have one number, also where channels meet."""
 
 
 @dataclass(frozen=True)
@@ -148,13 +150,21 @@ class SliceSpec:
     @cached_property
     def inherits(self) -> bool:
         """Whether outputs have numbers that follow from those of inputs."""
-        return self.setup.numbering is Numbering.INHERITED
+        return self.setup.numbering in (Numbering.INHERITED, Numbering.DERIVED)
+
+    def derived(self, place: int, seq: int, fan_out: int) -> int:
+        """The number of the first output of an input that has this number, on the channel at this place."""
+        if self.setup.numbering is Numbering.DERIVED:
+            seq = seq * len(self.upstream) + place
+        return seq * fan_out
 
     @cached_property
     def numbers_rise(self) -> dict[str, bool]:
         """Upstream slice -> whether the numbers on its channel rise, so that a first and a last say which were
         taken."""
-        return {up: not (self.inherits and len(self.topology.upstream(up)) > 1) for up in self.upstream}
+        if self.setup.numbering is not Numbering.DERIVED:
+            return {up: not (self.inherits and len(self.topology.upstream(up)) > 1) for up in self.upstream}
+        return {up: not meets(self.topology, up) for up in self.upstream}
 
     def may_send(self, to: str, message: Message) -> bool:
         """Whether a message of this kind is for this slice to send to another."""
@@ -167,6 +177,12 @@ class SliceSpec:
                 return to == self.slice_id
             case Flow.ASIDE:
                 return to in self.addressees
+
+
+def meets(topology: Topology, slice_id: str) -> bool:
+    """Whether channels meet on the way to a slice."""
+    upstream = topology.upstream(slice_id)
+    return bool(topology.cycle(slice_id)) or len(upstream) > 1 or any(meets(topology, up) for up in upstream)
 
 
 _KEYS = 50_000

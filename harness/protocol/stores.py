@@ -16,7 +16,7 @@ from typing import Protocol
 import msgspec
 
 from ..core.errors import DamagedHistory, StorageFailed, StorageRefused
-from .messages import Checkpoint
+from .messages import Checkpoint, Items
 
 
 class FencedOff(Exception):
@@ -51,6 +51,25 @@ class CheckpointStore(DurableStore, Protocol):
         Raises StorageRefused when the disk does not take it: the one before is still there.
         """
 
+    def append(self, items: Items) -> bool:
+        """Make items durable, in one step, beside the newest checkpoint. False, and raises, as `write`."""
+
+    def items(self, slice_id: str) -> list[Items]:
+        """Those that no checkpoint covers, in the order of their numbers; for the one that has fenced the slice.
+
+        Raises StorageRefused when the disk does not give them.
+        """
+
+
+def put(store: CheckpointStore, what: Checkpoint | Items) -> bool:
+    """Make either durable. False, and raises, as `CheckpointStore.write`."""
+    return store.append(what) if isinstance(what, Items) else store.write(what)
+
+
+def take_over(store: CheckpointStore, slice_id: str, incarnation: int) -> tuple[Checkpoint | None, list[Items]]:
+    """Fence a slice; returns what an incarnation of it begins with. Raises as `CheckpointStore.fence`."""
+    return store.fence(slice_id, incarnation), store.items(slice_id)
+
 
 class MemoryStore:
     """The simulator's disk: a dictionary that no simulated crash touches."""
@@ -58,17 +77,18 @@ class MemoryStore:
     def __init__(self) -> None:
         self._newest: dict[str, Checkpoint] = {}
         self._fences: dict[str, int] = {}
+        self._items: dict[str, tuple[Items, ...]] = {}
 
     def quiesce(self) -> None:
         """Nothing is ever under way: a simulated write happens in one step."""
 
-    def capture(self) -> tuple[dict[str, Checkpoint], dict[str, int]]:
-        return dict(self._newest), dict(self._fences)
+    def capture(self) -> tuple[dict[str, Checkpoint], dict[str, int], dict[str, tuple[Items, ...]]]:
+        return dict(self._newest), dict(self._fences), dict(self._items)
 
     def restore(self, captured: object) -> None:
         assert isinstance(captured, tuple)
-        newest, fences = captured
-        self._newest, self._fences = dict(newest), dict(fences)
+        newest, fences, items = captured
+        self._newest, self._fences, self._items = dict(newest), dict(fences), dict(items)
 
     def fence(self, slice_id: str, incarnation: int) -> Checkpoint | None:
         if incarnation < self._fences.get(slice_id, 0):
@@ -80,7 +100,23 @@ class MemoryStore:
         if checkpoint.id.incarnation < self._fences.get(checkpoint.slice, 0):
             return False
         self._newest[checkpoint.slice] = checkpoint
+        kept = self._items.get(checkpoint.slice)
+        if kept:
+            self._items[checkpoint.slice] = tuple(one for one in kept if one.last > checkpoint.covers)
         return True
+
+    def append(self, items: Items) -> bool:
+        if items.id.incarnation < self._fences.get(items.slice, 0):
+            return False
+        self._items[items.slice] = tuple(sorted((*self._items.get(items.slice, ()), items), key=_place))
+        return True
+
+    def items(self, slice_id: str) -> list[Items]:
+        return list(self._items.get(slice_id, ()))
+
+
+def _place(items: Items) -> tuple[int, int, int]:
+    return items.last, items.id.incarnation, items.id.number
 
 
 class FileStore:
@@ -93,6 +129,7 @@ class FileStore:
 
     _encoder = msgspec.msgpack.Encoder()
     _decoder = msgspec.msgpack.Decoder(Checkpoint)
+    _items_decoder = msgspec.msgpack.Decoder(Items)
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -149,27 +186,69 @@ class FileStore:
         slice_id, incarnation = checkpoint.slice, checkpoint.id.incarnation
         draft = self._folder / f".{slice_id}.{incarnation}.draft"
         try:
-            self._draft(draft, checkpoint)
-            while True:
-                fenced = self._fenced(slice_id)
-                if fenced > incarnation:
-                    draft.unlink(missing_ok=True)
-                    return False
-                try:
-                    draft.replace(self._folder / slice_id / str(fenced) / _CHECKPOINT)
-                except FileNotFoundError:
-                    # It has been fenced meanwhile, or all that was in the store is lost, the draft too.
-                    if not draft.exists():
-                        self._draft(draft, checkpoint)
-                    continue
-                return True
+            folder = self._put(draft, checkpoint, _CHECKPOINT)
+            if folder is None:
+                return False
+            if checkpoint.covers:
+                self._drop(folder, checkpoint.covers)
+            return True
         except OSError as error:
             what = f"cannot write checkpoint {checkpoint.id.number} of {slice_id} to {self._folder}"
             raise _failed(what, error) from error
 
-    def _draft(self, draft: Path, checkpoint: Checkpoint) -> None:
+    def append(self, items: Items) -> bool:
+        slice_id, id_ = items.slice, items.id
+        draft = self._folder / f".{slice_id}.{id_.incarnation}.{id_.number}.draft"
+        try:
+            name = f"{_ITEMS}{items.last}.{id_.incarnation}.{id_.number}"
+            return self._put(draft, items, name) is not None
+        except OSError as error:
+            raise _failed(f"cannot write items {id_.number} of {slice_id} to {self._folder}", error) from error
+
+    def items(self, slice_id: str) -> list[Items]:
+        folder = self._folder / slice_id / str(self._fenced(slice_id))
+        try:
+            newest = folder / _CHECKPOINT
+            covered = self._decoder.decode(newest.read_bytes()).covers if newest.exists() else 0
+            paths = [path for path in folder.iterdir() if _last_of(path) > covered]
+            return sorted((self._items_decoder.decode(path.read_bytes()) for path in paths), key=_place)
+        except OSError as error:
+            raise _failed(f"cannot read the items of {slice_id} in {folder}", error) from error
+        except msgspec.MsgspecError as error:
+            raise DamagedHistory(f"items in {folder} cannot be read: {error}") from error
+
+    def _put(self, draft: Path, what: Checkpoint | Items, name: str) -> Path | None:
+        """Put a file beside the newest checkpoint of a slice, in one rename. Returns the folder that it lies in; None
+        where its writer has been fenced off."""
+        slice_id, incarnation = what.slice, what.id.incarnation
+        self._draft(draft, what)
+        while True:
+            fenced = self._fenced(slice_id)
+            if fenced > incarnation:
+                draft.unlink(missing_ok=True)
+                return None
+            folder = self._folder / slice_id / str(fenced)
+            try:
+                draft.replace(folder / name)
+            except FileNotFoundError:
+                # It has been fenced meanwhile, or all that was in the store is lost, the draft too.
+                if not draft.exists():
+                    self._draft(draft, what)
+                continue
+            return folder
+
+    def _drop(self, folder: Path, covered: int) -> None:
+        """Whoever does not come to it leaves items that nobody reads any more, and the next one drops them."""
+        try:
+            for path in list(folder.iterdir()):
+                if 0 < _last_of(path) <= covered:
+                    path.unlink(missing_ok=True)
+        except FileNotFoundError:
+            return  # It has been fenced meanwhile.
+
+    def _draft(self, draft: Path, what: Checkpoint | Items) -> None:
         with draft.open("wb") as file:
-            file.write(self._encoder.encode(checkpoint))
+            file.write(self._encoder.encode(what))
             file.flush()
             os.fsync(file.fileno())
 
@@ -207,3 +286,9 @@ def _failed(what: str, error: OSError) -> StorageFailed:
 
 
 _CHECKPOINT = "newest"
+_ITEMS = "items."
+
+
+def _last_of(path: Path) -> int:
+    """The highest number of the items in a file; 0 for what has none."""
+    return int(path.name.removeprefix(_ITEMS).partition(".")[0]) if path.name.startswith(_ITEMS) else 0

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from ...harness.core.library import Entry
-from . import disturbed_recoveries, in_epochs, logged, lossy, queries, replicated, standing_by, under_faults
+from . import (
+    approximating,
+    disturbed_recoveries,
+    in_epochs,
+    logged,
+    lossy,
+    queries,
+    replicated,
+    standing_by,
+    under_faults,
+)
 
 SCENARIOS: tuple[Entry, ...] = (
     *logged.SCENARIOS,
@@ -11,6 +21,7 @@ SCENARIOS: tuple[Entry, ...] = (
     *replicated.SCENARIOS,
     *in_epochs.SCENARIOS,
     *lossy.SCENARIOS,
+    *approximating.SCENARIOS,
     *queries.SCENARIOS,
     *disturbed_recoveries.SCENARIOS,
     *under_faults.SCENARIOS,

@@ -200,7 +200,7 @@ def test_alpha_is_a_number_that_is_not_negative(alpha: object) -> None:
         pass
 
     Other.alpha = alpha  # type: ignore[assignment]
-    with pytest.raises(InvalidOperator, match="operator 'it': alpha=.* must be a number, 0 or more"):
+    with pytest.raises(InvalidOperator, match=r"operator 'it': alpha=.* must be a number, 0 or more"):
         Topology("t", {"it": Stage(Other())}, (Edge("source", "it"), Edge("it", "sink")))
 
 

@@ -21,9 +21,9 @@ from ....core.wire import VERSION, Greeting, Place, accept, decoded, frame, read
 from ....protocol.effects import Fire, Gone, Inspect, Promote, Reroute, Start, Timer
 from ....protocol.host import Host
 from ....protocol.machine import Slice
-from ....protocol.messages import Checkpoint, CheckpointId, Flow, Message, Open, decoder
+from ....protocol.messages import Checkpoint, CheckpointId, Flow, Items, Message, Open, decoder
 from ....protocol.spec import SliceSpec
-from ....protocol.stores import CheckpointStore, FencedOff
+from ....protocol.stores import CheckpointStore, FencedOff, put, take_over
 from ....recording.records import Record, Refused
 from ..control.run_messages import Route, StartSlice, Welcome
 
@@ -44,6 +44,8 @@ _SIOCOUTQ = 0x5411
 
 _Link = tuple[str, int, str, int]
 """Slice here, its incarnation, peer, its incarnation."""
+
+_GoOn = Callable[[Checkpoint | None, list[Items]], None]
 
 
 def _feed_one_another(spec: SliceSpec, peer: str) -> bool:
@@ -164,13 +166,13 @@ class NodeAgent:
         checkpoint, as soon as the store gives it. Raises what the store or the user's code raises."""
         self._around.begun(start)
         if start.founder:
-            self._fence(start.slice, start.incarnation, lambda checkpoint: self._begin(start, checkpoint))
+            self._fence(start.slice, start.incarnation, lambda *found: self._begin(start, *found))
         else:
-            self._begin(start, None)
+            self._begin(start, None, [])
 
-    def _begin(self, start: StartSlice, checkpoint: Checkpoint | None) -> None:
+    def _begin(self, start: StartSlice, checkpoint: Checkpoint | None, kept: list[Items]) -> None:
         slice_id, incarnation = start.slice, start.incarnation
-        given = Start(incarnation, checkpoint, start.replica, start.founder, start.seed)
+        given = Start(incarnation, checkpoint, start.replica, start.founder, start.seed, kept)
         self._host.start(self._make(slice_id), given)
         for routes in list(self._routes.values()):
             for route in routes.values():
@@ -182,7 +184,7 @@ class NodeAgent:
         if not self._runs(slice_id, incarnation):
             return
         if self._specs[slice_id].setup.promoted_from_store:
-            self._fence(slice_id, incarnation, lambda checkpoint: self._promoted(slice_id, incarnation, checkpoint))
+            self._fence(slice_id, incarnation, lambda found, _: self._promoted(slice_id, incarnation, found))
         else:
             self._host.feed(slice_id, Promote(None))
 
@@ -190,12 +192,12 @@ class NodeAgent:
         if self._runs(slice_id, incarnation):
             self._host.feed(slice_id, Promote(checkpoint))
 
-    def _fence(self, slice_id: str, incarnation: int, go_on: Callable[[Checkpoint | None], None]) -> None:
-        """Fence the slice, and go on with its newest checkpoint: at once, or when the disk takes the fence. One that
-        has been fenced off itself does not go on."""
+    def _fence(self, slice_id: str, incarnation: int, go_on: _GoOn) -> None:
+        """Fence the slice, and go on with its newest checkpoint, and the items beside it: at once, or when the disk
+        takes the fence. One that has been fenced off itself does not go on."""
         began = time.monotonic_ns()
         try:
-            checkpoint = self._store.fence(slice_id, incarnation)
+            found = take_over(self._store, slice_id, incarnation)
         except FencedOff:
             self._fenced_off(slice_id, incarnation)
             return
@@ -203,21 +205,21 @@ class NodeAgent:
             self._around.refused(slice_id, incarnation, refusal, began)
             self._spawn(self._fence_later(slice_id, incarnation, go_on))
             return
-        go_on(checkpoint)
+        go_on(*found)
 
-    async def _fence_later(self, slice_id: str, incarnation: int, go_on: Callable[[Checkpoint | None], None]) -> None:
+    async def _fence_later(self, slice_id: str, incarnation: int, go_on: _GoOn) -> None:
         def wanted() -> bool:
             return (slice_id, incarnation) not in self._withdrawn
 
         try:
-            checkpoint = await self._insist(
-                slice_id, incarnation, wanted, lambda: self._store.fence(slice_id, incarnation)
+            found = await self._insist(
+                slice_id, incarnation, wanted, lambda: take_over(self._store, slice_id, incarnation)
             )
         except FencedOff:
             self._fenced_off(slice_id, incarnation)
             return
-        if wanted():
-            go_on(checkpoint)
+        if wanted() and found is not None:
+            go_on(*found)
 
     def _fenced_off(self, slice_id: str, incarnation: int) -> None:
         if self._runs(slice_id, incarnation):
@@ -452,18 +454,18 @@ class NodeAgent:
             time.sleep(0.0005)
         return True
 
-    def persist(self, checkpoint: Checkpoint) -> None:
+    def persist(self, checkpoint: Checkpoint | Items) -> None:
         """The disk works in a thread of its own: the slice goes on meanwhile."""
         self._passes(checkpoint.slice, checkpoint.id, Side.BEFORE)
         self._spawn(self._write(checkpoint))
 
-    async def _write(self, checkpoint: Checkpoint) -> None:
+    async def _write(self, checkpoint: Checkpoint | Items) -> None:
         slice_id, id_ = checkpoint.slice, checkpoint.id
         durable = await self._insist(
             slice_id,
             id_.incarnation,
             lambda: self._runs(slice_id, id_.incarnation),
-            lambda: self._store.write(checkpoint),
+            lambda: put(self._store, checkpoint),
         )
         if not self._runs(slice_id, id_.incarnation):
             return
