@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agents_in_process import ThreadsCluster
 from simulation import KINDS, SCHEMES, WORLDS, drawn, scenario_of
 from streamproof.faults.crash import crash
+from streamproof.faults.loss import loss
+from streamproof.faults.partition import partition
+from streamproof.harness.contracts.registry import Named, Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.errors import InvalidOperator, InvalidTopology
 from streamproof.harness.core.model import Edge, Event, Role, Stage, Topology, chosen
-from streamproof.harness.core.quantities import events
+from streamproof.harness.core.quantities import events, ms, seconds
+from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.judging import reexecution
 from streamproof.harness.protocol.laps import Laps
@@ -24,7 +30,7 @@ from streamproof.harness.protocol.progress import Progress
 from streamproof.harness.recording.history import Drained
 from streamproof.harness.recording.records import Delivered, Ended, Kept, Record, Started, Taken
 from streamproof.harness.running.determinism import execute
-from streamproof.harness.running.run import run_in_memory
+from streamproof.harness.running.run import run_in_memory, run_named
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 from streamproof.harness.worlds.simulated.world import SimulationOptions
 from streamproof.reference_impls.amnesia import amnesia
@@ -260,3 +266,34 @@ def test_operators_are_tried_on_what_comes_back_too() -> None:
     offered = {"source-0": [Event("source-0", n, f"k{n}", n, n) for n in range(1, 6)]}
     executed = execute(countdown(), offered)
     assert executed["count-0"].outputs == [[(f"k{n}", [n, left])] for left in (2, 1) for n in range(1, 6)]
+
+
+# Links over which both sides are fed
+
+PAIR = ("count-0", "return-0")
+
+
+@pytest.mark.parametrize("disturb", [loss, lambda *pair: partition(*pair).lasting(ms(10))], ids=["loss", "partition"])
+@pytest.mark.parametrize("pair", [PAIR, PAIR[::-1]])
+def test_two_that_feed_one_another_open_both_channels_again(
+    disturb: Callable[..., Fault], pair: tuple[str, str]
+) -> None:
+    """Each sends nothing more before the other has asked for it, so neither passes over what was lost."""
+    scenario = Scenario(amnesia(countdown()), numbered(events=60, batch=4))
+    for seed in range(10):
+        judged = run(scenario, [disturb(*pair).after(ms(3 + 4 * seed))], seed=seed)
+        assert drained(judged)
+        assert not judged.alarms()
+
+
+@pytest.mark.parametrize("disturb", ["crash", "loss"])
+def test_on_real_links_two_that_feed_one_another_share_one(disturb: str, tmp_path: Path) -> None:
+    faults = {"crash": crash("return-0").after(events(200)), "loss": loss(*PAIR).after(seconds(0.15))}
+    scenario = Scenario(amnesia(countdown()), numbered(events=400, rate=1_500), [faults[disturb]], deadline=seconds(30))
+    cluster = ThreadsCluster(restart_after=0.3)
+    finished = run_named(Named("test", "test", "", scenario), cluster, Registry(), seed=1, folder=tmp_path / "run")
+    assert any(isinstance(entry, Drained) for entry in finished.history.timeline)
+    (struck,) = finished.history.struck()
+    assert struck.bite.bit, struck.bite.why_not
+    verdicts = {str(v.guarantee): (v.status, v.reason or v.summary) for v in finished.judgement.verdicts}
+    assert {status for status, _ in verdicts.values()} == {Status.HOLDS}, verdicts

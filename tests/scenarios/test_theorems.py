@@ -107,7 +107,7 @@ def test_the_theorems_over_many_runs() -> None:
     print(never.told, seldom.told, tested.told, sep="\n")
     assert not any(one.refuted for one in (never, seldom, tested))
     assert seldom.runs >= runs_needed(0.5**ROWS, 0.15)
-    assert tested.runs >= runs_needed(DELTA, 0.3)
+    assert tested.runs >= runs_needed(DELTA, 0.35)
 
 
 # What the tests can tell

@@ -193,6 +193,7 @@ class SimulatedWorld:
             self._reopen,
             self._name_of,
             self._running_somewhere,
+            self._both_listen,
         )
         self.disks = Disks(self._agenda, self._draw, options.disk_delay)
         self._store = store
@@ -599,6 +600,10 @@ class SimulatedWorld:
             self.network.mend(link)
             if peer in (slice_id, *self._specs[slice_id].addressees):
                 self._tell(slice_id, incarnation, Reroute(peer, other))
+
+    def _both_listen(self, slice_id: str, other: str) -> bool:
+        spec = self._specs[slice_id]
+        return other in spec.upstream and other in spec.downstream
 
     def _listens(self, slice_id: str, upstream: str, incarnation: int) -> bool:
         """Whether a slice takes input from an incarnation of another."""
