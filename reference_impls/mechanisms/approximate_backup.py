@@ -345,7 +345,9 @@ class ApproximateBackups(AtWork):
         if self.issued is not None or (self.allowed.gamma < self.beta and self.outputs.count > self.allowed.gamma):
             return
         machine = self.machine
-        if self.partial and self.partials < _WHOLE_EVERY:
+        # What a partial backup leaves out is lost, and more than theta is not left out if it was not more before: items
+        # that are backed up move the state beyond it.
+        if self.partial and self.partials < _WHOLE_EVERY and self.divergence <= self.allowed.theta:
             changes = carried(self.operator.delta(machine.state, self.backup))
             checkpoint = machine.snapshot({STATE}, partial=True)
             self.issued = _Issued(checkpoint.id, self.done, None, changes, self.outputs.positions())
