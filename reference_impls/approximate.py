@@ -99,7 +99,8 @@ def ordered(topology: Topology, scheme: str) -> None:
     """Where an order matters, there has to be one. Raises InvalidTopology."""
     for slice_id in topology.operator_slices:
         name = slice_id.rpartition("-")[0]
-        if topology.stages[name].operator.order_sensitive and len(topology.upstream(slice_id)) > 1:
+        forward = [up for up in topology.upstream(slice_id) if not topology.leads_back(up, slice_id)]
+        if topology.stages[name].operator.order_sensitive and len(forward) > 1:
             raise InvalidTopology(
                 f"{slice_id} of {topology.name!r} depends on the order of its events, and has more than one input "
                 f"channel: it has no ideal state to be compared with. {scheme} cannot protect it"
@@ -118,7 +119,9 @@ def shares(topology: Topology, whole: Thresholds, spread: Spread) -> dict[str, T
 
 
 def _below(topology: Topology, name: str) -> Iterable[str]:
-    return [edge.downstream for edge in topology.edges if edge.upstream == name and edge.downstream in topology.stages]
+    """The operators that one feeds forward: what comes back is counted where it has gone out."""
+    forward = (edge.downstream for edge in topology.edges if edge.upstream == name and not edge.feedback)
+    return [below for below in forward if below in topology.stages]
 
 
 def _grows(topology: Topology, name: str) -> float:

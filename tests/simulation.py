@@ -40,9 +40,11 @@ from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.reference_impls.passive_standby import passive_standby
 from streamproof.reference_impls.source_replay import source_replay
 from streamproof.reference_impls.upstream_backup import upstream_backup
+from streamproof.scenarios.countdown import countdown
 from streamproof.scenarios.equi_join import equi_join
 from streamproof.scenarios.jumping_join import jumping_join
 from streamproof.scenarios.order import order, two_splitters
+from streamproof.scenarios.parameter_server import parameter_server
 from streamproof.scenarios.random_draws import random_draws
 from streamproof.scenarios.stateless import stateless
 from streamproof.scenarios.totals import MarkedTotals, Totals, one_total, totals_of_all, word_totals
@@ -61,9 +63,25 @@ EVERY = events(8)
 
 Build = Callable[[Topology], SchemeSubject]
 
+
+def _without_feedback(build: Build) -> Build:
+    return lambda topology: build(_leading_back(topology, wanted=False))
+
+
+def _with_feedback(build: Build) -> Build:
+    return lambda topology: build(_leading_back(topology, wanted=True))
+
+
+def _leading_back(topology: Topology, *, wanted: bool) -> Topology:
+    """Raises InvalidTopology for one of the other kind."""
+    if topology.has_feedback is not wanted:
+        raise InvalidTopology(f"{topology.name!r} is for the other case of this scheme")
+    return topology
+
+
 SCHEMES: dict[str, Build] = {
-    "amnesia": amnesia,
-    "gap": lambda topology: gap(topology, checkpoint_every=EVERY),
+    "amnesia": _without_feedback(amnesia),
+    "gap": _without_feedback(lambda topology: gap(topology, checkpoint_every=EVERY)),
     "passive-replication": lambda topology: passive_replication(topology, checkpoint_every=EVERY),
     "passive-replication-masked": lambda topology: passive_replication(
         topology, checkpoint_every=EVERY, sink_filter=True
@@ -82,12 +100,15 @@ SCHEMES: dict[str, Build] = {
     "active-replication-of-three": lambda topology: active_replication(topology, replicas=3, acknowledge_every=EVERY),
     "k-safe-grouping": lambda topology: k_safe_grouping(topology, k=1, acknowledge_every=EVERY),
     "2-safe-grouping": lambda topology: k_safe_grouping(topology, k=2, acknowledge_every=EVERY),
-    "source-replay": lambda topology: source_replay(topology, timeout=seconds(0.05)),
+    "source-replay": _without_feedback(lambda topology: source_replay(topology, timeout=seconds(0.05))),
     "epoch-based-processing": epoch_based_processing,
     "epoch-based-processing-masked": lambda topology: epoch_based_processing(
         topology, checkpoint_epochs=2, sink_filter=True
     ),
     "epoch-merge": lambda topology: epoch_merge(topology, acknowledge_every=EVERY),
+    "amnesia-in-a-cycle": _with_feedback(amnesia),
+    "gap-in-a-cycle": _with_feedback(lambda topology: gap(topology, checkpoint_every=EVERY)),
+    "source-replay-in-a-cycle": _with_feedback(lambda topology: source_replay(topology, timeout=seconds(0.5))),
     "approximate": lambda topology: approximate(topology, theta=8, l=4, gamma=8),
     "approximate-ahead": lambda topology: approximate(topology, theta=12, l=1, gamma=20, ahead=2),
 }
@@ -110,6 +131,8 @@ WORKLOADS: dict[str, tuple[Callable[[], Topology], Workload]] = {
         numbered(events=32, keys=4, batch=4, spacing={"right-0": 6}),
     ),
     "eager-jumping-join": (partial(jumping_join, epoch=8, eager=True), numbered(events=32, keys=4, batch=4)),
+    "parameter-server": (parameter_server, numbered(events=32, batch=4)),
+    "countdown": (countdown, numbered(events=24, batch=4)),
     "word-totals": (word_totals, words(vocabulary=6, events=32, batch=4)),
     "totals-of-all": (totals_of_all, ones(events=32, batch=4)),
     "one-total": (partial(one_total, Totals(by_sum=True, leaves_out=1)), ones(keys=6, events=32, batch=4)),

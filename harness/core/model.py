@@ -247,11 +247,14 @@ class Edge:
     upstream: str
     downstream: str
     partitioning: Partitioning = Partitioning.FULL
+    feedback: bool = False
+    """Whether it leads back, from an operator to one that comes before it: the only way to make a cycle."""
 
 
 @dataclass(frozen=True)
 class Topology:
-    """An acyclic graph of operators from one or more sources to one or more sinks.
+    """A graph of operators from one or more sources to one or more sinks, acyclic but for the edges that are declared
+    as feedback.
 
     Sources and sinks are names without an operator: they are the harness's own ends and always have one slice each.
     Raises InvalidTopology when it is made of parts that do not fit, InvalidOperator when an operator says of itself
@@ -267,6 +270,8 @@ class Topology:
     _operator_slices: tuple[str, ...] = field(init=False, repr=False, compare=False)
     _upstream: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
     _downstream: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
+    _groups: tuple[tuple[str, ...], ...] = field(init=False, repr=False, compare=False)
+    _cycles: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _check(self)
@@ -276,19 +281,41 @@ class Topology:
         object.__setattr__(self, "_operator_slices", tuple(s for s in slices if operator_of(s) in self.stages))
         object.__setattr__(self, "_upstream", {slice_id: self._fed_by(slice_id) for slice_id in slices})
         object.__setattr__(self, "_downstream", {slice_id: self._fed_to(slice_id) for slice_id in slices})
+        groups = _grouped(slices, self._upstream) if self.has_feedback else tuple((one,) for one in slices)
+        object.__setattr__(self, "_groups", groups)
+        object.__setattr__(self, "_cycles", {one: group for group in groups if len(group) > 1 for one in group})
 
     def parallelism(self, name: str) -> int:
         return self.stages[name].parallelism if name in self.stages else 1
 
     @property
     def slices(self) -> tuple[str, ...]:
-        """Every slice, upstream before downstream, sources and sinks included."""
+        """Every slice, upstream before downstream but for feedback, sources and sinks included."""
         return self._slices
 
     @property
     def operator_slices(self) -> tuple[str, ...]:
         """The slices that run an operator, upstream before downstream: what a fault can hit."""
         return self._operator_slices
+
+    @property
+    def has_feedback(self) -> bool:
+        return any(edge.feedback for edge in self.edges)
+
+    @property
+    def groups(self) -> tuple[tuple[str, ...], ...]:
+        """Every slice, upstream before downstream, those of a cycle together: each on its own where there is none."""
+        return self._groups
+
+    def cycle(self, slice_id: str) -> tuple[str, ...]:
+        """The slices that `slice_id` feeds and is fed by, over whatever others, itself included; none where nothing
+        comes back to it."""
+        return self._cycles.get(slice_id, ())
+
+    def leads_back(self, upstream: str, downstream: str) -> bool:
+        """Whether the channel between two slices is one of feedback."""
+        ends = (operator_of(upstream), operator_of(downstream))
+        return any(edge.feedback and (edge.upstream, edge.downstream) == ends for edge in self.edges)
 
     def role(self, slice_id: str) -> Role:
         name = operator_of(slice_id)
@@ -437,7 +464,11 @@ def _check(topology: Topology) -> None:
             raise InvalidTopology(
                 f"{edge.upstream} ({ups} slices) to {edge.downstream} ({downs} slices) cannot be {edge.partitioning}"
             )
-    fed, feeding = {down for _, down in pairs}, {up for up, _ in pairs}
+    forward = [(edge.upstream, edge.downstream) for edge in topology.edges if not edge.feedback]
+    fed, feeding = {down for _, down in forward}, {up for up, _ in pairs}
+    for edge in topology.edges:
+        if edge.feedback:
+            _check_feedback(topology, edge, forward)
     for name in names:
         if name in topology.sources and name in fed:
             raise InvalidTopology(f"source {name!r} has an input")
@@ -445,6 +476,28 @@ def _check(topology: Topology) -> None:
             raise InvalidTopology(f"sink {name!r} has an output")
         if (name not in topology.sources and name not in fed) or (name not in topology.sinks and name not in feeding):
             raise InvalidTopology(f"{name!r} is not connected on both sides; every path leads from a source to a sink")
+
+
+def _check_feedback(topology: Topology, edge: Edge, forward: Sequence[tuple[str, str]]) -> None:
+    """Raises InvalidTopology for an edge that is declared as feedback, and is none."""
+    what = (
+        f"the edge from {edge.upstream!r} to {edge.downstream!r} of topology {topology.name!r} is declared as feedback"
+    )
+    if edge.upstream not in topology.stages or edge.downstream not in topology.stages:
+        raise InvalidTopology(f"{what}, but only operators can feed one another back")
+    if edge.upstream == edge.downstream:
+        raise InvalidTopology(f"{what} from an operator to itself; let it keep in its state what it would tell itself")
+    reached, waiting = {edge.downstream}, [edge.downstream]
+    while waiting:
+        name = waiting.pop()
+        further = {down for up, down in forward if up == name} - reached
+        reached |= further
+        waiting += further
+    if edge.upstream not in reached:
+        raise InvalidTopology(
+            f"{what}, but no other edges lead from {edge.downstream!r} to {edge.upstream!r}; "
+            "leave feedback=True out where an edge leads forward"
+        )
 
 
 def _check_kinds(topology: Topology) -> None:
@@ -462,6 +515,7 @@ def _check_kinds(topology: Topology) -> None:
     for edge in topology.edges:
         proper(edge, Edge, f"{who}: an edge", "an Edge, as in Edge('source', 'split')", InvalidTopology)
         proper(edge.partitioning, Partitioning, f"{who}: the partitioning of {edge}", "a Partitioning", InvalidTopology)
+        proper(edge.feedback, bool, f"{who}: feedback of {edge}", "True or False", InvalidTopology)
     for name in (*topology.sources, *topology.sinks):
         proper(name, str, f"{who}: a name of a source or sink", "a text", InvalidTopology)
 
@@ -495,15 +549,49 @@ def _check_operator(name: str, operator: Operator[Any]) -> None:
 
 
 def _in_order(topology: Topology) -> list[str]:
-    """The operators, upstream before downstream. Raises InvalidTopology on a cycle."""
+    """The operators, upstream before downstream but for feedback. Raises InvalidTopology on any other cycle."""
+    forward = [edge for edge in topology.edges if not edge.feedback]
     waiting = [*topology.sources, *topology.stages, *topology.sinks]
     done: list[str] = []
     while waiting:
-        ready = [
-            name for name in waiting if all(edge.upstream in done for edge in topology.edges if edge.downstream == name)
-        ]
+        ready = [name for name in waiting if all(edge.upstream in done for edge in forward if edge.downstream == name)]
         if not ready:
-            raise InvalidTopology(f"topology {topology.name!r} has a cycle through {', '.join(sorted(waiting))}")
+            while leading := [n for n in waiting if any(e.upstream == n and e.downstream in waiting for e in forward)]:
+                if leading == waiting:
+                    break
+                waiting = leading
+            raise InvalidTopology(
+                f"topology {topology.name!r} has a cycle through {', '.join(sorted(waiting))}; "
+                "declare the edge that leads back: Edge(..., feedback=True)"
+            )
         done += ready
         waiting = [name for name in waiting if name not in ready]
     return done
+
+
+def _grouped(slices: Sequence[str], upstream: Mapping[str, Sequence[str]]) -> tuple[tuple[str, ...], ...]:
+    """Those of a cycle together, and each group before those that it feeds; else in the order that they have."""
+    before = {one: _all_before(one, upstream) for one in slices}
+    groups: list[tuple[str, ...]] = []
+    for one in slices:
+        if not any(one in group for group in groups):
+            groups.append(tuple(s for s in slices if s == one or (one in before[s] and s in before[one])))
+    ordered: list[tuple[str, ...]] = []
+    done: set[str] = set()
+    while len(ordered) < len(groups):
+        group = next(g for g in groups if g[0] not in done and before[g[0]] <= done | {*g})
+        ordered.append(group)
+        done.update(group)
+    return tuple(ordered)
+
+
+def _all_before(slice_id: str, upstream: Mapping[str, Sequence[str]]) -> set[str]:
+    """All that feed a slice, over whatever others; itself too, where it does."""
+    found: set[str] = set()
+    waiting = list(upstream[slice_id])
+    while waiting:
+        one = waiting.pop()
+        if one not in found:
+            found.add(one)
+            waiting += upstream[one]
+    return found

@@ -58,13 +58,17 @@ def offer(spec: SliceSpec, events: Sequence[Event]) -> Rerun:
 
 class Execution:
     """All incarnations of one slice. One may have begun with what another held, whichever has the lower number: so each
-    is executed up to where it needs another, and that one first, up to there."""
+    is executed up to where it needs another, and that one first, up to there.
 
-    def __init__(self, spec: SliceSpec, book: Book, reruns: Mapping[str, Mapping[int, Rerun]]) -> None:
+    In a cycle they need what those make that they feed, too. So there nothing is executed before `go_on` is called, and
+    the executions of all its slices share `reruns`."""
+
+    def __init__(self, spec: SliceSpec, book: Book, reruns: dict[str, dict[int, Rerun]]) -> None:
         self._spec = spec
         self._operator = spec.topology.stages[operator_of(spec.slice_id)].operator
         self._hop = hop_of(spec)
-        self._upstream = {up: reruns[up] for up in spec.upstream}
+        self._reruns = reruns
+        """Of slices upstream, all of them; in a cycle, as far as they are executed."""
         self._lives: dict[int, list[Entry]] = {}
         for record in book:
             self._lives.setdefault(record.incarnation, []).append(record)
@@ -83,8 +87,43 @@ class Execution:
         """The checkpoints that do not give back the state that they were taken of."""
         self.found: dict[int, Rerun] = {}
         self.same_as: dict[int, int] = {}
+        self._in_cycle = bool(spec.cycle)
+        if self._in_cycle:
+            reruns[spec.slice_id] = self.found
+            return
         for number in self._lives:
             self._carry_out(number)
+
+    @property
+    def over(self) -> bool:
+        """Whether all has been executed."""
+        return all(self._done[number] == len(life) for number, life in self._lives.items())
+
+    def go_on(self, *, at_all_costs: bool = False) -> bool:
+        """In a cycle: execute as far as it goes, or one record more, whatever that needs. Returns whether anything
+        was."""
+        before = sum(self._done.values())
+        for number, life in self._lives.items():
+            while self._done[number] < len(life):
+                if not self._can_be_done(number, life[self._done[number]]):
+                    if not at_all_costs:
+                        break
+                    at_all_costs = False
+                self._do(number, life[self._done[number]])
+        return sum(self._done.values()) > before
+
+    def _can_be_done(self, number: int, record: Entry) -> bool:
+        """Whether what it needs is there, or never will be."""
+        if isinstance(record, (Started, Restored)):
+            begun_from = _begun_from(record)
+            return begun_from is None or begun_from[0] not in self._lives or self._has(*begun_from)
+        if isinstance(record, Taken):
+            rerun = self.found.get(number)
+            if rerun is None:
+                return True
+            whose = (number, record.upstream, record.upstream_incarnation)
+            return len(self._sent(rerun, record, {whose: self._heard.get(whose, 0)})[0]) == record.count
+        return True
 
     def _carry_out(self, number: int) -> None:
         waiting: list[tuple[int, int | None]] = [(number, None)]
@@ -111,33 +150,35 @@ class Execution:
                         return begun_from
                 if self._share(number, record):
                     return None
-            self._done[number] += 1
-            if isinstance(record, Started):
-                self.found[number] = self._begin(record)
-                if self._partial:
-                    self._backups[number] = copied(self.found[number].state)
-                continue
-            if number not in self.found:
-                self._doubt(f"{self._spec.slice_id}#{number} was at work, but never started")
-                self.found[number] = self._begin(_unannounced(self._spec.slice_id, number))
-            rerun = self.found[number]
-            if isinstance(record, Taken):
-                self._take(rerun, record, self._heard)
-            elif isinstance(record, Restored):
-                self._restore(rerun, record)
-            elif isinstance(record, Closed):
-                self._close(rerun, record)
-            elif isinstance(record, Compensated):
-                self._compensate(rerun, record)
-            elif isinstance(record, PartialTaken):
-                continue
-            else:
-                self._cut_at(rerun, record)
-                if self._partial:
-                    self._back_up(rerun, record)
-                if record.number == goal:
-                    return None
+            self._do(number, record)
+            if isinstance(record, CheckpointTaken) and record.number == goal:
+                return None
         return None
+
+    def _do(self, number: int, record: Entry) -> None:
+        """Carry out the next record of a life."""
+        self._done[number] += 1
+        if isinstance(record, Started):
+            self.found[number] = self._begin(record)
+            if self._partial:
+                self._backups[number] = copied(self.found[number].state)
+            return
+        if number not in self.found:
+            self._doubt(f"{self._spec.slice_id}#{number} was at work, but never started")
+            self.found[number] = self._begin(_unannounced(self._spec.slice_id, number))
+        rerun = self.found[number]
+        if isinstance(record, Taken):
+            self._take(rerun, record, self._heard)
+        elif isinstance(record, Restored):
+            self._restore(rerun, record)
+        elif isinstance(record, Closed):
+            self._close(rerun, record)
+        elif isinstance(record, Compensated):
+            self._compensate(rerun, record)
+        elif isinstance(record, CheckpointTaken):
+            self._cut_at(rerun, record)
+            if self._partial:
+                self._back_up(rerun, record)
 
     def _cut_at(self, rerun: Rerun, record: CheckpointTaken) -> None:
         emitted = {to: len(emissions.events) for to, emissions in rerun.emitted.items()}
@@ -291,7 +332,8 @@ class Execution:
     ) -> tuple[Sequence[Event], Sequence[Derivation]]:
         """What an incarnation took of one upstream; `heard` says where it goes on, as a rule."""
         to, first, last, count = self._spec.slice_id, record.first, record.last, record.count
-        sender = self._upstream.get(record.upstream, {}).get(record.upstream_incarnation)
+        upstream = self._reruns[record.upstream] if record.upstream in self._spec.upstream else {}
+        sender = upstream.get(record.upstream_incarnation)
         if sender is None:
             return [], []
         for stretch in sender.stretches[-2::-1]:

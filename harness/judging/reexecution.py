@@ -21,6 +21,7 @@ from types import MappingProxyType
 
 import msgspec
 
+from ..core.errors import InvalidOperator
 from ..core.model import Event, Role, Topology, Value, channel_name, operator_of, processor, rows_of
 from ..protocol.merging import Merge, Order, end_of, epoch_of
 from ..protocol.spec import SliceSpec
@@ -138,9 +139,10 @@ class Reexecution:
         if "" in self.unexplained:
             return frozenset(self.topology.slices)
         found: set[str] = set()
-        for slice_id in self.topology.slices:
-            if slice_id in self.unexplained or any(up in found for up in self.topology.upstream(slice_id)):
-                found.add(slice_id)
+        for group in self.topology.groups:
+            fed_by = {up for slice_id in group for up in self.topology.upstream(slice_id)}
+            if not (found | self.unexplained.keys()).isdisjoint(fed_by.union(group)):
+                found.update(group)
         return frozenset(found)
 
     @cached_property
@@ -428,8 +430,19 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
     reruns: dict[str, dict[int, Rerun]] = {}
     same_as: dict[str, dict[int, int]] = {}
     unfaithful: list[Unfaithful] = []
-    for spec in specs:
+    spec_of = {spec.slice_id: spec for spec in specs}
+    for group in topology.groups:
+        spec = spec_of[group[0]]
         if spec.role is Role.SINK:
+            continue
+        if len(group) > 1:
+            together = {one: Execution(spec_of[one], _by_incarnation(books[one], same_as), reruns) for one in group}
+            _execute_together(together)
+            for one, execution in together.items():
+                same_as[one] = execution.same_as
+                unfaithful += execution.unfaithful
+                if execution.unexplained:
+                    unexplained.setdefault(one, execution.unexplained)
             continue
         name = spec.slice_id
         upstream = [reruns[up] for up in spec.upstream]
@@ -479,6 +492,14 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
         unfaithful,
         {s.slice_id: s.epoch for s in specs if s.epoch is not None},
     )
+
+
+def _execute_together(executions: Mapping[str, Execution]) -> None:
+    """Execute the slices of a cycle again, each as far as what the others made so far takes it, in turn. Where none
+    gets any further, what is to be taken next was never made."""
+    while any(not execution.over for execution in executions.values()):
+        if not sum(execution.go_on() for execution in executions.values()):
+            next(execution for execution in executions.values() if not execution.over).go_on(at_all_costs=True)
 
 
 def _by_incarnation(book: Book, same_as: Mapping[str, Mapping[int, int]]) -> Book:
@@ -605,7 +626,7 @@ def expect(
     """Those that are not."""
     taken: dict[str, Mapping[Derivation, Event]] = {}
     channels: dict[str, Mapping[Derivation, Event]] = {}
-    for spec in specs:
+    for spec in _with_cycles_executed(specs, reruns):
         if spec.role is Role.SOURCE:
             source = None if known is None else known.sources[spec.slice_id]
             reruns[spec.slice_id] = source or offer(spec, offered[spec.slice_id])
@@ -616,16 +637,15 @@ def expect(
         if spec.role is Role.SINK:
             continue
         taken[spec.slice_id] = all_of(inputs)
+        if spec.slice_id in reruns:
+            continue
         if known is not None and spec.epoch is None and alike.issuperset(spec.upstream):
             same = _took_in_order(known, spec.slice_id, taken[spec.slice_id])
             if same is not None:
                 reruns[spec.slice_id] = same
                 alike.add(spec.slice_id)
                 continue
-        operator = spec.topology.stages[operator_of(spec.slice_id)].operator
-        stretch = Stretch(None, 0, 1, emissions_of(spec))
-        rerun = Rerun(spec.slice_id, 1, 0, [stretch], 1, processor(operator, 0), hop_of(spec), operator.initial_state())
-        reruns[spec.slice_id] = rerun
+        rerun = reruns[spec.slice_id] = _blank(spec)
         if spec.epoch is not None:
             _execute_epochs(spec, rerun, inputs, spec.epoch, last_closed.get(spec.slice_id, -1))
             continue
@@ -637,6 +657,47 @@ def expect(
     }
     states = {name: rows_of(topology.stages[operator_of(name)].operator, reruns[name].state) for name in taken}
     return Expected(taken, into_sinks, channels, states)
+
+
+def _blank(spec: SliceSpec) -> Rerun:
+    operator = spec.topology.stages[operator_of(spec.slice_id)].operator
+    stretch = Stretch(None, 0, 1, emissions_of(spec))
+    return Rerun(spec.slice_id, 1, 0, [stretch], 1, processor(operator, 0), hop_of(spec), operator.initial_state())
+
+
+def _with_cycles_executed(specs: Sequence[SliceSpec], reruns: dict[str, Rerun]) -> Iterator[SliceSpec]:
+    """The slices, upstream before downstream; before the first of a cycle, all of it has been executed."""
+    spec_of = {spec.slice_id: spec for spec in specs}
+    for group in specs[0].topology.groups:
+        together = [spec_of[one] for one in group]
+        if len(group) > 1:
+            _execute_cycle(together, reruns)
+        yield from together
+
+
+ROUNDS = 1_000
+"""So often may something go round in an execution without failures, each time longer by what it was derived from."""
+
+
+def _execute_cycle(specs: Sequence[SliceSpec], reruns: dict[str, Rerun]) -> None:
+    """Execute the slices of a cycle without failures: in turn, each takes what is new on its channels, one after the
+    other, until there is nothing."""
+    reruns.update({spec.slice_id: _blank(spec) for spec in specs})
+    taken = {(up, spec.slice_id): 0 for spec in specs for up in spec.upstream}
+    for _ in range(ROUNDS):
+        before = sum(taken.values())
+        for spec in specs:
+            for place, up in enumerate(spec.upstream):
+                events, derivations = reruns[up].channel(spec.slice_id)
+                done, upto = taken[up, spec.slice_id], len(events)
+                taken[up, spec.slice_id] = upto
+                execute(spec, reruns[spec.slice_id], events[done:upto], derivations[done:upto], place)
+        if sum(taken.values()) == before:
+            return
+    raise InvalidOperator(
+        f"{', '.join(spec.slice_id for spec in specs)} of {specs[0].topology.name!r}, executed without failures to "
+        f"judge the run, had something to take after {ROUNDS:,} rounds; what is fed back has to come to an end"
+    )
 
 
 def _execute_epochs(

@@ -39,6 +39,7 @@ from .messages import (
     Checkpoint,
     Data,
     End,
+    Lap,
     Message,
     Open,
     Replay,
@@ -351,6 +352,11 @@ class Machine:
             self._channel_ended(channel)
         elif isinstance(message, Silence):
             self._silent(channel, message.time)
+        elif isinstance(message, Lap):
+            self._lapped(peer, message)
+
+    def _lapped(self, peer: str, lap: Lap) -> None:
+        raise OwnFailure(f"{self.spec.slice_id} is in no cycle, but {peer} sent it a lap")
 
     def _take(
         self, peer: str, channel: InputChannel, incarnation: int, events: list[Event], ties: list[Tie] | None
@@ -367,12 +373,13 @@ class Machine:
     def _find_end(self) -> None:
         """Once nothing more comes on any channel."""
         if all(channel.ended for channel in self.inputs.values()):
-            self.end(
-                {
-                    up: sorted(incarnation for incarnation, link in channel.links.items() if link.ended)
-                    for up, channel in self.inputs.items()
-                }
-            )
+            self.end(self._ends_heard())
+
+    def _ends_heard(self) -> dict[str, list[int]]:
+        return {
+            up: sorted(incarnation for incarnation, link in channel.links.items() if link.ended)
+            for up, channel in self.inputs.items()
+        }
 
     # Who listens
 
@@ -476,7 +483,7 @@ _HANDLERS: dict[type, Callable[..., None]] = {
 }
 """What takes each kind of input."""
 _READERS: dict[type, Callable[..., None]] = {
-    **dict.fromkeys((Batch, Replay, Replayed, End, Silence), Machine._from_upstream),
+    **dict.fromkeys((Batch, Replay, Replayed, End, Silence, Lap), Machine._from_upstream),
     **dict.fromkeys((Acknowledge, ReplayStop), Machine._from_downstream),
     Open: Machine._open,
 }

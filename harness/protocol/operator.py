@@ -12,11 +12,12 @@ from ..core.errors import InvalidOperator, InvalidTopology, OwnFailure, Streampr
 from ..core.model import PLAIN, Event, Operator, carried, operator_of, processor, rows_of
 from ..recording.records import CheckpointTaken, Closed, Compensated, Kept, PartialTaken, Taken
 from .channels import InputChannel
-from .effects import Durable, Inspect, Start
+from .effects import Durable, Inspect, Reroute, Start
+from .laps import Laps
 from .machine import Machine
 from .mechanism import NO_LIMIT, Made
 from .merging import Run, end_of, sequencer
-from .messages import Checkpoint, CheckpointId, Tie
+from .messages import Checkpoint, CheckpointId, Lap, Open, Tie
 from .spec import Numbering, SliceSpec
 
 _UNCHANGING = frozenset({type(None), bool, int, float, complex, str, bytes, tuple, frozenset})
@@ -60,6 +61,8 @@ class OperatorSlice(Machine):
         self._after_closing = self.hooks("closed")
         merges = self._epoch is not None or (spec.setup.merge is not None and len(spec.upstream) > 1)
         self._at_once = not merges and not self._rested and not self._after_time
+        self._laps = Laps(spec) if spec.cycle else None
+        """What finds out when a cycle has come to rest; None where the slice is in none."""
         self.last: Event | None = None
         """The event taken last."""
         self._checkpoints = 0
@@ -79,6 +82,8 @@ class OperatorSlice(Machine):
 
     def _start(self, given: Start) -> None:
         self._process = processor(self.operator, given.seed)
+        if self._laps is not None:
+            self._laps.meet(self.spec.slice_id, given.incarnation)
         super()._start(given)
         if not self.hooks("promoted"):
             if not given.founder:
@@ -175,6 +180,8 @@ class OperatorSlice(Machine):
     def _see_end_of(self, channel: InputChannel) -> None:
         super()._see_end_of(channel)
         self.waiting.end(channel.place, channel.ended, self.final)
+        if self._laps is not None and not channel.ended and self.spec.upstream[channel.place] not in self.spec.cycle:
+            self._laps.disturbed()
 
     def _silent(self, channel: InputChannel, time: int) -> None:
         self.waiting.silence(channel.place, time)
@@ -230,7 +237,60 @@ class OperatorSlice(Machine):
 
     def _find_end(self) -> None:
         if self.working and self.waiting.empty:
-            super()._find_end()
+            if self._laps is None:
+                super()._find_end()
+            else:
+                self._go_round(self._laps)
+
+    # In a cycle
+
+    def _go_round(self, laps: Laps) -> None:
+        """Once nothing more comes from outside of the cycle, find out whether anything does from inside."""
+        cycle = self.spec.cycle
+        if not all(channel.ended for up, channel in self.inputs.items() if up not in cycle):
+            return
+        for number, quiet in laps.next((self.taken, self.seq)):
+            for to in laps.downstream:
+                for receiver in self.outputs[to].listeners:
+                    self.send(to, receiver, Lap(self.incarnation, laps.lives, number, quiet))
+        if laps.over:
+            self.end(self._ends_heard())
+        else:
+            self.ended = False
+
+    def _lapped(self, peer: str, lap: Lap) -> None:
+        if self._laps is None:
+            super()._lapped(peer, lap)
+        elif self._laps.heard(peer, lap):
+            self.ended = False
+        self._find_end()
+
+    def _meet(self, laps: Laps, peer: str, incarnation: int) -> None:
+        """What was found out about a cycle is so no more, with somebody new in it."""
+        if laps.meet(peer, incarnation):
+            self.ended = False
+
+    def _reroute(self, given: Reroute) -> None:
+        laps = self._laps
+        if laps is not None and given.peer in laps.upstream and (given.peer, given.incarnation) not in self.gone:
+            self._meet(laps, given.peer, given.incarnation)
+        super()._reroute(given)
+        if laps is not None:
+            self._find_end()
+
+    def _open(self, peer: str, message: Open) -> None:
+        laps = self._laps
+        if laps is None or peer not in laps.downstream or not self.working:
+            super()._open(peer, message)
+            return
+        if (peer, message.incarnation) not in self.gone:
+            self._meet(laps, peer, message.incarnation)
+        super()._open(peer, message)
+        if message.incarnation in self.outputs[peer].listeners:
+            # It may have been sent what has got lost, as on another connection.
+            for number, quiet in enumerate(laps.made):
+                self.send(peer, message.incarnation, Lap(self.incarnation, laps.lives, number, quiet))
+        self._find_end()
 
     def _consume(
         self, up: str, channel: InputChannel, speaker: int, events: list[Event], ties: list[Tie] | None

@@ -48,6 +48,10 @@ _Link = tuple[str, int, str, int]
 _GoOn = Callable[[Checkpoint | None, list[Items]], None]
 
 
+def _feed_one_another(spec: SliceSpec, peer: str) -> bool:
+    return peer in spec.upstream and peer in spec.downstream
+
+
 def _unacknowledged(socket: int) -> int:
     """Bytes of a TCP connection that the other side's kernel has not acknowledged."""
     answer = fcntl.ioctl(socket, _SIOCOUTQ, struct.pack("i", 0))
@@ -273,6 +277,9 @@ class NodeAgent:
         else:
             spec = self._specs[slice_id]
             wanted = route.speaks and (route.slice in spec.upstream or route.slice in spec.addressees)
+            if _feed_one_another(spec, route.slice):
+                # They have one link for both ways.
+                wanted = wanted and slice_id < route.slice
         link = (slice_id, incarnation, route.slice, route.incarnation)
         if wanted and link not in self._dials:
             dial = self._dials[link] = self._spawn(self._dial(*link))
@@ -335,7 +342,8 @@ class NodeAgent:
     ) -> None:
         """The answering side of a connection."""
         try:
-            if peer == slice_id and self._links.get((slice_id, peer, peer_incarnation)) is writer:
+            answers = peer == slice_id or _feed_one_another(self._specs[slice_id], peer)
+            if answers and self._links.get((slice_id, peer, peer_incarnation)) is writer:
                 self._host.feed(slice_id, Reroute(peer, peer_incarnation))
             await self._read(reader, writer, slice_id, incarnation, peer, peer_incarnation)
         finally:
@@ -362,8 +370,9 @@ class NodeAgent:
     ) -> None:
         """Give a slice what its peer sends, until either is gone or another connection has taken the place of this."""
         link = slice_id, peer, peer_incarnation
-        sender = self._specs.get(peer)
-        from_upstream = peer in self._specs[slice_id].upstream
+        sender, receiver = self._specs.get(peer), self._specs[slice_id]
+        # Who held back what is fed back could wait for one who waits for it.
+        from_upstream = peer in receiver.upstream and not receiver.topology.leads_back(peer, slice_id)
         try:
             while True:
                 if from_upstream:
