@@ -54,13 +54,9 @@ def is_over(one: Measured) -> bool:
 
 
 def said(measured: tuple[Measured, ...]) -> str:
-    """The largest of each kind, beside its bound."""
-    largest: dict[str, Measured] = {}
-    for one in measured:
-        known = largest.get(one.what)
-        if known is None or one.ratio > known.ratio:
-            largest[one.what] = one
-    return "; ".join(map(str, largest.values()))
+    """What came closest to its bound."""
+    closest = max(measured, key=lambda one: one.ratio)
+    return f"at most {closest.ratio:.0%} of a bound was used: {closest}"
 
 
 def bound_of(guarantee: Guarantee) -> ErrorBound:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from ..contracts.query import KIND as QUERY
 from ..core.library import List
-from ..core.verdicts import Evidence, Status, Tally, Verdict
+from ..core.verdicts import Evidence, Measured, Status, Tally, Verdict
 from ..judging.exercised import Activity, Exercised, unexercised
 from ..judging.recovery import Recovery
 from ..recording.folder import Description
@@ -25,6 +25,8 @@ from .planning import Plan
 
 EVIDENCE: Final = 3
 """Lines of evidence for each anomaly."""
+MEASURED: Final = 12
+"""Amounts beside their bounds that are shown of a verdict."""
 STYLES: Final = {Status.HOLDS: "bold green", Status.VIOLATED: "bold red", Status.UNKNOWN: "bold yellow"}
 _CLUSTERS: Final = {"embedded": "embedded Spark", "simulated": "simulator", "docker": "Spark in containers"}
 _LABEL: Final = 11
@@ -246,8 +248,16 @@ def _verdict(verdict: Verdict, width: int, summary: str, several: bool, expected
     line = Text.assemble(f"  {verdict.guarantee!s:<{width}}   ", (f"{verdict.status:<8}", style), f"   {summary}")
     line.rstrip()
     yield line
+    for measured in verdict.measured if len(verdict.measured) <= MEASURED else closest(verdict.measured):
+        failures = "" if measured.failures == 1 else "s"
+        yield Text(f"      {measured}, after {measured.failures} failure{failures}")
     for tally in verdict.anomalies:
         yield from _tally(tally, several)
+
+
+def closest(measured: Sequence[Measured]) -> list[Measured]:
+    """Those that came closest to their bounds, or passed them."""
+    return sorted(measured, key=lambda one: -one.ratio)[:MEASURED]
 
 
 def _tally(tally: Tally, several: bool) -> Iterator[Text]:

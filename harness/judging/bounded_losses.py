@@ -19,6 +19,7 @@ from ..core.model import (
     Operator,
     Role,
     channel_name,
+    compensates,
     measures_divergence,
     operator_of,
     processor,
@@ -148,12 +149,14 @@ class Costs:
         """Window -> failures of a slice in it, by how far event time had come for what failed."""
         reruns = sorted(self._run.reruns.get(slice_id, {}).items())
         counts: dict[int, int] = {}
-        latest = 0
-        for number, rerun in reruns[:-1]:
-            del number
+        latest, known = 0, 1
+        for number, rerun in reruns:
+            # One that was placed and never started has failed as well.
+            if number > known:
+                window = 0 if self._bound.window is None else latest // self._bound.window
+                counts[window] = counts.get(window, 0) + number - known
+            known = number
             latest = max([latest, *(self._run.time_of(d) for d in rerun.took)])
-            window = 0 if self._bound.window is None else latest // self._bound.window
-            counts[window] = counts.get(window, 0) + 1
         return counts
 
     def share(self, slice_id: str) -> float:
@@ -222,8 +225,11 @@ class Costs:
                 continue
             apart = max(state.apart(survivor.state) for survivor in survivors)
             divergences[name] = divergences.get(name, 0.0) + apart
-            from_inputs = state.operator.alpha or 0.0
-            allowances[name] = allowances.get(name, 0.0) + from_inputs * self.lost_inputs(slice_id)
+            inputs = float(self.lost_inputs(slice_id))
+            if compensates(state.operator):
+                # It makes up for what may be lost, whether it is or not.
+                inputs = max(inputs, bound.l * self.share(slice_id))
+            allowances[name] = allowances.get(name, 0.0) + (state.operator.alpha or 0.0) * inputs
             yield from self._by_failure(slice_id, state)
         for name, divergence in divergences.items():
             allowed = bound.theta * self.share_of(name) + allowances[name]
@@ -236,8 +242,9 @@ class Costs:
             return
         lost: set[Derivation] = set()
         held = [set(rerun.lineage()) for rerun in reruns]
-        for failures in range(1, len(reruns)):
-            lost |= held[failures - 1].difference(*held[failures:])
+        for place in range(1, len(reruns)):
+            lost |= held[place - 1].difference(*held[place:])
+            failures = reruns[place].number - 1
             allowed = self._bound.theta * (1 - 2.0**-failures)
             yield Measured("state lost", slice_id, failures, state.without(lost), allowed)
 

@@ -31,7 +31,9 @@ class Numbering(StrEnum):
     """That of the input: its number times the operator's fan-out, plus the place among its outputs. So the number says
     what an output was made of, and needs no counter that survives."""
     DERIVED = "derived"
-    """The same, of the input's number and its channel: no two outputs have one number, also where channels meet."""
+    """The same, of the input's number and its channel: no two outputs have one number, also where channels meet. In a
+    cycle, and after one, where such numbers would grow with every lap, they are 60 bits that look random, made of the
+    two."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +158,14 @@ class SliceSpec:
         """The number of the first output of an input that has this number, on the channel at this place."""
         if self.setup.numbering is Numbering.DERIVED:
             seq = seq * len(self.upstream) + place
+            if self._after_cycle:
+                return _scattered(seq)
         return seq * fan_out
+
+    @cached_property
+    def _after_cycle(self) -> bool:
+        """Whether it is in a cycle, or fed by one."""
+        return any(self.topology.cycle(one) for one in (self.slice_id, *_before(self.topology, self.slice_id)))
 
     @cached_property
     def numbers_rise(self) -> dict[str, bool]:
@@ -177,6 +186,26 @@ class SliceSpec:
                 return to == self.slice_id
             case Flow.ASIDE:
                 return to in self.addressees
+
+
+def _before(topology: Topology, slice_id: str) -> set[str]:
+    """The slices that feed a slice, over whatever others."""
+    found: set[str] = set()
+    waiting = [slice_id]
+    while waiting:
+        fresh = [up for up in topology.upstream(waiting.pop()) if up not in found]
+        found.update(fresh)
+        waiting += fresh
+    return found
+
+
+def _scattered(number: int) -> int:
+    """60 bits that look random, and follow from a number (splitmix64)."""
+    mask = (1 << 64) - 1
+    number = (number + 0x9E3779B97F4A7C15) & mask
+    number = ((number ^ (number >> 30)) * 0xBF58476D1CE4E5B9) & mask
+    number = ((number ^ (number >> 27)) * 0x94D049BB133111EB) & mask
+    return (number ^ (number >> 31)) >> 4
 
 
 def meets(topology: Topology, slice_id: str) -> bool:

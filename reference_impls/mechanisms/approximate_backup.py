@@ -155,6 +155,9 @@ class ApproximateBackups(AtWork):
         self.beta = (self.operator.fan_out or 1) * len(spec.topology.choices(spec.slice_id))
         self.stateful = machine.state is not None
         self.partial = settings.partial and self.stateful and backs_up_partly(self.operator)
+        topology = spec.topology
+        self.fed_back = frozenset(up for up in spec.upstream if topology.leads_back(up, spec.slice_id))
+        """Whence feedback comes."""
         self.punctuated = punctuated(self.operator)
         self.numbers = NumbersSeen(machine)
         self.allowed = self.thresholds.after(0)
@@ -207,10 +210,14 @@ class ApproximateBackups(AtWork):
         for event in fresh:
             self.number += 1
             known[event.seq] = self.number
-            precious = self.punctuated and self.operator.punctuation(event)
+            precious = self.is_precious(up, event)
             self.pending.append(_Pending(self.number, channel.place, up, speaker, event, precious))
         self.arrived[up].extend([(speaker, seq, number) for seq, number in known.items()])
         return fresh
+
+    def is_precious(self, up: str, event: Event) -> bool:
+        """Whether an item must never be lost: a punctuation, or feedback."""
+        return up in self.fed_back or (self.punctuated and self.operator.punctuation(event))
 
     def handled(self) -> None:
         """What could not be processed at once waits: it is backed up, or may be lost."""
@@ -345,7 +352,9 @@ class ApproximateBackups(AtWork):
         if self.issued is not None or (self.allowed.gamma < self.beta and self.outputs.count > self.allowed.gamma):
             return
         machine = self.machine
-        if self.partial and self.partials < _WHOLE_EVERY:
+        # What a partial backup leaves out is lost, and more than theta is not left out if it was not more before: items
+        # that are backed up move the state beyond it.
+        if self.partial and self.partials < _WHOLE_EVERY and self.divergence <= self.allowed.theta:
             changes = carried(self.operator.delta(machine.state, self.backup))
             checkpoint = machine.snapshot({STATE}, partial=True)
             self.issued = _Issued(checkpoint.id, self.done, None, changes, self.outputs.positions())
@@ -446,7 +455,7 @@ class ApproximateBackups(AtWork):
             channel.speaking = one.speaker
             self.numbers.unseen(channel, [one.event])
             channel.seen = max(channel.seen, one.event.seq)
-            precious = self.punctuated and self.operator.punctuation(one.event)
+            precious = self.is_precious(one.upstream, one.event)
             pending = _Pending(one.number, channel.place, one.upstream, one.speaker, one.event, precious, safe=True)
             self.pending.append(pending)
             machine.waiting.put(Run(channel.place, one.speaker, [one.event]))

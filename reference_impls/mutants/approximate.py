@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...harness.contracts.subject import SchemeSubject
-from ...harness.core.model import Topology
+from ...harness.core.model import Event, Topology
 from ...harness.core.quantities import Events
 from ...harness.core.verdicts import Anomaly
 from ...harness.protocol.effects import Start
@@ -86,9 +86,8 @@ class CountingTheSaved(ApproximateBackups):
 
 
 class SavingNoPunctuation(ApproximateBackups):
-    def __init__(self, machine: OperatorSlice, settings: ApproximateBackup) -> None:
-        super().__init__(machine, settings)
-        self.punctuated = False
+    def is_precious(self, up: str, event: Event) -> bool:
+        return False
 
 
 class ForgettingSmallChanges(ApproximateBackups):
