@@ -31,6 +31,7 @@ from .copies import copied
 from .exactness import other_keys
 from .reexecution import Expected, Reexecution
 from .reruns import Derivation, Rerun
+from .run_order import in_run_order
 
 STEPS = 200
 """At so many places of an execution it is looked how far one event moves a state."""
@@ -64,7 +65,8 @@ def unknowable(reexecution: Reexecution) -> str:
         operator = topology.stages[operator_of(slice_id)].operator
         if not operator.deterministic:
             return f"{slice_id} draws random numbers, so it has no ideal state"
-        if operator.order_sensitive and len(topology.upstream(slice_id)) > 1:
+        forward = [up for up in topology.upstream(slice_id) if not topology.leads_back(up, slice_id)]
+        if operator.order_sensitive and len(forward) > 1:
             return f"{slice_id} depends on the order of its events, and its channels have none: there is no ideal state"
         if operator.initial_state() is not None and not measures_divergence(operator):
             return f"the operator of {slice_id} does not say how far two of its states are from each other"
@@ -195,7 +197,10 @@ class Costs:
 
     def _state(self, slice_id: str) -> _State:
         operator = self._topology.stages[operator_of(slice_id)].operator
-        return _State(slice_id, operator, self._wanted.taken[slice_id])
+        taken = self._wanted.taken[slice_id]
+        if operator.order_sensitive:
+            taken = in_run_order(self._run, self._wanted, slice_id)
+        return _State(slice_id, operator, taken)
 
     # What it comes to
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,10 +16,12 @@ from streamproof.faults.crash import crash
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.errors import InvalidOperator, InvalidScenario
 from streamproof.harness.core.model import Event, Operator, Topology, carried, measures_divergence, rows_of
-from streamproof.harness.core.quantities import events
+from streamproof.harness.core.quantities import events, ms
+from streamproof.harness.core.verdicts import Status
 from streamproof.harness.core.workload import Workload
 from streamproof.harness.recording.history import History
 from streamproof.reference_impls.amnesia import amnesia
+from streamproof.reference_impls.approximate import approximate
 from streamproof.scenarios import accuracy
 from streamproof.scenarios.grep import grep
 from streamproof.scenarios.heavy_hitters import Sketch, heavy_hitters
@@ -228,3 +231,27 @@ def test_a_sketch_that_is_compensated_says_more_of_every_flow() -> None:
         state = after(sketch, [packet])
         before = state.counters.copy()
         assert ((sketch.compensate(state, 7.5).counters - before) == more).all()
+
+
+# Under approximate fault tolerance
+
+BOUNDS = {
+    "grep": (1, 20, 20),
+    "word count": (20, 20, 20),
+    "heavy hitters": (20_000, 20, 20),
+    "online join": (20, 20, 20),
+    "logistic regression": (5, 20, 20),
+}
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+def test_with_all_slices_gone_at_once_the_error_is_bounded(name: str) -> None:
+    topology, workload, _, _ = CASES[name]
+    theta, pending, gamma = BOUNDS[name]
+    if name == "online join":
+        topology = ripple_join(rate=0.5, most=10)
+    subject = approximate(topology, theta=theta, l=pending, gamma=gamma)
+    scenario = Scenario(subject, replace(workload, events=104 if name == "heavy hitters" else 100, batch=4))
+    judged = run(scenario, [crash(*subject.actors).after(ms(40)), crash(subject.actors[0]).after(ms(70))])
+    assert judged.claim.status is Status.HOLDS, judged.claim
+    assert not judged.collation.unjudgeable
