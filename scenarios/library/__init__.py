@@ -6,6 +6,7 @@ from ...harness.core.library import Entry
 from . import (
     approximating,
     disturbed_recoveries,
+    five_algorithms,
     in_epochs,
     logged,
     lossy,
@@ -22,6 +23,7 @@ SCENARIOS: tuple[Entry, ...] = (
     *in_epochs.SCENARIOS,
     *lossy.SCENARIOS,
     *approximating.SCENARIOS,
+    *five_algorithms.SCENARIOS,
     *queries.SCENARIOS,
     *disturbed_recoveries.SCENARIOS,
     *under_faults.SCENARIOS,

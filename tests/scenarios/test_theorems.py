@@ -32,7 +32,7 @@ from streamproof.scenarios.theorems import (
     theorem_2,
 )
 
-FEW, MANY = 20, 1_000
+FEW, MANY = 20, 600
 """Runs of a test that is fast, and of one that is long."""
 ROWS, WIDTH = 4, 64
 LITTLE, MUCH = (3_000, 2), (24_000, 16)
