@@ -7,6 +7,7 @@ from ..harness.core.library import Entry, entries
 from .active_replication import active_replication
 from .active_standby import active_standby
 from .amnesia import amnesia
+from .approximate import approximate
 from .deployed import deployed
 from .epoch_based_processing import epoch_based_processing
 from .epoch_merge import epoch_merge
@@ -31,4 +32,5 @@ SCHEMES: tuple[Entry, ...] = entries(
     source_replay,
     epoch_based_processing,
     epoch_merge,
+    approximate,
 )

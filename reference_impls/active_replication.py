@@ -24,7 +24,7 @@ from .mechanisms.duplicate_filter import DuplicateFilter
 from .mechanisms.merges import ByTime
 from .mechanisms.output_log import OutputLog
 from .mechanisms.replicas import Replicas
-from .requirements import activities_of_merge, at_least, deterministic, promised, settings
+from .requirements import MERGE_WAITS, activities_of_merge, acyclic, at_least, deterministic, promised, settings
 
 
 def active_replication(
@@ -40,11 +40,12 @@ def active_replication(
     Costs everything `replicas` times, messages even its square; an output log of about `acknowledge_every` events a
     channel in memory; no checkpoints.
 
-    Raises InvalidTopology for operators that are not deterministic, InvalidScenario for fewer than two replicas, and
-    for no merge.
+    Raises InvalidTopology for feedback and for operators that are not deterministic, InvalidScenario for fewer than two
+    replicas, and for no merge.
     """
     scheme = "active replication"
     deterministic(topology, scheme)
+    acyclic(topology, scheme, MERGE_WAITS)
     settings(scheme, acknowledge_every=acknowledge_every, merge=merge, silence=silence)
     at_least(2, "replicas", replicas)
     quiet = promised(topology, merge, silence)

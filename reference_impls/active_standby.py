@@ -22,7 +22,7 @@ from .mechanisms.duplicate_filter import DuplicateFilter
 from .mechanisms.merges import ByTime
 from .mechanisms.output_log import OutputLog
 from .mechanisms.replicas import Replicas, Standby
-from .requirements import activities_of_merge, deterministic, filtering, promised, settings
+from .requirements import MERGE_WAITS, activities_of_merge, acyclic, deterministic, filtering, promised, settings
 
 
 def active_standby(
@@ -39,10 +39,11 @@ def active_standby(
     Costs two replicas of everything but messages; an output log of about twice `acknowledge_every` events a channel in
     memory; no checkpoints.
 
-    Raises InvalidTopology for operators that are not deterministic.
+    Raises InvalidTopology for operators that are not deterministic, and for feedback.
     """
     scheme = "active standby"
     deterministic(topology, scheme)
+    acyclic(topology, scheme, MERGE_WAITS)
     settings(scheme, acknowledge_every=acknowledge_every, sink_filter=sink_filter, merge=merge, silence=silence)
     quiet = promised(topology, merge, silence)
     acknowledging = AcknowledgeEvery(acknowledge_every)

@@ -26,7 +26,7 @@ from .mechanisms.duplicate_filter import DuplicateFilter
 from .mechanisms.epochs import CheckpointEpochs, Epochs
 from .mechanisms.output_log import OutputLog
 from .mechanisms.silence import TellSilence
-from .requirements import activities_of_merge, commutative, deterministic, epochs, filtering, settings
+from .requirements import activities_of_merge, acyclic, commutative, deterministic, epochs, filtering, settings
 
 
 def epoch_based_processing(
@@ -45,11 +45,14 @@ def epoch_based_processing(
     those that do not say it have what fits into all others. Costs one checkpoint of state and log per
     `checkpoint_epochs`, and the wait for the slowest channel once an epoch.
 
-    Raises InvalidTopology for operators that are not deterministic, that are not commutative where channels meet, and
-    for epochs that do not fit into one another.
+    Raises InvalidTopology for feedback, for operators that are not deterministic, that are not commutative where
+    channels meet, and for epochs that do not fit into one another.
     """
     scheme = "epoch-based processing"
     deterministic(topology, scheme)
+    acyclic(
+        topology, scheme, "an epoch ends once all channels have passed it, and what comes back of it would come after"
+    )
     commutative(topology, scheme)
     settings(scheme, sink_filter=sink_filter, silence=silence)
     positive(checkpoint_epochs, "checkpoint_epochs")

@@ -25,7 +25,7 @@ from .mechanisms.epochs import EpochBags
 from .mechanisms.output_log import OutputLog
 from .mechanisms.replicas import Replicas
 from .mechanisms.silence import TellSilence
-from .requirements import activities_of_merge, at_least, deterministic, epochs, settings
+from .requirements import activities_of_merge, acyclic, at_least, deterministic, epochs, settings
 
 
 def epoch_merge(
@@ -42,11 +42,14 @@ def epoch_merge(
     those that do not say it have what fits into all others. Costs what active replication costs, and up to an epoch of
     latency at each operator.
 
-    Raises InvalidTopology for operators that are not deterministic, and for epochs that do not fit into one another,
-    InvalidScenario for fewer than two replicas.
+    Raises InvalidTopology for feedback, for operators that are not deterministic, and for epochs that do not fit into
+    one another, InvalidScenario for fewer than two replicas.
     """
     scheme = "epoch-based merge"
     deterministic(topology, scheme)
+    acyclic(
+        topology, scheme, "an epoch ends once all channels have passed it, and what comes back of it would come after"
+    )
     settings(scheme, acknowledge_every=acknowledge_every, silence=silence)
     at_least(2, "replicas", replicas)
     merge = EpochBags(epochs(topology, scheme, epoch))

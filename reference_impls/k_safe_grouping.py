@@ -38,7 +38,7 @@ from .mechanisms.acknowledging import AcknowledgeEvery
 from .mechanisms.duplicate_filter import DuplicateFilter
 from .mechanisms.output_log import OutputLog
 from .mechanisms.replicas import Replicas
-from .requirements import at_least, bounded_fan_out, deterministic, settings, single_channels
+from .requirements import acyclic, at_least, bounded_fan_out, deterministic, settings, single_channels
 
 
 def k_safe_grouping(topology: Topology, *, k: int = 1, acknowledge_every: Events = events(100)) -> SchemeSubject:
@@ -47,11 +47,12 @@ def k_safe_grouping(topology: Topology, *, k: int = 1, acknowledge_every: Events
     Costs everything k + 1 times, messages even its square, and an output log of about `acknowledge_every` events a
     channel in memory; nothing is written anywhere.
 
-    Raises InvalidTopology for operators that are not deterministic or give more than one output, and slices with
-    several input channels; InvalidScenario for a k that is not 1 or more.
+    Raises InvalidTopology for feedback, operators that are not deterministic or give more than one output, and slices
+    with several input channels; InvalidScenario for a k that is not 1 or more.
     """
     scheme = "k-safe grouping"
     deterministic(topology, scheme)
+    acyclic(topology, scheme, "the workers of a group would take what comes back in different orders")
     bounded_fan_out(topology, scheme, most=1)
     single_channels(topology, scheme, "its high-water mark drops what arrives late, without any fault")
     return unchecked(topology, k=k, acknowledge_every=acknowledge_every)

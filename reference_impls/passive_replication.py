@@ -31,7 +31,7 @@ from .mechanisms.checkpointing import Checkpointing
 from .mechanisms.duplicate_filter import DuplicateFilter
 from .mechanisms.merges import ByTime
 from .mechanisms.output_log import OutputLog
-from .requirements import activities_of_merge, deterministic, filtering, promised, settings
+from .requirements import MERGE_WAITS, activities_of_merge, acyclic, deterministic, filtering, promised, settings
 
 
 def passive_replication(
@@ -48,10 +48,11 @@ def passive_replication(
     Costs one checkpoint of state and log per `checkpoint_every` events, and an output log of about twice as many events
     in memory per channel; where channels meet, the wait for the slowest of them, about `silence` if it is idle.
 
-    Raises InvalidTopology for operators that are not deterministic.
+    Raises InvalidTopology for operators that are not deterministic, and for feedback.
     """
     scheme = "passive replication"
     deterministic(topology, scheme)
+    acyclic(topology, scheme, MERGE_WAITS)
     settings(scheme, checkpoint_every=checkpoint_every, sink_filter=sink_filter, merge=merge, silence=silence)
     quiet = promised(topology, merge, silence)
     masked = (DuplicateFilter(),) if sink_filter else ()

@@ -24,7 +24,7 @@ from .mechanisms.duplicate_filter import DuplicateFilter
 from .mechanisms.merges import ByTime
 from .mechanisms.output_log import OutputLog
 from .mechanisms.replicas import Replicas, Standby
-from .requirements import activities_of_merge, deterministic, filtering, promised, settings
+from .requirements import MERGE_WAITS, activities_of_merge, acyclic, deterministic, filtering, promised, settings
 
 
 def passive_standby(
@@ -42,10 +42,11 @@ def passive_standby(
     Costs one state and log a `synchronize_every` events over the network, held in memory twice, an output log of about
     twice as many events a channel, and, where it is hot, all input twice.
 
-    Raises InvalidTopology for operators that are not deterministic.
+    Raises InvalidTopology for operators that are not deterministic, and for feedback.
     """
     scheme = "passive standby"
     deterministic(topology, scheme)
+    acyclic(topology, scheme, MERGE_WAITS)
     settings(
         scheme, synchronize_every=synchronize_every, sink_filter=sink_filter, merge=merge, silence=silence, hot=hot
     )

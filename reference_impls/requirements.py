@@ -157,6 +157,18 @@ def filtering(topology: Topology, sink_filter: bool) -> tuple[Activity, ...]:
     return (Activity.FILTER,) if inner or sink_filter else ()
 
 
+def acyclic(topology: Topology, scheme: str, why: str) -> None:
+    """Raises InvalidTopology for a topology that leads back."""
+    require_topology(topology, scheme)
+    back = [f"{edge.upstream} feeds {edge.downstream} back" for edge in topology.edges if edge.feedback]
+    if back:
+        raise InvalidTopology(f"{', '.join(back)} in {topology.name!r}: {why}. {scheme} cannot protect it")
+
+
+MERGE_WAITS = "a merge waits for all channels before it takes anything, so what comes back would wait for itself"
+"""Why what comes back cannot be taken in a declared order."""
+
+
 def _refuse(topology: Topology, scheme: str, wrong: list[str], why: str) -> None:
     if wrong:
         raise InvalidTopology(f"{', '.join(wrong)} of {topology.name!r} {why}. {scheme} cannot protect it")

@@ -12,6 +12,8 @@ acker).
 - Event time goes on while what was lost waits for its time-out, and when it comes again its window may be over: it is
   forgotten at once, though others that were in that window are not, and a second failure brings those back alone. So
   with windows the claim is for one failure.
+- What is fed back is followed like all else, so the time-out has to be longer than an event goes round. A window would
+  wait for what comes after an event to come back before the event itself is done: with feedback it is refused.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from ..harness.judging.tolerance import Tolerance
 from ..harness.protocol.spec import Setup
 from .mechanisms.silence import TellSilence
 from .mechanisms.tracking import Tell, Track
-from .requirements import forgetful, settings
+from .requirements import acyclic, forgetful, settings
 
 
 def source_replay(
@@ -36,11 +38,16 @@ def source_replay(
 
     Costs a message to the source for every batch that a slice takes, and whole events again that came too late.
 
-    Raises InvalidTopology for an operator that keeps state without a window. Where a window is not shorter than the
+    Raises InvalidTopology for an operator that keeps state without a window, and for one with a window where the
+    topology leads back. Where a window is not shorter than the
     time-out at the pace at which the input comes, a cluster refuses the scenario.
     """
     scheme = "source replay"
     forgetful(topology, scheme)
+    if any(stage.operator.window is not None for stage in topology.stages.values()):
+        acyclic(
+            topology, scheme, "a window is left only by what comes after it, and that would wait for what comes back"
+        )
     settings(scheme, timeout=timeout, silence=silence)
     track, quiet = Track(timeout), TellSilence(silence)
     return SchemeSubject(

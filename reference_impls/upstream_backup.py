@@ -22,7 +22,7 @@ from ..harness.protocol.spec import Numbering, Setup
 from .mechanisms.acknowledging import AcknowledgeEvery, AcknowledgeOutputs
 from .mechanisms.duplicate_filter import DuplicateFilter
 from .mechanisms.output_log import OutputLog
-from .requirements import bounded_fan_out, deterministic, filtering, forgetful, settings, single_channels
+from .requirements import acyclic, bounded_fan_out, deterministic, filtering, forgetful, settings, single_channels
 
 
 def upstream_backup(
@@ -35,11 +35,12 @@ def upstream_backup(
 
     Costs an output log of the inputs in a window, and of about `acknowledge_every` events, a channel; no checkpoints.
 
-    Raises InvalidTopology for operators that are not deterministic, keep state without a window, declare no fan-out, or
-    have several input channels.
+    Raises InvalidTopology for feedback, and for operators that are not deterministic, keep state without a window,
+    declare no fan-out, or have several input channels.
     """
     scheme = "upstream backup"
     deterministic(topology, scheme)
+    acyclic(topology, scheme, "the numbers of outputs follow from those of a single channel of inputs")
     settings(scheme, acknowledge_every=acknowledge_every, sink_filter=sink_filter)
     forgetful(topology, scheme)
     bounded_fan_out(topology, scheme)

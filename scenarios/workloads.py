@@ -82,6 +82,22 @@ def numbered(
     return Workload("numbered", events, batch, draw, seed, rate, {} if spacing is None else spacing)
 
 
+def ones(
+    keys: int = 4, *, marks: int = 0, events: int = 200, batch: int = 10, seed: int = 7, rate: int | None = None
+) -> Workload:
+    """The number 1 under one of `keys` keys each, of which the first come more often than the last; every so many
+    events (`marks`) one under the key `mark`. To be added up, by `word_totals` and the like."""
+    positive(keys, "keys")
+
+    def draw(count: int, seed: int) -> Iterator[tuple[str, object]]:
+        random = Random(seed)
+        for number in range(1, count + 1):
+            key = f"k{min(random.randrange(keys), random.randrange(keys))}"
+            yield ("mark" if marks and number % marks == 0 else key), 1
+
+    return Workload("ones", events, batch, draw, seed, rate)
+
+
 def words(
     vocabulary: int = 50, *, events: int = 200, batch: int = 10, seed: int = 7, rate: int | None = None
 ) -> Workload:

@@ -13,6 +13,7 @@ from streamproof.harness.exploration.census import census
 from streamproof.reference_impls.active_replication import active_replication
 from streamproof.reference_impls.active_standby import active_standby
 from streamproof.reference_impls.amnesia import amnesia
+from streamproof.reference_impls.approximate import approximate
 from streamproof.reference_impls.deployed import deployed
 from streamproof.reference_impls.gap import gap
 from streamproof.reference_impls.k_safe_grouping import k_safe_grouping
@@ -36,6 +37,7 @@ SUBJECTS: dict[str, SchemeSubject] = {
     "active-standby": active_standby(trace(), acknowledge_every=EVERY),
     "active-replication": active_replication(trace(), acknowledge_every=EVERY),
     "k-safe-grouping": k_safe_grouping(trace(), k=1, acknowledge_every=EVERY),
+    "approximate": approximate(stateless(), theta=0, l=100, gamma=200),
     # So long that no input is replayed before a crash because the machine is busy: then batches are cut otherwise.
     "source-replay": source_replay(stateless(), timeout=seconds(8)),
 }

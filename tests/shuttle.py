@@ -21,6 +21,7 @@ from streamproof.harness.protocol.effects import (
     Inspect,
     Note,
     Persist,
+    PersistItems,
     Promote,
     Receive,
     Reroute,
@@ -44,8 +45,8 @@ from streamproof.harness.protocol.manager import (
     Trust,
     Withdraw,
 )
-from streamproof.harness.protocol.messages import Checkpoint, Message
-from streamproof.harness.protocol.stores import MemoryStore
+from streamproof.harness.protocol.messages import Checkpoint, Items, Message
+from streamproof.harness.protocol.stores import MemoryStore, put
 from streamproof.harness.recording.records import Delivered, Kept, Record
 
 Life = tuple[str, int]
@@ -77,7 +78,7 @@ class Shuttle:
         self._links: dict[tuple[Life, Life], deque[Message]] = {}
         self._told: dict[Life, deque[Input]] = {}
         self._timers: list[tuple[Life, Timer]] = []
-        self._writes: list[tuple[Life, Checkpoint]] = []
+        self._writes: list[tuple[Life, Checkpoint | Items]] = []
         self._reports: deque[ManagerInput] = deque()
         self._store = MemoryStore()
         self._directory = Directory(subject.specs)
@@ -159,6 +160,8 @@ class Shuttle:
                     self._timers.append((life, timer))
                 case Persist(checkpoint=checkpoint):
                     self._writes.append((life, checkpoint))
+                case PersistItems(items=items):
+                    self._writes.append((life, items))
                 case _:
                     self._reports.append(SliceReady(*life))
 
@@ -175,10 +178,10 @@ class Shuttle:
         self._timers.remove(timer)
         self.feed(timer[0], Fire(timer[1]))
 
-    def _write(self, write: tuple[Life, Checkpoint]) -> None:
+    def _write(self, write: tuple[Life, Checkpoint | Items]) -> None:
         self._writes.remove(write)
         life, checkpoint = write
-        if life in self.machines and self._store.write(checkpoint):
+        if life in self.machines and put(self._store, checkpoint):
             self.feed(life, Durable(checkpoint.id))
 
     def _manage(self, given: ManagerInput) -> None:
@@ -201,7 +204,8 @@ class Shuttle:
         life = place.slice_id, place.incarnation
         self.machines[life], self.node_of[life] = make_slice(self.specs[place.slice_id], self._feed), place.node
         checkpoint = self._store.fence(*life) if place.founder else None
-        self.feed(life, Start(place.incarnation, checkpoint, place.replica, place.founder))
+        kept = self._store.items(place.slice_id) if place.founder else []
+        self.feed(life, Start(place.incarnation, checkpoint, place.replica, place.founder, 0, kept))
 
     def _announce(self, slice_id: str, incarnation: int, speaks: bool) -> None:
         for told in self._directory.announce(slice_id, incarnation, speaks):

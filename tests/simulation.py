@@ -29,6 +29,7 @@ from streamproof.harness.worlds.simulated.world import SimulationOptions
 from streamproof.reference_impls.active_replication import active_replication
 from streamproof.reference_impls.active_standby import active_standby
 from streamproof.reference_impls.amnesia import amnesia
+from streamproof.reference_impls.approximate import approximate
 from streamproof.reference_impls.deployed import deployed
 from streamproof.reference_impls.epoch_based_processing import epoch_based_processing
 from streamproof.reference_impls.epoch_merge import epoch_merge
@@ -39,17 +40,20 @@ from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.reference_impls.passive_standby import passive_standby
 from streamproof.reference_impls.source_replay import source_replay
 from streamproof.reference_impls.upstream_backup import upstream_backup
+from streamproof.scenarios.countdown import countdown
 from streamproof.scenarios.equi_join import equi_join
 from streamproof.scenarios.jumping_join import jumping_join
 from streamproof.scenarios.order import order, two_splitters
+from streamproof.scenarios.parameter_server import parameter_server
 from streamproof.scenarios.random_draws import random_draws
 from streamproof.scenarios.stateless import stateless
+from streamproof.scenarios.totals import MarkedTotals, Totals, one_total, totals_of_all, word_totals
 from streamproof.scenarios.trace import trace
 from streamproof.scenarios.tumbling import running_count, tumbling_count
 from streamproof.scenarios.windows import windows
 from streamproof.scenarios.word_count import word_count
 from streamproof.scenarios.word_stream import tagged_words, word_stream
-from streamproof.scenarios.workloads import numbered, single_words, text, words
+from streamproof.scenarios.workloads import numbered, ones, single_words, text, words
 
 KINDS = {kind.name: kind for kind in FAULTS}
 SIMULATED = sorted(name for name, kind in KINDS.items() if "simulated" in kind.clusters)
@@ -59,9 +63,25 @@ EVERY = events(8)
 
 Build = Callable[[Topology], SchemeSubject]
 
+
+def _without_feedback(build: Build) -> Build:
+    return lambda topology: build(_leading_back(topology, wanted=False))
+
+
+def _with_feedback(build: Build) -> Build:
+    return lambda topology: build(_leading_back(topology, wanted=True))
+
+
+def _leading_back(topology: Topology, *, wanted: bool) -> Topology:
+    """Raises InvalidTopology for one of the other kind."""
+    if topology.has_feedback is not wanted:
+        raise InvalidTopology(f"{topology.name!r} is for the other case of this scheme")
+    return topology
+
+
 SCHEMES: dict[str, Build] = {
-    "amnesia": amnesia,
-    "gap": lambda topology: gap(topology, checkpoint_every=EVERY),
+    "amnesia": _without_feedback(amnesia),
+    "gap": _without_feedback(lambda topology: gap(topology, checkpoint_every=EVERY)),
     "passive-replication": lambda topology: passive_replication(topology, checkpoint_every=EVERY),
     "passive-replication-masked": lambda topology: passive_replication(
         topology, checkpoint_every=EVERY, sink_filter=True
@@ -80,12 +100,17 @@ SCHEMES: dict[str, Build] = {
     "active-replication-of-three": lambda topology: active_replication(topology, replicas=3, acknowledge_every=EVERY),
     "k-safe-grouping": lambda topology: k_safe_grouping(topology, k=1, acknowledge_every=EVERY),
     "2-safe-grouping": lambda topology: k_safe_grouping(topology, k=2, acknowledge_every=EVERY),
-    "source-replay": lambda topology: source_replay(topology, timeout=seconds(0.05)),
+    "source-replay": _without_feedback(lambda topology: source_replay(topology, timeout=seconds(0.05))),
     "epoch-based-processing": epoch_based_processing,
     "epoch-based-processing-masked": lambda topology: epoch_based_processing(
         topology, checkpoint_epochs=2, sink_filter=True
     ),
     "epoch-merge": lambda topology: epoch_merge(topology, acknowledge_every=EVERY),
+    "amnesia-in-a-cycle": _with_feedback(amnesia),
+    "gap-in-a-cycle": _with_feedback(lambda topology: gap(topology, checkpoint_every=EVERY)),
+    "source-replay-in-a-cycle": _with_feedback(lambda topology: source_replay(topology, timeout=seconds(0.5))),
+    "approximate": lambda topology: approximate(topology, theta=8, l=4, gamma=8),
+    "approximate-ahead": lambda topology: approximate(topology, theta=12, l=1, gamma=20, ahead=2),
 }
 WORKLOADS: dict[str, tuple[Callable[[], Topology], Workload]] = {
     "word-count-words": (word_count, words(vocabulary=12, events=32, batch=4)),
@@ -106,7 +131,15 @@ WORKLOADS: dict[str, tuple[Callable[[], Topology], Workload]] = {
         numbered(events=32, keys=4, batch=4, spacing={"right-0": 6}),
     ),
     "eager-jumping-join": (partial(jumping_join, epoch=8, eager=True), numbered(events=32, keys=4, batch=4)),
+    "parameter-server": (parameter_server, numbered(events=32, batch=4)),
+    "countdown": (countdown, numbered(events=24, batch=4)),
+    "word-totals": (word_totals, words(vocabulary=6, events=32, batch=4)),
+    "totals-of-all": (totals_of_all, ones(events=32, batch=4)),
+    "one-total": (partial(one_total, Totals(by_sum=True, leaves_out=1)), ones(keys=6, events=32, batch=4)),
+    "marked-totals": (partial(one_total, MarkedTotals()), ones(marks=5, events=32, batch=4)),
 }
+MEASURED = frozenset({"word-totals", "totals-of-all", "one-total", "marked-totals"})
+"""Those whose operators say how far their states are from each other: for the schemes that go by that."""
 
 
 def _accepts(build: Build, topology: Topology) -> bool:
@@ -121,7 +154,7 @@ CASES = [
     f"{scheme}/{workload}"
     for scheme, build in SCHEMES.items()
     for workload, (topology, _) in WORKLOADS.items()
-    if _accepts(build, topology())
+    if (workload not in MEASURED or scheme.startswith("approximate")) and _accepts(build, topology())
 ]
 """Every scheme on every workload that it does not refuse."""
 

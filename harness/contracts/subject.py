@@ -14,7 +14,7 @@ from itertools import combinations, product
 from typing import Any, Protocol
 
 from ..core.addresses import FINE_POINTS, Point
-from ..core.errors import InvalidScenario, UnknownName
+from ..core.errors import InvalidScenario, InvalidTopology, UnknownName
 from ..core.guarantees import Guarantee
 from ..core.lattice import Standing, implied
 from ..core.model import Role, Topology, operator_of, replica_name
@@ -182,7 +182,8 @@ class SchemeSubject:
     each starts by itself."""
 
     def __post_init__(self) -> None:
-        """Raises InvalidTopology for a merge that does not fit where channels meet, InvalidScenario for parts of
+        """Raises InvalidTopology for a merge that does not fit where channels meet, and for replicas of what leads
+        back, InvalidScenario for parts of
         another kind than declared, UnknownName for settings of what the topology has not."""
         proper(self.topology, Topology, "the topology of a subject", "a Topology, as word_count() makes one")
         proper(self.kind, str, "the kind of a subject", "the name of a scheme")
@@ -201,6 +202,11 @@ class SchemeSubject:
         for claim in self.claims:
             proper(claim, Claim, "a claim of a subject", "a Claim, as in Claim(exactly_once())")
         positive(self.replicas, "replicas")
+        if self.replicas > 1 and self.topology.has_feedback:
+            raise InvalidTopology(
+                f"{self.topology.name!r} leads back, and {self.kind} has {self.replicas} replicas of each slice, which "
+                "would take what comes back in different orders; choose a scheme with one, as gap()"
+            )
         switch(self.keeps_state, "keeps_state")
         proper(self.placed, Placement, "placed", "a Placement")
         leaders = [one.slice_id for one in self.coordinators]
@@ -347,7 +353,10 @@ class SchemeSubject:
             "name": self.name,
             "kind": self.kind,
             "slices": list(topology.slices),
-            "edges": [[edge.upstream, edge.downstream, str(edge.partitioning)] for edge in topology.edges],
+            "edges": [
+                [edge.upstream, edge.downstream, str(edge.partitioning), *(["feedback"] if edge.feedback else [])]
+                for edge in topology.edges
+            ],
             "operators": {name: type(stage.operator).__qualname__ for name, stage in topology.stages.items()},
             "replicas": self.replicas,
             "setups": {str(role): _described(setup) for role, setup in self.setups.items()}

@@ -4,6 +4,7 @@ says its oracle."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import TypeVar
 
 from .errors import InvalidScenario
@@ -21,6 +22,7 @@ ROLLBACK_DIVERGENT = "rollback-recovery-divergent"
 GAP = "gap-recovery"
 AMNESIA = "amnesia"
 K_SAFETY = "k-safety"
+BOUNDED_ERROR = "bounded-error"
 REPLICAS_AGREE = "replicas-agree"
 RECOVERS = "recovers"
 RECOVERS_WITHIN = "recovers-within"
@@ -140,6 +142,16 @@ def amnesia_recovery() -> Guarantee:
 def k_safety(latency: Duration | None = None) -> Guarantee:
     """Exactly-once, of effects, and nothing stalls; with a bound, no output comes later than that after its input."""
     return Guarantee(K_SAFETY, latency)
+
+
+def bounded_error(theta: float, l: float, gamma: float) -> Guarantee:  # noqa: E741  It is the paper's.
+    """All failures together move no state further than `theta` from what it were without them, beside what `l` lost
+    items move it, and lose no more outputs than `gamma`, beside what `l` items would have made. Nothing counts twice.
+    Raises InvalidScenario for what is no bound."""
+    for name, amount in (("theta", theta), ("l", l), ("gamma", gamma)):
+        if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0 <= amount < inf:
+            raise InvalidScenario(f"bounded_error({name}={amount!r}) needs a number, 0 or more")
+    return Guarantee(BOUNDED_ERROR, amounts=(("theta", float(theta)), ("l", float(l)), ("gamma", float(gamma))))
 
 
 def replicas_agree() -> Guarantee:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
+from math import inf
 from random import Random
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -69,6 +70,8 @@ class Operator(ABC, Generic[State]):
     """Whether neither what `close` makes nor the state after it depends on the order of the events of an epoch."""
     every: int | None = None
     """Milliseconds of its node's clock after which `on_clock` is called; None: never."""
+    alpha: float | None = None
+    """An event moves the divergence between two states by at most so much; None: there is no telling."""
 
     @abstractmethod
     def initial_state(self) -> State:
@@ -111,6 +114,37 @@ class Operator(ABC, Generic[State]):
         """The state that `snapshot` was taken of. By default: decoded as the type of `initial_state()`."""
         return msgspec.msgpack.decode(snapshot, type=type(self.initial_state()))
 
+    def divergence(self, state: State, backup: State) -> float:
+        """How far `state` is from an older one: 0 where their rows are the same and nowhere else, the same both ways
+        round, and no way is shorter by a third state. What is measured by it is what bounded error bounds; by default
+        nothing is, and who needs it refuses the operator. Neither of the two may be changed."""
+        raise InvalidOperator(f"{type(self).__name__} does not say how far two of its states are from each other")
+
+    def divergence_after(self, event: Event, state: State, backup: State, before: float) -> float:
+        """The divergence once `event` has been taken into `state`, where it was `before`: no less than `divergence`
+        gives, and cheaper than that where an event touches little. A scheme goes by it between two backups; who judges
+        does not ask for it."""
+        return self.divergence(state, backup)
+
+    def delta(self, state: State, backup: State) -> Value:
+        """What makes `state` of `backup`, to be backed up in place of the whole: a value that a message can carry, as
+        a list of (index, value). Small changes may be left out: the backup is then what `apply_delta` gives."""
+        raise InvalidOperator(f"{type(self).__name__} has no partial backups")
+
+    def apply_delta(self, backup: State, changes: Value) -> State:
+        """`backup` with these changes, which have been carried. It may be changed in place."""
+        raise InvalidOperator(f"{type(self).__name__} has no partial backups")
+
+    def compensate(self, state: State, missing: float) -> State:
+        """Make up for what a recovery could not restore, which moved the state by at most `missing`. It may be changed
+        in place. By default nothing is made up for."""
+        return state
+
+    def punctuation(self, event: Event) -> bool:
+        """Whether an event that comes in tells the end of a window, or something else that must never be lost, though
+        other events may be."""
+        return False
+
     def rows(self, state: State) -> Mapping[str, Value]:
         """The state as canonical keyed rows, for the record. By default a mapping's items, nothing for None, else one
         row."""
@@ -119,6 +153,26 @@ class Operator(ABC, Generic[State]):
         if isinstance(state, Mapping):
             return {str(key): value for key, value in state.items()}
         return {"": state}
+
+
+def measures_divergence(operator: Operator[Any]) -> bool:
+    """Whether it says how far two of its states are from each other, and how far one event moves that."""
+    return operator.alpha is not None and type(operator).divergence is not Operator.divergence
+
+
+def backs_up_partly(operator: Operator[Any]) -> bool:
+    """Whether it says what has changed since a backup."""
+    return type(operator).delta is not Operator.delta
+
+
+def punctuated(operator: Operator[Any]) -> bool:
+    """Whether some of its input must never be lost."""
+    return type(operator).punctuation is not Operator.punctuation
+
+
+def compensates(operator: Operator[Any]) -> bool:
+    """Whether it makes up for what a recovery could not restore."""
+    return type(operator).compensate is not Operator.compensate
 
 
 class RandomOperator(Operator[State]):
@@ -215,11 +269,14 @@ class Edge:
     upstream: str
     downstream: str
     partitioning: Partitioning = Partitioning.FULL
+    feedback: bool = False
+    """Whether it leads back, from an operator to one that comes before it: the only way to make a cycle."""
 
 
 @dataclass(frozen=True)
 class Topology:
-    """An acyclic graph of operators from one or more sources to one or more sinks.
+    """A graph of operators from one or more sources to one or more sinks, acyclic but for the edges that are declared
+    as feedback.
 
     Sources and sinks are names without an operator: they are the harness's own ends and always have one slice each.
     Raises InvalidTopology when it is made of parts that do not fit, InvalidOperator when an operator says of itself
@@ -235,6 +292,8 @@ class Topology:
     _operator_slices: tuple[str, ...] = field(init=False, repr=False, compare=False)
     _upstream: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
     _downstream: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
+    _groups: tuple[tuple[str, ...], ...] = field(init=False, repr=False, compare=False)
+    _cycles: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _check(self)
@@ -244,19 +303,41 @@ class Topology:
         object.__setattr__(self, "_operator_slices", tuple(s for s in slices if operator_of(s) in self.stages))
         object.__setattr__(self, "_upstream", {slice_id: self._fed_by(slice_id) for slice_id in slices})
         object.__setattr__(self, "_downstream", {slice_id: self._fed_to(slice_id) for slice_id in slices})
+        groups = _grouped(slices, self._upstream) if self.has_feedback else tuple((one,) for one in slices)
+        object.__setattr__(self, "_groups", groups)
+        object.__setattr__(self, "_cycles", {one: group for group in groups if len(group) > 1 for one in group})
 
     def parallelism(self, name: str) -> int:
         return self.stages[name].parallelism if name in self.stages else 1
 
     @property
     def slices(self) -> tuple[str, ...]:
-        """Every slice, upstream before downstream, sources and sinks included."""
+        """Every slice, upstream before downstream but for feedback, sources and sinks included."""
         return self._slices
 
     @property
     def operator_slices(self) -> tuple[str, ...]:
         """The slices that run an operator, upstream before downstream: what a fault can hit."""
         return self._operator_slices
+
+    @property
+    def has_feedback(self) -> bool:
+        return any(edge.feedback for edge in self.edges)
+
+    @property
+    def groups(self) -> tuple[tuple[str, ...], ...]:
+        """Every slice, upstream before downstream, those of a cycle together: each on its own where there is none."""
+        return self._groups
+
+    def cycle(self, slice_id: str) -> tuple[str, ...]:
+        """The slices that `slice_id` feeds and is fed by, over whatever others, itself included; none where nothing
+        comes back to it."""
+        return self._cycles.get(slice_id, ())
+
+    def leads_back(self, upstream: str, downstream: str) -> bool:
+        """Whether the channel between two slices is one of feedback."""
+        ends = (operator_of(upstream), operator_of(downstream))
+        return any(edge.feedback and (edge.upstream, edge.downstream) == ends for edge in self.edges)
 
     def role(self, slice_id: str) -> Role:
         name = operator_of(slice_id)
@@ -405,7 +486,11 @@ def _check(topology: Topology) -> None:
             raise InvalidTopology(
                 f"{edge.upstream} ({ups} slices) to {edge.downstream} ({downs} slices) cannot be {edge.partitioning}"
             )
-    fed, feeding = {down for _, down in pairs}, {up for up, _ in pairs}
+    forward = [(edge.upstream, edge.downstream) for edge in topology.edges if not edge.feedback]
+    fed, feeding = {down for _, down in forward}, {up for up, _ in pairs}
+    for edge in topology.edges:
+        if edge.feedback:
+            _check_feedback(topology, edge, forward)
     for name in names:
         if name in topology.sources and name in fed:
             raise InvalidTopology(f"source {name!r} has an input")
@@ -413,6 +498,28 @@ def _check(topology: Topology) -> None:
             raise InvalidTopology(f"sink {name!r} has an output")
         if (name not in topology.sources and name not in fed) or (name not in topology.sinks and name not in feeding):
             raise InvalidTopology(f"{name!r} is not connected on both sides; every path leads from a source to a sink")
+
+
+def _check_feedback(topology: Topology, edge: Edge, forward: Sequence[tuple[str, str]]) -> None:
+    """Raises InvalidTopology for an edge that is declared as feedback, and is none."""
+    what = (
+        f"the edge from {edge.upstream!r} to {edge.downstream!r} of topology {topology.name!r} is declared as feedback"
+    )
+    if edge.upstream not in topology.stages or edge.downstream not in topology.stages:
+        raise InvalidTopology(f"{what}, but only operators can feed one another back")
+    if edge.upstream == edge.downstream:
+        raise InvalidTopology(f"{what} from an operator to itself; let it keep in its state what it would tell itself")
+    reached, waiting = {edge.downstream}, [edge.downstream]
+    while waiting:
+        name = waiting.pop()
+        further = {down for up, down in forward if up == name} - reached
+        reached |= further
+        waiting += further
+    if edge.upstream not in reached:
+        raise InvalidTopology(
+            f"{what}, but no other edges lead from {edge.downstream!r} to {edge.upstream!r}; "
+            "leave feedback=True out where an edge leads forward"
+        )
 
 
 def _check_kinds(topology: Topology) -> None:
@@ -430,6 +537,7 @@ def _check_kinds(topology: Topology) -> None:
     for edge in topology.edges:
         proper(edge, Edge, f"{who}: an edge", "an Edge, as in Edge('source', 'split')", InvalidTopology)
         proper(edge.partitioning, Partitioning, f"{who}: the partitioning of {edge}", "a Partitioning", InvalidTopology)
+        proper(edge.feedback, bool, f"{who}: feedback of {edge}", "True or False", InvalidTopology)
     for name in (*topology.sources, *topology.sinks):
         proper(name, str, f"{who}: a name of a source or sink", "a text", InvalidTopology)
 
@@ -444,6 +552,13 @@ def _check_operator(name: str, operator: Operator[Any]) -> None:
         answer = getattr(operator, attribute)
         if not isinstance(answer, bool):
             raise InvalidOperator(f"operator {name!r}: {attribute}={answer!r} must be True or False")
+    alpha = operator.alpha
+    if alpha is not None and (not isinstance(alpha, int | float) or isinstance(alpha, bool) or not 0 <= alpha < inf):
+        raise InvalidOperator(f"operator {name!r}: alpha={alpha!r} must be a number, 0 or more, or None")
+    if alpha is not None and type(operator).divergence is Operator.divergence:
+        raise InvalidOperator(f"operator {name!r}: alpha={alpha!r} bounds a divergence that it does not have")
+    if (type(operator).delta is Operator.delta) != (type(operator).apply_delta is Operator.apply_delta):
+        raise InvalidOperator(f"operator {name!r}: delta() and apply_delta() go together; it has one of them")
     if operator.epoch is None and type(operator).close is not Operator.close:
         raise InvalidOperator(
             f"operator {name!r}: close() is never called; say after how many milliseconds (epoch=...)"
@@ -466,15 +581,49 @@ def _check_operator(name: str, operator: Operator[Any]) -> None:
 
 
 def _in_order(topology: Topology) -> list[str]:
-    """The operators, upstream before downstream. Raises InvalidTopology on a cycle."""
+    """The operators, upstream before downstream but for feedback. Raises InvalidTopology on any other cycle."""
+    forward = [edge for edge in topology.edges if not edge.feedback]
     waiting = [*topology.sources, *topology.stages, *topology.sinks]
     done: list[str] = []
     while waiting:
-        ready = [
-            name for name in waiting if all(edge.upstream in done for edge in topology.edges if edge.downstream == name)
-        ]
+        ready = [name for name in waiting if all(edge.upstream in done for edge in forward if edge.downstream == name)]
         if not ready:
-            raise InvalidTopology(f"topology {topology.name!r} has a cycle through {', '.join(sorted(waiting))}")
+            while leading := [n for n in waiting if any(e.upstream == n and e.downstream in waiting for e in forward)]:
+                if leading == waiting:
+                    break
+                waiting = leading
+            raise InvalidTopology(
+                f"topology {topology.name!r} has a cycle through {', '.join(sorted(waiting))}; "
+                "declare the edge that leads back: Edge(..., feedback=True)"
+            )
         done += ready
         waiting = [name for name in waiting if name not in ready]
     return done
+
+
+def _grouped(slices: Sequence[str], upstream: Mapping[str, Sequence[str]]) -> tuple[tuple[str, ...], ...]:
+    """Those of a cycle together, and each group before those that it feeds; else in the order that they have."""
+    before = {one: _all_before(one, upstream) for one in slices}
+    groups: list[tuple[str, ...]] = []
+    for one in slices:
+        if not any(one in group for group in groups):
+            groups.append(tuple(s for s in slices if s == one or (one in before[s] and s in before[one])))
+    ordered: list[tuple[str, ...]] = []
+    done: set[str] = set()
+    while len(ordered) < len(groups):
+        group = next(g for g in groups if g[0] not in done and before[g[0]] <= done | {*g})
+        ordered.append(group)
+        done.update(group)
+    return tuple(ordered)
+
+
+def _all_before(slice_id: str, upstream: Mapping[str, Sequence[str]]) -> set[str]:
+    """All that feed a slice, over whatever others; itself too, where it does."""
+    found: set[str] = set()
+    waiting = list(upstream[slice_id])
+    while waiting:
+        one = waiting.pop()
+        if one not in found:
+            found.add(one)
+            waiting += upstream[one]
+    return found

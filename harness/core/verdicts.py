@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from math import inf
 
 from .guarantees import Guarantee
 from .reasons import Reason, Why
@@ -90,6 +91,28 @@ def tally(anomaly: str, count: int, evidence: Iterable[Evidence]) -> Tally:
 
 
 @dataclass(frozen=True)
+class Measured:
+    """An amount of a run beside the bound that is stated for it."""
+
+    what: str
+    where: str
+    failures: int
+    """Of that part of the subject, by then."""
+    amount: float
+    allowed: float
+
+    @property
+    def ratio(self) -> float:
+        """How much of what is allowed was used; an amount where nothing is allowed is infinitely much."""
+        if self.allowed > 0:
+            return self.amount / self.allowed
+        return inf if self.amount > 0 else 0.0
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.amount:,.6g} of {self.allowed:,.6g} allowed ({self.where})"
+
+
+@dataclass(frozen=True)
 class Verdict:
     """What an oracle says of one guarantee."""
 
@@ -101,6 +124,8 @@ class Verdict:
     anomalies: tuple[Tally, ...] = ()
     unknown: Reason | None = None
     """Why it is UNKNOWN."""
+    measured: tuple[Measured, ...] = ()
+    """What was measured, beside its bound."""
 
     @property
     def reason(self) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 _ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes})
@@ -24,6 +25,14 @@ def plain_copy(state: Any) -> Any:
     Raises NotPlain for a state with anything else in it.
     """
     return _copy(state, {})
+
+
+def copied(state: Any) -> Any:
+    """The same of any state: where it holds something else, by its own code."""
+    try:
+        return plain_copy(state)
+    except NotPlain:
+        return deepcopy(state)
 
 
 def _copy(value: Any, known: dict[int, Any]) -> Any:

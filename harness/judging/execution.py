@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..core.errors import InvalidOperator
 from ..core.model import PLAIN, Event, Role, carried, operator_of, processor_of, rows_of
 from ..protocol.merging import end_of
-from ..protocol.spec import SliceSpec
-from ..recording.records import CheckpointTaken, Closed, Fired, Restored, Started, Taken
-from .copies import NotPlain, plain_copy
+from ..protocol.spec import Numbering, SliceSpec
+from ..recording.records import CheckpointTaken, Closed, Compensated, Fired, PartialTaken, Restored, Started, Taken
+from .copies import NotPlain, copied, plain_copy
 from .exactness import same_rows
 from .faithfulness import Unfaithful, find_unfaithful
 from .packed import CHUNK, parts_of
@@ -24,7 +24,7 @@ from .reruns import BY_TIMER, Closing, Cut, Derivation, Emissions, Rerun, Stretc
 if TYPE_CHECKING:
     from .known_lives import Along, KnownLife
 
-BookEntry = Started | Restored | Taken | Closed | Fired | CheckpointTaken
+BookEntry = Started | Restored | Taken | Closed | Fired | CheckpointTaken | PartialTaken | Compensated
 Book = list[BookEntry]
 """The records of one slice: all that its re-execution depends on, beside what its channels hold."""
 
@@ -61,16 +61,20 @@ def offer(spec: SliceSpec, events: Sequence[Event]) -> Rerun:
 
 class Execution:
     """All incarnations of one slice. One may have begun with what another held, whichever has the lower number: so each
-    is executed up to where it needs another, and that one first, up to there."""
+    is executed up to where it needs another, and that one first, up to there.
+
+    In a cycle they need what those make that they feed, too. So there nothing is executed before `go_on` is called, and
+    the executions of all its slices share `reruns`."""
 
     def __init__(
-        self, spec: SliceSpec, book: Book, reruns: Mapping[str, Mapping[int, Rerun]], known: KnownLife | None = None
+        self, spec: SliceSpec, book: Book, reruns: dict[str, dict[int, Rerun]], known: KnownLife | None = None
     ) -> None:
         """`known` is a life of the same slice, of this history or of another."""
         self._spec = spec
         self._operator = spec.topology.stages[operator_of(spec.slice_id)].operator
         self._hop = hop_of(spec)
-        self._upstream = {up: reruns[up] for up in spec.upstream}
+        self._reruns = reruns
+        """Of slices upstream, all of them; in a cycle, as far as they are executed."""
         self._lives: dict[int, list[BookEntry]] = {}
         for record in book:
             self._lives.setdefault(record.incarnation, []).append(record)
@@ -83,18 +87,32 @@ class Execution:
         self._known = known
         self._along: dict[Rerun, Along] = {}
         """Those of whom nothing is executed, as long as they do what a known life did."""
-        self._can_be_known = self._operator.deterministic and spec.epoch is None and not spec.timed
+        self._by_hand = any(isinstance(one, (PartialTaken, Compensated)) for one in book)
+        """Whether states are not made of what was taken alone."""
+        self._can_be_known = (
+            self._operator.deterministic
+            and spec.epoch is None
+            and not (spec.timed or spec.cycle or self._by_hand)
+            and spec.setup.numbering is not Numbering.DERIVED
+        )
         self._events: dict[Rerun, list[Event]] = {}
         """What those took who could be known, all that went into their states."""
         self._continuing: dict[Rerun, Along] = {}
         """Those that began in the middle of a known life, and left it."""
         self._begun_from = {begun for record in book if (begun := _begun_from(record)) is not None}
+        self._partial = {(one.incarnation, one.number) for one in book if isinstance(one, PartialTaken)}
+        self._backups: dict[int, Any] = {}
+        """Incarnation -> what is backed up of its state, where some of that is backed up in parts."""
         self._keeps_state = all(one.checkpoints_hold_state for one in spec.setup.mechanisms)
         self.unexplained = ""
         self.unfaithful: list[Unfaithful] = []
         """The checkpoints that do not give back the state that they were taken of."""
         self.found: dict[int, Rerun] = {}
         self.same_as: dict[int, int] = {}
+        self._in_cycle = bool(spec.cycle)
+        if self._in_cycle:
+            reruns[spec.slice_id] = self.found
+            return
         for number in self._lives:
             self._carry_out(number)
 
@@ -109,6 +127,37 @@ class Execution:
         one, events = max(lives, key=lambda life: len(life[1]))
         along = self._continuing.get(one)
         return (one if along is None else along.known.continued(along.since, one)), events
+
+    @property
+    def over(self) -> bool:
+        """Whether all has been executed."""
+        return all(self._done[number] == len(life) for number, life in self._lives.items())
+
+    def go_on(self, *, at_all_costs: bool = False) -> bool:
+        """In a cycle: execute as far as it goes, or one record more, whatever that needs. Returns whether anything
+        was."""
+        before = sum(self._done.values())
+        for number, life in self._lives.items():
+            while self._done[number] < len(life):
+                if not self._can_be_done(number, life[self._done[number]]):
+                    if not at_all_costs:
+                        break
+                    at_all_costs = False
+                self._do(number, life[self._done[number]])
+        return sum(self._done.values()) > before
+
+    def _can_be_done(self, number: int, record: BookEntry) -> bool:
+        """Whether what it needs is there, or never will be."""
+        if isinstance(record, (Started, Restored)):
+            begun_from = _begun_from(record)
+            return begun_from is None or begun_from[0] not in self._lives or self._has(*begun_from)
+        if isinstance(record, Taken):
+            rerun = self.found.get(number)
+            if rerun is None:
+                return True
+            whose = (number, record.upstream, record.upstream_incarnation)
+            return len(self._sent(rerun, record, {whose: self._heard.get(whose, 0)})[0]) == record.count
+        return True
 
     def _carry_out(self, number: int) -> None:
         waiting: list[tuple[int, int | None]] = [(number, None)]
@@ -135,29 +184,39 @@ class Execution:
                         return begun_from
                 if self._share(number, record):
                     return None
-            self._done[number] += 1
-            if isinstance(record, Started):
-                self.found[number] = self._begin(record)
-                continue
-            if number not in self.found:
-                self._doubt(f"{self._spec.slice_id}#{number} was at work, but never started")
-                self.found[number] = self._begin(_unannounced(self._spec.slice_id, number))
-            rerun = self.found[number]
-            if isinstance(record, Taken):
-                self._take(rerun, record, self._heard)
-            elif isinstance(record, Restored):
-                self._restore(rerun, record)
-            elif isinstance(record, Closed):
-                self._close(rerun, record)
-            elif isinstance(record, Fired):
-                self._fire(rerun, record)
-            else:
-                self._cut_at(rerun, record)
-                if record.number == goal:
-                    return None
+            self._do(number, record)
+            if isinstance(record, CheckpointTaken) and record.number == goal:
+                return None
         if (over := self._along.pop(self.found[number], None)) is not None:
             over.end(self.found[number])
         return None
+
+    def _do(self, number: int, record: BookEntry) -> None:
+        """Carry out the next record of a life."""
+        self._done[number] += 1
+        if isinstance(record, Started):
+            self.found[number] = self._begin(record)
+            if self._partial:
+                self._backups[number] = copied(self.found[number].state)
+            return
+        if number not in self.found:
+            self._doubt(f"{self._spec.slice_id}#{number} was at work, but never started")
+            self.found[number] = self._begin(_unannounced(self._spec.slice_id, number))
+        rerun = self.found[number]
+        if isinstance(record, Taken):
+            self._take(rerun, record, self._heard)
+        elif isinstance(record, Restored):
+            self._restore(rerun, record)
+        elif isinstance(record, Closed):
+            self._close(rerun, record)
+        elif isinstance(record, Fired):
+            self._fire(rerun, record)
+        elif isinstance(record, Compensated):
+            self._compensate(rerun, record)
+        elif isinstance(record, CheckpointTaken):
+            self._cut_at(rerun, record)
+            if self._partial:
+                self._back_up(rerun, record)
 
     # Those that do what is known
 
@@ -224,6 +283,23 @@ class Execution:
             self._examine(record, plain_copy(copy), plain_copy(copy) if begun_from else copy)
         if begun_from:
             cut.state = copy
+
+    def _back_up(self, rerun: Rerun, record: CheckpointTaken) -> None:
+        """What is backed up now: a part that leaves small changes out does not hold what the state does."""
+        if (rerun.number, record.number) not in self._partial:
+            self._backups[rerun.number] = copied(rerun.state)
+            return
+        try:
+            backup = copied(self._backups[rerun.number])
+            changes = carried(self._operator.delta(rerun.state, backup))
+            self._backups[rerun.number] = self._operator.apply_delta(backup, changes)
+        except Exception as error:
+            raise InvalidOperator(
+                f"operator of {rerun.slice_id}, executed again to judge the run, failed at partial backup "
+                f"{record.number} of #{rerun.number}: {type(error).__name__}: {error}"
+            ) from error
+        cut = rerun.cuts[record.number]
+        cut.state = copied(self._backups[rerun.number])
 
     def _examine(self, record: CheckpointTaken, state: Any, twin: Any) -> bool:
         """Whether a checkpoint gives back its state. The state itself goes on untouched: what snapshot() does to it is
@@ -295,7 +371,7 @@ class Execution:
             known, place = cut.known
             return known.state_at(place)
         if cut.state is not None:
-            return plain_copy(cut.state)
+            return copied(cut.state)
         if cut.rerun.state is None:
             return None
         return self._execute_to(cut.rerun.number, next(n for n, one in cut.rerun.cuts.items() if one is cut))
@@ -316,6 +392,8 @@ class Execution:
                 self._close(twin, record)
             elif isinstance(record, Fired):
                 self._fire(twin, record)
+            elif isinstance(record, Compensated):
+                self._compensate(twin, record)
             elif isinstance(record, CheckpointTaken) and record.number == checkpoint:
                 break
         return twin.state
@@ -345,7 +423,8 @@ class Execution:
                 del self._events[rerun]
         rerun.took.extend(derivations)
         rerun.seqs.extend([event.seq for event in events])
-        execute(self._spec, rerun, events, derivations)
+        place = self._spec.upstream.index(record.upstream) if events else 0
+        execute(self._spec, rerun, events, derivations, place)
         lengths = tuple([len(emissions.events) for emissions in rerun.stretches[-1].emitted.values()])
         rerun.batches.append((len(rerun.took), lengths))
 
@@ -364,12 +443,22 @@ class Execution:
         else:
             fire(self._spec, rerun, record.at, record.time, record.clock)
 
+    def _compensate(self, rerun: Rerun, record: Compensated) -> None:
+        try:
+            rerun.held = self._operator.compensate(rerun.state, record.missing)
+        except Exception as error:
+            raise InvalidOperator(
+                f"operator of {rerun.slice_id}, executed again to judge the run, failed to compensate: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+
     def _sent(
         self, rerun: Rerun, record: Taken, heard: dict[tuple[int, str, int], int]
     ) -> tuple[Sequence[Event], Sequence[Derivation]]:
         """What an incarnation took of one upstream; `heard` says where it goes on, as a rule."""
         to, first, last, count = self._spec.slice_id, record.first, record.last, record.count
-        sender = self._upstream.get(record.upstream, {}).get(record.upstream_incarnation)
+        upstream = self._reruns[record.upstream] if record.upstream in self._spec.upstream else {}
+        sender = upstream.get(record.upstream_incarnation)
         if sender is None:
             return [], []
         for stretch in sender.stretches[-2::-1]:
@@ -414,7 +503,8 @@ class Execution:
 
         Replicas that take the same in the same order do the same, but for chance and for a numbering of their own.
         """
-        if len(self._lives) == 1:
+        if len(self._lives) == 1 or self._by_hand:
+            # What a partial backup leaves out is in the state of who took it, and of nobody who begins with it.
             return False
         life, done = self._lives[number], self._done[number]
         if isinstance(record, Started):
@@ -539,16 +629,20 @@ def _copy(other: Rerun, number: int, replica: int, stretch: Stretch, since: int,
     )
 
 
-def execute(spec: SliceSpec, rerun: Rerun, events: Sequence[Event], derivations: Sequence[Derivation]) -> None:
-    """Let the operator take `events`. Raises InvalidOperator when it fails."""
+def execute(
+    spec: SliceSpec, rerun: Rerun, events: Sequence[Event], derivations: Sequence[Derivation], place: int = 0
+) -> None:
+    """Let the operator take `events` of the channel at a place. Raises InvalidOperator when it fails."""
     if len(events) <= CHUNK:
-        _execute(spec, rerun, events, derivations)
+        _execute(spec, rerun, events, derivations, place)
         return
     for start in range(0, len(events), CHUNK):
-        _execute(spec, rerun, events[start : start + CHUNK], derivations[start : start + CHUNK])
+        _execute(spec, rerun, events[start : start + CHUNK], derivations[start : start + CHUNK], place)
 
 
-def _execute(spec: SliceSpec, rerun: Rerun, events: Sequence[Event], derivations: Sequence[Derivation]) -> None:
+def _execute(
+    spec: SliceSpec, rerun: Rerun, events: Sequence[Event], derivations: Sequence[Derivation], channel: int
+) -> None:
     process = rerun.process
     assert process is not None
     channels = [
@@ -563,7 +657,7 @@ def _execute(spec: SliceSpec, rerun: Rerun, events: Sequence[Event], derivations
     try:
         for event, derivation in zip(events, derivations, strict=True):
             if fan_out is not None:
-                seq = event.seq * fan_out
+                seq = spec.derived(channel, event.seq, fan_out)
             for index, (key, value) in enumerate(process(event, state), hop):
                 if type(value) not in PLAIN:
                     value = carried(value)

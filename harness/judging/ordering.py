@@ -44,10 +44,12 @@ def as_ordered(rerun: Reexecution, expected: Expected) -> Expected:
         return expected
     taken: dict[str, OutputsMade] = {}
     channels: dict[str, OutputsMade] = {}
-    for slice_id in topology.slices:
+
+    def follow(slice_id: str) -> None:
         role = topology.role(slice_id)
         if role is not Role.SOURCE:
-            taken[slice_id] = all_of([channels[channel_name(up, slice_id)] for up in topology.upstream(slice_id)])
+            came = [channels.get(channel_name(up, slice_id), {}) for up in topology.upstream(slice_id)]
+            taken[slice_id] = all_of(came)
         for to in topology.downstream(slice_id):
             # Of what comes on other channels, where paths come together again, none is made here.
             otherwise = expected.channels[channel_name(slice_id, to)]
@@ -56,6 +58,18 @@ def as_ordered(rerun: Reexecution, expected: Expected) -> Expected:
                 if role is Role.SOURCE
                 else _made(rerun, slice_id, to, taken[slice_id], otherwise)
             )
+
+    for group in topology.groups:
+        known = -1
+        while True:
+            for slice_id in group:
+                follow(slice_id)
+            # In a cycle, the more should have gone round the more should have come back; it is all in the reruns, or
+            # in what is expected, and so comes to an end.
+            amount = sum(len(taken.get(one, ())) for one in group)
+            if len(group) == 1 or amount == known:
+                break
+            known = amount
     return Expected(
         {slice_id: taken[slice_id] for slice_id in topology.operator_slices},
         {channel: channels[channel] for channel in rerun.deliveries},

@@ -122,9 +122,10 @@ class Reexecution:
         if "" in self.unexplained:
             return frozenset(self.topology.slices)
         found: set[str] = set()
-        for slice_id in self.topology.slices:
-            if slice_id in self.unexplained or any(up in found for up in self.topology.upstream(slice_id)):
-                found.add(slice_id)
+        for group in self.topology.groups:
+            fed_by = {up for slice_id in group for up in self.topology.upstream(slice_id)}
+            if not (found | self.unexplained.keys()).isdisjoint(fed_by.union(group)):
+                found.update(group)
         return frozenset(found)
 
     @cached_property

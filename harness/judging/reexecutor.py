@@ -15,12 +15,14 @@ from ..recording.records import (
     CheckpointDurable,
     CheckpointTaken,
     Closed,
+    Compensated,
     Delivered,
     Fired,
     InStep,
     Kept,
     Offered,
     Opened,
+    PartialTaken,
     Restored,
     Stamped,
     Started,
@@ -113,7 +115,7 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
     unexplained: dict[str, str] = {}
     for stamped in of(
         records,
-        *(Taken, Started, CheckpointTaken, Closed, Fired, Restored),
+        *_BOOKED,
         *(Offered, Kept, InStep, Opened, CheckpointDurable),
     ):
         record = stamped.record
@@ -142,8 +144,19 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
     reruns: dict[str, dict[int, Rerun]] = {}
     same_as: dict[str, dict[int, int]] = {}
     unfaithful: list[Unfaithful] = []
-    for spec in specs:
+    spec_of = {spec.slice_id: spec for spec in specs}
+    for group in topology.groups:
+        spec = spec_of[group[0]]
         if spec.role is Role.SINK:
+            continue
+        if len(group) > 1:
+            together = {one: Execution(spec_of[one], _by_incarnation(books[one], same_as), reruns) for one in group}
+            _execute_together(together)
+            for one, execution in together.items():
+                same_as[one] = execution.same_as
+                unfaithful += execution.unfaithful
+                if execution.unexplained:
+                    unexplained.setdefault(one, execution.unexplained)
             continue
         name = spec.slice_id
         upstream = [reruns[up] for up in spec.upstream]
@@ -197,7 +210,16 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
     )
 
 
-_BOOKED = (Taken, Started, CheckpointTaken, Closed, Fired, Restored)
+_BOOKED = (Taken, Started, CheckpointTaken, Closed, Fired, Restored, PartialTaken, Compensated)
+"""What goes into a slice's book."""
+
+
+def _execute_together(executions: Mapping[str, Execution]) -> None:
+    """Execute the slices of a cycle again, each as far as what the others made so far takes it, in turn. Where none
+    gets any further, what is to be taken next was never made."""
+    while any(not execution.over for execution in executions.values()):
+        if not sum(execution.go_on() for execution in executions.values()):
+            next(execution for execution in executions.values() if not execution.over).go_on(at_all_costs=True)
 
 
 def _by_incarnation(book: Book, same_as: Mapping[str, Mapping[int, int]]) -> Book:

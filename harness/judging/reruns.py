@@ -46,13 +46,15 @@ class Emissions:
     inherited: bool = False
     """Numbers are those of the inputs, so that they need not rise where channels come together."""
     _places: dict[int, list[int]] | None = None
-    _looked: bool = False
+    _looked: int = -1
+    """How many there were when it was looked where they are."""
 
     @property
     def places(self) -> dict[int, list[int]] | None:
-        """Number -> where it is; None where numbers rise. To be asked for once everything was emitted."""
-        if self.inherited and not self._looked:
-            self._looked = True
+        """Number -> where it is; None where numbers rise. As a rule asked for once everything was emitted; in a cycle
+        more comes."""
+        if self.inherited and self._looked != len(self.events):
+            self._looked = len(self.events)
             if any(earlier.seq >= later.seq for earlier, later in pairwise(self.events)):
                 self._places = defaultdict(list)
                 for place, event in enumerate(self.events):

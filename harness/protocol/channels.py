@@ -78,7 +78,7 @@ class InLink:
 class InputChannel:
     """What a slice has seen of one upstream slice, whichever of its incarnations said it."""
 
-    __slots__ = ("ended", "links", "mark", "place", "seen", "unacknowledged")
+    __slots__ = ("ended", "links", "mark", "place", "seen", "speaking", "unacknowledged")
 
     def __init__(self, place: int) -> None:
         self.place = place
@@ -92,6 +92,8 @@ class InputChannel:
         self.unacknowledged = 0
         """Events taken since the last acknowledgement."""
         self.ended = False
+        self.speaking = 0
+        """The incarnation that what comes in now is of."""
 
     def find_ended(self) -> bool:
         """Whether one of those who speak has said that nothing follows."""

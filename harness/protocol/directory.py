@@ -68,6 +68,7 @@ class Directory:
             )
             for one in every
         }
+        self._both_ways = {one.slice_id: frozenset(one.upstream).intersection(one.downstream) for one in every}
         self._led_by = {one.slice_id: one.coordinators for one in every}
         self._members = {one.slice_id: one.members for one in every}
         self._known: dict[str, dict[int, bool]] = {one.slice_id: {} for one in every}
@@ -79,8 +80,17 @@ class Directory:
         return of in self._hears[slice_id]
 
     def calls(self, told: Told) -> bool:
-        """Whether it is for the one who hears to call the other: of two of one slice, for the later one."""
-        return told.other < told.incarnation if told.of == told.slice_id else self.hears(told.slice_id, told.of)
+        """Whether it is for the one who hears to call the other: of two of one slice, for the later one; of two that
+        feed one another, which have one link for both ways, for the first by name."""
+        if told.of == told.slice_id:
+            return told.other < told.incarnation
+        if self.feed_one_another(told.slice_id, told.of):
+            return told.slice_id < told.of
+        return self.hears(told.slice_id, told.of)
+
+    def feed_one_another(self, slice_id: str, other: str) -> bool:
+        """Whether events go both ways between two slices."""
+        return other in self._both_ways[slice_id]
 
     def leads(self, coordinator: str, member: str) -> bool:
         """Whether one is the coordinator of the other."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from ..recording.records import Record
-from .messages import Checkpoint, CheckpointId, Message
+from .messages import Checkpoint, CheckpointId, Items, Message
 
 # Inputs
 
@@ -24,6 +24,8 @@ class Start(msgspec.Struct, frozen=True, gc=False):
     """Nobody else has the state of your slice. Else join those who have it."""
     seed: int = 0
     """Of your random draws."""
+    kept: list[Items] = []
+    """What the store keeps beside the checkpoint, in the order of their numbers."""
 
 
 class Reroute(msgspec.Struct, frozen=True, gc=False):
@@ -55,7 +57,7 @@ class Receive(msgspec.Struct, frozen=True, gc=False):
 
 
 class Durable(msgspec.Struct, frozen=True, gc=False):
-    """The checkpoint with this id has reached its store."""
+    """The checkpoint, or the items, with this id have reached their store."""
 
     id: CheckpointId
 
@@ -115,6 +117,12 @@ class Forget(msgspec.Struct, frozen=True, gc=False):
     below: int
 
 
+class PersistItems(msgspec.Struct, frozen=True, gc=False):
+    """Make these durable beside the newest checkpoint, until a checkpoint covers them."""
+
+    items: Items
+
+
 class SetTimer(msgspec.Struct, frozen=True, gc=False):
     timer: Timer
     delay: int
@@ -149,4 +157,4 @@ class RestartAll(msgspec.Struct, frozen=True, gc=False):
     cut: int
 
 
-Effect = Send | Persist | SetTimer | Note | Ready | Pass | Forget | RestartAll
+Effect = Send | Persist | PersistItems | SetTimer | Note | Ready | Pass | Forget | RestartAll

@@ -23,6 +23,7 @@ from .effects import (
     Note,
     Pass,
     Persist,
+    PersistItems,
     Promote,
     Ready,
     Receive,
@@ -34,7 +35,7 @@ from .effects import (
     Stopped,
     Timer,
 )
-from .messages import Checkpoint, CheckpointId, Message
+from .messages import Checkpoint, CheckpointId, Items, Message
 
 
 class Wiring(Protocol):
@@ -79,8 +80,8 @@ class World(Protocol):
         somebody waits for this address; answers False where delivery is an event of its own, which the world announces
         when it comes."""
 
-    def persist(self, checkpoint: Checkpoint) -> None:
-        """Begin to write a checkpoint; `Host.durable` is called when the store has it."""
+    def persist(self, checkpoint: Checkpoint | Items) -> None:
+        """Begin to write a checkpoint, or items; `Host.durable` is called when the store has them."""
 
     def drop_below(self, slice_id: str, incarnation: int, below: int) -> None:
         """Drop the slice's checkpoints below this number, some time."""
@@ -153,6 +154,8 @@ class Host:
                 world.set_timer(slice_id, effect.timer, effect.delay)
             elif isinstance(effect, Persist):
                 world.persist(effect.checkpoint)
+            elif isinstance(effect, PersistItems):
+                world.persist(effect.items)
             elif isinstance(effect, Ready):
                 world.ready(slice_id, machine.incarnation)
             elif isinstance(effect, Forget):
@@ -205,6 +208,10 @@ class Host:
                     if not alive(Point.CHECKPOINT_ISSUED, str(checkpoint.id.number), Side.BEFORE):
                         return
                     world.persist(checkpoint)
+                case PersistItems(items=items):
+                    if not alive(Point.CHECKPOINT_ISSUED, str(items.id.number), Side.BEFORE):
+                        return
+                    world.persist(items)
                 case SetTimer(timer=timer, delay=delay):
                     world.set_timer(name, timer, delay)
                 case Ready():

@@ -40,6 +40,7 @@ from .messages import (
     Data,
     End,
     Flow,
+    Lap,
     Message,
     Open,
     Replay,
@@ -138,6 +139,7 @@ class Machine:
         self._after_emission = self.hooks("emitted")
         self._after_time = self.hooks("time_passed")
         self._after_taking = self.hooks("took")
+        self._after_input = self.hooks("handled")
 
     def __init_subclass__(cls) -> None:
         """Each kind of slice has its own methods in the tables."""
@@ -147,6 +149,8 @@ class Machine:
     def on(self, given: Input) -> list[Effect]:
         effects = self.effects = []
         self._handlers[type(given)](self, given)
+        for handled in self._after_input:
+            handled()
         return effects
 
     def hooks(self, name: str) -> Sequence[Callable[..., Any]]:
@@ -220,6 +224,8 @@ class Machine:
             self.seq = (given.incarnation - 1) * NUMBERING_SPAN
         for hook in self.hooks("begin"):
             hook(given)
+        for hook in self.hooks("completed"):
+            checkpoint = hook(checkpoint, given.kept)
         if checkpoint is not None:
             self.restore(checkpoint)
         restored = None if checkpoint is None else (checkpoint.id.incarnation, checkpoint.id.number)
@@ -365,6 +371,7 @@ class Machine:
     def _accept(self, neighbour: str, channel: InputChannel, link: InLink, message: Data) -> None:
         if isinstance(message, (Batch, Replay)):
             events = message.events
+            channel.speaking = message.incarnation
             for passes in self._filters:
                 events = passes(channel, events)
                 if not events:
@@ -380,6 +387,11 @@ class Machine:
             self._channel_ended(channel)
         elif isinstance(message, Silence):
             self._silent(channel, message.time)
+        elif isinstance(message, Lap):
+            self._lapped(neighbour, message)
+
+    def _lapped(self, neighbour: str, lap: Lap) -> None:
+        raise OwnFailure(f"{self.spec.slice_id} is in no cycle, but {neighbour} sent it a lap")
 
     def _take(
         self, neighbour: str, channel: InputChannel, incarnation: int, events: list[Event], ties: list[Tie] | None
@@ -396,12 +408,13 @@ class Machine:
     def _find_end(self) -> None:
         """Once nothing more comes on any channel."""
         if all(channel.ended for channel in self.inputs.values()):
-            self.end(
-                {
-                    up: sorted(incarnation for incarnation, link in channel.links.items() if link.ended)
-                    for up, channel in self.inputs.items()
-                }
-            )
+            self.end(self._ends_heard())
+
+    def _ends_heard(self) -> dict[str, list[int]]:
+        return {
+            up: sorted(incarnation for incarnation, link in channel.links.items() if link.ended)
+            for up, channel in self.inputs.items()
+        }
 
     # Who listens
 
@@ -505,7 +518,7 @@ _HANDLERS: dict[type, Callable[..., None]] = {
 }
 """What takes each kind of input."""
 _READERS: dict[type, Callable[..., None]] = {
-    **dict.fromkeys((Batch, Replay, Replayed, End, Silence), Machine._from_upstream),
+    **dict.fromkeys((Batch, Replay, Replayed, End, Silence, Lap), Machine._from_upstream),
     **dict.fromkeys((Acknowledge, ReplayStop), Machine._from_downstream),
     Open: Machine._open,
 }

@@ -7,14 +7,14 @@ happens by its hooks, and acts through the machine that it is attached to. A hoo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..core.model import Event, Topology
 from ..core.quantities import Duration, Events
-from .messages import Checkpoint, Message, Tie
+from .messages import Checkpoint, Items, Message, Tie
 
 if TYPE_CHECKING:
     from .channels import InputChannel, PendingEvents
@@ -127,6 +127,10 @@ class AtWork:
     def begin(self, given: Start) -> None:
         """The incarnation has its number, and nothing has been restored."""
 
+    def completed(self, checkpoint: Checkpoint | None, kept: Sequence[Items]) -> Checkpoint | None:
+        """What is restored: the newest checkpoint, or what comes of it by the items beside it."""
+        return checkpoint
+
     def started(self, given: Start) -> None:
         """It has been restored, and that is on record."""
 
@@ -151,6 +155,9 @@ class AtWork:
     def advised(self, coordinator: str) -> None:
         """In touch with a coordinator of this slice's, or with its successor, or again after a link broke: what it was
         told before may be lost, and is to be told again (`Machine.report`)."""
+
+    def handled(self) -> None:
+        """What came in has been dealt with, as far as it could be."""
 
     # Channels
 

@@ -1,9 +1,10 @@
 """What slices say to one another, and its binary encoding.
 
 Here stand the messages of a channel itself: data flows downstream (`Batch`, `Replay`, `Replayed`, `End`, `Silence`),
-control flows upstream (`Open`, `ReplayStop`, `Acknowledge`). A mechanism declares messages of its own. Every message
-carries the incarnation of its sender, so that a receiver can refuse one that has been replaced. A connection that
-carries messages is versioned by its greeting (see `harness.core.wire`); MessagePack with a type tag is the encoding.
+control flows upstream (`Open`, `ReplayStop`, `Acknowledge`); in a cycle, `Lap` goes round. A mechanism declares
+messages of its own. Every message carries the incarnation of its sender, so that a receiver can refuse one that has
+been replaced. A connection that carries messages is versioned by its greeting (see `harness.core.wire`); MessagePack
+with a type tag is the encoding.
 """
 
 from __future__ import annotations
@@ -110,6 +111,24 @@ class Silence(Message, frozen=True, tag="silence", array_like=True, gc=False):
     time: int
 
 
+class Lap(Message, frozen=True, tag="lap", array_like=True, gc=False):
+    """How quiet it is in a cycle, as far as its sender knows (see `laps`). It comes after all that was sent before."""
+
+    flow = Flow.DOWNSTREAM
+
+    lives: dict[str, tuple[int, int]]
+    """Slice of the cycle -> its incarnation, and how often that was disturbed: what this run of laps is about."""
+    number: int
+    """Of the lap in its run."""
+    quiet: int
+    """For so many laps nothing was taken, by the sender and by those as many channels upstream of it."""
+
+    @property
+    def identity(self) -> str:
+        run = sum(incarnation + disturbed for incarnation, disturbed in self.lives.values())
+        return f"lap@{run}.{self.number}"
+
+
 class Open(Message, frozen=True, tag="open", array_like=True, gc=False):
     """The receiver of a channel is ready: send what is logged after sequence number `after`, and all that comes.
 
@@ -141,7 +160,7 @@ class Acknowledge(Message, frozen=True, tag="ack", array_like=True, gc=False):
     upto: int
 
 
-Data = Batch | Replay | Replayed | End | Silence
+Data = Batch | Replay | Replayed | End | Silence | Lap
 Control = Open | ReplayStop | Acknowledge
 OF_CHANNELS: tuple[type[Message], ...] = (
     Batch,
@@ -149,6 +168,7 @@ OF_CHANNELS: tuple[type[Message], ...] = (
     Replayed,
     End,
     Silence,
+    Lap,
     Open,
     ReplayStop,
     Acknowledge,
@@ -173,6 +193,8 @@ class Checkpoint(msgspec.Struct, frozen=True):
     """Name of a part -> what it holds: bytes, a number, or a struct, which a store gives back as plain values."""
     beside: bool = False
     """Whether the store keeps the ones before it as well, each by its number, until it is told to drop them."""
+    covers: int = 0
+    """Items with a number up to this are in it, and the store may drop them (`Items`)."""
 
     def part(self, name: str, kind: type[PartType]) -> PartType | None:
         """What a part holds, as the type that it was put in as; None where the checkpoint has no such part."""
@@ -180,6 +202,18 @@ class Checkpoint(msgspec.Struct, frozen=True):
         if held is None or isinstance(held, kind):
             return held
         return msgspec.convert(held, kind)
+
+
+class Items(msgspec.Struct, frozen=True):
+    """What a slice has a store keep beside its newest checkpoint, until one covers it."""
+
+    slice: str
+    id: CheckpointId
+    """Whose they are; among the numbers of its checkpoints."""
+    last: int
+    """The highest number of an item here."""
+    items: list[Any]
+    """In the order in which they are to be given back: plain values, or structs, given back as plain values."""
 
 
 encode = msgspec.msgpack.Encoder().encode

@@ -9,13 +9,14 @@ import msgspec
 
 from ..core.errors import InvalidOperator, InvalidTopology, OwnFailure
 from ..core.model import PLAIN, Event, Operator, Output, carried, operator_of, processor_of, rows_of
-from ..recording.records import CheckpointTaken, Closed, Kept, Taken
+from ..recording.records import CheckpointTaken, Closed, Compensated, Kept, PartialTaken, Taken
 from .channels import InputChannel
-from .effects import Durable, Inspect, Start
+from .effects import Durable, Inspect, Reroute, Start
+from .laps import Laps
 from .machine import Machine
 from .mechanism import NO_LIMIT, Made
 from .merging import ALWAYS, ChannelRun, end_of, sequencer
-from .messages import Checkpoint, CheckpointId, Tie
+from .messages import Checkpoint, CheckpointId, Lap, Open, Tie
 from .spec import Numbering, SliceSpec
 from .timing import Tick, Timing, user_code
 
@@ -74,14 +75,24 @@ class OperatorSlice(Machine):
             or (spec.setup.merge is not None and len(spec.upstream) > 1)
         )
         self._at_once = not merges and not self._rested and not self._after_time
+        self._laps = Laps(spec) if spec.cycle else None
+        """What finds out when a cycle has come to rest; None where the slice is in none."""
         self.last: Event | None = None
         """The event taken last."""
         self._checkpoints = 0
+
+    def compensate(self, missing: float) -> None:
+        """Let the operator make up for what a recovery could not restore."""
+        with user_code(self.spec.slice_id, f"compensate({missing})"):
+            self.state = self.operator.compensate(self.state, missing)
+        self.note(Compensated(self.spec.slice_id, self.incarnation, missing))
 
     # Life
 
     def _start(self, given: Start) -> None:
         self._process = processor_of(self.operator, given.seed)
+        if self._laps is not None:
+            self._laps.meet(self.spec.slice_id, given.incarnation)
         super()._start(given)
         if not self.hooks("promoted"):
             if not given.founder:
@@ -111,12 +122,20 @@ class OperatorSlice(Machine):
         if number is not None and self.spec.setup.numbering is not Numbering.FRESH:
             self.seq = number - 1
 
-    def snapshot(self, without: Collection[str] = (), *, number: int | None = None, beside: bool = False) -> Checkpoint:
-        """A checkpoint of this moment, without these parts; with the next number, or a higher one; in place of those
-        before or beside them. Raises InvalidOperator when the user's code fails."""
+    def next_id(self, number: int | None = None) -> CheckpointId:
+        """Of a checkpoint, or of what else goes into the store; the next number, or this higher one."""
         if number is not None and number <= self._checkpoints:
             raise OwnFailure(f"{self.spec.slice_id} has taken checkpoint {self._checkpoints}, and was to take {number}")
         self._checkpoints = self._checkpoints + 1 if number is None else number
+        return CheckpointId(self.incarnation, self._checkpoints)
+
+    def snapshot(
+        self, without: Collection[str] = (), *, number: int | None = None, beside: bool = False, partial: bool = False
+    ) -> Checkpoint:
+        """A checkpoint of this moment, without these parts; with the next number, or a higher one; in place of those
+        before or beside them; `partial`: what has changed in the state is kept in another way. Raises InvalidOperator
+        when the user's code fails."""
+        id_ = self.next_id(number)
         parts: dict[str, Any] = {}
         if STATE not in without:
             last = self.last
@@ -125,7 +144,9 @@ class OperatorSlice(Machine):
                 parts[STATE] = state = self.operator.snapshot(self.state)
                 if not isinstance(state, bytes):
                     raise InvalidOperator(f"it is a {type(state).__name__}, which can go on changing; return bytes")
-        self.note(CheckpointTaken(self.spec.slice_id, self.incarnation, self._checkpoints))
+        if partial:
+            self.note(PartialTaken(self.spec.slice_id, self.incarnation, id_.number))
+        self.note(CheckpointTaken(self.spec.slice_id, self.incarnation, id_.number))
         if VECTOR not in without:
             time = 0 if self._timing is None else self._timing.time
             parts[VECTOR] = Vector({up: channel.mark for up, channel in self.inputs.items()}, self.waiting.turn, time)
@@ -136,7 +157,7 @@ class OperatorSlice(Machine):
         for one in self.attached:
             if one.part and one.part not in without:
                 parts[one.part] = one.save()
-        return Checkpoint(self.spec.slice_id, CheckpointId(self.incarnation, self._checkpoints), parts, beside)
+        return Checkpoint(self.spec.slice_id, id_, parts, beside)
 
     def became_durable(self, given: Durable) -> None:
         """A checkpoint is durable, though no store says so."""
@@ -178,6 +199,8 @@ class OperatorSlice(Machine):
     def _see_end_of(self, channel: InputChannel) -> None:
         super()._see_end_of(channel)
         self.waiting.end(channel.place, channel.ended, self.final)
+        if self._laps is not None and not channel.ended and self.spec.upstream[channel.place] not in self.spec.cycle:
+            self._laps.disturbed()
 
     def _silent(self, channel: InputChannel, time: int) -> None:
         self.waiting.silence(channel.place, time)
@@ -241,7 +264,64 @@ class OperatorSlice(Machine):
 
     def _find_end(self) -> None:
         if self.working and self.waiting.empty and (self._timing is None or self._timing.finished):
-            super()._find_end()
+            if self._laps is None:
+                super()._find_end()
+            else:
+                self._go_round(self._laps)
+
+    # In a cycle
+
+    def _go_round(self, laps: Laps) -> None:
+        """Once nothing more comes from outside of the cycle, find out whether anything does from inside."""
+        cycle = self.spec.cycle
+        if not all(channel.ended for up, channel in self.inputs.items() if up not in cycle):
+            return
+        for number, quiet in laps.next((self.taken, self.seq)):
+            for to in laps.downstream:
+                for receiver in self.outputs[to].listeners:
+                    self.send(to, receiver, Lap(self.incarnation, laps.lives, number, quiet))
+        if laps.over:
+            self.end(self._ends_heard())
+        else:
+            self.ended = False
+
+    def _lapped(self, neighbour: str, lap: Lap) -> None:
+        if self._laps is None:
+            super()._lapped(neighbour, lap)
+        elif self._laps.heard(neighbour, lap):
+            self.ended = False
+        self._find_end()
+
+    def _meet(self, laps: Laps, neighbour: str, incarnation: int) -> None:
+        """What was found out about a cycle is so no more, with somebody new in it."""
+        if laps.meet(neighbour, incarnation):
+            self.ended = False
+
+    def _reroute(self, given: Reroute) -> None:
+        laps = self._laps
+        if (
+            laps is not None
+            and given.neighbour in laps.upstream
+            and (given.neighbour, given.incarnation) not in self.gone
+        ):
+            self._meet(laps, given.neighbour, given.incarnation)
+        super()._reroute(given)
+        if laps is not None:
+            self._find_end()
+
+    def _open(self, neighbour: str, message: Open) -> None:
+        laps = self._laps
+        if laps is None or neighbour not in laps.downstream or not self.working:
+            super()._open(neighbour, message)
+            return
+        if (neighbour, message.incarnation) not in self.gone:
+            self._meet(laps, neighbour, message.incarnation)
+        super()._open(neighbour, message)
+        if message.incarnation in self.outputs[neighbour].listeners:
+            # It may have been sent what has got lost, as on another connection.
+            for number, quiet in enumerate(laps.made):
+                self.send(neighbour, message.incarnation, Lap(self.incarnation, laps.lives, number, quiet))
+        self._find_end()
 
     def consume(
         self, up: str, channel: InputChannel, speaker: int, events: list[Event], ties: list[Tie] | None
@@ -289,16 +369,17 @@ class OperatorSlice(Machine):
         spec, name, inherits = self.spec, self.spec.slice_id, self.spec.inherits
         outboxes: list[list[Event]] = [[] for _ in spec.downstream]
         tied: list[list[Tie]] = [[] for _ in spec.downstream]
+        place = self.inputs[up].place
         for number, event in enumerate(events):
             outputs: list[Made] = []
             try:
                 for index, (key, value) in enumerate(self._process(event, self.state)):
-                    self.seq = self._inherited(event, index) if inherits else self.seq + 1
+                    self.seq = self._inherited(place, event, index) if inherits else self.seq + 1
                     output = Event(name, self.seq, key, value if type(value) in PLAIN else carried(value), event.time)
                     places = spec.receivers[key]
                     outputs.append((output, places))
-                    for place in places:
-                        outboxes[place].append(output)
+                    for to in places:
+                        outboxes[to].append(output)
             except Exception as error:
                 raise self._failed_on(event, error) from error
             tie = None if ties is None else ties[number]
@@ -306,11 +387,11 @@ class OperatorSlice(Machine):
                 made(up, event, tie, outputs, tied)
         self.emit(outboxes, None if ties is None else tied)
 
-    def _inherited(self, event: Event, index: int) -> int:
+    def _inherited(self, place: int, event: Event, index: int) -> int:
         fan_out = self.operator.fan_out
         if fan_out is None or index >= fan_out:
             raise InvalidOperator(f"it made more than the {fan_out} outputs of one event that it declares as fan_out")
-        return event.seq * fan_out + index
+        return self.spec.derived(place, event.seq, fan_out) + index
 
     def _failed_on(self, event: Event, error: Exception) -> InvalidOperator:
         return InvalidOperator(

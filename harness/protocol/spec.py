@@ -31,6 +31,10 @@ class Numbering(StrEnum):
     INHERITED = "inherited"
     """That of the input: its number times the operator's fan-out, plus the place among its outputs. So the number says
     what an output was made of, and needs no counter that survives."""
+    DERIVED = "derived"
+    """The same, of the input's number and its channel: no two outputs have one number, also where channels meet. In a
+    cycle, and after one, where such numbers would grow with every lap, they are 60 bits that look random, made of the
+    two."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +113,16 @@ class SliceSpec:
         object.__setattr__(self, "receivers", _Receivers(self.topology, self.slice_id, self.downstream))
         self._check_epochs()
         self._check_timers()
+        self._check_cycle()
+
+    def _check_cycle(self) -> None:
+        merge = self.setup.merge
+        if self.cycle and merge is not None and (len(self.upstream) > 1 or self.epoch is not None):
+            raise InvalidTopology(
+                f"{self.slice_id} of {self.topology.name!r} is in a cycle ({', '.join(self.cycle)}), and {merge} waits "
+                "for all its channels before it takes anything: what goes round would wait for itself. Choose a scheme "
+                "without a merge, as gap()"
+            )
 
     def _check_epochs(self) -> None:
         stage = self.topology.stages.get(operator_of(self.slice_id))
@@ -191,15 +205,35 @@ class SliceSpec:
         return self.setup.promoted_from_store
 
     @cached_property
+    def cycle(self) -> tuple[str, ...]:
+        """The slices of the cycle that it is in, itself included; none where it is in none."""
+        return self.topology.cycle(self.slice_id)
+
+    @cached_property
     def inherits(self) -> bool:
         """Whether outputs have numbers that follow from those of inputs."""
-        return self.setup.numbering is Numbering.INHERITED
+        return self.setup.numbering in (Numbering.INHERITED, Numbering.DERIVED)
+
+    def derived(self, place: int, seq: int, fan_out: int) -> int:
+        """The number of the first output of an input that has this number, on the channel at this place."""
+        if self.setup.numbering is Numbering.DERIVED:
+            seq = seq * len(self.upstream) + place
+            if self._after_cycle:
+                return _scattered(seq)
+        return seq * fan_out
+
+    @cached_property
+    def _after_cycle(self) -> bool:
+        """Whether it is in a cycle, or fed by one."""
+        return any(self.topology.cycle(one) for one in (self.slice_id, *_before(self.topology, self.slice_id)))
 
     @cached_property
     def numbers_rise(self) -> dict[str, bool]:
         """Upstream slice -> whether the numbers on its channel rise, so that a first and a last say which were
         taken."""
-        return {up: not (self.inherits and len(self.topology.upstream(up)) > 1) for up in self.upstream}
+        if self.setup.numbering is not Numbering.DERIVED:
+            return {up: not (self.inherits and len(self.topology.upstream(up)) > 1) for up in self.upstream}
+        return {up: not meets(self.topology, up) for up in self.upstream}
 
     def may_send(self, to: str, message: Message) -> bool:
         """Whether a message of this kind is for this slice to send to another."""
@@ -216,6 +250,32 @@ class SliceSpec:
                 return to in self.coordinators
             case Flow.ORDERS:
                 return False
+
+
+def _before(topology: Topology, slice_id: str) -> set[str]:
+    """The slices that feed a slice, over whatever others."""
+    found: set[str] = set()
+    waiting = [slice_id]
+    while waiting:
+        fresh = [up for up in topology.upstream(waiting.pop()) if up not in found]
+        found.update(fresh)
+        waiting += fresh
+    return found
+
+
+def _scattered(number: int) -> int:
+    """60 bits that look random, and follow from a number (splitmix64)."""
+    mask = (1 << 64) - 1
+    number = (number + 0x9E3779B97F4A7C15) & mask
+    number = ((number ^ (number >> 30)) * 0xBF58476D1CE4E5B9) & mask
+    number = ((number ^ (number >> 27)) * 0x94D049BB133111EB) & mask
+    return (number ^ (number >> 31)) >> 4
+
+
+def meets(topology: Topology, slice_id: str) -> bool:
+    """Whether channels meet on the way to a slice."""
+    upstream = topology.upstream(slice_id)
+    return bool(topology.cycle(slice_id)) or len(upstream) > 1 or any(meets(topology, up) for up in upstream)
 
 
 _KEYS = 50_000

@@ -17,7 +17,7 @@ import msgspec
 
 from ..core.errors import DamagedHistory, StorageFailed, StorageRefused
 from .mechanism import NO_LIMIT
-from .messages import Checkpoint
+from .messages import Checkpoint, Items
 
 
 class FencedOff(Exception):
@@ -64,6 +64,20 @@ class CheckpointStore(DurableStore, Protocol):
         Raises StorageRefused when the disk does not take it: the one before is still there.
         """
 
+    def append(self, items: Items) -> bool:
+        """Make items durable, in one step, beside the newest checkpoint. False, and raises, as `write`."""
+
+    def items(self, slice_id: str) -> list[Items]:
+        """Those that no checkpoint covers, in the order of their numbers; for the one that has fenced the slice.
+
+        Raises StorageRefused when the disk does not give them.
+        """
+
+
+def put(store: CheckpointStore, what: Checkpoint | Items) -> bool:
+    """Make either durable. False, and raises, as `CheckpointStore.write`."""
+    return store.append(what) if isinstance(what, Items) else store.write(what)
+
 
 class MemoryStore:
     """The simulator's disk: a dictionary that no simulated crash touches."""
@@ -72,17 +86,18 @@ class MemoryStore:
         self._versions: dict[str, tuple[Checkpoint, ...]] = {}
         """By number."""
         self._fences: dict[str, int] = {}
+        self._items: dict[str, tuple[Items, ...]] = {}
 
     def quiesce(self) -> None:
         """Nothing is ever under way: a simulated write happens in one step."""
 
-    def capture(self) -> tuple[dict[str, tuple[Checkpoint, ...]], dict[str, int]]:
-        return dict(self._versions), dict(self._fences)
+    def capture(self) -> tuple[dict[str, tuple[Checkpoint, ...]], dict[str, int], dict[str, tuple[Items, ...]]]:
+        return dict(self._versions), dict(self._fences), dict(self._items)
 
     def restore(self, captured: object) -> None:
         assert isinstance(captured, tuple)
-        versions, fences = captured
-        self._versions, self._fences = dict(versions), dict(fences)
+        versions, fences, items = captured
+        self._versions, self._fences, self._items = dict(versions), dict(fences), dict(items)
 
     def fence(self, slice_id: str, incarnation: int) -> Checkpoint | None:
         if incarnation < self._fences.get(slice_id, 0):
@@ -108,7 +123,23 @@ class MemoryStore:
                 one for one in self._versions.get(checkpoint.slice, ()) if one.id.number != checkpoint.id.number
             )
         self._versions[checkpoint.slice] = tuple(sorted((*others, checkpoint), key=lambda one: one.id.number))
+        kept = self._items.get(checkpoint.slice)
+        if kept:
+            self._items[checkpoint.slice] = tuple(one for one in kept if one.last > checkpoint.covers)
         return True
+
+    def append(self, items: Items) -> bool:
+        if items.id.incarnation < self._fences.get(items.slice, 0):
+            return False
+        self._items[items.slice] = tuple(sorted((*self._items.get(items.slice, ()), items), key=_place))
+        return True
+
+    def items(self, slice_id: str) -> list[Items]:
+        return list(self._items.get(slice_id, ()))
+
+
+def _place(items: Items) -> tuple[int, int, int]:
+    return items.last, items.id.incarnation, items.id.number
 
 
 class FileStore:
@@ -121,6 +152,7 @@ class FileStore:
 
     _encoder = msgspec.msgpack.Encoder()
     _decoder = msgspec.msgpack.Decoder(Checkpoint)
+    _items_decoder = msgspec.msgpack.Decoder(Items)
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -210,27 +242,69 @@ class FileStore:
         draft = self._folder / f".{slice_id}.{incarnation}.draft"
         name = str(checkpoint.id.number) if checkpoint.beside else _CHECKPOINT
         try:
-            self._draft(draft, checkpoint)
-            while True:
-                fenced = self._fenced(slice_id)
-                if fenced > incarnation:
-                    draft.unlink(missing_ok=True)
-                    return False
-                try:
-                    draft.replace(self._folder / slice_id / str(fenced) / name)
-                except FileNotFoundError:
-                    # It has been fenced meanwhile, or all that was in the store is lost, the draft too.
-                    if not draft.exists():
-                        self._draft(draft, checkpoint)
-                    continue
-                return True
+            folder = self._put(draft, checkpoint, name)
+            if folder is None:
+                return False
+            if checkpoint.covers:
+                self._drop(folder, checkpoint.covers)
+            return True
         except OSError as error:
             what = f"cannot write checkpoint {checkpoint.id.number} of {slice_id} to {self._folder}"
             raise _failed(what, error) from error
 
-    def _draft(self, draft: Path, checkpoint: Checkpoint) -> None:
+    def append(self, items: Items) -> bool:
+        slice_id, id_ = items.slice, items.id
+        draft = self._folder / f".{slice_id}.{id_.incarnation}.{id_.number}.draft"
+        try:
+            name = f"{_ITEMS}{items.last}.{id_.incarnation}.{id_.number}"
+            return self._put(draft, items, name) is not None
+        except OSError as error:
+            raise _failed(f"cannot write items {id_.number} of {slice_id} to {self._folder}", error) from error
+
+    def items(self, slice_id: str) -> list[Items]:
+        folder = self._folder / slice_id / str(self._fenced(slice_id))
+        try:
+            newest = self._find(slice_id, int(folder.name), NO_LIMIT)
+            covered = 0 if newest is None else newest.covers
+            paths = [path for path in folder.iterdir() if _last_of(path) > covered]
+            return sorted((self._items_decoder.decode(path.read_bytes()) for path in paths), key=_place)
+        except OSError as error:
+            raise _failed(f"cannot read the items of {slice_id} in {folder}", error) from error
+        except msgspec.MsgspecError as error:
+            raise DamagedHistory(f"items in {folder} cannot be read: {error}") from error
+
+    def _put(self, draft: Path, what: Checkpoint | Items, name: str) -> Path | None:
+        """Put a file beside the newest checkpoint of a slice, in one rename. Returns the folder that it lies in; None
+        where its writer has been fenced off."""
+        slice_id, incarnation = what.slice, what.id.incarnation
+        self._draft(draft, what)
+        while True:
+            fenced = self._fenced(slice_id)
+            if fenced > incarnation:
+                draft.unlink(missing_ok=True)
+                return None
+            folder = self._folder / slice_id / str(fenced)
+            try:
+                draft.replace(folder / name)
+            except FileNotFoundError:
+                # It has been fenced meanwhile, or all that was in the store is lost, the draft too.
+                if not draft.exists():
+                    self._draft(draft, what)
+                continue
+            return folder
+
+    def _drop(self, folder: Path, covered: int) -> None:
+        """Whoever does not come to it leaves items that nobody reads any more, and the next one drops them."""
+        try:
+            for path in list(folder.iterdir()):
+                if 0 < _last_of(path) <= covered:
+                    path.unlink(missing_ok=True)
+        except FileNotFoundError:
+            return  # It has been fenced meanwhile.
+
+    def _draft(self, draft: Path, what: Checkpoint | Items) -> None:
         with draft.open("wb") as file:
-            file.write(self._encoder.encode(checkpoint))
+            file.write(self._encoder.encode(what))
             file.flush()
             os.fsync(file.fileno())
 
@@ -269,6 +343,7 @@ def _failed(what: str, error: OSError) -> StorageFailed:
 
 _CHECKPOINT = "newest"
 """The file of one that stands alone; of those beside one another each has its number for a name."""
+_ITEMS = "items."
 
 
 def _numbers(folder: Path) -> list[int]:
@@ -277,3 +352,8 @@ def _numbers(folder: Path) -> list[int]:
         return [int(name) for name in os.listdir(folder) if name.isdecimal()]
     except FileNotFoundError:
         return []
+
+
+def _last_of(path: Path) -> int:
+    """The highest number of the items in a file; 0 for what has none."""
+    return int(path.name.removeprefix(_ITEMS).partition(".")[0]) if path.name.startswith(_ITEMS) else 0

@@ -108,6 +108,22 @@ class CheckpointTaken(msgspec.Struct, frozen=True, tag="checkpoint-taken", array
     number: int
 
 
+class PartialTaken(msgspec.Struct, frozen=True, tag="partial-taken", array_like=True):
+    """The checkpoint with this number, which is taken now, holds of the state only what has changed."""
+
+    slice: str
+    incarnation: int
+    number: int
+
+
+class Compensated(msgspec.Struct, frozen=True, tag="compensated", array_like=True):
+    """An operator made up for what its recovery could not restore, which moved the state by at most `missing`."""
+
+    slice: str
+    incarnation: int
+    missing: float
+
+
 class CheckpointDurable(msgspec.Struct, frozen=True, tag="checkpoint-durable", array_like=True):
     slice: str
     incarnation: int
@@ -222,6 +238,8 @@ Record = (
     | Closed
     | Fired
     | CheckpointTaken
+    | PartialTaken
+    | Compensated
     | CheckpointDurable
     | Refused
     | Ended

@@ -17,6 +17,8 @@ from ..recording.records import CheckpointTaken, Started, Taken
 from ..running.judgement import Judgement
 from .view import TONES, Fact, Head, RunView, ShownFinding, ShownVerdict, Tone
 
+MEASURED: Final = 12
+"""Amounts beside their bounds that are shown of a verdict."""
 CLUSTER_WORDS: Final = {"embedded": "embedded Spark", "simulated": "simulator", "docker": "Spark in containers"}
 
 
@@ -178,6 +180,7 @@ def shown(verdict: Verdict, several: bool = True) -> ShownVerdict:
         # What a violation consists of is said below.
         verdict.reason or ("" if verdict.anomalies else verdict.summary),
         _findings(verdict, several),
+        _measured(verdict),
     )
 
 
@@ -190,7 +193,16 @@ def _broken(verdict: Verdict, several: bool) -> ShownVerdict:
             tone, summary = Tone.BAD, "although the scenario expects it to break: " + verdict.summary
         case Status.UNKNOWN:
             tone, summary = Tone.OPEN, verdict.reason
-    return ShownVerdict(str(verdict.guarantee), verdict.status, tone, summary, _findings(verdict, several))
+    shown = _findings(verdict, several)
+    return ShownVerdict(str(verdict.guarantee), verdict.status, tone, summary, shown, _measured(verdict))
+
+
+def _measured(verdict: Verdict) -> tuple[str, ...]:
+    """Of many amounts, those that came closest to their bounds, or passed them."""
+    amounts = verdict.measured
+    if len(amounts) > MEASURED:
+        amounts = tuple(sorted(amounts, key=lambda one: -one.ratio)[:MEASURED])
+    return tuple(f"{one}, after {one.failures} failure{'' if one.failures == 1 else 's'}" for one in amounts)
 
 
 def _findings(verdict: Verdict, several: bool) -> tuple[ShownFinding, ...]:

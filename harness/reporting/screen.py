@@ -57,6 +57,7 @@ def verdict_lines(verdicts: Sequence[ShownVerdict], most: int | None = None) -> 
         line = Text.assemble(f"  {verdict.claim:<{width}}   ", status, f"   {verdict.summary}")
         line.rstrip()
         yield line
+        yield from (Text(f"      {amount}") for amount in verdict.measured)
         for finding in verdict.findings[:most]:
             yield Text(f"      {finding.text}")
             yield from (Text(f"          {piece}") for piece in finding.evidence[:EVIDENCE])
@@ -134,6 +135,7 @@ def replay_screen(view: ReplayView) -> Iterator[Text]:
     verdict = view.verdict
     line = Text.assemble(f"  {verdict.claim}   ", (str(verdict.status), _VERDICTS[verdict.tone]))
     yield line.append(f"   {verdict.summary}")
+    yield from (Text(f"      {amount}") for amount in verdict.measured)
     yield from (Text(f"      {finding.text}") for finding in verdict.findings)
     yield Text()
     yield Text(f"  {view.compared}")

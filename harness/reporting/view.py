@@ -61,6 +61,8 @@ class ShownVerdict:
     """As the status, but where a violation was expected."""
     summary: str
     findings: tuple[ShownFinding, ...] = ()
+    measured: tuple[str, ...] = ()
+    """Amounts beside their bounds."""
 
 
 @dataclass(frozen=True)

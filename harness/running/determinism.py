@@ -148,9 +148,10 @@ def execute_slices(
 
     def send(event: Event, slice_id: str) -> None:
         for to in topology.receivers(slice_id, event.key):
-            channels.setdefault((slice_id, to), []).append(event)
+            channels[slice_id, to].append(event)
 
-    for slice_id in topology.slices:
+    for slice_id in _twice_round(topology):
+        channels.update({(slice_id, to): [] for to in topology.downstream(slice_id)})
         match topology.role(slice_id):
             case Role.SOURCE:
                 for event in offered.get(slice_id, ()):
@@ -166,6 +167,13 @@ def execute_slices(
                 for seq, (time, key, value) in enumerate(_made(taken, executed), start=1):
                     send(Event(slice_id, seq, key, value, time), slice_id)
     return found
+
+
+def _twice_round(topology: Topology) -> Iterator[str]:
+    """The slices, upstream before downstream. Those of a cycle come twice: what they make the first time, of what comes
+    from outside, is what leads back when they are executed from the beginning again."""
+    for group in topology.groups:
+        yield from group if len(group) == 1 else (*group, *group)
 
 
 def _epoch_of(size: int, event: Event) -> int:

@@ -237,4 +237,6 @@ def verdict_document(verdict: Verdict) -> dict[str, object]:
     """With the kind of reason that leaves it UNKNOWN, for programs, and the sentence that says it."""
     plain: dict[str, object] = msgspec.to_builtins(verdict)
     plain.pop("unknown")
+    if not verdict.measured:
+        plain.pop("measured")
     return {**plain, "why": verdict.why, "reason": verdict.reason, "own_failure": verdict.own_failure}

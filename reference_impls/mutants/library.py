@@ -6,6 +6,7 @@ from . import (
     active_replication,
     active_standby,
     amnesia,
+    approximate,
     deployed,
     epoch_based_processing,
     epoch_merge,
@@ -31,4 +32,5 @@ MUTANTS: tuple[BrokenScheme, ...] = (
     *source_replay.MUTANTS,
     *epoch_based_processing.MUTANTS,
     *epoch_merge.MUTANTS,
+    *approximate.MUTANTS,
 )

@@ -13,6 +13,7 @@ class Unfenced:
         self._store = store
         self.quiesce, self.capture, self.restore = store.quiesce, store.capture, store.restore
         self.write, self.version, self.drop = store.write, store.version, store.drop
+        self.write, self.append, self.items = store.write, store.append, store.items
 
     def fence(self, slice_id: str, incarnation: int) -> Checkpoint | None:
         return self._store.fence(slice_id, 0)

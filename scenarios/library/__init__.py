@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from ...harness.core.library import Entry
-from . import disturbed_recoveries, in_epochs, in_time, logged, lossy, queries, replicated, standing_by, under_faults
+from . import (
+    approximating,
+    disturbed_recoveries,
+    five_algorithms,
+    in_epochs,
+    in_time,
+    logged,
+    lossy,
+    queries,
+    replicated,
+    standing_by,
+    under_faults,
+)
 
 SCENARIOS: tuple[Entry, ...] = (
     *logged.SCENARIOS,
@@ -12,6 +24,8 @@ SCENARIOS: tuple[Entry, ...] = (
     *in_epochs.SCENARIOS,
     *in_time.SCENARIOS,
     *lossy.SCENARIOS,
+    *approximating.SCENARIOS,
+    *five_algorithms.SCENARIOS,
     *queries.SCENARIOS,
     *disturbed_recoveries.SCENARIOS,
     *under_faults.SCENARIOS,

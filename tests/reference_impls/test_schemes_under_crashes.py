@@ -90,7 +90,7 @@ def crash_at_each(case: str, reached: Sequence[Reached]) -> None:
             assert judged.verdict(AT_MOST_ONCE).status is Status.HOLDS
         losing += judged.lost > 0
     assert bitten > 0
-    if may_lose(case):
+    if may_lose(case) and not case.startswith("approximate"):
         assert losing > bitten / 2, "a scheme that does not replay loses by most crashes"
     else:
         assert losing == 0

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from heapq import heappush
 from typing import Any
 
-from ...protocol.messages import Message, Open
+from ...protocol.messages import Flow, Message, Open
 from .agenda import Action, Agenda
 
 Direction = tuple[str, int, str, int]
@@ -64,10 +64,11 @@ class Network:
         reopen: Callable[[Direction, Message], None],
         name_of: Callable[[str, int], str],
         lives: Callable[[str, int], bool],
+        both_listen: Callable[[str, str], bool],
     ) -> None:
         """`reopen` takes what comes first on a new connection, and calls `accept` once the sender takes it in;
         `name_of` says what those who aim at it call an incarnation of a slice; `lives`, whether its memory is still
-        somewhere."""
+        somewhere; `both_listen`, whether two slices take input from one another."""
         self._agenda = agenda
         self._random = random
         self._low, self._spread = delay[0], delay[1] - delay[0]
@@ -75,6 +76,9 @@ class Network:
         self._reopen = reopen
         self._name_of = name_of
         self._lives = lives
+        self._both_listen = both_listen
+        self._unopened: set[Direction] = set()
+        """Directions that carry again, but what is for their receivers only once these have opened their channels."""
         self._channels: dict[Direction, int] = {}
         """When the last message on a link arrives: links are FIFO."""
         self._paths: dict[Path, _Disturbed] = {}
@@ -109,7 +113,13 @@ class Network:
                 broken.count += self._is_awaited(link)
                 return
             # The receiver connects again. The other direction carries from when the sender accepts that.
+            if self._both_listen(link[0], link[2]):
+                self._unopened.add(link)
             self.mend(link)
+            action = self._reopen
+        elif link in self._unopened and message.flow is Flow.DOWNSTREAM:
+            return
+        elif isinstance(message, _OPENING) and _back(link) in self._unopened:
             action = self._reopen
         self._pass(action, link, message)
 
@@ -186,7 +196,7 @@ class Network:
 
     def _tidy(self) -> None:
         self._paths = {name: path for name, path in self._paths.items() if path.cuts or path.slower}
-        self._disturbed = bool(self._paths or self._broken)
+        self._disturbed = bool(self._paths or self._broken or self._unopened)
 
     # Loss
 
@@ -215,7 +225,7 @@ class Network:
             self.mend(link)
             self._broken[link] = broken
         broken.count = self._lose(lambda link: self._path(link) in paths)
-        self._disturbed = bool(self._paths or self._broken)
+        self._disturbed = bool(self._paths or self._broken or self._unopened)
         return broken
 
     def mend_broken(self, broken: Broken) -> None:
@@ -225,14 +235,18 @@ class Network:
 
     def accept(self, link: Direction) -> None:
         """A new connection is accepted: the other direction carries too."""
-        self.mend(_back(link))
+        back = _back(link)
+        if back in self._unopened:
+            self._unopened.remove(back)
+            self._tidy()
+        self.mend(back)
 
     def mend(self, link: Direction) -> None:
         """Let a direction of a broken connection carry again."""
         broken = self._broken.pop(link, None)
         if broken is not None:
             del broken.links[link]
-            self._disturbed = bool(self._paths or self._broken)
+            self._disturbed = bool(self._paths or self._broken or self._unopened)
             if not broken.links:
                 broken.reopened()
 

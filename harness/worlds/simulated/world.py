@@ -43,12 +43,12 @@ from ...protocol.manager import (
     Trust,
     Withdraw,
 )
-from ...protocol.messages import Checkpoint, Message
+from ...protocol.messages import Checkpoint, Items, Message
 from ...protocol.placement import Placement
 from ...protocol.progress import Progress
 from ...protocol.spec import SliceSpec
 from ...protocol.starting import starting_point
-from ...protocol.stores import CheckpointStore, FencedOff
+from ...protocol.stores import CheckpointStore, FencedOff, put
 from ...recording.history import Drained, FaultMissed, NodeGone, NodeUp, Placed, Stalled, Stamp
 from ...recording.recorder import Recorder
 from ...recording.records import InStep, Record, Taken
@@ -136,7 +136,7 @@ class _Node(Freezable):
         """Delivery takes time, and is announced when the message arrives."""
         return False
 
-    def persist(self, checkpoint: Checkpoint) -> None:
+    def persist(self, checkpoint: Checkpoint | Items) -> None:
         if not self.puts_off(self.persist, checkpoint):
             self._world.persist(self, checkpoint)
 
@@ -198,6 +198,7 @@ class SimulatedWorld:
         self._note = recorder.note
         every: tuple[SliceSpec | CoordinatorSpec, ...] = (*specs, *coordinators)
         self._specs = {spec.slice_id: spec for spec in every}
+        self._directory = Directory(self._specs.values())
         self._harness_ends = [spec.slice_id for spec in specs if spec.role is not Role.OPERATOR]
         self._feed = Feed(lambda source: iter(batches[source]), interval, stretch)
         self._controller = controller
@@ -217,13 +218,13 @@ class SimulatedWorld:
             self._reopen,
             self._name_of,
             self._running_somewhere,
+            self._directory.feed_one_another,
         )
         self.disks = Disks(self._agenda, self._draw, options.disk_delay)
         self._store = store
         self._places: dict[tuple[str, int], _Node] = {}
         """(slice, incarnation) -> where it was started."""
         self._replicas: dict[tuple[str, int], int] = {}
-        self._directory = Directory(self._specs.values())
         self._current: dict[str, set[int]] = {}
         """Slice -> those that speak, and are alive."""
         self._nodes = {f"node-{i}": _Node(f"node-{i}", self) for i in range(options.nodes)}
@@ -365,10 +366,10 @@ class SimulatedWorld:
     def _replica(self, slice_id: str, incarnation: int) -> int:
         return self._replicas.get((slice_id, incarnation), 0)
 
-    def persist(self, node: _Node, checkpoint: Checkpoint) -> None:
+    def persist(self, node: _Node, checkpoint: Checkpoint | Items) -> None:
         self.disks.begin(node.name, self._write, node, node.life, checkpoint)
 
-    def _write(self, node: _Node, life: int, checkpoint: Checkpoint) -> None:
+    def _write(self, node: _Node, life: int, checkpoint: Checkpoint | Items) -> None:
         if not self._writing(self._write, node, life, checkpoint):
             return
         if self.disks.refuses(node.name, self._write, node, life, checkpoint):
@@ -376,22 +377,22 @@ class SimulatedWorld:
         if self._passes(node, checkpoint, Side.BEFORE):
             self._put(node, life, checkpoint)
 
-    def _put(self, node: _Node, life: int, checkpoint: Checkpoint) -> None:
-        if not self._writing(self._put, node, life, checkpoint) or not self._store.write(checkpoint):
+    def _put(self, node: _Node, life: int, checkpoint: Checkpoint | Items) -> None:
+        if not self._writing(self._put, node, life, checkpoint) or not put(self._store, checkpoint):
             return
         if self._passes(node, checkpoint, Side.AFTER):
             self._done(node, life, checkpoint)
 
-    def _done(self, node: _Node, life: int, checkpoint: Checkpoint) -> None:
+    def _done(self, node: _Node, life: int, checkpoint: Checkpoint | Items) -> None:
         if self._writing(self._done, node, life, checkpoint):
             node.host.durable(checkpoint.slice, checkpoint.id)
 
-    def _writing(self, stage: Action, node: _Node, life: int, checkpoint: Checkpoint) -> bool:
+    def _writing(self, stage: Action, node: _Node, life: int, checkpoint: Checkpoint | Items) -> bool:
         """Whether a write goes on with this stage now."""
         running = self._running(node, life, checkpoint.slice, checkpoint.id.incarnation)
         return running and not node.puts_off(stage, node, life, checkpoint)
 
-    def _passes(self, node: _Node, checkpoint: Checkpoint, side: Side) -> bool:
+    def _passes(self, node: _Node, checkpoint: Checkpoint | Items, side: Side) -> bool:
         slice_id, number = checkpoint.slice, str(checkpoint.id.number)
         machine = node.host.slices[slice_id]
         if Point.CHECKPOINT_DURABLE not in self.watched(machine.name):
@@ -443,17 +444,16 @@ class SimulatedWorld:
             name = replica_name(slice_id, place.replica)
             self._recorder.log(Placed(self.stamp(), name, incarnation, node.name))
         try:
-            checkpoint = None
+            checkpoint, kept = None, list[Items]()
             if place.founder:
-                checkpoint = starting_point(self._store, self._specs[slice_id], incarnation, place.cut)
+                checkpoint, kept = starting_point(self._store, self._specs[slice_id], incarnation, place.cut)
         except FencedOff:
             # It was frozen, and another has been started in its place.
             return
         self._places[slice_id, incarnation] = node
         self._replicas[slice_id, incarnation] = place.replica
-        start = Start(
-            incarnation, checkpoint, place.replica, place.founder, self._specs[slice_id].chance(incarnation, self._seed)
-        )
+        seed = self._specs[slice_id].chance(incarnation, self._seed)
+        start = Start(incarnation, checkpoint, place.replica, place.founder, seed, kept)
         node.host.start(make_actor(self._specs[slice_id], self._feed), start)
         if not self._running(node, life, slice_id, incarnation):
             return

@@ -7,7 +7,19 @@ from typing import Any
 import pytest
 
 from streamproof.harness.core.errors import InvalidOperator, InvalidTopology
-from streamproof.harness.core.model import Edge, Operator, Partitioning, Role, Stage, Topology
+from streamproof.harness.core.model import (
+    Edge,
+    Event,
+    Operator,
+    Output,
+    Partitioning,
+    Role,
+    Stage,
+    Topology,
+    Value,
+    backs_up_partly,
+    measures_divergence,
+)
 from streamproof.scenarios.random_draws import DrawNumber
 from streamproof.scenarios.trace import Relay, trace
 
@@ -155,3 +167,47 @@ def test_an_output_goes_once_down_every_edge() -> None:
     topology = relays("a", "b", "c", edges=(*line("source", "a", "b", "sink"), *line("a", "c", "sink")))
     assert topology.receivers("a-0", "k") == ("b-0", "c-0")
     assert isinstance(topology.stages["a"].operator, Operator)
+
+
+class Measured(Operator[dict[str, int]]):
+    """Counts keys, and says how far two counts are from each other."""
+
+    alpha = 1.0
+
+    def initial_state(self) -> dict[str, int]:
+        return {}
+
+    def process(self, event: Event, state: dict[str, int]) -> list[Output]:
+        state[event.key] = state.get(event.key, 0) + 1
+        return []
+
+    def divergence(self, state: dict[str, int], backup: dict[str, int]) -> float:
+        return max((abs(count - backup.get(key, 0)) for key, count in state.items()), default=0)
+
+
+def test_an_operator_says_how_far_two_states_are_from_each_other() -> None:
+    counts = Measured()
+    assert measures_divergence(counts)
+    assert counts.divergence_after(Event("s", 1, "a", 1, 0), {"a": 3}, {"a": 1}, 1.0) == 2
+    assert not backs_up_partly(counts)
+    with pytest.raises(InvalidOperator, match="Measured has no partial backups"):
+        counts.delta({}, {})
+
+
+@pytest.mark.parametrize("alpha", [-1, True, float("nan"), float("inf"), "much"])
+def test_alpha_is_a_number_that_is_not_negative(alpha: object) -> None:
+    class Other(Measured):
+        pass
+
+    Other.alpha = alpha  # type: ignore[assignment]
+    with pytest.raises(InvalidOperator, match=r"operator 'it': alpha=.* must be a number, 0 or more"):
+        Topology("t", {"it": Stage(Other())}, (Edge("source", "it"), Edge("it", "sink")))
+
+
+def test_an_operator_with_half_a_partial_backup_is_refused() -> None:
+    class Half(Measured):
+        def delta(self, state: dict[str, int], backup: dict[str, int]) -> Value:
+            return []
+
+    with pytest.raises(InvalidOperator, match=r"'it': delta\(\) and apply_delta\(\) go together"):
+        Topology("t", {"it": Stage(Half())}, (Edge("source", "it"), Edge("it", "sink")))

@@ -23,10 +23,10 @@ from ....protocol.coordinator import CoordinatorSpec
 from ....protocol.directory import Directory, Told
 from ....protocol.effects import Fire, Gone, Inspect, Promote, Reroute, RestartAll, Start, Stopped, Timer
 from ....protocol.host import Actor, Host
-from ....protocol.messages import Checkpoint, CheckpointId, Flow, Message, Open, decoder
+from ....protocol.messages import Checkpoint, CheckpointId, Flow, Items, Message, Open, decoder
 from ....protocol.spec import SliceSpec
 from ....protocol.starting import starting_point
-from ....protocol.stores import CheckpointStore, FencedOff
+from ....protocol.stores import CheckpointStore, FencedOff, put
 from ....recording.records import Record, Refused
 from ..control.run_messages import Route, StartSlice, Welcome
 
@@ -44,6 +44,9 @@ _REWRITE_SECONDS = (0.05, 1.0)
 _DELIVERY_SECONDS = 1.0
 """How long a host waits, at a crash point that asks for it, until the other side's kernel has all that was sent."""
 _SIOCOUTQ = 0x5411
+
+_Found = tuple[Checkpoint | None, list[Items]]
+_GoOn = Callable[[Checkpoint | None, list[Items]], None]
 
 
 def _unacknowledged(socket: int) -> int:
@@ -161,13 +164,13 @@ class NodeAgent:
         checkpoint, as soon as the store gives it. Raises what the store or the user's code raises."""
         self._around.begun(start)
         if start.founder:
-            self._fence(start.slice, start.incarnation, lambda checkpoint: self._begin(start, checkpoint), start.cut)
+            self._fence(start.slice, start.incarnation, lambda *found: self._begin(start, *found), start.cut)
         else:
-            self._begin(start, None)
+            self._begin(start, None, [])
 
-    def _begin(self, start: StartSlice, checkpoint: Checkpoint | None) -> None:
+    def _begin(self, start: StartSlice, checkpoint: Checkpoint | None, kept: list[Items]) -> None:
         slice_id, incarnation = start.slice, start.incarnation
-        given = Start(incarnation, checkpoint, start.replica, start.founder, start.seed)
+        given = Start(incarnation, checkpoint, start.replica, start.founder, start.seed, kept)
         self._host.start(self._make(slice_id), given)
         self._reach(self._directory.announce(slice_id, incarnation, speaks=False))
         self._up(slice_id, incarnation)
@@ -177,7 +180,7 @@ class NodeAgent:
         if not self._runs(slice_id, incarnation):
             return
         if self._specs[slice_id].promoted_from_store:
-            self._fence(slice_id, incarnation, lambda checkpoint: self._promoted(slice_id, incarnation, checkpoint))
+            self._fence(slice_id, incarnation, lambda found, _: self._promoted(slice_id, incarnation, found))
         else:
             self._host.feed(slice_id, Promote(None))
 
@@ -185,19 +188,13 @@ class NodeAgent:
         if self._runs(slice_id, incarnation):
             self._host.feed(slice_id, Promote(checkpoint))
 
-    def _fence(
-        self,
-        slice_id: str,
-        incarnation: int,
-        go_on: Callable[[Checkpoint | None], None],
-        cut: int | None = None,
-    ) -> None:
-        """Fence the slice, and go on with the checkpoint that it starts from: at once, or when the disk takes the
-        fence. One that has been fenced off itself does not go on."""
+    def _fence(self, slice_id: str, incarnation: int, go_on: _GoOn, cut: int | None = None) -> None:
+        """Fence the slice, and go on with the checkpoint that it starts from, and the items beside it: at once, or when
+        the disk takes the fence. One that has been fenced off itself does not go on."""
         began = time.monotonic_ns()
         work = partial(starting_point, self._store, self._specs[slice_id], incarnation, cut)
         try:
-            checkpoint = work()
+            found = work()
         except FencedOff:
             self._fenced_off(slice_id, incarnation)
             return
@@ -205,25 +202,19 @@ class NodeAgent:
             self._around.refused(slice_id, incarnation, refusal, began)
             self._spawn(self._fence_later(slice_id, incarnation, work, go_on))
             return
-        go_on(checkpoint)
+        go_on(*found)
 
-    async def _fence_later(
-        self,
-        slice_id: str,
-        incarnation: int,
-        work: Callable[[], Checkpoint | None],
-        go_on: Callable[[Checkpoint | None], None],
-    ) -> None:
+    async def _fence_later(self, slice_id: str, incarnation: int, work: Callable[[], _Found], go_on: _GoOn) -> None:
         def wanted() -> bool:
             return not self._directory.is_gone(slice_id, incarnation)
 
         try:
-            checkpoint = await self._insist(slice_id, incarnation, wanted, work)
+            found = await self._insist(slice_id, incarnation, wanted, work)
         except FencedOff:
             self._fenced_off(slice_id, incarnation)
             return
-        if wanted():
-            go_on(checkpoint)
+        if wanted() and found is not None:
+            go_on(*found)
 
     def _fenced_off(self, slice_id: str, incarnation: int) -> None:
         if self._runs(slice_id, incarnation):
@@ -342,6 +333,7 @@ class NodeAgent:
         """The answering side of a connection."""
         try:
             meets = peer == slice_id or self._directory.leads(slice_id, peer)
+            meets = meets or self._directory.feed_one_another(slice_id, peer)
             if meets and self._links.get((slice_id, peer, peer_incarnation)) is writer:
                 self._host.feed(slice_id, Reroute(peer, peer_incarnation))
             await self._read(reader, writer, slice_id, incarnation, peer, peer_incarnation)
@@ -369,8 +361,11 @@ class NodeAgent:
     ) -> None:
         """Give a slice what its peer sends, until either is gone or another connection has taken the place of this."""
         link = slice_id, peer, peer_incarnation
-        sender = self._specs.get(peer)
-        from_upstream = peer in self._specs[slice_id].upstream
+        sender, receiver = self._specs.get(peer), self._specs[slice_id]
+        # Who held back what is fed back could wait for one who waits for it.
+        from_upstream = peer in receiver.upstream
+        if isinstance(receiver, SliceSpec):
+            from_upstream = from_upstream and not receiver.topology.leads_back(peer, slice_id)
         try:
             while True:
                 if from_upstream:
@@ -452,18 +447,18 @@ class NodeAgent:
             time.sleep(0.0005)
         return True
 
-    def persist(self, checkpoint: Checkpoint) -> None:
+    def persist(self, checkpoint: Checkpoint | Items) -> None:
         """The disk works in a thread of its own: the slice goes on meanwhile."""
         self._passes(checkpoint.slice, checkpoint.id, Side.BEFORE)
         self._spawn(self._write(checkpoint))
 
-    async def _write(self, checkpoint: Checkpoint) -> None:
+    async def _write(self, checkpoint: Checkpoint | Items) -> None:
         slice_id, id_ = checkpoint.slice, checkpoint.id
         durable = await self._insist(
             slice_id,
             id_.incarnation,
             lambda: self._runs(slice_id, id_.incarnation),
-            lambda: self._store.write(checkpoint),
+            lambda: put(self._store, checkpoint),
         )
         if not self._runs(slice_id, id_.incarnation):
             return

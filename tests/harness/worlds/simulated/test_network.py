@@ -32,6 +32,7 @@ class Wire:
             self._reopen,
             lambda slice_id, incarnation: slice_id,
             lambda slice_id, incarnation: (slice_id, incarnation) not in self.dead,
+            lambda one, other: False,
         )
 
     def _arrive(self, link: Direction, message: Message) -> None:

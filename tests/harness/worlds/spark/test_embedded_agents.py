@@ -325,6 +325,7 @@ class _RefusesTheFirstPromotion:
         self._store = store
         self.quiesce, self.capture, self.restore, self.write = store.quiesce, store.capture, store.restore, store.write
         self.version, self.drop = store.version, store.drop
+        self.append, self.items = store.append, store.items
 
     def fence(self, slice_id: str, incarnation: int) -> Checkpoint | None:
         if (slice_id, incarnation) == ("count-0", 2):

@@ -1,0 +1,363 @@
+"""What failures cost a computation that may lose a little: how far its states are from the ideal ones, and what is
+missing on its channels, each beside what a bound allows.
+
+All of it is measured by executing operators again. Of the subject's own word nothing is used but the distance of two
+states, and that is examined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import isfinite
+from typing import Any
+
+from ..core.errors import InvalidOperator, StreamproofError
+from ..core.model import (
+    Event,
+    Operator,
+    Role,
+    channel_name,
+    compensates,
+    measures_divergence,
+    operator_of,
+    processor_of,
+    punctuated,
+    rows_of,
+)
+from ..core.verdicts import Measured
+from .copies import copied
+from .exactness import other_keys
+from .expected import Expected
+from .reexecution import Reexecution
+from .reruns import Derivation, Rerun
+from .run_order import in_run_order
+
+STEPS = 200
+"""At so many places of an execution it is looked how far one event moves a state."""
+TOLERANCE = 1e-6
+"""What is lost in adding up floats, relative to what is added."""
+
+
+@dataclass(frozen=True)
+class ErrorBound:
+    """What all failures of a window may cost."""
+
+    theta: float
+    l: float  # noqa: E741  It is the paper's.
+    gamma: float
+    window: int | None = None
+    """Milliseconds of event time; None: the whole run."""
+
+
+@dataclass(frozen=True)
+class FalseDistance:
+    """Something that an operator's divergence says, and that no distance can say."""
+
+    slice_id: str
+    why: str
+
+
+def unknowable(reexecution: Reexecution) -> str:
+    """Why there is no ideal state to be compared with; empty where there is one."""
+    topology = reexecution.topology
+    for slice_id in topology.operator_slices:
+        operator = topology.stages[operator_of(slice_id)].operator
+        if not operator.deterministic:
+            return f"{slice_id} draws random numbers, so it has no ideal state"
+        forward = [up for up in topology.upstream(slice_id) if not topology.leads_back(up, slice_id)]
+        if operator.order_sensitive and len(forward) > 1:
+            return f"{slice_id} depends on the order of its events, and its channels have none: there is no ideal state"
+        if operator.initial_state() is not None and not measures_divergence(operator):
+            return f"the operator of {slice_id} does not say how far two of its states are from each other"
+    return ""
+
+
+class Costs:
+    """What the failures of one run cost."""
+
+    def __init__(self, reexecution: Reexecution, wanted: Expected, bound: ErrorBound) -> None:
+        self._run = reexecution
+        self._wanted = wanted
+        self._bound = bound
+        self._topology = reexecution.topology
+
+    # What is missing
+
+    @cached_property
+    def heard(self) -> Mapping[str, frozenset[Derivation]]:
+        """Channel -> what any incarnation of its receiver took, or the recorder."""
+        found: dict[str, frozenset[Derivation]] = {}
+        for slice_id, reruns in self._run.reruns.items():
+            took: set[Derivation] = set()
+            for rerun in reruns.values():
+                took.update(rerun.took)
+            for up in self._topology.upstream(slice_id):
+                found[channel_name(up, slice_id)] = frozenset(took)
+        for channel, deliveries in self._run.deliveries.items():
+            found[channel] = frozenset(d for one in deliveries for d in one.derivations if d is not None)
+        return found
+
+    @cached_property
+    def made(self) -> Mapping[str, frozenset[Derivation]]:
+        """Channel -> what any incarnation of its sender made for it."""
+        found: dict[str, set[Derivation]] = {}
+        senders = {**{name: {1: one} for name, one in self._run.sources.items()}, **self._run.reruns}
+        for slice_id, reruns in senders.items():
+            for rerun in reruns.values():
+                for stretch in rerun.stretches:
+                    for to, emissions in stretch.emitted.items():
+                        found.setdefault(channel_name(slice_id, to), set()).update(emissions.derivations)
+        return {channel: frozenset(derivations) for channel, derivations in found.items()}
+
+    @cached_property
+    def missing(self) -> Mapping[str, tuple[frozenset[Derivation], frozenset[Derivation]]]:
+        """Channel -> what was made and nobody took, and what was not made since its input is missing."""
+        found: dict[str, tuple[frozenset[Derivation], frozenset[Derivation]]] = {}
+        absent: dict[str, set[Derivation]] = {}
+        """Operator slice -> inputs that none of its incarnations took."""
+        for to in self._topology.slices:
+            for up in self._topology.upstream(to):
+                channel = channel_name(up, to)
+                ideal, made = self._wanted.channels[channel].keys(), self.made.get(channel, frozenset())
+                lost = made - self.heard[channel]
+                unmade = {d for d in ideal - made if d[:-1] in absent.get(up, ())}
+                found[channel] = frozenset(lost), frozenset(unmade)
+                absent.setdefault(to, set()).update(lost, unmade)
+        return found
+
+    def lost_inputs(self, slice_id: str) -> int:
+        """Inputs that no incarnation of a slice took."""
+        return sum(
+            len(lost) + len(unmade)
+            for up in self._topology.upstream(slice_id)
+            for lost, unmade in [self.missing[channel_name(up, slice_id)]]
+        )
+
+    def lost_punctuations(self) -> Iterator[tuple[str, str]]:
+        """(Operator slice, input) that must never be lost, and is in none of its final states."""
+        for slice_id in self._run.reruns:
+            operator = self._topology.stages[operator_of(slice_id)].operator
+            if slice_id in self._run.doubtful or not punctuated(operator):
+                continue
+            held = [set(survivor.lineage()) for survivor in self._run.survivors(slice_id)]
+            for derivation, event in self._wanted.taken[slice_id].items():
+                if operator.punctuation(event) and not all(derivation in one for one in held):
+                    yield slice_id, self._run.said(derivation)
+
+    # Failures
+
+    def failures(self, slice_id: str) -> dict[int, int]:
+        """Window -> failures of a slice in it, by how far event time had come for what failed."""
+        reruns = sorted(self._run.reruns.get(slice_id, {}).items())
+        counts: dict[int, int] = {}
+        latest, known = 0, 1
+        for number, rerun in reruns:
+            # One that was placed and never started has failed as well.
+            if number > known:
+                window = 0 if self._bound.window is None else latest // self._bound.window
+                counts[window] = counts.get(window, 0) + number - known
+            known = number
+            latest = max([latest, *(self._run.time_of(d) for d in rerun.took)])
+        return counts
+
+    def share(self, slice_id: str) -> float:
+        """How much of a bound its failures may use: 1 - 2^-k in each window with k of them."""
+        return sum(1 - 2.0**-count for count in self.failures(slice_id).values())
+
+    def share_of(self, name: str) -> float:
+        """The same of an operator: that of its slice that failed most."""
+        return max((self.share(slice_id) for slice_id in self._slices(name)), default=0.0)
+
+    def _slices(self, name: str) -> list[str]:
+        return [slice_id for slice_id in self._run.reruns if operator_of(slice_id) == name]
+
+    def _failed(self, name: str) -> int:
+        return max((sum(self.failures(slice_id).values()) for slice_id in self._slices(name)), default=0)
+
+    # Outputs per input
+
+    def beta(self, name: str) -> int:
+        """As many outputs, on all channels, as one input gives at most; no less than one."""
+        most = 1
+        for slice_id in self._slices(name):
+            counts: dict[Derivation, int] = {}
+            for to in self._topology.downstream(slice_id):
+                for derivation in self._wanted.channels[channel_name(slice_id, to)]:
+                    counts[derivation[:-1]] = counts.get(derivation[:-1], 0) + 1
+            most = max(most, *counts.values(), 1)
+        return most
+
+    # States
+
+    def states(self) -> Iterator[tuple[str, _State]]:
+        for slice_id in self._run.stateful():
+            if slice_id not in self._run.doubtful:
+                yield slice_id, self._state(slice_id)
+
+    def _state(self, slice_id: str) -> _State:
+        operator = self._topology.stages[operator_of(slice_id)].operator
+        taken = self._wanted.taken[slice_id]
+        if operator.order_sensitive:
+            taken = in_run_order(self._run, self._wanted, slice_id)
+        return _State(slice_id, operator, taken)
+
+    # What it comes to
+
+    def measured(self) -> Iterator[Measured]:
+        """Per operator, and at the sinks."""
+        bound = self._bound
+        for name in self._topology.stages:
+            ups = {operator_of(up) for slice_id in self._slices(name) for up in self._topology.upstream(slice_id)}
+            share, failed = self.share_of(name), self._failed(name)
+            lost = sum(
+                len(self.missing[channel_name(up, slice_id)][0])
+                for slice_id in self._slices(name)
+                for up in self._topology.upstream(slice_id)
+            )
+            allowed = bound.l * share + bound.gamma * sum(self.share_of(up) for up in ups)
+            yield Measured("inputs lost", name, failed, float(lost), allowed)
+        yield from self._of_states()
+        yield self._at_the_sinks()
+
+    def _of_states(self) -> Iterator[Measured]:
+        bound = self._bound
+        divergences: dict[str, float] = {}
+        allowances: dict[str, float] = {}
+        for slice_id, state in self.states():
+            name, survivors = operator_of(slice_id), self._run.survivors(slice_id)
+            if not survivors:
+                continue
+            apart = max(state.apart(survivor.state) for survivor in survivors)
+            divergences[name] = divergences.get(name, 0.0) + apart
+            inputs = float(self.lost_inputs(slice_id))
+            if compensates(state.operator):
+                # It makes up for what may be lost, whether it is or not.
+                inputs = max(inputs, bound.l * self.share(slice_id))
+            allowances[name] = allowances.get(name, 0.0) + (state.operator.alpha or 0.0) * inputs
+            yield from self._by_failure(slice_id, state)
+        for name, divergence in divergences.items():
+            allowed = bound.theta * self.share_of(name) + allowances[name]
+            yield Measured("state off by", name, self._failed(name), divergence, allowed)
+
+    def _by_failure(self, slice_id: str, state: _State) -> Iterator[Measured]:
+        """What had been taken into a state and was lost, after each failure."""
+        reruns = [rerun for _, rerun in sorted(self._run.reruns[slice_id].items())]
+        if len(reruns) < 2 or self._bound.window is not None:
+            return
+        lost: set[Derivation] = set()
+        held = [set(rerun.lineage()) for rerun in reruns]
+        for place in range(1, len(reruns)):
+            lost |= held[place - 1].difference(*held[place:])
+            failures = reruns[place].number - 1
+            allowed = self._bound.theta * (1 - 2.0**-failures)
+            yield Measured("state lost", slice_id, failures, state.without(lost), allowed)
+
+    def _at_the_sinks(self) -> Measured:
+        missing, failed, share, beta = 0, 0, 0.0, 1
+        for name in self._topology.stages:
+            share = max(share, self.share_of(name))
+            failed = max(failed, self._failed(name))
+            beta = max(beta, self.beta(name))
+        for slice_id in self._topology.slices:
+            if self._topology.role(slice_id) is Role.SINK:
+                missing += self.lost_inputs(slice_id)
+        allowed = (self._bound.gamma + beta * self._bound.l) * share
+        return Measured("outputs lost", "sinks", failed, float(missing), allowed)
+
+    # Whether the operator's word can be taken
+
+    def false_distances(self) -> Iterator[FalseDistance]:
+        """What operators say of distances that cannot be so."""
+        for slice_id, state in self.states():
+            seen: list[Rerun] = list(self._run.reruns.get(slice_id, {}).values())
+            why = state.false_distance([rerun.state for rerun in seen])
+            if why:
+                yield FalseDistance(slice_id, why)
+
+
+class _State:
+    """The ideal state of a slice, and those near it."""
+
+    def __init__(self, slice_id: str, operator: Operator[Any], taken: Mapping[Derivation, Event]) -> None:
+        self.slice_id = slice_id
+        self.operator = operator
+        self._taken = taken
+        self._step = max(1, len(taken) // STEPS)
+
+    @cached_property
+    def ideal(self) -> Any:
+        return self._execute(self._taken.values())
+
+    def _execute(self, events: Any) -> Any:
+        state = self.operator.initial_state()
+        process = processor_of(self.operator, 0)
+        for event in events:
+            for _ in process(event, state):
+                pass
+        return state
+
+    def distance(self, one: Any, other: Any) -> float:
+        try:
+            return float(self.operator.divergence(one, other))
+        except StreamproofError:
+            raise
+        except Exception as error:
+            raise InvalidOperator(
+                f"operator of {self.slice_id}, divergence(), asked to judge the run: {type(error).__name__}: {error}"
+            ) from error
+
+    def apart(self, state: Any) -> float:
+        return self.distance(state, self.ideal)
+
+    def without(self, lost: set[Derivation]) -> float:
+        """How far it is from what it were without these inputs."""
+        if not lost:
+            return 0.0
+        return self.distance(self._execute(event for d, event in self._taken.items() if d not in lost), self.ideal)
+
+    def false_distance(self, states: Sequence[Any]) -> str:
+        """What the operator says of distances that cannot be so; empty where nothing was found."""
+        operator, alpha = self.operator, self.operator.alpha or 0.0
+        blank = operator.initial_state()
+        for one in (*states, self.ideal, blank):
+            for other in (self.ideal, blank):
+                if why := self._false(one, other):
+                    return why
+        state, process = operator.initial_state(), processor_of(operator, 0)
+        furthest = 0.0
+        for number, event in enumerate(self._taken.values()):
+            before = copied(state) if number % self._step == 0 else None
+            for _ in process(event, state):
+                pass
+            if before is None:
+                continue
+            moved = self.distance(state, before)
+            what = f"event ({event.source}, {event.seq})"
+            if moved > alpha * (1 + TOLERANCE):
+                return f"{what} moved the state by {moved:,.6g}, and alpha is {alpha:,.6g}"
+            if why := self._false(state, before):
+                return why
+            furthest += alpha * self._step
+            if (far := self.distance(state, blank)) > furthest * (1 + TOLERANCE):
+                return f"{what} brought the state {far:,.6g} from a blank one, and alpha allows {furthest:,.6g}"
+        return ""
+
+    def _false(self, one: Any, other: Any) -> str:
+        there, back = self.distance(one, other), self.distance(other, one)
+        if not isfinite(there) or there < 0:
+            return f"its divergence says {there} of two states"
+        if abs(there - back) > TOLERANCE * max(there, back):
+            return f"its divergence says {there:,.6g} one way and {back:,.6g} the other"
+        if (itself := self.distance(one, copied(one))) != 0:
+            return f"its divergence says {itself:,.6g} of a state and a copy of it"
+        rows, others = rows_of(self.operator, one), rows_of(self.operator, other)
+        for key in other_keys(rows, others):
+            if there == 0:
+                return (
+                    f"its divergence says 0 of two states that differ in {key!r} "
+                    f"({rows.get(key)!r} and {others.get(key)!r})"
+                )
+            break
+        return ""

@@ -1,0 +1,41 @@
+"""What a slice should have taken, in the order of its run: what was lost stands where it was sent.
+
+For a state that depends on the order of its inputs, what it should have been is that of the order in which it took
+them. Only what it did not take has to be put somewhere: behind what came before it on its channel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ..core.model import Event, channel_name
+from .expected import Expected
+from .reexecution import Reexecution
+from .reruns import Derivation
+
+
+def in_run_order(rerun: Reexecution, wanted: Expected, slice_id: str) -> Mapping[Derivation, Event]:
+    """The inputs of a slice, as the survivor that is named first took them. Without one, channel by channel."""
+    should = wanted.taken[slice_id]
+    survivors = rerun.survivors(slice_id)
+    if not survivors:
+        return should
+    channels = [wanted.channels[channel_name(up, slice_id)] for up in rerun.topology.upstream(slice_id)]
+    order = _order(survivors[0].lineage(), [list(channel) for channel in channels])
+    return {derivation: should[derivation] for derivation in order}
+
+
+def _order(took: Sequence[Derivation], channels: Sequence[Sequence[Derivation]]) -> Iterator[Derivation]:
+    known, done = set(took), set[Derivation]()
+    place_of = {one: (number, place) for number, channel in enumerate(channels) for place, one in enumerate(channel)}
+    reached = [0] * len(channels)
+    for derivation in took:
+        if derivation not in place_of or derivation in done:
+            continue
+        number, place = place_of[derivation]
+        yield from (lost for lost in channels[number][reached[number] : place] if lost not in known)
+        reached[number] = max(reached[number], place + 1)
+        done.add(derivation)
+        yield derivation
+    for number, channel in enumerate(channels):
+        yield from (lost for lost in channel[reached[number] :] if lost not in known)

@@ -1,0 +1,137 @@
+"""Approximate fault tolerance: state and items are backed up only when a failure would cost more than a threshold, and
+what all failures together cost stays within a bound (AF-Stream, section 3).
+
+- A slice acknowledges an item as soon as it has received it. Items that wait to be processed are backed up, by the
+  receiver, when more than l of them would not be; the state when its divergence from the last backup would exceed
+  theta; outputs never: at gamma unacknowledged ones the slice stops. Punctuations are always backed up.
+- A crashed slice restores its backup, and replays the newest consecutive run of its items; its thresholds are halved.
+  At the end of a window they are what they were.
+- Outputs are numbered by what they were made of, and receivers know numbers, so that nothing counts twice.
+
+The user's thresholds are of the whole computation. A slice gets its share of them: by `spread="sound"` they are divided
+among the m operators on the longest path from it to a source or a sink, its n copies, and by what an output of it
+becomes further down, the product of the operators' fan-outs; `spread="paper"` leaves out m, and what m operators lose
+adds up at the sink (section 3.5.3).
+
+What is lost upstream is an input lost downstream, and moves its state as well: see the oracle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+from math import inf
+
+from ..harness.contracts.subject import Claim, SchemeSubject
+from ..harness.core.errors import InvalidScenario, InvalidTopology
+from ..harness.core.guarantees import bounded_error
+from ..harness.core.model import Role, Topology, measures_divergence
+from ..harness.judging.exercised import Activity
+from ..harness.protocol.spec import Numbering, Setup
+from .mechanisms.approximate_backup import ApproximateBackup
+from .mechanisms.receipt import AcknowledgeReceipt, KeepUntilReceived
+from .mechanisms.thresholds import Thresholds, Window
+from .requirements import bounded_fan_out, deterministic
+
+
+class Spread(StrEnum):
+    """How a user's thresholds are divided along a pipeline."""
+
+    SOUND = "sound"
+    PAPER = "paper"
+
+
+def approximate(
+    topology: Topology,
+    *,
+    theta: float = 100,
+    l: float = 20,  # noqa: E741  It is the paper's.
+    gamma: float = 20,
+    window: Window | None = None,
+    spread: str = "sound",
+    ahead: int = 0,
+    partial: bool = True,
+) -> SchemeSubject:
+    """Claims bounded error, for any number of failures, all slices at once too, as long as backups survive.
+
+    `theta` bounds the divergence of a state, `l` the items and `gamma` the outputs that are lost, each by all failures
+    of a window together. Costs nothing but a copy of the state in memory as long as they are not approached.
+
+    Raises InvalidTopology for operators that keep a state and do not say how far two of its states are from each other
+    (`divergence`, `alpha`), that do not say how many outputs an event makes (`fan_out`), that are not deterministic, or
+    that depend on the order of events where channels meet.
+    """
+    scheme = "approximate fault tolerance"
+    deterministic(topology, scheme)
+    measured(topology, scheme)
+    bounded_fan_out(topology, scheme)
+    ordered(topology, scheme)
+    if spread not in list(Spread):
+        raise InvalidScenario(f"spread={spread!r} of {scheme}: it is one of {', '.join(Spread)}")
+    whole = Thresholds(theta, l, gamma, window)
+    backup = ApproximateBackup(shares(topology, whole, Spread(spread)), ahead, partial)
+    rests_on = (Activity.RESTART,)
+    return SchemeSubject(
+        kind="approximate",
+        topology=topology,
+        setups={
+            Role.SOURCE: Setup((KeepUntilReceived(),)),
+            Role.OPERATOR: Setup((KeepUntilReceived(), backup), Numbering.DERIVED),
+            Role.SINK: Setup((AcknowledgeReceipt(),), Numbering.DERIVED),
+        },
+        claims=(Claim(bounded_error(theta, l, gamma), needs="backups survive", rests_on=rests_on),),
+    )
+
+
+def measured(topology: Topology, scheme: str) -> None:
+    """An operator with a state has to measure it. Raises InvalidTopology."""
+    for name, stage in topology.stages.items():
+        operator = stage.operator
+        if operator.initial_state() is not None and not measures_divergence(operator):
+            lacking = "divergence()" if operator.alpha is not None else "divergence() and alpha"
+            raise InvalidTopology(
+                f"{name!r} of {topology.name!r} keeps a state, and has no {lacking}: how far two of its states are "
+                f"from each other, and how far one event moves that. {scheme} cannot protect it"
+            )
+
+
+def ordered(topology: Topology, scheme: str) -> None:
+    """Where an order matters, there has to be one. Raises InvalidTopology."""
+    for slice_id in topology.operator_slices:
+        name = slice_id.rpartition("-")[0]
+        forward = [up for up in topology.upstream(slice_id) if not topology.leads_back(up, slice_id)]
+        if topology.stages[name].operator.order_sensitive and len(forward) > 1:
+            raise InvalidTopology(
+                f"{slice_id} of {topology.name!r} depends on the order of its events, and has more than one input "
+                f"channel: it has no ideal state to be compared with. {scheme} cannot protect it"
+            )
+
+
+def shares(topology: Topology, whole: Thresholds, spread: Spread) -> dict[str, Thresholds]:
+    """Operator -> what one of its slices may lose in all (section 3.5.3)."""
+    found: dict[str, Thresholds] = {}
+    for name, stage in topology.stages.items():
+        divided = whole.divided(stage.parallelism * _grows(topology, name))
+        if spread is Spread.SOUND:
+            divided = divided.divided(_length(topology))
+        found[name] = divided
+    return found
+
+
+def _below(topology: Topology, name: str) -> Iterable[str]:
+    """The operators that one feeds forward: what comes back is counted where it has gone out."""
+    forward = (edge.downstream for edge in topology.edges if edge.upstream == name and not edge.feedback)
+    return [below for below in forward if below in topology.stages]
+
+
+def _grows(topology: Topology, name: str) -> float:
+    """How many outputs at the sinks one output of an operator becomes at most."""
+    grown = 0.0
+    for below in _below(topology, name):
+        grown += (topology.stages[below].operator.fan_out or inf) * _grows(topology, below)
+    return max(1.0, grown)
+
+
+def _length(topology: Topology) -> int:
+    """How many operators lose beside one another, or one after the other: all of them."""
+    return len(topology.stages)

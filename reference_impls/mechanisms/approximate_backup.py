@@ -1,0 +1,483 @@
+"""Backing up a state, and the items that wait for it, only when a failure would cost more than a threshold (AF-Stream,
+sections 3.4 to 3.6).
+
+- The state is backed up before an item is taken by which its divergence from what is durable could exceed theta: `d +
+  alpha > theta`. The slice waits until the backup is durable, so that the divergence never exceeds theta, and nothing
+  has to be added to the bound. Asynchronously, the backup is issued so many items ahead; while it is written the slice
+  goes on until theta is reached, and then waits. So what is in flight is paid for out of theta (the paper checks after
+  the update, and owes alpha for each item that is in flight, and one more).
+- Items that wait are backed up, all of them, when more than l would not be. They are acknowledged at once as long as
+  no more than l are not safe, the others when they are.
+- At gamma outputs that are not acknowledged nothing more is taken.
+- An item that is backed up when it is taken costs nothing: it is replayed. So where halved thresholds allow not even
+  one item, items are backed up first, and the slice goes on without loss.
+- Recovery restores the backup, and replays those items above its number that are the newest run of consecutive numbers.
+  What came before that run had been processed when the run was backed up, and theta covers it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+import msgspec
+
+from ...harness.core.errors import OwnFailure
+from ...harness.core.model import (
+    Event,
+    backs_up_partly,
+    carried,
+    compensates,
+    operator_of,
+    punctuated,
+)
+from ...harness.core.proper import positive, proper, switch
+from ...harness.protocol.channels import InputChannel
+from ...harness.protocol.effects import Durable, Persist, PersistItems, Start
+from ...harness.protocol.mechanism import NO_LIMIT, AtWork, Made, Mechanism
+from ...harness.protocol.merging import ChannelRun
+from ...harness.protocol.messages import Checkpoint, CheckpointId, Items, Message, Tie
+from ...harness.protocol.operator import STATE, OperatorSlice
+from ...harness.recording.records import CheckpointDurable
+from .receipt import NumbersSeen, Received, Settled, Unacknowledged
+from .thresholds import Failures, Thresholds
+
+PART = "approximate"
+_TRIM = 500
+"""Items that are kept beside a backup at most, before the next one is made to cover them."""
+_WHOLE_EVERY = 16
+"""So many partial backups at most follow a whole one."""
+
+
+@dataclass(frozen=True)
+class ApproximateBackup(Mechanism):
+    """Of an operator's slices, with `KeepUntilReceived`."""
+
+    messages = (Received, Settled)
+
+    thresholds: Mapping[str, Thresholds]
+    """Operator -> what one of its slices may lose in all, in a window."""
+    ahead: int = 0
+    """A backup of the state is issued so many items before it has to be durable; 0: the slice waits for it."""
+    partial: bool = True
+    """Whether only what has changed is backed up, where an operator says that."""
+
+    def __post_init__(self) -> None:
+        proper(self.thresholds, Mapping, "thresholds", "a mapping from operators to Thresholds")
+        if self.ahead:
+            positive(self.ahead, "ahead")
+        switch(self.partial, "partial")
+
+    @property
+    def takes_checkpoints(self) -> bool:
+        return True
+
+    @property
+    def replays(self) -> bool:
+        return True
+
+    def attach(self, machine: OperatorSlice) -> AtWork:
+        return ApproximateBackups(machine, self)
+
+
+class Saved(msgspec.Struct, frozen=True, array_like=True):
+    """An item that is backed up."""
+
+    number: int
+    """That its receiver gave it."""
+    upstream: str
+    speaker: int
+    event: Event
+
+
+class Backup(msgspec.Struct, frozen=True):
+    """The part of a backup that is this mechanism's own."""
+
+    numbers: dict[int, list[tuple[int, int]]] = {}
+    """See `NumbersSeen`."""
+    failures: list[int] = []
+    """See `Failures`."""
+
+
+class PartialBackup(msgspec.Struct, frozen=True):
+    """A partial backup."""
+
+    changes: Any
+    parts: dict[str, Any]
+
+
+@dataclass(slots=True)
+class _Pending:
+    """An item that was received, and is not processed."""
+
+    number: int
+    place: int
+    upstream: str
+    speaker: int
+    event: Event
+    precious: bool = False
+    """It must never be lost."""
+    saved: CheckpointId | None = None
+    """With which items it was backed up."""
+    safe: bool = False
+    """That is durable."""
+
+
+@dataclass(frozen=True)
+class _Issued:
+    """A backup of the state that is not durable yet."""
+
+    id: CheckpointId
+    number: int
+    state: bytes | None
+    changes: Any
+    positions: Mapping[str, tuple[int, int]]
+
+
+class ApproximateBackups(AtWork):
+    """At work in one slice."""
+
+    part = PART
+    machine: OperatorSlice
+
+    def __init__(self, machine: OperatorSlice, settings: ApproximateBackup) -> None:
+        super().__init__(machine)
+        spec = machine.spec
+        name = operator_of(spec.slice_id)
+        self.operator = machine.operator
+        self.thresholds = settings.thresholds[name]
+        self.failures = Failures(self.thresholds.window)
+        self.ahead = settings.ahead
+        self.alpha = float(self.operator.alpha or 0.0)
+        self.beta = (self.operator.fan_out or 1) * len(spec.topology.choices(spec.slice_id))
+        self.stateful = machine.state is not None
+        self.partial = settings.partial and self.stateful and backs_up_partly(self.operator)
+        topology = spec.topology
+        self.fed_back = frozenset(up for up in spec.upstream if topology.leads_back(up, spec.slice_id))
+        """Whence feedback comes."""
+        self.punctuated = punctuated(self.operator)
+        self.numbers = NumbersSeen(machine)
+        self.allowed = self.thresholds.after(0)
+        """What is in force."""
+        self.pending: deque[_Pending] = deque()
+        self.number = 0
+        """Of the item received last."""
+        self.done = 0
+        """Of the item processed last."""
+        self.covered = 0
+        """Of the last item that is in the newest durable backup of the state."""
+        self.loose = 0
+        """Of the last item that was processed without having been backed up."""
+        self.owed = 0
+        """Of the last item processed that must never be lost."""
+        self.backup: Any = self.operator.restore(self.operator.snapshot(machine.state)) if self.stateful else None
+        """The state that is durable."""
+        self.divergence = 0.0
+        self.issued: _Issued | None = None
+        self.saving: set[CheckpointId] = set()
+        self.partials = 0
+        """Since the last whole backup."""
+        self.replay: list[Saved] = []
+        self.restored_from = 1
+        """The incarnation that made what is durable."""
+        self.arrived: dict[str, deque[tuple[int, int, int]]] = {up: deque() for up in machine.inputs}
+        """Upstream slice -> (incarnation, number of the event, number of the item; 0: it is known already) of what is
+        not acknowledged."""
+
+    @property
+    def outputs(self) -> Unacknowledged:
+        log = self.machine.log
+        if not isinstance(log, Unacknowledged):
+            raise OwnFailure(f"{self.machine.spec.slice_id} does not keep its outputs until they are received")
+        return log
+
+    # Receiving
+
+    def readers(self) -> Mapping[type[Message], Callable[[str, Any], None]]:
+        return {Settled: self._settled}
+
+    def _settled(self, peer: str, message: Settled) -> None:
+        self.numbers.settle(self.machine.inputs[peer].place, message.incarnation, message.upto)
+
+    def came_in(self, channel: InputChannel, events: list[Event]) -> list[Event]:
+        up, speaker = self.machine.spec.upstream[channel.place], channel.speaking
+        fresh = self.numbers.unseen(channel, events)
+        self.machine.dropped += len(events) - len(fresh)
+        known = {event.seq: 0 for event in events}
+        for event in fresh:
+            self.number += 1
+            known[event.seq] = self.number
+            precious = self.is_precious(up, event)
+            self.pending.append(_Pending(self.number, channel.place, up, speaker, event, precious))
+        self.arrived[up].extend([(speaker, seq, number) for seq, number in known.items()])
+        return fresh
+
+    def is_precious(self, up: str, event: Event) -> bool:
+        """Whether an item must never be lost: a punctuation, or feedback."""
+        return up in self.fed_back or (self.punctuated and self.operator.punctuation(event))
+
+    def handled(self) -> None:
+        """What could not be processed at once waits: it is backed up, or may be lost."""
+        loose = self._loose()
+        fits = len(loose) <= self.allowed.l
+        precious = any(one.precious for one in loose)
+        if not fits or precious:
+            self.save_all()
+        self._acknowledge(fits)
+
+    def _loose(self) -> list[_Pending]:
+        return [one for one in self.pending if not one.safe]
+
+    def save_all(self) -> None:
+        """Back up all items that wait and are not backed up."""
+        items = [one for one in self.pending if one.saved is None]
+        if not items or self.saving:
+            # One after the other: what is durable has to be consecutive.
+            return
+        id_ = self.machine.next_id()
+        for one in items:
+            one.saved = id_
+        self.saving.add(id_)
+        saved = [Saved(one.number, one.upstream, one.speaker, one.event) for one in items]
+        self.machine.effects.append(PersistItems(Items(self.machine.spec.slice_id, id_, items[-1].number, saved)))
+
+    def _acknowledge(self, fits: bool) -> None:
+        waiting = {one.number for one in self.pending if not one.safe and (one.precious or not fits)}
+        for up, arrived in self.arrived.items():
+            upto: dict[int, int] = {}
+            while arrived and arrived[0][2] not in waiting:
+                speaker, seq, _ = arrived.popleft()
+                upto[speaker] = seq
+            for speaker, seq in upto.items():
+                if speaker in self.machine.inputs[up].links:
+                    self.machine.send(up, speaker, Received(self.machine.incarnation, seq))
+
+    # Processing
+
+    def left(self) -> int:
+        return self._allowance()
+
+    def room(self) -> int:
+        allowance = self._allowance()
+        if not self.pending:
+            return allowance
+        if allowance:
+            self._in_time(allowance)
+            return allowance
+        head = self.pending[0]
+        if self.issued is not None or (head.saved is not None and not head.safe) or head.safe:
+            return 0
+        if self.owed > self.covered and not head.precious:
+            self.issue()
+        elif head.precious or self._too_little():
+            self.save_all()
+        elif self._state_is_due():
+            self.issue()
+        return 0
+
+    def _too_little(self) -> bool:
+        """Whether not one item is allowed that is not backed up, whatever is done."""
+        return self.allowed.gamma < self.beta or (self.stateful and self.allowed.theta < self.alpha)
+
+    def _state_is_due(self) -> bool:
+        return self.stateful and self._steps() < 1
+
+    def _steps(self) -> float:
+        """How many items more may move the state."""
+        if not self.stateful or not self.alpha:
+            return inf
+        return (self.allowed.theta - self.divergence) / self.alpha + 1e-9
+
+    def _allowance(self) -> int:
+        """How many of the items that wait may be taken."""
+        if not self.pending:
+            return NO_LIMIT
+        outputs = self.outputs.count
+        exact = self.allowed.gamma < self.beta
+        limit = max(self.thresholds.after(0).gamma, 2 * self.beta) if exact else self.allowed.gamma
+        made = max(0, int((limit - outputs) / self.beta)) if limit < inf else NO_LIMIT
+        safe = 0
+        for one in self.pending:
+            if not one.safe:
+                break
+            safe += 1
+        if safe:
+            return 0 if self._to_be_covered() else min(safe, made)
+        if self.pending[0].precious or exact or self.owed > self.covered:
+            return 0
+        steps = self._steps()
+        most = min(made, int(steps) if steps < NO_LIMIT else NO_LIMIT)
+        for number, one in enumerate(self.pending):
+            if number >= most or one.safe or one.precious:
+                return number
+        return len(self.pending)
+
+    def _to_be_covered(self) -> bool:
+        """Whether so many items are kept beside the backup that nothing more is taken before one covers them."""
+        return self.done - self.covered >= 2 * _TRIM
+
+    def _in_time(self, allowance: int) -> None:
+        """Issue a backup before it has to be waited for."""
+        if self.issued is not None:
+            return
+        if (self.done - self.covered >= _TRIM and self.pending[0].safe) or (
+            self.ahead and self.divergence > 0 and not self.pending[0].safe and self._steps() <= self.ahead
+        ):
+            self.issue()
+
+    def made(self, up: str, event: Event, tie: Tie | None, outputs: list[Made], ties: list[list[Tie]]) -> None:
+        one = self.pending.popleft()
+        if one.event.seq != event.seq or one.upstream != up:
+            raise OwnFailure(f"{self.machine.spec.slice_id} took ({up}, {event.seq}), and not {one.event!r}")
+        self.done = one.number
+        if not one.safe:
+            self.loose = one.number
+        if one.precious:
+            self.owed = one.number
+        if self.stateful:
+            self.divergence = self.operator.divergence_after(event, self.machine.state, self.backup, self.divergence)
+        if self.failures.passed(event.time):
+            self.allowed = self.in_force()
+
+    def in_force(self) -> Thresholds:
+        return self.thresholds.after(self.failures.count)
+
+    # Backing up the state
+
+    def issue(self) -> None:
+        """Back up the state, unless more outputs than allowed would then be lost with the slice."""
+        if self.issued is not None or (self.allowed.gamma < self.beta and self.outputs.count > self.allowed.gamma):
+            return
+        machine = self.machine
+        # What a partial backup leaves out is lost, and more than theta is not left out if it was not more before: items
+        # that are backed up move the state beyond it.
+        if self.partial and self.partials < _WHOLE_EVERY and self.divergence <= self.allowed.theta:
+            changes = carried(self.operator.delta(machine.state, self.backup))
+            checkpoint = machine.snapshot({STATE}, partial=True)
+            self.issued = _Issued(checkpoint.id, self.done, None, changes, self.outputs.positions())
+            kept: list[Any] = [PartialBackup(changes, checkpoint.parts)]
+            machine.effects.append(PersistItems(Items(checkpoint.slice, checkpoint.id, self.done, kept)))
+            return
+        checkpoint = msgspec.structs.replace(machine.snapshot(), covers=self.done)
+        state = checkpoint.part(STATE, bytes)
+        self.issued = _Issued(checkpoint.id, self.done, state, None, self.outputs.positions())
+        machine.effects.append(Persist(checkpoint))
+
+    def durable(self, given: Durable) -> None:
+        machine = self.machine
+        if given.id in self.saving:
+            self.saving.remove(given.id)
+            for one in self.pending:
+                one.safe = one.safe or one.saved == given.id
+        elif self.issued is not None and given.id == self.issued.id:
+            issued, self.issued = self.issued, None
+            machine.note(CheckpointDurable(machine.spec.slice_id, given.id.incarnation, given.id.number))
+            self._is_durable(issued)
+        else:
+            raise OwnFailure(f"{machine.spec.slice_id} did not wait for {given.id}, but it became durable")
+        machine.work()
+
+    def _is_durable(self, issued: _Issued) -> None:
+        self.covered = issued.number
+        self.restored_from = self.machine.incarnation
+        if self.stateful:
+            if issued.state is None:
+                self.backup = self.operator.apply_delta(self.backup, issued.changes)
+                self.partials += 1
+            else:
+                self.backup = self.operator.restore(issued.state)
+                self.partials = 0
+            self.divergence = self.operator.divergence(self.machine.state, self.backup)
+        self.outputs.settle(issued.positions)
+
+    def save(self) -> Backup:
+        waiting: dict[int, set[int]] = {}
+        for one in self.pending:
+            waiting.setdefault(one.place, set()).add(one.event.seq)
+        return Backup(self.numbers.save(waiting), self.failures.save())
+
+    # Recovering
+
+    def completed(self, checkpoint: Checkpoint | None, kept: Sequence[Items]) -> Checkpoint | None:
+        """The newest backup of the state, of the whole one and the partial ones that came after it; and which items are
+        to be replayed."""
+        saved: list[Saved] = []
+        for one in kept:
+            for item in one.items:
+                found = item if isinstance(item, PartialBackup | Saved) else msgspec.convert(item, _KEPT)
+                if isinstance(found, Saved):
+                    saved.append(found)
+                elif checkpoint is None or _later(one.id, checkpoint.id):
+                    checkpoint = self._onto(checkpoint, one, found)
+        self.covered = self.done = checkpoint.covers if checkpoint is not None else 0
+        self.restored_from = checkpoint.id.incarnation if checkpoint is not None else 1
+        self.replay = self.newest_run([one for one in saved if one.number > self.covered])
+        self.number = max([self.covered, *(one.number for one in saved)])
+        return checkpoint
+
+    def newest_run(self, saved: list[Saved]) -> list[Saved]:
+        """The newest items with consecutive numbers."""
+        run: list[Saved] = []
+        for one in sorted({one.number: one for one in saved}.values(), key=_number, reverse=True):
+            if run and run[-1].number != one.number + 1:
+                break
+            run.append(one)
+        return run[::-1]
+
+    def _onto(self, checkpoint: Checkpoint | None, one: Items, partial: PartialBackup) -> Checkpoint:
+        state = self.machine.state
+        if checkpoint is not None:
+            held = checkpoint.part(STATE, bytes)
+            state = state if held is None else self.operator.restore(held)
+        state = self.operator.apply_delta(state, partial.changes)
+        parts = {**partial.parts, STATE: self.operator.snapshot(state)}
+        return Checkpoint(one.slice, one.id, parts, covers=one.last)
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        found = checkpoint.part(PART, Backup) or Backup()
+        self.numbers.restore(found.numbers)
+        if found.failures:
+            self.failures.restore(found.failures)
+        state = checkpoint.part(STATE, bytes)
+        if self.stateful and state is not None:
+            self.backup = self.operator.restore(state)
+
+    def started(self, given: Start) -> None:
+        self.failures.begin(given.incarnation)
+        self.allowed = self.in_force()
+        self.compensate(range(self.restored_from, given.incarnation))
+        machine = self.machine
+        for one in self.replay:
+            channel = machine.inputs[one.upstream]
+            channel.speaking = one.speaker
+            self.numbers.unseen(channel, [one.event])
+            channel.seen = max(channel.seen, one.event.seq)
+            precious = self.is_precious(one.upstream, one.event)
+            pending = _Pending(one.number, channel.place, one.upstream, one.speaker, one.event, precious, safe=True)
+            self.pending.append(pending)
+            machine.waiting.put(ChannelRun(channel.place, one.speaker, [one.event]))
+        self.replay = []
+        machine.work()
+
+    def compensate(self, failures: range) -> None:
+        """Make up for what every failure since the backup may have cost."""
+        if not failures or not compensates(self.operator):
+            return
+        halved = [self.thresholds.after(number - 1) for number in failures]
+        missing = sum(one.theta + self.alpha * one.l for one in halved)
+        self.machine.compensate(missing)
+        self.divergence = self.operator.divergence(self.machine.state, self.backup)
+
+
+_KEPT: Any = PartialBackup | Saved
+
+
+def _number(one: Saved) -> int:
+    return one.number
+
+
+def _later(one: CheckpointId, other: CheckpointId) -> bool:
+    return (one.incarnation, one.number) > (other.incarnation, other.number)

@@ -1,0 +1,230 @@
+"""Acknowledging an item as soon as it is received, keeping an output until then, and knowing an item that comes again
+by its number (AF-Stream, sections 3.4.2 and 3.4.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any
+
+import msgspec
+
+from ...harness.core.model import Event, operator_of, punctuated
+from ...harness.protocol.channels import InputChannel, PendingEvents
+from ...harness.protocol.machine import Machine
+from ...harness.protocol.mechanism import AtWork, Log, Mechanism
+from ...harness.protocol.messages import Checkpoint, Flow, Message, Replay, after
+from ...harness.protocol.operator import OperatorSlice
+from ...harness.protocol.spec import meets
+
+
+class Received(Message, frozen=True, tag="received", array_like=True, gc=False):
+    """What was sent on a channel up to the event with this number has been received: it is the receiver's now. Numbers
+    need not rise, so those before it are those that were sent before it."""
+
+    flow = Flow.UPSTREAM
+
+    upto: int
+
+
+class Settled(Message, frozen=True, tag="settled", array_like=True, gc=False):
+    """What was sent on a channel up to the event with this number will never be sent again."""
+
+    flow = Flow.DOWNSTREAM
+
+    upto: int
+
+
+class NumbersSeen:
+    """The numbers of what has come in on a slice's channels.
+
+    Where numbers rise, the highest says it all. Where channels meet on the way they do not, and those are kept that the
+    sender may send again: of an incarnation that is gone, all that it had not settled. What it made of an item that was
+    lost with it may be made again, when that item comes again.
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        rise = machine.spec.numbers_rise
+        self._seen: dict[int, dict[int, int]] = {
+            channel.place: {} for up, channel in machine.inputs.items() if not rise[up]
+        }
+        """Place of a channel -> numbers, in the order in which they came -> the incarnation that sent them first."""
+
+    def unseen(self, channel: InputChannel, events: list[Event]) -> list[Event]:
+        """Those events that come for the first time, which are seen now."""
+        seen = self._seen.get(channel.place)
+        if seen is None:
+            return after(events, channel.seen)
+        fresh = [event for event in events if event.seq not in seen]
+        seen.update(dict.fromkeys([event.seq for event in fresh], channel.speaking))
+        return fresh
+
+    def settle(self, place: int, speaker: int, upto: int) -> None:
+        """An incarnation will not send again what it has sent up to a number."""
+        seen = self._seen.get(place, {})
+        if seen.get(upto) == speaker:
+            for number in [*takewhile(lambda one: one != upto, seen), upto]:
+                if seen[number] == speaker:
+                    del seen[number]
+
+    def save(self, without: Mapping[int, set[int]]) -> dict[int, list[tuple[int, int]]]:
+        """What has been seen, but for these."""
+        return {
+            place: [(number, by) for number, by in seen.items() if number not in without.get(place, ())]
+            for place, seen in self._seen.items()
+        }
+
+    def restore(self, saved: Mapping[int, list[tuple[int, int]]]) -> None:
+        for place, numbers in saved.items():
+            self._seen[int(place)] = dict(numbers)
+
+
+@dataclass(frozen=True)
+class AcknowledgeReceipt(Mechanism):
+    """Of a sink: take what comes for the first time, and acknowledge all that comes at once."""
+
+    messages = (Received, Settled)
+
+    def attach(self, machine: Machine) -> AtWork:
+        return _Receipt(machine)
+
+
+class _Receipt(AtWork):
+    def __init__(self, machine: Machine) -> None:
+        super().__init__(machine)
+        self._seen = NumbersSeen(machine)
+
+    def readers(self) -> Mapping[type[Message], Callable[[str, Any], None]]:
+        return {Settled: self._settled}
+
+    def came_in(self, channel: InputChannel, events: list[Event]) -> list[Event]:
+        machine = self.machine
+        up = machine.spec.upstream[channel.place]
+        machine.send(up, channel.speaking, Received(machine.incarnation, events[-1].seq))
+        fresh = self._seen.unseen(channel, events)
+        machine.dropped += len(events) - len(fresh)
+        return fresh
+
+    def _settled(self, peer: str, message: Settled) -> None:
+        self._seen.settle(self.machine.inputs[peer].place, message.incarnation, message.upto)
+
+
+@dataclass(frozen=True)
+class KeepUntilReceived(Mechanism):
+    """Keep an output until its receiver has acknowledged it, and send it to one that comes after. It is lost with its
+    slice, but for what its receiver takes for a punctuation, which is part of a backup."""
+
+    messages = (Received, Settled)
+
+    @property
+    def replays(self) -> bool:
+        return True
+
+    def attach(self, machine: Machine) -> Unacknowledged:
+        return Unacknowledged(machine)
+
+
+class Unreceived(msgspec.Struct, frozen=True):
+    """The part of a checkpoint: outputs that are not acknowledged and must not be lost."""
+
+    punctuations: dict[str, list[Event]] = {}
+    """By downstream slice."""
+
+
+class Unacknowledged(AtWork, Log):
+    part = "unacknowledged"
+
+    def __init__(self, machine: Machine) -> None:
+        super().__init__(machine)
+        machine.log = self
+        self._kept: dict[str, dict[int, Event]] = {to: {} for to in machine.outputs}
+        """Downstream slice -> number -> output, in the order in which they went out."""
+        self._last = dict.fromkeys(machine.outputs, (0, -1))
+        """How many outputs went to each channel, and the number of the last."""
+        self._received = dict.fromkeys(machine.outputs, -1)
+        """Of the last that was acknowledged."""
+        self._forgetful = [to for to in machine.outputs if meets(machine.spec.topology, machine.spec.slice_id)]
+        """Those who keep numbers until these are settled."""
+        self.count = 0
+        """Outputs that are not acknowledged, on all channels."""
+
+    def readers(self) -> Mapping[type[Message], Callable[[str, Any], None]]:
+        return {Received: self._was_received}
+
+    def _was_received(self, peer: str, message: Received) -> None:
+        machine = self.machine
+        if message.incarnation not in machine.outputs[peer].listeners:
+            machine.refuse(peer, message)
+            return
+        kept = self._kept[peer]
+        if message.upto not in kept:
+            return
+        for number in [*takewhile(lambda one: one != message.upto, kept), message.upto]:
+            del kept[number]
+            self.count -= 1
+        self._received[peer] = message.upto
+        if isinstance(machine, OperatorSlice):
+            machine.work()
+
+    # Settling
+
+    def positions(self) -> dict[str, tuple[int, int]]:
+        """The last output on each channel, as `settle` takes it later."""
+        return {to: self._last[to] for to in self._forgetful}
+
+    def settle(self, positions: Mapping[str, tuple[int, int]]) -> None:
+        """What was made up to there is never made again; what is not acknowledged can be sent again all the same."""
+        machine = self.machine
+        for to, (made, last) in positions.items():
+            acknowledged = self._last[to][0] - len(self._kept[to])
+            upto = last if made <= acknowledged else self._received[to]
+            if upto >= 0:
+                for receiver in machine.outputs[to].listeners:
+                    machine.send(to, receiver, Settled(machine.incarnation, upto))
+
+    # The log
+
+    def keep(self, to: str, events: list[Event]) -> None:
+        self._kept[to].update([(event.seq, event) for event in events])
+        self.count += len(events)
+        self._last[to] = self._last[to][0] + len(events), events[-1].seq
+
+    def open(self, to: str, receiver: int, after: int, waiting: list[PendingEvents]) -> None:
+        """All of it at once, and nothing new in between: it is no more than a slice may lose."""
+        events = list(self._kept[to].values())
+        if events:
+            self.machine.send(to, receiver, Replay(self.machine.incarnation, events))
+
+    def next(self, to: str, receiver: int) -> list[Event] | None:
+        return None
+
+    def replaying(self, to: str, receiver: int) -> bool:
+        return False
+
+    def stop(self, to: str, receiver: int, seq: int) -> None:
+        """It has gone out already."""
+
+    def trim(self, to: str, upto: int) -> None:
+        """Nothing goes by numbers that rise."""
+
+    @property
+    def trimmed(self) -> int:
+        return 0
+
+    # Punctuations
+
+    def save(self) -> Unreceived:
+        stages = self.machine.spec.topology.stages
+        found: dict[str, list[Event]] = {}
+        for to, kept in self._kept.items():
+            stage = stages.get(operator_of(to))
+            if stage is not None and punctuated(stage.operator):
+                found[to] = [event for event in kept.values() if stage.operator.punctuation(event)]
+        return Unreceived(found)
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        saved = checkpoint.part(self.part, Unreceived) or Unreceived()
+        for to, events in saved.punctuations.items():
+            if events:
+                self.keep(to, events)

@@ -1,0 +1,80 @@
+"""AF-Stream's five algorithms under approximate fault tolerance, each with three failures, one of all slices at once;
+and what a scheme without bounds makes of feedback."""
+
+from __future__ import annotations
+
+from ...faults.crash import crash
+from ...harness.contracts.scenario import Scenario
+from ...harness.core.library import Entry
+from ...harness.core.model import Topology
+from ...harness.core.quantities import events, seconds
+from ...harness.core.workload import Workload
+from ...reference_impls.approximate import approximate
+from ...reference_impls.gap import gap
+from ..grep import grep
+from ..heavy_hitters import heavy_hitters
+from ..logistic_regression import logistic_regression
+from ..parameter_server import parameter_server
+from ..partial_counts import partial_counts
+from ..ripple_join import ripple_join
+from ..skewed_streams import packets, points, visits, zipf_words
+from ..workloads import numbered, text
+
+
+def _failing(topology: Topology, workload: Workload, theta: float) -> Scenario:
+    """One slice of the first stage, one of the last, and all."""
+    slices = topology.operator_slices
+    return Scenario(
+        subject=approximate(topology, theta=theta, l=20, gamma=20),
+        workload=workload,
+        faults=[
+            crash(slices[0]).after(seconds(0.2)),
+            crash(*slices).after(seconds(0.5)),
+            crash(slices[-1]).after(seconds(0.8)),
+        ],
+    )
+
+
+def grep_scenario() -> Scenario:
+    """Lines that match are lost, as many as were declared."""
+    return _failing(grep(), text("unicode-names", events=1_000, rate=1_000), theta=0)
+
+
+def partial_counts_scenario() -> Scenario:
+    """Counts of words that follow Zipf's law are off by less than 60."""
+    return _failing(partial_counts(), zipf_words(events=1_000, rate=1_000), theta=60)
+
+
+def heavy_hitters_scenario() -> Scenario:
+    """Sketches lose packets, and add what they may have lost to every counter: no heavy flow is missed."""
+    topology = heavy_hitters(width=512, heavy=60_000, slack=50_000, compensated=True)
+    return _failing(topology, packets(window=249, events=1_004, rate=1_000), theta=20_000)
+
+
+def ripple_join_scenario() -> Scenario:
+    """Samples of two streams lose a few of their events, and the estimate is as good."""
+    return _failing(ripple_join(), visits(events=1_000, every=20, rate=1_000), theta=20)
+
+
+def logistic_regression_scenario() -> Scenario:
+    """Models are averaged and fed back; what a crash takes of one of them is a short way for it."""
+    return _failing(logistic_regression(), points(events=1_000, rate=1_000), theta=5)
+
+
+def parameter_server_scenario() -> Scenario:
+    """A server that feeds its workers back crashes, and so does one of them: what was lost was in the gaps."""
+    return Scenario(
+        subject=gap(parameter_server(), checkpoint_every=events(100)),
+        workload=numbered(events=1_000, rate=1_000),
+        faults=[crash("server-0").after(events(100)), crash("worker-0").after(events(400))],
+    )
+
+
+SCENARIOS = (
+    Entry("grep.approximate", grep_scenario),
+    Entry("partial-counts.approximate", partial_counts_scenario),
+    Entry("heavy-hitters.approximate", heavy_hitters_scenario),
+    Entry("ripple-join.approximate", ripple_join_scenario),
+    Entry("logistic-regression.approximate", logistic_regression_scenario),
+    Entry("parameter-server.gap", parameter_server_scenario),
+)

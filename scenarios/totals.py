@@ -1,0 +1,118 @@
+"""Sums that may be off by a little: partial counts of words on their way, added up at the end, and a pipeline that
+passes everything on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+
+from ..harness.core.model import Edge, Event, Operator, Output, Partitioning, Stage, Topology, Value
+from .stateless import Forward
+from .word_count import Split
+
+
+class BoundedSplit(Split):
+    """A line becomes its words; it has no more than so many."""
+
+    def __init__(self, most: int = 1) -> None:
+        self.fan_out = most
+
+
+class Totals(Operator[dict[str, float]]):
+    """The sum of the numbers that came under each key. Two states are as far apart as the key in which they differ
+    most.
+
+    `leaves_out`: changes up to this are left out of partial backups. `by_sum`: the distances of all keys are added.
+    """
+
+    fan_out = 1
+
+    def __init__(self, alpha: float = 1.0, *, leaves_out: float = 0.0, by_sum: bool = False) -> None:
+        self.alpha = alpha
+        self._leaves_out = leaves_out
+        self._by_sum = by_sum
+
+    def initial_state(self) -> dict[str, float]:
+        return {}
+
+    def process(self, event: Event, state: dict[str, float]) -> tuple[Output]:
+        total = state[event.key] = state.get(event.key, 0) + event.value
+        return ((event.key, total),)
+
+    def divergence(self, state: dict[str, float], backup: dict[str, float]) -> float:
+        apart = (abs(state.get(key, 0) - backup.get(key, 0)) for key in state.keys() | backup.keys())
+        return float(sum(apart) if self._by_sum else max(apart, default=0))
+
+    def divergence_after(self, event: Event, state: dict[str, float], backup: dict[str, float], before: float) -> float:
+        if self._by_sum:
+            return before + float(abs(event.value))
+        return max(before, float(abs(state[event.key] - backup.get(event.key, 0))))
+
+    def delta(self, state: dict[str, float], backup: dict[str, float]) -> Value:
+        changed = (
+            (key, state[key]) for key in sorted(state) if abs(state[key] - backup.get(key, 0)) > self._leaves_out
+        )
+        return [list(change) for change in changed]
+
+    def apply_delta(self, backup: dict[str, float], changes: Value) -> dict[str, float]:
+        backup.update(changes)
+        return backup
+
+    def rows(self, state: dict[str, float]) -> Mapping[str, Value]:
+        return state
+
+
+class MarkedTotals(Totals):
+    """The same; an event under the key `mark` ends a window, and makes the sum of all that came before it."""
+
+    def process(self, event: Event, state: dict[str, float]) -> tuple[Output]:
+        if self.punctuation(event):
+            return (("mark", sum(state.values())),)
+        return super().process(event, state)
+
+    def divergence_after(self, event: Event, state: dict[str, float], backup: dict[str, float], before: float) -> float:
+        return before if self.punctuation(event) else super().divergence_after(event, state, backup, before)
+
+    def punctuation(self, event: Event) -> bool:
+        return event.key == "mark"
+
+
+class SafeTotals(Totals):
+    """The same; no sum is ever too small, as one that has been restored would be."""
+
+    def compensate(self, state: dict[str, float], missing: float) -> dict[str, float]:
+        return {key: total + missing for key, total in state.items()}
+
+
+def word_totals(parallelism: int = 2, *, most: int = 1) -> Topology:
+    """A splitter, of lines of at most so many words, and `parallelism` counters: `split-0`, `count-0`, ..."""
+    return Topology(
+        "word-totals",
+        {"split": Stage(BoundedSplit(most)), "count": Stage(Totals(), parallelism)},
+        (
+            Edge("source", "split", Partitioning.ONE_TO_ONE),
+            Edge("split", "count", Partitioning.SPLIT),
+            Edge("count", "sink", Partitioning.MERGE),
+        ),
+    )
+
+
+def totals_of_all(parallelism: int = 2, *, operator: Operator[dict[str, float]] | None = None) -> Topology:
+    """`parallelism` relays that all feed one sum: `relay-0`, ..., `sum-0`."""
+    return Topology(
+        "totals-of-all",
+        {"relay": Stage(Forward(), parallelism), "sum": Stage(operator or Totals())},
+        (Edge("source", "relay"), Edge("relay", "sum", Partitioning.MERGE), Edge("sum", "sink")),
+    )
+
+
+def one_total(operator: Operator[dict[str, float]] | None = None) -> Topology:
+    """A single sum: `sum-0`."""
+    return Topology("one-total", {"sum": Stage(operator or Totals())}, (Edge("source", "sum"), Edge("sum", "sink")))
+
+
+def relays(count: int = 3) -> Topology:
+    """So many relays, one after the other: `relay1-0`, `relay2-0`, ..."""
+    names = ["source", *(f"relay{number + 1}" for number in range(count)), "sink"]
+    edges = tuple(Edge(one, other) for one, other in pairwise(names))
+    return Topology("relays", {name: Stage(Forward()) for name in names[1:-1]}, edges)
