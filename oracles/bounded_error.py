@@ -25,8 +25,8 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     The ideal state is that of an execution of all input, as those upstream made it, in the order of its channels. alpha
     and beta are measured and compared with what the operator declares; its distance of two states is examined: it has
     to be 0 where, and only where, their rows are the same, and the same both ways round. UNKNOWN for operators without
-    one, or without an ideal state. (AF-Stream, sections 3.4 and 3.5; the paper leaves out what is lost upstream, and at the sinks what several
-    operators in a row lose.)
+    one, or without an ideal state. (AF-Stream, sections 3.4 and 3.5; the paper leaves out what is lost upstream, and at
+    the sinks what several operators in a row lose.)
     """
     collation = case.collation
     reexecution, wanted = collation.reexecution, collation.wanted

@@ -365,7 +365,8 @@ class Execution:
 
         Replicas that take the same in the same order do the same, but for chance and for a numbering of their own.
         """
-        if len(self._lives) == 1:
+        if len(self._lives) == 1 or self._partial:
+            # What a partial backup leaves out is in the state of who took it, and of nobody who begins with it.
             return False
         life, done = self._lives[number], self._done[number]
         if isinstance(record, Started):

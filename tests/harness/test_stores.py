@@ -9,13 +9,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from streamproof.harness.core.errors import DamagedHistory, StorageFailed, StorageRefused
 from streamproof.harness.core.model import Event
-from streamproof.harness.protocol.messages import Checkpoint, CheckpointId
+from streamproof.harness.protocol.messages import Checkpoint, CheckpointId, Items
 from streamproof.harness.protocol.operator import VECTOR, Vector
-from streamproof.harness.protocol.stores import CheckpointStore, FencedOff, FileStore, MemoryStore
+from streamproof.harness.protocol.stores import CheckpointStore, FencedOff, FileStore, MemoryStore, take_over
 from streamproof.reference_impls.mechanisms.output_log import PART as LOG
 from streamproof.reference_impls.mechanisms.output_log import Logged
 
@@ -181,3 +182,36 @@ def test_a_store_that_is_lost_in_the_middle_of_a_write_is_begun_anew(
     monkeypatch.setattr(FileStore, "_fenced", lost)
     assert store.write(_checkpoint(2))
     assert store.fence("count-0", 2) == _checkpoint(2)
+
+
+def _items(last: int, number: int, incarnation: int = 1) -> Items:
+    return Items("count-0", CheckpointId(incarnation, number), last, [last, b"item"])
+
+
+def test_items_are_kept_beside_a_checkpoint_until_one_covers_them(store: CheckpointStore) -> None:
+    store.fence("count-0", 1)
+    assert all(store.append(_items(last, number)) for last, number in ((12, 2), (4, 1), (9, 3)))
+    assert [one.last for one in store.items("count-0")] == [4, 9, 12]
+    assert store.write(msgspec.structs.replace(_checkpoint(4), covers=9))
+    checkpoint, kept = take_over(store, "count-0", 2)
+    assert checkpoint is not None
+    assert (checkpoint.covers, kept) == (9, [_items(12, 2)])
+    assert store.items("count-1") == []
+
+
+def test_items_of_a_replaced_incarnation_are_refused(store: CheckpointStore) -> None:
+    store.fence("count-0", 1)
+    assert store.append(_items(4, 1))
+    store.fence("count-0", 2)
+    assert not store.append(_items(9, 2))
+    assert store.append(_items(9, 2, incarnation=2))
+    assert [one.id.incarnation for one in take_over(store, "count-0", 3)[1]] == [1, 2]
+
+
+def test_items_that_were_captured_come_back(store: CheckpointStore) -> None:
+    store.fence("count-0", 1)
+    assert store.append(_items(4, 1))
+    captured = store.capture()
+    assert store.append(_items(9, 2))
+    store.restore(captured)
+    assert take_over(store, "count-0", 2)[1] == [_items(4, 1)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -12,10 +13,14 @@ from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.errors import InvalidScenario, InvalidTopology
 from streamproof.harness.core.guarantees import bounded_error
-from streamproof.harness.core.model import Edge, Operator, Stage, Topology
+from streamproof.harness.core.model import Edge, Event, Operator, Stage, Topology
 from streamproof.harness.core.quantities import events
 from streamproof.harness.core.verdicts import Anomaly, Status
 from streamproof.harness.judging.oracle import Case
+from streamproof.harness.protocol.effects import Durable, Persist, PersistItems, Receive, Reroute, Start
+from streamproof.harness.protocol.messages import Batch, Replayed
+from streamproof.harness.protocol.operator import OperatorSlice
+from streamproof.harness.protocol.stores import FileStore, put, take_over
 from streamproof.harness.recording.history import History
 from streamproof.harness.recording.records import CheckpointTaken, Compensated, Record
 from streamproof.oracles.bounded_error import ORACLE
@@ -217,3 +222,29 @@ def test_settings_that_are_none_are_refused_by_name(wrong: dict[str, object]) ->
 @pytest.mark.parametrize("topology", [one_total, totals_of_all, word_totals, relays, stateless])
 def test_it_protects_these(topology: Callable[[], Topology]) -> None:
     assert approximate(topology()).claims[0].guarantee == bounded_error(100, 20, 20)
+
+
+def test_what_a_store_of_files_gives_back_is_what_was_backed_up(tmp_path: Path) -> None:
+    """There all is plain values; the simulator's store keeps what it is given."""
+    spec = {one.slice_id: one for one in approximate(totals_of_all(2), theta=2, l=0, gamma=100).specs}["sum-0"]
+    store = FileStore(tmp_path)
+    store.fence("sum-0", 1)
+    one, written, number = OperatorSlice(spec), 0, 0
+    one.on(Start(1, None))
+    for up in spec.upstream:
+        one.on(Reroute(up, 1))
+        one.on(Receive(up, Replayed(1)))
+    while written < 6:
+        number += 1
+        up = spec.upstream[number % 2]
+        waiting = one.on(Receive(up, Batch(1, [Event(up, 2 * number + i, "k", 1, number) for i in (0, 1)])))
+        for effect in waiting:
+            if isinstance(effect, Persist | PersistItems):
+                what = effect.checkpoint if isinstance(effect, Persist) else effect.items
+                assert put(store, what)
+                written += 1
+                waiting += one.on(Durable(what.id))
+    other = OperatorSlice(spec)
+    checkpoint, kept = take_over(store, "sum-0", 2)
+    other.on(Start(2, checkpoint, kept=kept))
+    assert other.state == one.state
