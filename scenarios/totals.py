@@ -10,6 +10,13 @@ from ..harness.core.model import Edge, Event, Operator, Output, Partitioning, St
 from .stateless import Forward
 from .word_count import Split
 
+_OTHERS = "*"
+"""What is at least the sum of a key that has not come yet."""
+
+
+def _of(state: Mapping[str, float], key: str) -> float:
+    return state.get(key, state.get(_OTHERS, 0))
+
 
 class BoundedSplit(Split):
     """A line becomes its words; it has no more than so many."""
@@ -36,22 +43,20 @@ class Totals(Operator[dict[str, float]]):
         return {}
 
     def process(self, event: Event, state: dict[str, float]) -> tuple[Output]:
-        total = state[event.key] = state.get(event.key, 0) + event.value
+        total = state[event.key] = _of(state, event.key) + event.value
         return ((event.key, total),)
 
     def divergence(self, state: dict[str, float], backup: dict[str, float]) -> float:
-        apart = (abs(state.get(key, 0) - backup.get(key, 0)) for key in state.keys() | backup.keys())
+        apart = (abs(_of(state, key) - _of(backup, key)) for key in state.keys() | backup.keys())
         return float(sum(apart) if self._by_sum else max(apart, default=0))
 
     def divergence_after(self, event: Event, state: dict[str, float], backup: dict[str, float], before: float) -> float:
         if self._by_sum:
             return before + float(abs(event.value))
-        return max(before, float(abs(state[event.key] - backup.get(event.key, 0))))
+        return max(before, float(abs(state[event.key] - _of(backup, event.key))))
 
     def delta(self, state: dict[str, float], backup: dict[str, float]) -> Value:
-        changed = (
-            (key, state[key]) for key in sorted(state) if abs(state[key] - backup.get(key, 0)) > self._leaves_out
-        )
+        changed = ((key, state[key]) for key in sorted(state) if abs(state[key] - _of(backup, key)) > self._leaves_out)
         return [list(change) for change in changed]
 
     def apply_delta(self, backup: dict[str, float], changes: Value) -> dict[str, float]:
@@ -81,7 +86,7 @@ class SafeTotals(Totals):
     """The same; no sum is ever too small, as one that has been restored would be."""
 
     def compensate(self, state: dict[str, float], missing: float) -> dict[str, float]:
-        return {key: total + missing for key, total in state.items()}
+        return {key: _of(state, key) + missing for key in (*state, _OTHERS)}
 
 
 def word_totals(parallelism: int = 2, *, most: int = 1) -> Topology:

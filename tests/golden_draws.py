@@ -134,7 +134,7 @@ class _Draws:
             yield (_at(crash(first, second), self._drawn_address(first)),)
         if self._in_detail or self._place % 2:
             yield (_at(crash(*actors), self._drawn_address(actors[0])),)
-        if self._in_detail or not self._place % 2:
+        if pairs and (self._in_detail or not self._place % 2):
             first, second = self._random.choice(pairs)
             yield (_at(crash(first), self._drawn_address(first)), _at(crash(second), self._drawn_address(second)))
 

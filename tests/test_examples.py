@@ -55,7 +55,7 @@ def test_every_module_is_listed() -> None:
     assert sorted(modules) == sorted(path.stem for path in EXAMPLES.glob("*.py"))
 
 
-@pytest.mark.parametrize("file", ["an_oracle.py", "a_mechanism.py"])
+@pytest.mark.parametrize("file", ["an_oracle.py", "a_mechanism.py", "bounded_error_of_ones_own.py"])
 def test_an_example_runs_in_the_simulator_as_it_says(file: str, tmp_path: Path, installed: dict[str, str]) -> None:
     found = commands(file)
     assert len(found) == 2

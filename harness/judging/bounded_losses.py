@@ -82,6 +82,7 @@ class Costs:
         self._wanted = wanted
         self._bound = bound
         self._topology = reexecution.topology
+        self._made_by: dict[tuple[str, int, str], dict[Derivation, Event]] = {}
 
     # What is missing
 
@@ -117,14 +118,20 @@ class Costs:
         found: dict[str, tuple[frozenset[Derivation], frozenset[Derivation]]] = {}
         absent: dict[str, set[Derivation]] = {}
         """Operator slice -> inputs that none of its incarnations took."""
-        for to in self._topology.slices:
-            for up in self._topology.upstream(to):
-                channel = channel_name(up, to)
-                ideal, made = self._wanted.channels[channel].keys(), self.made.get(channel, frozenset())
-                lost = made - self.heard[channel]
-                unmade = {d for d in ideal - made if d[:-1] in absent.get(up, ())}
-                found[channel] = frozenset(lost), frozenset(unmade)
-                absent.setdefault(to, set()).update(lost, unmade)
+        known = -1
+        # In a cycle, what is missing goes round.
+        while known != sum(map(len, absent.values())):
+            known = sum(map(len, absent.values()))
+            for to in self._topology.slices:
+                for up in self._topology.upstream(to):
+                    channel = channel_name(up, to)
+                    ideal, made = self._wanted.channels[channel].keys(), self.made.get(channel, frozenset())
+                    lost = made - self.heard[channel]
+                    unmade = {d for d in ideal - made if d[:-1] in absent.get(up, ())}
+                    found[channel] = frozenset(lost), frozenset(unmade)
+                    absent.setdefault(to, set()).update(lost, unmade)
+            if not self._topology.has_feedback:
+                break
         return found
 
     def lost_inputs(self, slice_id: str) -> int:
@@ -198,10 +205,47 @@ class Costs:
 
     def _state(self, slice_id: str) -> _State:
         operator = self._topology.stages[operator_of(slice_id)].operator
-        taken = self._wanted.taken[slice_id]
+        inputs: Mapping[Derivation, Event] = self._inputs(slice_id)
         if operator.order_sensitive:
-            taken = in_run_order(self._run, self._wanted, slice_id)
-        return _State(slice_id, operator, taken)
+            inputs = in_run_order(self._run, self._wanted, slice_id, inputs)
+        return _State(slice_id, operator, inputs)
+
+    def _inputs(self, slice_id: str) -> dict[Derivation, Event]:
+        """What a slice should have taken: what was made for it, as it took it, or else as it was made last; and what
+        was not made since an input is missing. What those upstream made otherwise, as they were off themselves, is
+        their error, and no loss of this slice."""
+        made: dict[Derivation, Event] = {}
+        for up in self._topology.upstream(slice_id):
+            made.update(self._sent(up, slice_id))
+        for _, rerun in sorted(self._run.reruns[slice_id].items()):
+            for intake in self._run.intakes(rerun):
+                sender = intake.record.upstream, intake.record.upstream_incarnation
+                sent = self._of_sender(*sender, slice_id)
+                made.update((d, sent[d]) for d in intake.derivations if d in sent)
+        wanted = self._wanted.taken[slice_id]
+        unmade: set[Derivation] = set()
+        for up in self._topology.upstream(slice_id):
+            unmade |= self.missing[channel_name(up, slice_id)][1]
+        inputs = {d: made.get(d, event) for d, event in wanted.items() if d in made or d in unmade}
+        return {**inputs, **{d: event for d, event in made.items() if d not in inputs}}
+
+    def _sent(self, up: str, to: str) -> dict[Derivation, Event]:
+        sent: dict[Derivation, Event] = {}
+        for number in sorted(self._run.reruns.get(up, {1: None})):
+            sent.update(self._of_sender(up, number, to))
+        return sent
+
+    def _of_sender(self, up: str, number: int, to: str) -> Mapping[Derivation, Event]:
+        """What one incarnation made for a slice."""
+        key = up, number, to
+        if key not in self._made_by:
+            rerun = self._run.sources[up] if up in self._run.sources else self._run.reruns.get(up, {}).get(number)
+            found: dict[Derivation, Event] = {}
+            for stretch in rerun.stretches if rerun is not None else ():
+                emissions = stretch.emitted[to]
+                found.update(zip(emissions.derivations, emissions.events, strict=True))
+            self._made_by[key] = found
+        return self._made_by[key]
 
     # What it comes to
 

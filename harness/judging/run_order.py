@@ -14,15 +14,17 @@ from .reexecution import Reexecution
 from .reruns import Derivation
 
 
-def in_run_order(rerun: Reexecution, wanted: Expected, slice_id: str) -> Mapping[Derivation, Event]:
-    """The inputs of a slice, as the survivor that is named first took them. Without one, channel by channel."""
-    should = wanted.taken[slice_id]
+def in_run_order(
+    rerun: Reexecution, wanted: Expected, slice_id: str, inputs: Mapping[Derivation, Event]
+) -> Mapping[Derivation, Event]:
+    """These inputs of a slice, as the survivor that is named first took them. Without one, as they are."""
     survivors = rerun.survivors(slice_id)
     if not survivors:
-        return should
+        return inputs
     channels = [wanted.channels[channel_name(up, slice_id)] for up in rerun.topology.upstream(slice_id)]
     order = _order(survivors[0].lineage(), [list(channel) for channel in channels])
-    return {derivation: should[derivation] for derivation in order}
+    ordered = {derivation: inputs[derivation] for derivation in order if derivation in inputs}
+    return {**ordered, **{derivation: event for derivation, event in inputs.items() if derivation not in ordered}}
 
 
 def _order(took: Sequence[Derivation], channels: Sequence[Sequence[Derivation]]) -> Iterator[Derivation]:

@@ -83,7 +83,7 @@ class ApproximateBackup(Mechanism):
         return ApproximateBackups(machine, self)
 
 
-class Saved(msgspec.Struct, frozen=True, array_like=True):
+class Saved(msgspec.Struct, frozen=True, array_like=True, tag="saved"):
     """An item that is backed up."""
 
     number: int
@@ -102,7 +102,7 @@ class Backup(msgspec.Struct, frozen=True):
     """See `Failures`."""
 
 
-class PartialBackup(msgspec.Struct, frozen=True):
+class PartialBackup(msgspec.Struct, frozen=True, array_like=True, tag="partial"):
     """A partial backup."""
 
     changes: Any

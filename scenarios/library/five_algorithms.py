@@ -22,43 +22,43 @@ from ..workloads import numbered, text
 
 
 def _failing(topology: Topology, workload: Workload, theta: float) -> Scenario:
-    """One slice of the first stage, one of the last, and all."""
+    """One slice of the first stage, all, and one of the last: so far apart that a real cluster has recovered."""
     slices = topology.operator_slices
     return Scenario(
         subject=approximate(topology, theta=theta, l=20, gamma=20),
         workload=workload,
         faults=[
-            crash(slices[0]).after(seconds(0.2)),
-            crash(*slices).after(seconds(0.5)),
-            crash(slices[-1]).after(seconds(0.8)),
+            crash(slices[0]).after(seconds(1)),
+            crash(*slices).after(seconds(4)),
+            crash(slices[-1]).after(seconds(7.5)),
         ],
     )
 
 
 def grep_scenario() -> Scenario:
     """Lines that match are lost, as many as were declared."""
-    return _failing(grep(), text("unicode-names", events=1_000, rate=1_000), theta=0)
+    return _failing(grep(), text("unicode-names", events=1_000, rate=100), theta=0)
 
 
 def partial_counts_scenario() -> Scenario:
     """Counts of words that follow Zipf's law are off by less than 60."""
-    return _failing(partial_counts(), zipf_words(events=1_000, rate=1_000), theta=60)
+    return _failing(partial_counts(), zipf_words(events=1_000, rate=100), theta=60)
 
 
 def heavy_hitters_scenario() -> Scenario:
     """Sketches lose packets, and add what they may have lost to every counter: no heavy flow is missed."""
     topology = heavy_hitters(width=512, heavy=60_000, slack=50_000, compensated=True)
-    return _failing(topology, packets(window=249, events=1_004, rate=1_000), theta=20_000)
+    return _failing(topology, packets(window=249, events=1_004, rate=100), theta=20_000)
 
 
 def ripple_join_scenario() -> Scenario:
     """Samples of two streams lose a few of their events, and the estimate is as good."""
-    return _failing(ripple_join(), visits(events=1_000, every=20, rate=1_000), theta=20)
+    return _failing(ripple_join(), visits(events=1_000, every=20, rate=100), theta=20)
 
 
 def logistic_regression_scenario() -> Scenario:
     """Models are averaged and fed back; what a crash takes of one of them is a short way for it."""
-    return _failing(logistic_regression(), points(events=1_000, rate=1_000), theta=5)
+    return _failing(logistic_regression(), points(events=1_000, rate=100), theta=5)
 
 
 def parameter_server_scenario() -> Scenario:

@@ -131,7 +131,7 @@ def test_a_key_for_each_reaches_each() -> None:
 
 # Who can protect it
 
-COPING = ("amnesia", "gap", "source-replay")
+COPING = ("amnesia", "gap", "source-replay", "approximate")
 REFUSING = [name for name in SCHEMES if not name.startswith(COPING)]
 
 

@@ -9,11 +9,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from streamproof.harness.core.errors import DamagedHistory, StorageFailed, StorageRefused
 from streamproof.harness.core.model import Event
-from streamproof.harness.protocol.messages import Checkpoint, CheckpointId
+from streamproof.harness.protocol.messages import Checkpoint, CheckpointId, Items
 from streamproof.harness.protocol.operator import STATE, VECTOR, Vector
 from streamproof.harness.protocol.stores import CheckpointStore, FencedOff, FileStore, MemoryStore
 from streamproof.reference_impls.mechanisms.output_log import PART as LOG
@@ -213,3 +214,41 @@ def test_of_one_that_stands_alone_there_is_the_newest_version_only(store: Checkp
 def _number(store: CheckpointStore, upto: int) -> int | None:
     found = store.version("count-0", upto)
     return None if found is None else found.id.number
+
+
+def _items(last: int, number: int, incarnation: int = 1) -> Items:
+    return Items("count-0", CheckpointId(incarnation, number), last, [last, b"item"])
+
+
+def _after_fencing(store: CheckpointStore, incarnation: int) -> list[Items]:
+    store.fence("count-0", incarnation)
+    return store.items("count-0")
+
+
+def test_items_are_kept_beside_a_checkpoint_until_one_covers_them(store: CheckpointStore) -> None:
+    store.fence("count-0", 1)
+    assert all(store.append(_items(last, number)) for last, number in ((12, 2), (4, 1), (9, 3)))
+    assert [one.last for one in store.items("count-0")] == [4, 9, 12]
+    assert store.write(msgspec.structs.replace(_checkpoint(4), covers=9))
+    checkpoint, kept = store.fence("count-0", 2), store.items("count-0")
+    assert checkpoint is not None
+    assert (checkpoint.covers, kept) == (9, [_items(12, 2)])
+    assert store.items("count-1") == []
+
+
+def test_items_of_a_replaced_incarnation_are_refused(store: CheckpointStore) -> None:
+    store.fence("count-0", 1)
+    assert store.append(_items(4, 1))
+    store.fence("count-0", 2)
+    assert not store.append(_items(9, 2))
+    assert store.append(_items(9, 2, incarnation=2))
+    assert [one.id.incarnation for one in _after_fencing(store, 3)] == [1, 2]
+
+
+def test_items_that_were_captured_come_back(store: CheckpointStore) -> None:
+    store.fence("count-0", 1)
+    assert store.append(_items(4, 1))
+    captured = store.capture()
+    assert store.append(_items(9, 2))
+    store.restore(captured)
+    assert _after_fencing(store, 2) == [_items(4, 1)]

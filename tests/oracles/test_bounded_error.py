@@ -1,0 +1,189 @@
+"""Bounded error: what was lost is measured, beside what may be; and an operator's distance is not taken at its word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from simulation import history_of
+from streamproof.faults.crash import crash
+from streamproof.harness.contracts.scenario import Scenario
+from streamproof.harness.contracts.subject import SchemeSubject
+from streamproof.harness.core.errors import InvalidScenario
+from streamproof.harness.core.guarantees import BOUNDED_ERROR, Guarantee, bounded_error
+from streamproof.harness.core.model import Event, Operator
+from streamproof.harness.core.parameters import parse_claim
+from streamproof.harness.core.quantities import events, ms
+from streamproof.harness.core.reasons import Why
+from streamproof.harness.core.schedule import Fault
+from streamproof.harness.core.verdicts import Anomaly, Measured, Status, Verdict
+from streamproof.harness.judging.oracle import Case
+from streamproof.oracles.bounded_error import ORACLE
+from streamproof.reference_impls.amnesia import amnesia
+from streamproof.reference_impls.approximate import approximate
+from streamproof.reference_impls.passive_replication import passive_replication
+from streamproof.scenarios.totals import Totals, one_total, relays
+from streamproof.scenarios.trace import trace
+from streamproof.scenarios.workloads import numbered, ones
+
+WORKLOAD = ones(events=64, batch=4)
+ONE_CRASH = (crash("sum-0").after(events(30)),)
+
+
+def judged(
+    subject: SchemeSubject, claim: Guarantee, faults: tuple[Fault, ...] = ONE_CRASH, workload: object = WORKLOAD
+) -> Verdict:
+    scenario = Scenario(subject, workload, claims=[])  # type: ignore[arg-type]
+    history = history_of(scenario, faults)
+    return ORACLE.judge(Case(history, subject.collate(history), None, virtual_time=True), claim)
+
+
+def of(verdict: Verdict, what: str) -> Measured:
+    return next(one for one in verdict.measured if one.what == what)
+
+
+def test_a_slice_that_starts_blank_is_off_by_what_it_held() -> None:
+    """Nothing is assumed of the scheme: amnesia is measured like any other."""
+    subject = amnesia(one_total())
+    history = history_of(Scenario(subject, WORKLOAD, claims=[]), ONE_CRASH)
+    case = Case(history, subject.collate(history), None, virtual_time=True)
+    wide, narrow = (ORACLE.judge(case, bounded_error(theta, 200, 200)) for theta in (200, 4))
+    assert (wide.status, narrow.status) == (Status.HOLDS, Status.VIOLATED)
+    assert {tally.anomaly for tally in narrow.anomalies} == {Anomaly.BOUND_EXCEEDED}
+    off = of(wide, "state off by")
+    assert off.amount > 4
+    assert off.failures == 1
+    assert off.allowed >= 200 / 2
+
+
+def test_without_failures_nothing_may_be_lost_and_nothing_is() -> None:
+    verdict = judged(approximate(one_total()), bounded_error(8, 8, 8), ())
+    assert verdict.status is Status.HOLDS
+    assert all((one.amount, one.allowed) == (0, 0) for one in verdict.measured)
+
+
+def test_a_duplicate_is_no_bounded_loss() -> None:
+    """However much may be lost, nothing may count twice."""
+    subject = passive_replication(relays(1), checkpoint_every=events(8))
+    verdict = judged(subject, bounded_error(1e6, 1e6, 1e6), (crash("relay1-0").after(events(30)),))
+    assert verdict.status is Status.VIOLATED
+    assert [tally.anomaly for tally in verdict.anomalies] == [Anomaly.DUPLICATE_OUTPUT]
+
+
+def test_who_recovers_without_loss_has_a_bound_of_nothing() -> None:
+    subject = passive_replication(one_total(), checkpoint_every=events(8), sink_filter=True)
+    assert judged(subject, bounded_error(0, 0, 0)).status is Status.HOLDS
+
+
+class SaysNothing(Totals):
+    """Any two states are the same."""
+
+    def divergence(self, state: dict[str, float], backup: dict[str, float]) -> float:
+        return 0.0
+
+    def divergence_after(self, event: Event, state: dict[str, float], backup: dict[str, float], before: float) -> float:
+        return 0.0
+
+
+class ComparesWithTheWrongCopy(Totals):
+    """With the state that it has been asked of first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._first: dict[str, float] | None = None
+
+    def divergence(self, state: dict[str, float], backup: dict[str, float]) -> float:
+        if self._first is None:
+            self._first = dict(backup)
+        return super().divergence(state, self._first)
+
+
+class OneWay(Totals):
+    """How much one has more than the other."""
+
+    def divergence(self, state: dict[str, float], backup: dict[str, float]) -> float:
+        return max(0.0, sum(state.values()) - sum(backup.values()))
+
+
+class Further(Totals):
+    """An event moves it by ten times what it declares."""
+
+    def divergence(self, state: dict[str, float], backup: dict[str, float]) -> float:
+        return 10 * super().divergence(state, backup)
+
+
+class NoNumber(Totals):
+    def divergence(self, state: dict[str, float], backup: dict[str, float]) -> float:
+        return float("nan")
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (SaysNothing, "says 0 of two states that differ in 'k"),
+        (ComparesWithTheWrongCopy, "its divergence says"),
+        (OneWay, "one way and"),
+        (Further, "and alpha is 1"),
+        (NoNumber, "says nan of two states"),
+    ],
+)
+def test_a_divergence_that_lies_is_found_out(make: Callable[[], Operator[dict[str, float]]], says: str) -> None:
+    verdict = judged(amnesia(one_total(make())), bounded_error(1e6, 1e6, 1e6))
+    assert verdict.status is Status.VIOLATED
+    (tally,) = verdict.anomalies
+    assert tally.anomaly == Anomaly.BOUND_EXCEEDED
+    assert any(says in evidence.what for evidence in tally.sample), tally.sample
+
+
+def test_what_the_operator_says_between_two_backups_is_not_asked_for() -> None:
+    """A scheme that believes it loses more than it may, and that is seen."""
+
+    class Hopeful(Totals):
+        def divergence_after(
+            self, event: Event, state: dict[str, float], backup: dict[str, float], before: float
+        ) -> float:
+            return 0.0
+
+    verdict = judged(approximate(one_total(Hopeful()), theta=2, l=0, gamma=100), bounded_error(2, 0, 100))
+    assert verdict.status is Status.VIOLATED
+    assert of(verdict, "state off by").ratio > 1
+
+
+def test_operators_without_a_distance_or_an_ideal_state_leave_it_open() -> None:
+    verdict = judged(
+        amnesia(trace()), bounded_error(8, 8, 8), (crash("trace-0").after(events(10)),), numbered(events=32, batch=4)
+    )
+    assert (verdict.status, verdict.why) == (Status.UNKNOWN, Why.UNSTATED)
+    assert "the operator of trace-0 does not say how far two of its states are from each other" in verdict.reason
+
+
+def test_it_is_claimed_on_the_command_line() -> None:
+    claim = parse_claim("bounded-error:theta=10,l=2,gamma=0.5", BOUNDED_ERROR, ORACLE.parameters)
+    assert claim == bounded_error(10, 2, 0.5)
+    assert parse_claim("bounded-error:10,2,0.5", BOUNDED_ERROR, ORACLE.parameters) == claim
+    windowed = parse_claim("bounded-error:10,2,0.5,window=20ms", BOUNDED_ERROR, ORACLE.parameters)
+    assert windowed.amount("window") == ms(20)
+    with pytest.raises(InvalidScenario, match="needs a number as its gamma"):
+        parse_claim("bounded-error:10,2", BOUNDED_ERROR, ORACLE.parameters)
+
+
+@pytest.mark.parametrize("theta", [-1, float("nan"), float("inf"), True, "much"])
+def test_a_bound_is_a_number_that_is_not_negative(theta: float) -> None:
+    with pytest.raises(InvalidScenario, match=r"bounded_error\(theta=.*\) needs a number, 0 or more"):
+        bounded_error(theta, 0, 0)
+
+
+def test_with_windows_each_may_cost_as_much() -> None:
+    subject = amnesia(one_total())
+    history = history_of(
+        Scenario(subject, WORKLOAD, claims=[]), (crash("sum-0").after(events(20)), crash("sum-0").after(ms(35)))
+    )
+    case = Case(history, subject.collate(history), None, virtual_time=True)
+    whole = ORACLE.judge(case, bounded_error(100, 100, 100))
+    windowed = ORACLE.judge(
+        case, replace(bounded_error(100, 100, 100), amounts=(*bounded_error(100, 100, 100).amounts, ("window", ms(20))))
+    )
+    assert of(whole, "state lost").failures == 1
+    assert of(windowed, "outputs lost").allowed > of(whole, "outputs lost").allowed

@@ -1,0 +1,250 @@
+"""Approximate fault tolerance backs up no more than it has to, and refuses what it cannot protect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from simulation import history_of
+from streamproof.faults.crash import crash
+from streamproof.harness.contracts.scenario import Scenario
+from streamproof.harness.contracts.subject import SchemeSubject
+from streamproof.harness.core.errors import InvalidScenario, InvalidTopology
+from streamproof.harness.core.guarantees import bounded_error
+from streamproof.harness.core.model import Edge, Event, Operator, Stage, Topology
+from streamproof.harness.core.quantities import events
+from streamproof.harness.core.verdicts import Anomaly, Status
+from streamproof.harness.judging.oracle import Case
+from streamproof.harness.protocol.effects import Durable, Persist, PersistItems, Receive, Reroute, Start
+from streamproof.harness.protocol.messages import Batch, Replayed
+from streamproof.harness.protocol.operator import OperatorSlice
+from streamproof.harness.protocol.stores import FileStore, put, take_over
+from streamproof.harness.recording.history import History
+from streamproof.harness.recording.records import CheckpointTaken, Compensated, Record
+from streamproof.oracles.bounded_error import ORACLE
+from streamproof.reference_impls.approximate import Spread, approximate, shares
+from streamproof.reference_impls.mechanisms.thresholds import Failures, Thresholds, Window, WindowKind
+from streamproof.reference_impls.mutants.approximate import (
+    CompensatingNever,
+    CompensatingTwice,
+    NeverResetting,
+    broken,
+    scheme,
+)
+from streamproof.reference_impls.passive_replication import passive_replication
+from streamproof.scenarios.stateless import stateless
+from streamproof.scenarios.totals import (
+    BoundedSplit,
+    SafeTotals,
+    Totals,
+    one_total,
+    relays,
+    totals_of_all,
+    word_totals,
+)
+from streamproof.scenarios.trace import Trace, trace
+from streamproof.scenarios.word_count import word_count
+from streamproof.scenarios.workloads import ones
+
+WORKLOAD = ones(events=200, batch=4)
+
+
+def history(subject: SchemeSubject, *crashed: int) -> History:
+    faults = [crash("sum-0").after(events(number)) for number in crashed]
+    return history_of(Scenario(subject, WORKLOAD, claims=[]), faults)
+
+
+def count(found: History, kind: type[Record]) -> int:
+    return sum(1 for _ in found.of(kind))
+
+
+def backups(subject: SchemeSubject) -> int:
+    return count(history(subject), CheckpointTaken)
+
+
+# What it costs
+
+
+def test_backups_get_rarer_as_thresholds_rise_and_stop_where_there_is_no_limit() -> None:
+    counts = [backups(approximate(one_total(), theta=theta, l=20, gamma=1e9)) for theta in (2, 8, 32, 1e9)]
+    assert counts == sorted(counts, reverse=True)
+    assert len(set(counts)) == 4
+    assert counts[-1] == 0
+
+
+def test_what_is_backed_up_ahead_is_paid_for_out_of_theta() -> None:
+    at_once, ahead = (approximate(one_total(), theta=20, l=20, gamma=100, ahead=ahead) for ahead in (0, 4))
+    assert backups(ahead) > backups(at_once)
+
+
+# Thresholds
+
+
+def test_thresholds_are_halved_with_each_failure_and_add_up_to_less_than_the_whole() -> None:
+    whole = Thresholds(16, 8, 4)
+    assert [whole.after(failures).theta for failures in range(4)] == [8, 4, 2, 1]
+    assert sum(whole.after(failures).l for failures in range(50)) <= 8
+
+
+def test_a_hopping_window_forgets_failures_at_its_end() -> None:
+    failures = Failures(Window(WindowKind.HOPPING, 100))
+    failures.begin(4)
+    assert (failures.passed(50), failures.count) == (False, 3)
+    assert (failures.passed(101), failures.count) == (True, 0)
+    after = Failures(Window(WindowKind.HOPPING, 100))
+    after.restore(failures.save())
+    after.begin(5)
+    assert after.count == 1
+
+
+def test_a_sliding_window_forgets_a_failure_when_it_is_older() -> None:
+    failures = Failures(Window(WindowKind.SLIDING, 100))
+    failures.begin(2)
+    assert not failures.passed(50)
+    assert not failures.passed(150)
+    assert failures.passed(151)
+    assert failures.count == 0
+
+
+def test_what_decays_is_not_adapted() -> None:
+    whole = Thresholds(16, 8, 4, Window(WindowKind.DECAYING, 100))
+    assert whole.after(3) == whole
+
+
+def test_one_that_never_resets_backs_up_more_and_loses_no_more() -> None:
+    """Nothing of it is wrong but what it costs."""
+    window = Window(WindowKind.HOPPING, 40)
+    right, wrong = scheme(16, 8, 40, window=window), broken(scheme(16, 8, 40, window=window), NeverResetting)
+    counts = [count(history(build(one_total(), events(1)), 20, 40, 60), CheckpointTaken) for build in (right, wrong)]
+    assert counts[1] > 1.5 * counts[0]
+
+
+def test_a_share_is_less_where_there_are_copies_and_operators_in_a_row() -> None:
+    whole = Thresholds(12, 12, 12)
+    assert shares(relays(3), whole, Spread.SOUND)["relay1"].gamma == 4
+    assert shares(relays(3), whole, Spread.PAPER)["relay1"].gamma == 12
+    split = shares(word_totals(3, most=2), whole, Spread.PAPER)
+    assert split["count"].theta == 4
+    assert split["split"].gamma == 12
+
+
+# Compensation
+
+
+def totals(subject: SchemeSubject) -> dict[str, float]:
+    found = history(subject, 60, 30)
+    rerun = subject.collate(found).reexecution
+    assert rerun is not None
+    (survivor,) = rerun.survivors("sum-0")
+    assert rerun.kept["sum-0"][survivor.number] == survivor.state
+    return dict(survivor.state)
+
+
+def compensated(kind: type | None = None) -> SchemeSubject:
+    build = scheme(40, 8, 100)
+    return (build if kind is None else broken(build, kind))(one_total(SafeTotals(by_sum=True)), events(1))
+
+
+def test_no_total_is_too_small_where_losses_are_compensated() -> None:
+    truth = totals(passive(one_total(Totals())))
+    assert count(history(compensated(), 60, 30), Compensated) == 2
+    assert all(totals(compensated())[key] >= total for key, total in truth.items())
+
+
+def test_without_compensation_a_total_is_too_small() -> None:
+    """And is missed among those that are large."""
+    truth = totals(passive(one_total(Totals())))
+    assert any(totals(compensated(CompensatingNever))[key] < total for key, total in truth.items())
+
+
+def test_compensating_more_often_than_there_were_failures_exceeds_the_bound() -> None:
+    subject = broken(scheme(40, 8, 100), CompensatingTwice)(one_total(SafeTotals()), events(1))
+    found = history(subject, 150)
+    verdict = ORACLE.judge(Case(found, subject.collate(found), None, virtual_time=True), bounded_error(40, 8, 100))
+    assert verdict.status is Status.VIOLATED
+    assert [tally.anomaly for tally in verdict.anomalies] == [Anomaly.BOUND_EXCEEDED]
+
+
+def passive(topology: Topology) -> SchemeSubject:
+    return passive_replication(topology, checkpoint_every=events(8))
+
+
+# What is refused
+
+
+class Unbounded(BoundedSplit):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fan_out = None  # type: ignore[assignment]
+
+
+def _ordered() -> Topology:
+    class Measured(Trace):
+        alpha = 1.0
+
+        def divergence(self, state: dict[str, list[list[object]]], backup: dict[str, list[list[object]]]) -> float:
+            return 0.0
+
+    return Topology(
+        "t",
+        {"relay": Stage(BoundedSplit(), 2), "all": Stage(Measured())},
+        (Edge("source", "relay"), Edge("relay", "all"), Edge("all", "sink")),
+    )
+
+
+def _one(operator: Operator[None]) -> Topology:
+    return Topology("t", {"it": Stage(operator)}, (Edge("source", "it"), Edge("it", "sink")))
+
+
+@pytest.mark.parametrize(
+    ("topology", "says"),
+    [
+        (word_count, r"'count' of 'word-count' keeps a state, and has no divergence\(\) and alpha"),
+        (trace, r"'trace' of 'trace' keeps a state, and has no divergence\(\) and alpha"),
+        (lambda: _one(Unbounded()), "it of 't' declares no fan_out. approximate fault tolerance cannot protect it"),
+        (_ordered, "all-0 of 't' depends on the order of its events, and has more than one input channel"),
+    ],
+)
+def test_a_topology_that_it_cannot_protect_is_refused_by_name(topology: Callable[[], Topology], says: str) -> None:
+    with pytest.raises(InvalidTopology, match=says):
+        approximate(topology())
+
+
+@pytest.mark.parametrize("wrong", [{"theta": -1}, {"l": float("nan")}, {"gamma": "much"}, {"spread": "even"}])
+def test_settings_that_are_none_are_refused_by_name(wrong: dict[str, object]) -> None:
+    (name,) = wrong
+    with pytest.raises(InvalidScenario, match=name):
+        approximate(stateless(), **wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("topology", [one_total, totals_of_all, word_totals, relays, stateless])
+def test_it_protects_these(topology: Callable[[], Topology]) -> None:
+    assert approximate(topology()).claims[0].guarantee == bounded_error(100, 20, 20)
+
+
+def test_what_a_store_of_files_gives_back_is_what_was_backed_up(tmp_path: Path) -> None:
+    """There all is plain values; the simulator's store keeps what it is given."""
+    spec = {one.slice_id: one for one in approximate(totals_of_all(2), theta=2, l=0, gamma=100).specs}["sum-0"]
+    store = FileStore(tmp_path)
+    store.fence("sum-0", 1)
+    one, written, number = OperatorSlice(spec), 0, 0
+    one.on(Start(1, None))
+    for up in spec.upstream:
+        one.on(Reroute(up, 1))
+        one.on(Receive(up, Replayed(1)))
+    while written < 6:
+        number += 1
+        up = spec.upstream[number % 2]
+        waiting = one.on(Receive(up, Batch(1, [Event(up, 2 * number + i, "k", 1, number) for i in (0, 1)])))
+        for effect in waiting:
+            if isinstance(effect, Persist | PersistItems):
+                what = effect.checkpoint if isinstance(effect, Persist) else effect.items
+                assert put(store, what)
+                written += 1
+                waiting += one.on(Durable(what.id))
+    other = OperatorSlice(spec)
+    checkpoint, kept = take_over(store, "sum-0", 2)
+    other.on(Start(2, checkpoint, kept=kept))
+    assert other.state == one.state
