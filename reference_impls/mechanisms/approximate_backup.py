@@ -268,6 +268,8 @@ class ApproximateBackups(AtWork):
             self._in_time(allowance)
             return allowance
         head = self.pending[0]
+        if head.safe and self._to_be_covered():
+            self.issue()
         if self.issued is not None or (head.saved is not None and not head.safe) or head.safe:
             return 0
         if self.owed > self.covered and not head.precious:

@@ -46,7 +46,7 @@ from streamproof.scenarios.totals import (
 )
 from streamproof.scenarios.trace import Trace, trace
 from streamproof.scenarios.word_count import word_count
-from streamproof.scenarios.workloads import ones
+from streamproof.scenarios.workloads import ones, words
 
 WORKLOAD = ones(events=200, batch=4)
 
@@ -248,3 +248,13 @@ def test_what_a_store_of_files_gives_back_is_what_was_backed_up(tmp_path: Path) 
     checkpoint, kept = take_over(store, "sum-0", 2)
     other.on(Start(2, checkpoint, kept=kept))
     assert other.state == one.state
+
+
+def test_where_nothing_may_be_lost_a_long_input_comes_to_its_end() -> None:
+    """A backup waits until outputs are acknowledged, and what is kept beside the last has a limit."""
+    subject = approximate(word_totals(), theta=1e6, l=0, gamma=1)
+    scenario = Scenario(subject, words(events=1_500, batch=300), claims=[])
+    found = history_of(scenario, [crash("split-0").after(events(60))], world="slow-links")
+    case = Case(found, subject.collate(found), None, virtual_time=True)
+    verdict = ORACLE.judge(case, bounded_error(1e6, 0, 1))
+    assert verdict.status is Status.HOLDS, verdict.reason or verdict.summary
