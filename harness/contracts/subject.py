@@ -213,7 +213,7 @@ class SchemeSubject:
     def name(self) -> str:
         return self.topology.name
 
-    @property
+    @cached_property
     def actors(self) -> tuple[str, ...]:
         """Its replicas: all first ones, then all second ones."""
         slices = self.topology.operator_slices
@@ -246,7 +246,7 @@ class SchemeSubject:
     def sources(self) -> tuple[str, ...]:
         return tuple(s for s in self.topology.slices if self.topology.role(s) is Role.SOURCE)
 
-    @property
+    @cached_property
     def links(self) -> tuple[tuple[str, str], ...]:
         """Fellow replicas of one slice talk as well."""
         topology = self.topology
@@ -259,7 +259,7 @@ class SchemeSubject:
         fellows = (pair for s in topology.operator_slices for pair in combinations(names[s], 2))
         return (*between, *fellows)
 
-    @property
+    @cached_property
     def points(self) -> frozenset[Point]:
         mechanisms = self.mechanisms_of(*Role)
         checkpoints = any(one.takes_checkpoints for one in mechanisms)

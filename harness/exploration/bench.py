@@ -83,8 +83,6 @@ class Bench:
         self.seed = seed
         self.cluster = SimulatedCluster(options)
         self.cluster.check(scenario)
-        self.fed = 0
-        """Events fed in runs, for who keeps count."""
         timed = [g for g in scenario.claimed if g.name in registry.oracles and registry.oracles[g.name].timed(g)]
         self.not_judged: tuple[Guarantee, ...] = tuple(timed)
         """The claims on time, which is not real in the simulator."""
@@ -93,9 +91,13 @@ class Bench:
             raise InvalidScenario(f"{scenario.subject.name} claims nothing that the simulator can judge")
         check(self.scenario, self.cluster.places, registry.faults, registry.oracles)
 
-    @property
+    @cached_property
     def actors(self) -> tuple[str, ...]:
         return tuple(self.scenario.subject.actors)
+
+    @cached_property
+    def _can_be_struck(self) -> frozenset[str]:
+        return frozenset(self.actors)
 
     def slices_beside(self, actor: str) -> int:
         """How many slices the operator of an actor has."""
@@ -123,10 +125,12 @@ class Bench:
 
     def _reached(self, schedule: Schedule, seed: int) -> tuple[tuple[Reached, ...], History]:
         kinds, options = self.registry.faults, self.cluster.options
-        self.fed += self.scenario.workload.events
         found, history = watched_run(self.scenario, kinds, seed=seed, schedule=schedule, options=options)
-        actors = set(self.actors)
-        return tuple(reached for reached in found if reached.address.name in actors), history
+        return self._of_actors(found), history
+
+    def _of_actors(self, found: Sequence[Reached]) -> tuple[Reached, ...]:
+        actors = self._can_be_struck
+        return tuple(reached for reached in found if reached.address.name in actors)
 
     @cached_property
     def is_limited(self) -> bool:
@@ -180,7 +184,6 @@ class Bench:
     def run(self, schedule: Schedule, seed: int) -> History:
         """Raises InvalidOperator when the user's code fails."""
         recorder = MemoryRecorder()
-        self.fed += self.scenario.workload.events
         scenario = replace(self.scenario, faults=schedule)
         with self.cluster.deploy(Run("explored", scenario, seed, recorder, self.registry.faults, None)) as deployment:
             deployment.prepare()

@@ -44,7 +44,7 @@ class _Watching(Controller):
 
     def __init__(self, schedule: Sequence[Fault]) -> None:
         super().__init__(schedule)
-        self.now: Callable[[], Stamp] = lambda: Stamp(0, 0)
+        self.now: Callable[[], Stamp] = _at_no_time
         self._passed: list[tuple[Address, Stamp, tuple[int, ...]]] = []
         self._struck: tuple[int, ...] = ()
 
@@ -74,6 +74,10 @@ class _Watching(Controller):
             if address not in first:
                 first[address] = Reached(address, when.step or 0, struck, times[address], when.at)
         return tuple(first.values())
+
+
+def _at_no_time() -> Stamp:
+    return Stamp(0, 0)
 
 
 def census(
@@ -115,4 +119,6 @@ def watched_run(
         deployment.prepare()
         deployment.start()
         deployment.drained(scenario.deadline)
+        # So that they do not refer to one another any more.
+        controller.now = _at_no_time
     return controller.reached(), recorder.history()

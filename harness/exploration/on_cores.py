@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import threading
@@ -17,6 +16,7 @@ from ..contracts.registry import Registry
 from ..core.errors import ProcessDied
 from ..worlds.simulated.world import SimulationOptions
 from .bench import Bench
+from .memory import look_seldom
 from .pieces import Piece, Progress, Source, Through, Tried, is_past, work_through
 from .plans import Plan
 
@@ -108,9 +108,7 @@ def _begin(
     registry = Registry()
     bench = Bench(source.scenario(registry), registry, seed=seed, options=options)
     _worker = _Worker(bench, plans, stop, deadline)
-    gc.disable()
-    gc.collect()
-    gc.freeze()
+    look_seldom()
 
 
 def _end_with_parent() -> None:

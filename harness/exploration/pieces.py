@@ -5,14 +5,11 @@ A trial is worked out again from its piece where it is wanted, so that who tried
 
 from __future__ import annotations
 
-import gc
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final
 
 from ..contracts.registry import Registry
 from ..contracts.scenario import Scenario
@@ -21,8 +18,6 @@ from .plans import Plan
 
 Piece = tuple[int, int]
 """Which plan, and which of its pieces."""
-_COLLECT_AFTER: Final = 20_000
-"""Events fed until what the runs have left in memory is collected."""
 
 
 @dataclass(frozen=True)
@@ -84,33 +79,16 @@ def in_turn(plans: Sequence[Iterator[int]]) -> Iterator[Piece]:
 
 
 def work_through(bench: Bench, plans: Sequence[Plan], piece: Piece) -> Iterator[Tried | Through]:
-    """Try all trials of a piece, with the memory kept small."""
+    """Try all trials of a piece."""
     plan, number = piece
     for place, trial in enumerate(plans[plan].trials(bench, number)):
         yield Tried(piece, place, trial.random, bench.attempt(trial))
-        if bench.fed > _COLLECT_AFTER:
-            bench.fed = 0
-            gc.collect()
     yield Through(piece)
 
 
 def is_past(deadline: float | None) -> bool:
     """Whether the monotonic clock has come to a deadline."""
     return deadline is not None and time.monotonic() >= deadline
-
-
-@contextmanager
-def left_alone_by_the_collector() -> Iterator[None]:
-    """A run makes many objects and few cycles, so that collecting between runs is enough."""
-    was = gc.isenabled()
-    gc.disable()
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
-        if was:
-            gc.enable()
 
 
 @dataclass(frozen=True)

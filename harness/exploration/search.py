@@ -19,6 +19,7 @@ from ..core.verdicts import Status
 from ..judging.exercised import Activity
 from ..judging.statistics import upper_bound
 from .bench import Bench, Kind, Trial
+from .memory import seldom_looked_at
 from .on_cores import alone, together
 from .pieces import (
     Again,
@@ -31,7 +32,6 @@ from .pieces import (
     Tried,
     in_turn,
     is_past,
-    left_alone_by_the_collector,
 )
 from .plans import EveryPair, Plan
 
@@ -208,7 +208,7 @@ def search(
     findings.pairs = next((Pairs(len(list(p.pieces(bench)))) for p in plans if isinstance(p, EveryPair)), None)
     began = time.monotonic()
     try:
-        with _workers(bench, plans, findings, origin) as work, left_alone_by_the_collector():
+        with _workers(bench, plans, findings, origin) as work, seldom_looked_at():
             began = time.monotonic()
             deadline = None if budget.seconds is None else began + budget.seconds
             results = work(in_turn([plan.pieces(bench) for plan in plans]), deadline)

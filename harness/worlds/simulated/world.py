@@ -22,7 +22,7 @@ from ...core.workload import Workload
 from ...protocol.controller import Controller
 from ...protocol.effects import Fire, Gone, Input, Inspect, Promote, Reroute, Start, Timer
 from ...protocol.host import Host
-from ...protocol.machine import Slice, wrapped
+from ...protocol.machine import Machine, Slice, wrapped
 from ...protocol.manager import (
     Announce,
     Manager,
@@ -196,6 +196,8 @@ class SimulatedWorld:
         )
         self.disks = Disks(self._agenda, self._draw, options.disk_delay)
         self._store = store
+        self._made: list[Machine] = []
+        """Every machine there was, dead ones too."""
         self._places: dict[tuple[str, int], _Node] = {}
         """(slice, incarnation) -> where it was started."""
         self._replicas: dict[tuple[str, int], int] = {}
@@ -272,8 +274,10 @@ class SimulatedWorld:
     def release(self) -> None:
         """It is over, and its parts refer to it no more: so its memory is free at once, and not only once the collector
         has found the circles."""
-        for part in (*self._nodes.values(), self._harness, self.network, self.disks, self._injector):
+        for part in (*self._nodes.values(), self._harness, self.network, self.disks, self._injector, *self._made):
             vars(part).clear()
+        # What was still due when it was given up.
+        self._agenda.queue.clear()
 
     def _drain_queue(self) -> None:
         agenda, queue, limit = self._agenda, self._agenda.queue, self._options.step_limit
@@ -430,14 +434,16 @@ class SimulatedWorld:
 
     def _machine(self, slice_id: str) -> Slice:
         spec = self._specs[slice_id]
+        machine: Machine
         match spec.role:
             case Role.SOURCE:
-                batches = iter(self._batches[slice_id])
-                return wrapped(SourceSlice(spec, batches, self._interval, self._stretch))
+                machine = SourceSlice(spec, iter(self._batches[slice_id]), self._interval, self._stretch)
             case Role.SINK:
-                return wrapped(SinkSlice(spec))
+                machine = SinkSlice(spec)
             case Role.OPERATOR:
-                return wrapped(OperatorSlice(spec))
+                machine = OperatorSlice(spec)
+        self._made.append(machine)
+        return wrapped(machine)
 
     def ready(self, slice_id: str, incarnation: int) -> None:
         self._later(self._options.control_delay, self._manage, SliceReady(slice_id, incarnation))
