@@ -20,8 +20,8 @@ from ..core.library import listed_by
 from ..core.verdicts import Status
 from ..exploration.bench import Bench, resized
 from ..exploration.counterexample import Counterexample, Replayed, counterexample, save
-from ..exploration.plans import EveryPair, EverySingle, Plan, RandomSchedules
-from ..exploration.search import Budget, Findings, Pairs, Violation, search
+from ..exploration.plans import EverySingle, Plan, RandomSchedules, Successive
+from ..exploration.search import Budget, Findings, Succession, Violation, search
 from ..exploration.shrinking import STEADY, Shrunk, shows, shrink
 from ..judging.exercised import Activity, said_never, unexercised
 from ..running.judgement import require_repeatable
@@ -152,7 +152,7 @@ def _plans(budget: Budget, seed: int, pairs: bool, kinds: tuple[str, ...] = ("cr
     """What can be enumerated, of crashes, and random schedules in turn with it where a budget ends them."""
     plans: list[Plan] = [EverySingle()] if "crash" in kinds else []
     if pairs:
-        plans.append(EveryPair())
+        plans.append(Successive(2))
     return plans if budget == Budget() else [*plans, RandomSchedules(seed, kinds=kinds)]
 
 
@@ -362,11 +362,11 @@ def _losses(findings: Findings) -> Iterator[Text]:
         yield _row("cut short", findings.cut_short, "yellow")
 
 
-def _pairs(pairs: Pairs) -> str:
+def _pairs(pairs: Succession) -> str:
     if pairs.exact:
         return f"all {pairs.tried:,} that leave different worlds behind"
     exist = "" if pairs.exist is None else f" of about {pairs.exist:,}"
-    return f"{pairs.tried:,}{exist}, all that begin at {pairs.through:,} of {pairs.firsts:,} addresses among them"
+    return f"{pairs.tried:,}{exist}, all that begin at {pairs.through:,} of {pairs.pieces:,} addresses among them"
 
 
 def percent(share: float) -> str:

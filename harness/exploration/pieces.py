@@ -13,6 +13,7 @@ from itertools import islice
 
 from ..contracts.registry import Registry
 from ..contracts.scenario import Scenario
+from ..core.verdicts import Status
 from .bench import Bench, Outcome, Trial, resized
 from .plans import Plan
 
@@ -29,8 +30,12 @@ class Tried:
     """Of the trial in its piece."""
     random: bool
     outcome: Outcome
+    violating: Trial | None = None
+    """The trial itself, where it violates a claim and who tried it could say so."""
 
     def trial(self, bench: Bench, plans: Sequence[Plan]) -> Trial:
+        if self.violating is not None:
+            return self.violating
         plan, number = self.piece
         return next(islice(plans[plan].trials(bench, number), self.place, None))
 
@@ -78,11 +83,19 @@ def in_turn(plans: Sequence[Iterator[int]]) -> Iterator[Piece]:
             waiting.append((number, plan))
 
 
+def one_after_another(plans: Sequence[Iterator[int]]) -> Iterator[Piece]:
+    """All pieces of a plan before those of the next."""
+    for number, plan in enumerate(plans):
+        for piece in plan:
+            yield number, piece
+
+
 def work_through(bench: Bench, plans: Sequence[Plan], piece: Piece) -> Iterator[Tried | Through]:
     """Try all trials of a piece."""
     plan, number = piece
-    for place, trial in enumerate(plans[plan].trials(bench, number)):
-        yield Tried(piece, place, trial.random, bench.attempt(trial))
+    for place, (trial, outcome) in enumerate(plans[plan].attempts(bench, number)):
+        violating = trial if outcome.status is Status.VIOLATED else None
+        yield Tried(piece, place, trial.random, outcome, violating)
     yield Through(piece)
 
 

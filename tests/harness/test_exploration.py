@@ -33,6 +33,7 @@ from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.verdicts import Anomaly, Status
 from streamproof.harness.exploration.bench import Bench, Kind, Trial, crash
 from streamproof.harness.exploration.census import Reached
+from streamproof.harness.exploration.classes import distinct
 from streamproof.harness.exploration.counterexample import (
     Counterexample,
     counterexample,
@@ -40,7 +41,7 @@ from streamproof.harness.exploration.counterexample import (
     replay,
     save,
 )
-from streamproof.harness.exploration.plans import EveryPair, EverySingle, Given, Plan, RandomSchedules, distinct
+from streamproof.harness.exploration.plans import EverySingle, Given, Plan, RandomSchedules, Successive
 from streamproof.harness.exploration.search import Budget, Findings, Violation, search
 from streamproof.harness.exploration.shrinking import STEADY, Shrunk, shows, shrink
 from streamproof.harness.recording.claims_and_faults import SavedFault
@@ -154,7 +155,7 @@ def test_every_single_crash_strikes_every_address_once() -> None:
 
 def test_every_pair_strikes_twice_and_the_second_after_the_first() -> None:
     bench = bench_of(SOUND, 4)
-    found = list(EveryPair().trials(bench, 3))
+    found = list(Successive(2).trials(bench, 3))
     assert {len(trial.schedule) for trial in found} == {2}
     assert len({trial.schedule for trial in found}) == len(found) > 10
     for trial in found[:10]:
@@ -163,7 +164,7 @@ def test_every_pair_strikes_twice_and_the_second_after_the_first() -> None:
 
 def test_pairs_are_for_short_inputs_only() -> None:
     with pytest.raises(InvalidScenario, match=r"at most 30 events, not 40; .*--events 30"):
-        search(bench_of(SOUND), [EveryPair()], Budget(10))
+        search(bench_of(SOUND), [Successive(2)], Budget(10))
 
 
 def test_random_schedules_are_lazy_and_drawn_from_their_seed() -> None:

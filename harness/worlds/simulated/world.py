@@ -7,7 +7,7 @@ here reads a clock, an environment, or the order of a hash.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop
 from random import Random
@@ -49,6 +49,7 @@ from ...recording.history import Drained, FaultMissed, NodeGone, NodeUp, Placed,
 from ...recording.recorder import Recorder
 from ...recording.records import InStep, Record, Taken
 from .agenda import Action, Agenda
+from .capturing import Capture
 from .disk import Disks
 from .freezing import Freezable
 from .injector import Injector
@@ -148,6 +149,27 @@ class _Node(Freezable):
     @property
     def incarnations(self) -> tuple[tuple[str, int], ...]:
         return tuple((slice_id, machine.incarnation) for slice_id, machine in self.host.slices.items())
+
+
+class _Batches:
+    """The input of a source, in order. Unlike a list's own iterator, it can be put back."""
+
+    def __init__(self, batches: Sequence[list[Event]]) -> None:
+        self._batches = batches
+        self._next = 0
+
+    def __iter__(self) -> Iterator[list[Event]]:
+        return self
+
+    def __next__(self) -> list[Event]:
+        if self._next == len(self._batches):
+            raise StopIteration
+        self._next += 1
+        return self._batches[self._next - 1]
+
+
+Captured = tuple[Capture, int]
+"""What everything held, and how many machines there were."""
 
 
 class SimulatedWorld:
@@ -279,8 +301,35 @@ class SimulatedWorld:
         # What was still due when it was given up.
         self._agenda.queue.clear()
 
-    def _drain_queue(self) -> None:
-        agenda, queue, limit = self._agenda, self._agenda.queue, self._options.step_limit
+    # Being put back
+
+    def run_to(self, step: int) -> bool:
+        """Run until so many steps have been taken. Returns whether more is due."""
+        self._drain_queue(min(step, self._options.step_limit))
+        return bool(self._agenda.queue) and self.steps < self._options.step_limit
+
+    def watch_anew(self) -> None:
+        """The controller waits for something else from now on."""
+        self._watched.clear()
+        self._awaits_delivery = self._controller.watches(Point.SEND_DELIVERED)
+
+    def capture(self) -> Captured:
+        """Everything as it is now, between two steps. Raises NotCapturable."""
+        fixed = (self._specs, self._batches, *self._batches.values(), self._listeners, self._ends, self._made)
+        # What is due is called with messages, and with nodes, which are reached anyway.
+        return Capture(self, fixed, [self._agenda.queue]), len(self._made)
+
+    def restore(self, captured: Captured) -> None:
+        """Go on from there."""
+        capture, machines = captured
+        capture.restore()
+        for machine in self._made[machines:]:
+            vars(machine).clear()
+        del self._made[machines:]
+
+    def _drain_queue(self, limit: int | None = None) -> None:
+        agenda, queue = self._agenda, self._agenda.queue
+        limit = self._options.step_limit if limit is None else limit
         while queue and self.steps < limit:
             agenda.now, _, action, given = heappop(queue)
             self.steps += 1
@@ -437,7 +486,7 @@ class SimulatedWorld:
         machine: Machine
         match spec.role:
             case Role.SOURCE:
-                machine = SourceSlice(spec, iter(self._batches[slice_id]), self._interval, self._stretch)
+                machine = SourceSlice(spec, _Batches(self._batches[slice_id]), self._interval, self._stretch)
             case Role.SINK:
                 machine = SinkSlice(spec)
             case Role.OPERATOR:
