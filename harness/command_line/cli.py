@@ -534,6 +534,14 @@ def explore(
     pairs: Annotated[
         bool, typer.Option("--pairs", help="Also every pair of crashes, for at most 30 events; all, without a budget.")
     ] = False,
+    exhaust: Annotated[
+        bool,
+        typer.Option(
+            "--exhaust",
+            help="Try every crash and every pair of crashes in a world of 20 events, and with --seconds every three "
+            "with the time that is left, and say what that proves. Nothing is drawn at random.",
+        ),
+    ] = False,
     faults: Annotated[
         list[str] | None,
         typer.Option(
@@ -600,13 +608,13 @@ def explore(
     from .exploring import explore as explore_scenario
 
     registry = _registry()
-    if schedules is None and seconds is None and not pairs:
+    if schedules is None and seconds is None and not (pairs or exhaust):
         schedules = SCHEDULES
     budget = Budget(schedules, seconds)
     cores = jobs or len(os.sched_getaffinity(0))
     if mutants:
-        if pairs or output is not None or faults or for_spark or own_sizes:
-            flags = "--pairs, --fault, --for-spark, --own-sizes and --output"
+        if pairs or exhaust or output is not None or faults or for_spark or own_sizes:
+            flags = "--pairs, --exhaust, --fault, --for-spark, --own-sizes and --output"
             raise typer.BadParameter(f"--mutants goes with none of {flags}")
         if spark_master is not None:
             raise typer.BadParameter("--mutants are searched on this machine: leave out --spark-master")
@@ -625,8 +633,10 @@ def explore(
         raise typer.BadParameter("name a scenario, or use --mutants")
     if spark_master is not None and jobs is not None:
         raise typer.BadParameter("a Spark cluster has the cores that it has: --spark-master goes without --jobs")
+    if exhaust and (pairs or faults):
+        raise typer.BadParameter("--exhaust tries every crash and every pair: leave out --pairs and --fault")
     own = registry.scenario(name)
-    named = with_events(own, events) if own_sizes else brought_down(name, registry, events)
+    named = with_events(own, events) if own_sizes else brought_down(name, registry, events, exhaust)
     with SearchLine(sys.stderr, budget) as line:
         found = explore_scenario(
             named,
@@ -641,6 +651,7 @@ def explore(
             kinds=tuple(faults or ("crash",)),
             for_spark=for_spark,
             own=None if own_sizes else own.scenario,
+            exhaust=exhaust,
         )
     if as_json:
         _write_json(search_document(found))

@@ -18,6 +18,7 @@ from ..contracts.scenario import Scenario
 from ..core.errors import ExitStatus, UnknownName, UserMistake
 from ..core.library import listed_by
 from ..core.verdicts import Status
+from ..exploration import exhausting
 from ..exploration.bench import Bench, resized
 from ..exploration.counterexample import Counterexample, Replayed, counterexample, save
 from ..exploration.plans import EverySingle, Plan, RandomSchedules, Successive
@@ -65,6 +66,7 @@ class Explored:
     """One for each kind of violation."""
     own: Scenario | None = None
     """The scenario before its sizes were brought down; None where they were not."""
+    exhaust: bool = False
 
     @property
     def exit_status(self) -> ExitStatus | None:
@@ -74,6 +76,8 @@ class Explored:
             return ExitStatus.VIOLATED
         if self.findings.interrupted:
             return None
+        if self.exhaust and not all(one.proves for one in exhausting.statements(self.bench, self.findings)[:2]):
+            return ExitStatus.UNKNOWN
         cut = self.findings.lost or self.findings.cut_short
         if self.findings.essential or cut or self.few or self.untried:
             return ExitStatus.UNKNOWN
@@ -82,6 +86,9 @@ class Explored:
     @property
     def few(self) -> bool:
         """Whether too few schedules were judged plainly for the search to say much."""
+        if self.exhaust:
+            # Where all are tried, those that go beyond a claim are as many as there are.
+            return not self.findings.judged
         return 2 * self.findings.judged < self.findings.tried or not self.findings.judged
 
     @property
@@ -104,11 +111,13 @@ def explore(
     kinds: tuple[str, ...] = ("crash",),
     for_spark: bool = False,
     own: Scenario | None = None,
+    exhaust: bool = False,
 ) -> Explored:
     """Search, shrink the first violation of each kind, and save it. Ctrl-C ends what is being done, and no more.
 
     `for_spark`: in a world with the times of embedded Spark, and what is kept shows whoever is faster, where such a
-    schedule was found. `own`: the scenario before its sizes were brought down, where they were.
+    schedule was found. `own`: the scenario before its sizes were brought down, where they were. `exhaust`: every crash,
+    every pair and, with a budget, every three, and nothing at random.
     """
     if output is not None and not output.parent.is_dir():
         raise UserMistake(f"a counterexample cannot be kept at {output}: {output.parent} is no folder")
@@ -118,8 +127,10 @@ def explore(
         if kind not in registry.faults:
             raise UnknownName("kind of fault", kind, sorted(registry.faults), listed_by("faults"))
         registry.faults[kind].require(bench.cluster.name, registry.faults[kind].drawn)
-    plans = _plans(budget, seed, pairs, kinds)
-    findings = search(bench, plans, budget, jobs=jobs, master=master, origin=named.origin, show=line.show)
+    plans = exhausting.plans(budget) if exhaust else _plans(budget, seed, pairs, kinds)
+    findings = search(
+        bench, plans, budget, jobs=jobs, master=master, origin=named.origin, in_order=exhaust, show=line.show
+    )
     kept: list[Kept] = []
     for violation in findings.first_of_each_kind():
         line.say(f"shrinking schedule {violation.number:,}: {violation.kind.anomaly}")
@@ -133,7 +144,7 @@ def explore(
         file = _file(output, len(kept))
         save(file, content)
         kept.append(Kept(violation, shrunk, file, content))
-    return Explored(named, bench.scenario, bench, findings, tuple(kept), own)
+    return Explored(named, bench.scenario, bench, findings, tuple(kept), own, exhaust)
 
 
 def _world(for_spark: bool, scaled: bool) -> SimulationOptions | None:
@@ -235,8 +246,11 @@ def explore_mutants(
         yield Tried(mutant, found.tried if first is None else first.number, shrunk, by)
 
 
-def brought_down(name: str, registry: Registry, events: int | None) -> Named:
+def brought_down(name: str, registry: Registry, events: int | None, exhaust: bool = False) -> Named:
     """A scenario with its sizes in proportion to so many events. Raises as `Registry.scenario`."""
+    if exhaust:
+        sizes = f"{exhausting.EVENTS if events is None else events}/{exhausting.BATCHES}"
+        return registry.scenario(f"{SCALED}{sizes}@{name}")
     return registry.scenario(f"{SCALED}{EVENTS if events is None else events}@{name}")
 
 
@@ -333,10 +347,19 @@ def end_of_search(explored: Explored) -> Iterator[Text]:
         yield _row("not judged", f"{guarantee}: the simulator has no real clock")
     beyond = f", and {findings.beyond:,} others, in recoveries" if findings.beyond else ""
     yield _row(
-        "struck", f"{findings.covered:,} of the {len(findings.addresses):,} addresses of a run without failures{beyond}"
+        "struck",
+        f"{findings.covered:,} of the {len(findings.addresses):,} addresses of a run without failures{_alike(findings)}"
+        f"{beyond}",
     )
-    if findings.pairs is not None:
+    if findings.pairs is not None and not explored.exhaust:
         yield _row("pairs", _pairs(findings.pairs))
+    if findings.whole_runs:
+        yield _row("whole runs", f"each schedule was run from the beginning: {findings.whole_runs}", "yellow")
+    if explored.exhaust:
+        for number, statement in enumerate(exhausting.statements(explored.bench, findings)):
+            yield _row("" if number else "exhausted", statement.text, "bold" if statement.proves else "")
+        for number, what in enumerate(exhausting.not_covered(explored.bench)):
+            yield _row("" if number else "left out", what)
     if findings.bound is not None:
         yield _row(
             "bound",
@@ -350,6 +373,11 @@ def _at_work(findings: Findings) -> str:
     """In how many schedules each mechanism was at work."""
     found = [f"{mechanism} in {findings.exercised[mechanism]:,}" for mechanism in Activity]
     return " · ".join(one for one in found if not one.endswith(" in 0")) or "nothing of what the subject is made of"
+
+
+def _alike(findings: Findings) -> str:
+    stood_for = sum(map(len, findings.alike.values()))
+    return f" ({stood_for:,} by others, which leave the same world behind)" if stood_for else ""
 
 
 def _losses(findings: Findings) -> Iterator[Text]:
@@ -437,6 +465,12 @@ def search_document(explored: Explored) -> dict[str, Any]:
         "pairs": None
         if findings.pairs is None
         else {"tried": findings.pairs.tried, "exist": findings.pairs.exist, "exact": findings.pairs.exact},
+        "alike": {address: list(others) for address, others in findings.alike.items()},
+        "whole_runs": findings.whole_runs or None,
+        "exhausted_levels": [msgspec.to_builtins(vars(one)) for one in exhausting.statements(explored.bench, findings)]
+        if explored.exhaust
+        else None,
+        "not_covered": list(exhausting.not_covered(explored.bench)) if explored.exhaust else None,
         "random": {
             "held": findings.random_held,
             "violated": findings.random_violated,

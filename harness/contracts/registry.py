@@ -41,7 +41,8 @@ MUTANT = "mutant:"
 
 
 SCALED = "scaled:"
-"""Begins the origin of a scenario whose sizes are brought down: `scaled:EVENTS@SCENARIO`, or `scaled:EVENTS/BATCHES@SCENARIO`."""
+"""Begins the origin of a scenario whose sizes are brought down: `scaled:EVENTS@SCENARIO`, or
+`scaled:EVENTS/BATCHES@SCENARIO`."""
 
 
 class Mutant(Protocol):

@@ -72,6 +72,8 @@ class Outcome:
     """Other addresses than that at which it struck, of which the same would have come."""
 
 
+BEYOND: Final = "the schedule goes beyond what is claimed"
+"""Why it is UNKNOWN whether a subject survives what it does not claim to."""
 _CHECKED: Final = 4
 """Branches that are compared with whole runs before any is relied on."""
 _OF_THE_FAULTS = frozenset({Why.UNPROVEN, Why.BEYOND})
@@ -129,7 +131,16 @@ class Bench:
     @cached_property
     def calm(self) -> tuple[Reached, ...]:
         """The addresses of the run without failures at which an actor can be struck."""
-        return self.reached((), self.seed)
+        return self._calm[0]
+
+    @property
+    def calm_history(self) -> History:
+        """Of the run without failures; it was not inspected at the end."""
+        return self._calm[1]
+
+    @cached_property
+    def _calm(self) -> tuple[tuple[Reached, ...], History]:
+        return self._reached((), self.seed)
 
     def reached(self, schedule: Schedule, seed: int) -> tuple[Reached, ...]:
         """The addresses of the run under a schedule at which an actor can be struck."""
@@ -177,7 +188,7 @@ class Bench:
     @cached_property
     def calm_and_spared(self) -> tuple[Reached, ...]:
         """Those of the run without failures at which a node can be lost, and every slice keeps a replica in step."""
-        return self._spared(*self._reached((), self.seed))
+        return self._spared(*self._calm)
 
     def reached_and_spared(self, schedule: Schedule, seed: int) -> tuple[tuple[Reached, ...], tuple[Reached, ...]]:
         """The addresses of the run under a schedule, and those of them at which one more node can be lost within what
@@ -277,7 +288,7 @@ class Bench:
         if essential is not None:
             return Outcome(Status.UNKNOWN, struck, reason=str(essential), essential=True)
         if any(reason.why is Why.BEYOND for reason in unclear):
-            return Outcome(Status.UNKNOWN, struck, reason="the schedule goes beyond what is claimed")
+            return Outcome(Status.UNKNOWN, struck, reason=BEYOND)
         return Outcome(Status.UNKNOWN, struck, reason=_in_general(history))
 
 

@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from ..contracts.registry import Registry
@@ -61,7 +60,7 @@ def together(
     try:
         running: deque[Future[list[Tried | Through]]] = deque()
         while True:
-            while len(running) < 3 * jobs and not is_past(deadline) and (chunk := tuple(islice(pieces, _PIECES))):
+            while len(running) < 3 * jobs and not is_past(deadline) and (chunk := _chunk(pieces, plans)):
                 with _interrupts_held():
                     running.append(pool.submit(_work, chunk))
             if not running:
@@ -72,6 +71,16 @@ def together(
     finally:
         stop.set()
         pool.shutdown(cancel_futures=True)
+
+
+def _chunk(pieces: Iterator[Piece], plans: Sequence[Plan]) -> tuple[Piece, ...]:
+    """What a process is given at once: some pieces, or one of hundreds of trials."""
+    chunk: list[Piece] = []
+    for piece in pieces:
+        chunk.append(piece)
+        if len(chunk) == _PIECES or plans[piece[0]].large:
+            break
+    return tuple(chunk)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from random import Random
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from ..contracts.injection import FaultKind, Hits
 from ..core.addresses import Address, Moment, Point, Side
@@ -33,6 +33,10 @@ _WITHIN = 0.85
 
 
 class Plan(Protocol):
+    @property
+    def large(self) -> bool:
+        """Whether its pieces have hundreds of trials each."""
+
     def pieces(self, bench: Bench) -> Iterator[int]:
         """The numbers of its pieces, in the order in which they are tried."""
 
@@ -55,6 +59,7 @@ class EverySingle:
 
     kind: str = "crash"
     """Or `handed-over-loss`, which takes along what the node had handed to the network."""
+    large: ClassVar[bool] = False
 
     def pieces(self, bench: Bench) -> Iterator[int]:
         """In an order drawn from the seed, so that a search which ends early has looked everywhere."""
@@ -80,6 +85,10 @@ class Successive:
     (see `classes`)."""
 
     faults: int = 2
+
+    @property
+    def large(self) -> bool:
+        return self.faults > 1
 
     def pieces(self, bench: Bench) -> Iterator[int]:
         """Raises InvalidScenario for an input that is too long."""
@@ -116,11 +125,13 @@ class Successive:
 
     def attempts(self, bench: Bench, piece: int) -> Iterator[Attempt]:
         trunk = bench.trunk()
-        if trunk is None:
-            return by_themselves(bench, self.trials(bench, piece))
         first, part = divmod(piece, self._parts)
         where, *others = bench.calm_classes[first]
-        found = self._depth_first(bench, trunk, trunk.calm, where, part)
+        found = (
+            by_themselves(bench, self.trials(bench, piece))
+            if trunk is None
+            else self._depth_first(bench, trunk, trunk.calm, where, part)
+        )
         if self.faults > 1:
             return found
         stood_for = tuple([str(one.address) for one in others])
@@ -181,6 +192,7 @@ class RandomSchedules:
     most: int = 3
     kinds: tuple[str, ...] = ("crash",)
     """Claims are made for crashes; what else a subject survives, it has to be asked."""
+    large: ClassVar[bool] = False
 
     def pieces(self, bench: Bench) -> Iterator[int]:
         number = 0
@@ -269,6 +281,7 @@ class Given:
     """Schedules that are there already."""
 
     schedules: tuple[Schedule, ...]
+    large: ClassVar[bool] = False
 
     def pieces(self, bench: Bench) -> Iterator[int]:
         yield from range(len(self.schedules))
