@@ -148,12 +148,8 @@ class Bench:
 
     def _reached(self, schedule: Schedule, seed: int) -> tuple[tuple[Reached, ...], History]:
         kinds, options = self.registry.faults, self.cluster.options
-        found, history = watched_run(self.scenario, kinds, seed=seed, schedule=schedule, options=options)
-        return self._of_actors(found), history
-
-    def _of_actors(self, found: Sequence[Reached]) -> tuple[Reached, ...]:
         actors = self._can_be_struck
-        return tuple(reached for reached in found if reached.address.name in actors)
+        return watched_run(self.scenario, kinds, seed=seed, schedule=schedule, options=options, actors=actors)
 
     @cached_property
     def is_limited(self) -> bool:

@@ -55,8 +55,7 @@ class Trunk:
         assert isinstance(run.recorder, MemoryRecorder)
         self._recorder = run.recorder
         self._deadline: Duration = run.scenario.deadline
-        self._actors = actors
-        self._controller = Watching()
+        self._controller = Watching((), actors)
         self._world = SimulatedDeployment(run, options, self._controller)
         self._controller.now = self._world.now
         try:
@@ -103,8 +102,7 @@ class Trunk:
         while world.run_to(world.steps + _APART):
             stops.append(Stop(world.steps, world.capture()))
         history = self._ended()
-        since = self._controller.since(len(schedule))
-        return Passed(schedule, stops, tuple(one for one in since if one.address.name in self._actors), history)
+        return Passed(schedule, stops, self._controller.since(len(schedule)), history)
 
     def _ended(self) -> History:
         self._world.drained(self._deadline)

@@ -7,7 +7,7 @@ one into a trigger with `Moment.exactly`. A census under a schedule also passes 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -40,10 +40,12 @@ class Reached(msgspec.Struct, frozen=True, gc=False):
 
 
 class Watching(Controller):
-    """Lets every point be announced, as long as it watches, and keeps what was."""
+    """Lets every point of these actors be announced, as long as it watches, and keeps what was; None: of all, the
+    sources and sinks among them."""
 
-    def __init__(self, schedule: Sequence[Fault] = ()) -> None:
+    def __init__(self, schedule: Sequence[Fault] = (), actors: Collection[str] | None = None) -> None:
         super().__init__(schedule)
+        self._actors = actors
         self.watching = True
         """Who changes this has the world `watch_anew`."""
         self.now: Callable[[], Stamp] = at_no_time
@@ -51,13 +53,15 @@ class Watching(Controller):
         self._struck: tuple[int, ...] = ()
 
     def watched(self, actor: str) -> frozenset[Point]:
-        return _EVERY if self.watching else super().watched(actor)
+        wanted = self.watching and (self._actors is None or actor in self._actors)
+        return _EVERY if wanted else super().watched(actor)
 
     def watches(self, point: Point) -> bool:
         return self.watching or super().watches(point)
 
     def arrived(self, address: Address, taken: int = 0) -> list[Strike]:
-        if self.watching:
+        # Others are announced as well only where a fault waits for them.
+        if self.watching and (not self._moments or self._actors is None or address.name in self._actors):
             now = self.now()
             self._passed.append(Reached(address, now.step or 0, self._struck, at=now.at))
         return self._note(super().arrived(address, taken)) if self._moments else []
@@ -130,11 +134,13 @@ def watched_run(
     seed: int,
     schedule: Sequence[Fault] | None = None,
     options: SimulationOptions | None = None,
+    actors: Collection[str] | None = None,
 ) -> tuple[tuple[Reached, ...], History]:
-    """As `census`, with what the run leaves behind; it is not inspected at the end."""
+    """As `census`, of some actors only where they are named, with what the run leaves behind; it is not inspected at
+    the end."""
     faults = scenario.faults if schedule is None else schedule
     recorder = MemoryRecorder()
-    controller = Watching(faults)
+    controller = Watching(faults, actors)
     run = Run("census", replace(scenario, faults=tuple(faults)), seed, recorder, kinds, None)
     with SimulatedCluster(options).simulate(run, controller) as deployment:
         controller.now = deployment.now

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -87,15 +87,13 @@ class SimulatedDeployment:
             run.seed,
         )
         self._show = run.show
+        self.now: Callable[[], Stamp] = self._world.stamp
+        """The time of the world, and its step."""
 
     @property
     def steps(self) -> int:
         """How many steps the world has taken."""
         return self._world.steps
-
-    def now(self) -> Stamp:
-        """The time of the world, and its step."""
-        return self._world.stamp()
 
     def prepare(self) -> None:
         self._world.prepare()

@@ -7,8 +7,9 @@ here reads a clock, an environment, or the order of a hash.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from heapq import heappop
 from random import Random
 from typing import Any, Final
@@ -119,9 +120,7 @@ class _Node(Freezable):
         self.host = Host(self)
         self._world = world
         self.watched = world.watched
-
-    def arrive(self, address: Address, taken: int) -> bool:
-        return self._world.arrive(self, address, taken)
+        self.arrive: Callable[[Address, int], bool] = partial(world.arrive, self)
 
     def send(self, sender: str, to: str, incarnation: int, message: Message) -> None:
         self.send_on((sender, message.incarnation, to, incarnation), message)
