@@ -44,9 +44,11 @@ if TYPE_CHECKING:
     from .harness.contracts.query_parts import foreach, foreach_batch, pandas_with_state, processor, processor_in_pandas
     from .harness.contracts.scenario import Scenario
     from .harness.contracts.subject import Claim
+    from .harness.core.costs import Costs
     from .harness.core.errors import StreamproofError
     from .harness.core.guarantees import (
         Guarantee,
+        amnesia_recovery,
         at_least_once,
         at_most_once,
         exactly_once,
@@ -60,9 +62,9 @@ if TYPE_CHECKING:
         rollback_recovery,
         survives_power_loss,
     )
-    from .harness.core.guarantees import amnesia as amnesia_recovery
     from .harness.core.model import Edge, Event, Operator, Output, Partitioning, RandomOperator, Stage, Topology
     from .harness.core.quantities import events, ms, seconds
+    from .harness.core.result_bounds import bounded_error_of_result
     from .harness.core.schedule import batch, checkpoint, recovery
     from .harness.core.workload import Workload
     from .harness.crash_points.inside_python.user_points import crash_point
@@ -93,6 +95,7 @@ __all__ = [
     "Budget",
     "ByTime",
     "Claim",
+    "Costs",
     "CrashPlan",
     "Edge",
     "Event",
@@ -120,6 +123,7 @@ __all__ = [
     "at_most_once",
     "bandwidth",
     "batch",
+    "bounded_error_of_result",
     "bridge",
     "checkpoint",
     "cpu_throttle",
@@ -222,15 +226,17 @@ _NAMES = {
     "faults.store_loss": "store_loss",
     "harness.certifying.budget": "Budget",
     "harness.certifying.planning": "CrashPlan every_crash_point",
+    "harness.core.costs": "Costs",
     "harness.core.errors": "StreamproofError",
     "harness.exploration.counterexample": "assert_survives",
     "harness.exploration.simulating": "Simulated simulate",
     "harness.crash_points.inside_python.user_points": "crash_point",
-    "harness.core.guarantees": "Guarantee at_least_once at_most_once exactly_once exactly_once_output gap_recovery "
-    "k_safety precise_recovery recovers recovers_within replicas_agree rollback_recovery "
+    "harness.core.guarantees": "Guarantee amnesia_recovery at_least_once at_most_once exactly_once exactly_once_output "
+    "gap_recovery k_safety precise_recovery recovers recovers_within replicas_agree rollback_recovery "
     "survives_power_loss",
     "harness.core.model": "Edge Event Operator Output Partitioning RandomOperator Stage Topology",
     "harness.core.quantities": "events ms seconds",
+    "harness.core.result_bounds": "bounded_error_of_result",
     "harness.contracts.query": "Query RunFolders Store",
     "harness.contracts.query_parts": "foreach foreach_batch pandas_with_state processor processor_in_pandas",
     "harness.contracts.scenario": "Scenario",
@@ -259,7 +265,6 @@ _NAMES = {
     "scenarios.workloads": "numbered single_words text words",
 }
 _HOMES = {name: (module, name) for module, names in _NAMES.items() for name in names.split()}
-_HOMES["amnesia_recovery"] = ("harness.core.guarantees", "amnesia")
 
 
 def __getattr__(name: str) -> object:

@@ -199,9 +199,10 @@ class Streamproof:
         __tracebackhide__ = True
         from .harness.certifying.folders import new_folder, one_at_a_time
         from .harness.certifying.replaying import replay_file, status_of
-        from .harness.command_line.certifying import end_of_saved
+        from .harness.certifying.telling import view_of_saved
         from .harness.contracts.registry import Registry
         from .harness.core.errors import ExitStatus, StreamproofError
+        from .harness.reporting.screen import saved_screen
 
         options = self._options
         failure = ""
@@ -214,7 +215,7 @@ class Streamproof:
             failure = f"streamproof: {error}"
         else:
             if status_of(judged) is not ExitStatus.HOLDS:
-                said = "\n".join(line.plain for line in end_of_saved(judged, folder))
+                said = "\n".join(line.plain for line in saved_screen(view_of_saved(judged, folder)))
                 failure = f"{file} is not survived\n\n{said}"
         if failure:
             pytest.fail(failure, pytrace=False)
@@ -289,9 +290,11 @@ def _failure(certified: Certified, allow_unknown: bool) -> str:
 
 
 def _page(certified: Certified) -> str:
-    from .harness.command_line.certificates import end_of_campaign
+    from .harness.certifying.telling import view_of_certificate
+    from .harness.reporting.screen import certificate_screen
 
-    return "\n".join(line.plain for line in end_of_campaign(certified.certificate, certified.folder))
+    view = view_of_certificate(certified.certificate, certified.folder)
+    return "\n".join(line.plain for line in certificate_screen(view))
 
 
 class _Summary:

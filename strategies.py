@@ -19,12 +19,12 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from .harness.contracts.injection import Hits, Parameter
+from .harness.contracts.injection import FaultParameter, Hits
 from .harness.contracts.scenario import Scenario
 from .harness.core.addresses import Address, Moment, Point, Side
 from .harness.core.errors import InvalidScenario, MissingTool, UnknownName
 from .harness.core.quantities import Duration
-from .harness.core.schedule import Amount, Fault, Schedule
+from .harness.core.schedule import Fault, FaultAmount, Schedule
 from .harness.core.workload import Workload
 from .harness.exploration.bench import Bench
 from .harness.exploration.simulating import SEED, all_bit, installed
@@ -161,7 +161,7 @@ def _untimed(kind: Kind, bench: _Bench, passing: str | None = None) -> st.Search
     )
 
 
-def _amounts(parameter: Parameter, span: st.SearchStrategy[Duration]) -> st.SearchStrategy[Amount]:
+def _amounts(parameter: FaultParameter, span: st.SearchStrategy[Duration]) -> st.SearchStrategy[FaultAmount]:
     if parameter.type is Duration:
         return span
     if parameter.type is int:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from random import Random
 
-from ..harness.contracts.injection import Aims, FaultKind, Hits, Link, Machines, Parameter, Reach
+from ..harness.contracts.injection import Aims, FaultKind, FaultParameter, Hits, Link, Machines, Reach
 from ..harness.core.carriers import PACKET_SHAPER, TOXIPROXY
 from ..harness.core.places import Places
 from ..harness.core.schedule import Fault
 from ..harness.recording.history import Bite
-from .targets import made
+from .targets import made_fault
 
 _LEAST = 1000
 """Bytes/s, of links of slices: toxiproxy counts in thousands."""
@@ -21,7 +21,7 @@ def bandwidth(first: str, second: str, *, rate: int) -> Fault:
     Say when with `.at(moment)` or `.after(amount)`, and how long with `.lasting(duration)`; by default until the end of
     the run. Raises InvalidScenario without a rate.
     """
-    return made(KIND, first, second, rate=rate)
+    return made_fault(KIND, first, second, rate=rate)
 
 
 def _inflict(machines: Machines, fault: Fault) -> list[Bite]:
@@ -53,6 +53,6 @@ KIND = FaultKind(
     cannot=_cannot,
     hits=Hits.LINK,
     lasts=True,
-    takes=(Parameter("rate", int, "how much passes, in bytes/s"),),
+    takes=(FaultParameter("rate", int, "how much passes, in bytes/s"),),
     draw=_draw,
 )

@@ -8,7 +8,7 @@ from ..harness.contracts.injection import Aims, FaultKind, Link, Machines, Reach
 from ..harness.core.carriers import PACKET_RULES
 from ..harness.core.schedule import Fault
 from ..harness.recording.history import Bite
-from .targets import made, not_different_nodes
+from .targets import made_fault, not_different_nodes
 
 
 def bridge(one: str, between: str, other: str) -> Fault:
@@ -17,7 +17,7 @@ def bridge(one: str, between: str, other: str) -> Fault:
     Say when with `.at(moment)` or `.after(amount)`, and how long with `.lasting(duration)`; by default until the end of
     the run.
     """
-    return made(KIND, one, between, other)
+    return made_fault(KIND, one, between, other)
 
 
 def _inflict(machines: Machines, fault: Fault) -> list[Bite]:

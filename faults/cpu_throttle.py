@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from random import Random
 
-from ..harness.contracts.injection import Aims, FaultKind, Machines, Parameter, Reach
+from ..harness.contracts.injection import Aims, FaultKind, FaultParameter, Machines, Reach
 from ..harness.core.carriers import CPU_QUOTA
 from ..harness.core.schedule import Fault
 from ..harness.recording.history import Bite
-from .targets import made
+from .targets import made_fault
 
 
 def cpu_throttle(*targets: str, cores: float) -> Fault:
@@ -17,7 +17,7 @@ def cpu_throttle(*targets: str, cores: float) -> Fault:
     Say when with `.at(moment)` or `.after(amount)`, and how long with `.lasting(duration)`; by default until the end of
     the run. Raises InvalidScenario without a target or cores.
     """
-    return made(KIND, *targets, cores=cores)
+    return made_fault(KIND, *targets, cores=cores)
 
 
 def _inflict(machines: Machines, fault: Fault) -> list[Bite]:
@@ -38,6 +38,6 @@ KIND = FaultKind(
     },
     inflict=_inflict,
     lasts=True,
-    takes=(Parameter("cores", float, "how many cores are left"),),
+    takes=(FaultParameter("cores", float, "how many cores are left"),),
     draw=_draw,
 )

@@ -7,7 +7,7 @@ from random import Random
 from ..harness.contracts.injection import Aims, FaultKind, Machines, Reach
 from ..harness.core.schedule import Fault
 from ..harness.recording.history import Bite
-from .targets import made
+from .targets import made_fault
 
 
 def crash_loop(*targets: str) -> Fault:
@@ -17,7 +17,7 @@ def crash_loop(*targets: str) -> Fault:
     Say when with `.at(moment)` or `.after(amount)`, and how long with `.lasting(duration)`; by default until the end of
     the run. Raises InvalidScenario without a target.
     """
-    return made(KIND, *targets)
+    return made_fault(KIND, *targets)
 
 
 def _inflict(machines: Machines, fault: Fault) -> list[Bite]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from random import Random
 
-from ..harness.contracts.injection import Aims, FaultKind, Hits, Link, Machines, Parameter, Reach
+from ..harness.contracts.injection import Aims, FaultKind, FaultParameter, Hits, Link, Machines, Reach
 from ..harness.core.addresses import Point
 from ..harness.core.carriers import PACKET_QUEUE, TOXIPROXY
 from ..harness.core.quantities import Duration
 from ..harness.core.schedule import Fault
 from ..harness.recording.history import Bite
-from .targets import made
+from .targets import made_fault
 
 
 def delay(first: str, second: str, *, by: Duration, jitter: Duration | None = None) -> Fault:
@@ -21,7 +21,7 @@ def delay(first: str, second: str, *, by: Duration, jitter: Duration | None = No
     `.lasting(duration)`; by default until the end of the run. Raises InvalidScenario for `by` without a unit, and
     for jitter that could undo all of it.
     """
-    return made(KIND, first, second, by=by, jitter=jitter)
+    return made_fault(KIND, first, second, by=by, jitter=jitter)
 
 
 def _inflict(machines: Machines, fault: Fault) -> list[Bite]:
@@ -46,8 +46,8 @@ KIND = FaultKind(
         ("docker", Reach.NODES): PACKET_QUEUE,
     },
     takes=(
-        Parameter("by", Duration, "how much longer it takes"),
-        Parameter(
+        FaultParameter("by", Duration, "how much longer it takes"),
+        FaultParameter(
             "jitter",
             Duration,
             "give or take up to how much",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from random import Random
 
-from ..harness.contracts.injection import Aims, FaultKind, Machines, Parameter, Reach
+from ..harness.contracts.injection import Aims, FaultKind, FaultParameter, Machines, Reach
 from ..harness.core.carriers import DISK_THROTTLE
 from ..harness.core.schedule import Fault
 from ..harness.recording.history import Bite
-from .targets import made
+from .targets import made_fault
 
 
 def disk_bandwidth(*targets: str, rate: int) -> Fault:
@@ -19,7 +19,7 @@ def disk_bandwidth(*targets: str, rate: int) -> Fault:
     and how long with `.lasting(duration)`; by default until the end of the run. Raises InvalidScenario without a target
     or a rate.
     """
-    return made(KIND, *targets, rate=rate)
+    return made_fault(KIND, *targets, rate=rate)
 
 
 def _inflict(machines: Machines, fault: Fault) -> list[Bite]:
@@ -43,6 +43,6 @@ KIND = FaultKind(
     },
     inflict=_inflict,
     lasts=True,
-    takes=(Parameter("rate", int, "how much it writes, in bytes/s"),),
+    takes=(FaultParameter("rate", int, "how much it writes, in bytes/s"),),
     draw=_draw,
 )

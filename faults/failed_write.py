@@ -9,7 +9,7 @@ from ..harness.core.addresses import Point
 from ..harness.core.carriers import STORE_FOLDER
 from ..harness.core.schedule import Fault
 from ..harness.recording.history import Bite
-from .targets import made
+from .targets import made_fault
 
 
 def failed_write(*targets: str) -> Fault:
@@ -20,7 +20,7 @@ def failed_write(*targets: str) -> Fault:
     takes no more input. Say when with `.at(moment)` or `.after(amount)`, and how long with `.lasting(duration)`; by
     default until the end of the run. Raises InvalidScenario without a target.
     """
-    return made(KIND, *targets)
+    return made_fault(KIND, *targets)
 
 
 def _inflict(machines: Machines, fault: Fault) -> list[Bite]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from random import Random
 
-from ..harness.contracts.injection import Aims, FaultKind, Hits, Link, Machines, Parameter, Reach
+from ..harness.contracts.injection import Aims, FaultKind, FaultParameter, Hits, Link, Machines, Reach
 from ..harness.core.carriers import PACKET_RULES, RELAY
 from ..harness.core.quantities import Duration
 from ..harness.core.schedule import Fault
 from ..harness.recording.history import Bite
-from .targets import made
+from .targets import made_fault
 
 
 def flapping(first: str, second: str, *, every: Duration) -> Fault:
@@ -18,7 +18,7 @@ def flapping(first: str, second: str, *, every: Duration) -> Fault:
     Say when with `.at(moment)` or `.after(amount)`, and how long with `.lasting(duration)`; by default until the end of
     the run. Raises InvalidScenario for `every` without a unit.
     """
-    return made(KIND, first, second, every=every)
+    return made_fault(KIND, first, second, every=every)
 
 
 def _inflict(machines: Machines, fault: Fault) -> list[Bite]:
@@ -42,6 +42,6 @@ KIND = FaultKind(
     inflict=_inflict,
     hits=Hits.LINK,
     lasts=True,
-    takes=(Parameter("every", Duration, "how long it is cut, and how long it carries"),),
+    takes=(FaultParameter("every", Duration, "how long it is cut, and how long it carries"),),
     draw=_draw,
 )

@@ -11,7 +11,7 @@ from ..harness.contracts.injection import Aims, FaultKind, Machines, Reach
 from ..harness.core.addresses import Point
 from ..harness.core.schedule import Fault
 from ..harness.recording.history import Bite
-from .targets import made
+from .targets import made_fault
 
 
 def handed_over_loss(*targets: str) -> Fault:
@@ -20,7 +20,7 @@ def handed_over_loss(*targets: str) -> Fault:
 
     Say when with `.at(moment)` or `.after(amount)`. Raises InvalidScenario without a target.
     """
-    return made(KIND, *targets)
+    return made_fault(KIND, *targets)
 
 
 def _inflict(machines: Machines, fault: Fault) -> list[Bite]:

@@ -9,7 +9,7 @@ from ..harness.core.carriers import PACKET_RULES
 from ..harness.core.places import Places
 from ..harness.core.schedule import Fault
 from ..harness.recording.history import Bite
-from .targets import made
+from .targets import made_fault
 
 
 def isolate(*targets: str) -> Fault:
@@ -19,7 +19,7 @@ def isolate(*targets: str) -> Fault:
     Say when with `.at(moment)` or `.after(amount)`, and how long with `.lasting(duration)`; by default until the end of
     the run. Raises InvalidScenario without a target.
     """
-    return made(KIND, *targets)
+    return made_fault(KIND, *targets)
 
 
 def _inflict(machines: Machines, fault: Fault) -> list[Bite]:

@@ -9,7 +9,7 @@ from ..harness.core.addresses import Point
 from ..harness.core.carriers import RELAY
 from ..harness.core.schedule import Fault
 from ..harness.recording.history import Bite
-from .targets import made
+from .targets import made_fault
 
 
 def loss(first: str, second: str) -> Fault:
@@ -19,7 +19,7 @@ def loss(first: str, second: str) -> Fault:
     The ends are as of `partition`. Both notice; the receiver connects again, and opens its channel anew. Until the
     sender hears that, what it sends is lost as well. Say when with `.at(moment)` or `.after(amount)`.
     """
-    return made(KIND, first, second)
+    return made_fault(KIND, first, second)
 
 
 def _inflict(machines: Machines, fault: Fault) -> list[Bite]:

@@ -7,7 +7,7 @@ from ..harness.core.addresses import Moment, Point, Side
 from ..harness.core.places import Places
 from ..harness.core.schedule import Fault
 from ..harness.recording.history import Bite
-from .targets import made
+from .targets import made_fault
 
 
 def lost_answer(*targets: str) -> Fault:
@@ -15,7 +15,7 @@ def lost_answer(*targets: str) -> Fault:
 
     Say which with `.at(moment)`, the moment after a message. Raises InvalidScenario without a target.
     """
-    return made(KIND, *targets)
+    return made_fault(KIND, *targets)
 
 
 def _inflict(machines: Machines, fault: Fault) -> list[Bite]:

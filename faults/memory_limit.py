@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from random import Random
 
-from ..harness.contracts.injection import Aims, FaultKind, Machines, Parameter, Reach
+from ..harness.contracts.injection import Aims, FaultKind, FaultParameter, Machines, Reach
 from ..harness.core.carriers import MEMORY_LIMIT
 from ..harness.core.schedule import Fault
 from ..harness.recording.history import Bite
-from .targets import made
+from .targets import made_fault
 
 
 def memory_limit(*targets: str, size: int) -> Fault:
@@ -19,7 +19,7 @@ def memory_limit(*targets: str, size: int) -> Fault:
     Say when with `.at(moment)` or `.after(amount)`, and how long with `.lasting(duration)`; by default until the end of
     the run. Raises InvalidScenario without a target or a size.
     """
-    return made(KIND, *targets, size=size)
+    return made_fault(KIND, *targets, size=size)
 
 
 def _inflict(machines: Machines, fault: Fault) -> list[Bite]:
@@ -42,6 +42,6 @@ KIND = FaultKind(
     },
     inflict=_inflict,
     lasts=True,
-    takes=(Parameter("size", int, "how much is left, in bytes"),),
+    takes=(FaultParameter("size", int, "how much is left, in bytes"),),
     draw=_draw,
 )

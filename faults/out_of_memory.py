@@ -8,7 +8,7 @@ from ..harness.contracts.injection import Aims, FaultKind, Machines, Reach
 from ..harness.core.carriers import MEMORY_LIMIT
 from ..harness.core.schedule import Fault
 from ..harness.recording.history import Bite
-from .targets import made
+from .targets import made_fault
 
 
 def out_of_memory(*targets: str) -> Fault:
@@ -17,7 +17,7 @@ def out_of_memory(*targets: str) -> Fault:
 
     Say when with `.at(moment)` or `.after(amount)`. Raises InvalidScenario without a target.
     """
-    return made(KIND, *targets)
+    return made_fault(KIND, *targets)
 
 
 def _inflict(machines: Machines, fault: Fault) -> list[Bite]:

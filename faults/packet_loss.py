@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from random import Random
 
-from ..harness.contracts.injection import Aims, FaultKind, Hits, Link, Machines, Parameter, Reach
+from ..harness.contracts.injection import Aims, FaultKind, FaultParameter, Hits, Link, Machines, Reach
 from ..harness.core.carriers import PACKET_RULES
 from ..harness.core.schedule import Fault
 from ..harness.recording.history import Bite
-from .targets import made
+from .targets import made_fault
 
 
 def packet_loss(first: str, second: str, *, share: float) -> Fault:
@@ -17,7 +17,7 @@ def packet_loss(first: str, second: str, *, share: float) -> Fault:
     Say when with `.at(moment)` or `.after(amount)`, and how long with `.lasting(duration)`; by default until the end of
     the run. Raises InvalidScenario for a share that is not between 0 and 1.
     """
-    return made(KIND, first, second, share=share)
+    return made_fault(KIND, first, second, share=share)
 
 
 def _inflict(machines: Machines, fault: Fault) -> list[Bite]:
@@ -39,6 +39,6 @@ KIND = FaultKind(
     inflict=_inflict,
     hits=Hits.LINK,
     lasts=True,
-    takes=(Parameter("share", float, "which share of the packets is lost", below=1.0),),
+    takes=(FaultParameter("share", float, "which share of the packets is lost", below=1.0),),
     draw=_draw,
 )

@@ -9,7 +9,7 @@ from ..harness.core.addresses import Point
 from ..harness.core.carriers import PACKET_RULES, RELAY
 from ..harness.core.schedule import Fault
 from ..harness.recording.history import Bite
-from .targets import made
+from .targets import made_fault
 
 
 def partition(first: str, second: str, *, one_way: bool = False) -> Fault:
@@ -24,7 +24,7 @@ def partition(first: str, second: str, *, one_way: bool = False) -> Fault:
     Say when with `.at(moment)` or `.after(amount)`, and how long with `.lasting(duration)`; by default until the end of
     the run.
     """
-    return made(KIND, first, second, one_way=one_way)
+    return made_fault(KIND, first, second, one_way=one_way)
 
 
 def _inflict(machines: Machines, fault: Fault) -> list[Bite]:

@@ -8,7 +8,7 @@ from ..harness.contracts.injection import Aims, FaultKind, Machines, Reach
 from ..harness.core.addresses import Point
 from ..harness.core.schedule import Fault
 from ..harness.recording.history import Bite
-from .targets import made
+from .targets import made_fault
 
 
 def pause(*targets: str) -> Fault:
@@ -19,7 +19,7 @@ def pause(*targets: str) -> Fault:
     that. Say when with `.at(moment)` or `.after(amount)`, and how long with `.lasting(duration)`; by default until the
     end of the run. Raises InvalidScenario without a target.
     """
-    return made(KIND, *targets)
+    return made_fault(KIND, *targets)
 
 
 def _inflict(machines: Machines, fault: Fault) -> list[Bite]:

@@ -7,7 +7,7 @@ from random import Random
 from ..harness.contracts.injection import Aims, FaultKind, Machines, Part, Reach
 from ..harness.core.schedule import Fault
 from ..harness.recording.history import Bite
-from .targets import made, not_on_workers
+from .targets import made_fault, not_on_workers
 
 
 def python_crash(*targets: str) -> Fault:
@@ -15,7 +15,7 @@ def python_crash(*targets: str) -> Fault:
 
     Say when with `.at(moment)` or `.after(amount)`. Raises InvalidScenario without a target.
     """
-    return made(KIND, *targets)
+    return made_fault(KIND, *targets)
 
 
 def _inflict(machines: Machines, fault: Fault) -> list[Bite]:

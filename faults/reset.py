@@ -8,7 +8,7 @@ from ..harness.contracts.injection import Aims, FaultKind, Hits, Link, Machines,
 from ..harness.core.carriers import PACKET_RULES
 from ..harness.core.schedule import Fault
 from ..harness.recording.history import Bite
-from .targets import made
+from .targets import made_fault
 
 
 def reset(first: str, second: str) -> Fault:
@@ -17,7 +17,7 @@ def reset(first: str, second: str) -> Fault:
     Of slices, `loss` breaks connections. Say when with `.at(moment)` or `.after(amount)`, and how long with
     `.lasting(duration)`; by default until the end of the run.
     """
-    return made(KIND, first, second)
+    return made_fault(KIND, first, second)
 
 
 def _inflict(machines: Machines, fault: Fault) -> list[Bite]:

@@ -10,7 +10,7 @@ from ..harness.core.carriers import PACKET_RULES
 from ..harness.core.errors import InvalidScenario
 from ..harness.core.schedule import Fault
 from ..harness.recording.history import Bite
-from .targets import made, not_different_nodes
+from .targets import made_fault, not_different_nodes
 
 
 def ring(*nodes: str) -> Fault:
@@ -22,7 +22,7 @@ def ring(*nodes: str) -> Fault:
     """
     if len(nodes) < 4:
         raise InvalidScenario(f"a ring of {', '.join(nodes) or 'nothing'}: it takes four nodes at least")
-    return made(KIND, *nodes)
+    return made_fault(KIND, *nodes)
 
 
 def _inflict(machines: Machines, fault: Fault) -> list[Bite]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from random import Random
 
-from ..harness.contracts.injection import Aims, FaultKind, Hits, Link, Machines, Parameter, Reach
+from ..harness.contracts.injection import Aims, FaultKind, FaultParameter, Hits, Link, Machines, Reach
 from ..harness.core.carriers import TOXIPROXY
 from ..harness.core.quantities import Duration
 from ..harness.core.schedule import Fault
 from ..harness.recording.history import Bite
-from .targets import made
+from .targets import made_fault
 
 
 def slow_close(first: str, second: str, *, by: Duration) -> Fault:
@@ -18,7 +18,7 @@ def slow_close(first: str, second: str, *, by: Duration) -> Fault:
     Say when with `.at(moment)` or `.after(amount)`, and how long with `.lasting(duration)`; by default until the end of
     the run. Raises InvalidScenario for `by` without a unit.
     """
-    return made(KIND, first, second, by=by)
+    return made_fault(KIND, first, second, by=by)
 
 
 def _inflict(machines: Machines, fault: Fault) -> list[Bite]:
@@ -41,6 +41,6 @@ KIND = FaultKind(
     inflict=_inflict,
     hits=Hits.LINK,
     lasts=True,
-    takes=(Parameter("by", Duration, "how much later it is heard"),),
+    takes=(FaultParameter("by", Duration, "how much later it is heard"),),
     draw=_draw,
 )

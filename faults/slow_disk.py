@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from random import Random
 
-from ..harness.contracts.injection import Aims, FaultKind, Machines, Parameter, Reach
+from ..harness.contracts.injection import Aims, FaultKind, FaultParameter, Machines, Reach
 from ..harness.core.addresses import Point
 from ..harness.core.carriers import DISK_THROTTLE
 from ..harness.core.quantities import Duration, ms
 from ..harness.core.schedule import Fault
 from ..harness.recording.history import Bite
-from .targets import made
+from .targets import made_fault
 
 
 def slow_disk(*targets: str, by: Duration = ms(50)) -> Fault:
@@ -21,7 +21,7 @@ def slow_disk(*targets: str, by: Duration = ms(50)) -> Fault:
     Say when with `.at(moment)` or `.after(amount)`, and how long with `.lasting(duration)`; by default until the end of
     the run. Raises InvalidScenario without a target, and for `by` without a unit.
     """
-    return made(KIND, *targets, by=by)
+    return made_fault(KIND, *targets, by=by)
 
 
 def _inflict(machines: Machines, fault: Fault) -> list[Bite]:
@@ -38,7 +38,7 @@ KIND = FaultKind(
     heals="writes that begin after the duration take their usual time",
     proof="at least one write was begun and delayed, or measured to take longer, with input still to be processed",
     carriers={("simulated", Reach.NODES): "the simulated disks", ("docker", Reach.NODES): DISK_THROTTLE},
-    takes=(Parameter("by", Duration, "how much longer a write takes"),),
+    takes=(FaultParameter("by", Duration, "how much longer a write takes"),),
     inflict=_inflict,
     lasts=True,
     draw=_draw,

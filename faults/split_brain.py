@@ -7,7 +7,7 @@ from ..harness.core.addresses import DRIVER
 from ..harness.core.places import Places
 from ..harness.core.schedule import Fault
 from ..harness.recording.history import Bite
-from .targets import made
+from .targets import made_fault
 
 
 def split_brain(*targets: str) -> Fault:
@@ -18,7 +18,7 @@ def split_brain(*targets: str) -> Fault:
     the harness's sink is refused; a sink of the user's gets it. Say when with `.at(moment)` or `.after(amount)`. Raises
     InvalidScenario without a target.
     """
-    return made(KIND, *targets)
+    return made_fault(KIND, *targets)
 
 
 def _inflict(machines: Machines, fault: Fault) -> list[Bite]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from ..harness.contracts.injection import FaultKind
 from ..harness.core.errors import InvalidScenario
 from ..harness.core.places import Places
-from ..harness.core.schedule import Amount, Fault
+from ..harness.core.schedule import Fault, FaultAmount
 
 
-def made(kind: FaultKind, *targets: str, one_way: bool = False, **amounts: Amount | None) -> Fault:
+def made_fault(kind: FaultKind, *targets: str, one_way: bool = False, **amounts: FaultAmount | None) -> Fault:
     """A fault without a trigger; what is None is left out.
 
     Raises InvalidScenario without a target, and for an amount without its unit.

@@ -6,6 +6,7 @@ from ..harness.judging.oracle import Oracle
 from . import (
     at_least_once,
     at_most_once,
+    bounded_error_of_result,
     exactly_once,
     exactly_once_output,
     gap,
@@ -27,6 +28,7 @@ _ON_THEIR_OWN: tuple[Oracle, ...] = (
     *gap.ORACLES,
     at_least_once.ORACLE,
     at_most_once.ORACLE,
+    bounded_error_of_result.ORACLE,
     replicas_agree.ORACLE,
     recovers.ORACLE,
     recovers_within.ORACLE,

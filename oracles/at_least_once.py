@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..harness.core.guarantees import AT_LEAST_ONCE, Guarantee
 from ..harness.core.reasons import Reason, Why
 from ..harness.core.verdicts import Anomaly, Verdict
+from ..harness.judging.collation import seen
 from ..harness.judging.oracle import Case, Oracle, decide, lost, neither_lost_nor_doubled
 
 
@@ -19,8 +20,9 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     hold; and where a black box's can stand in the place of what it lacks.
     """
     collation = case.collation
-    found = () if collation.doubt else lost(collation, "lost_state", "lost_output", "forgotten")
-    found += collation.tallies("unfaithful")
+    found = seen(collation.unfaithful)
+    if not collation.doubt:
+        found = lost(collation, collation.lost_state, collation.lost_output, collation.forgotten) + found
     unclear = neither_lost_nor_doubled(case)
     if unclear is None and collation.phantoms.count:
         wrong = f"{collation.phantoms.count:,} outputs or rows of state are not what was taken gives"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..harness.core.guarantees import AT_MOST_ONCE, Guarantee
 from ..harness.core.verdicts import Anomaly, Verdict
+from ..harness.judging.collation import seen
 from ..harness.judging.oracle import Case, Oracle, decide, neither_lost_nor_doubled
 
 
@@ -13,9 +14,9 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     An output that is delivered again is no second effect; what it says is checked against what was taken. UNKNOWN where
     a black box gave a wrong one.
     """
-    unclear = neither_lost_nor_doubled(case)
-    sure = [] if case.collation.doubt else ["duplicate_effects"]
-    found = case.collation.tallies(*sure, *(["phantoms"] if unclear is None else []))
+    collation, unclear = case.collation, neither_lost_nor_doubled(case)
+    found = () if collation.doubt else seen(collation.duplicate_effects)
+    found += seen(collation.phantoms) if unclear is None else ()
     return decide(case, guarantee, found, "0 inputs counted twice", unclear=unclear)
 
 

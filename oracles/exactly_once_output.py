@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..harness.core.guarantees import EXACTLY_ONCE, EXACTLY_ONCE_OUTPUT, Guarantee
 from ..harness.core.verdicts import Anomaly, Verdict
+from ..harness.judging.collation import seen
 from ..harness.judging.oracle import EFFECTS, Case, Oracle, decide, effects, unseen_outputs
 
 
@@ -13,8 +14,9 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     An output of an order of inputs that was given up counts as one too many: what is in T shows, or showed, otherwise.
     UNKNOWN where nothing but T was observed, and T is right.
     """
-    found = effects(case.collation) + case.collation.tallies("duplicate_outputs", "superseded_outputs")
-    holds = f"{case.collation.inputs:,} inputs, each counted and delivered once"
+    collation = case.collation
+    found = effects(collation) + seen(collation.duplicate_outputs, collation.superseded_outputs)
+    holds = f"{collation.inputs:,} inputs, each counted and delivered once"
     return decide(case, guarantee, found, holds, unclear=unseen_outputs(case), goes_on=True)
 
 

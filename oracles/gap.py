@@ -10,9 +10,10 @@ from ..harness.core.parameters import Parameter
 from ..harness.core.quantities import Duration, Events, ms
 from ..harness.core.reasons import Reason, Why
 from ..harness.core.verdicts import Anomaly, Evidence, Tally, Verdict, tally, unknown
+from ..harness.judging.collation import seen
 from ..harness.judging.contiguity import find_flaws
 from ..harness.judging.long_lineages import both_in, not_in
-from ..harness.judging.oracle import Case, Oracle, decide
+from ..harness.judging.oracle import Case, Oracle, decide, lost
 from ..harness.judging.reexecution import Reexecution
 from ..harness.judging.reruns import Derivation, Rerun
 from ..harness.judging.stalls import STATED
@@ -35,18 +36,18 @@ def judge_gap(case: Case, guarantee: Guarantee) -> Verdict:
     was taken of. (StreamMine3G, section 2.2.2 and table 7.1.)
     """
     every = guarantee.within.count if isinstance(guarantee.within, Events) else case.checkpoint_every
-    reexecution = case.collation.reexecution
+    collation = case.collation
+    reexecution = collation.reexecution
     if reexecution is None or every is None:
         undeclared = Reason(Why.UNSTATED, "the subject declares no checkpoint interval")
         reason = undeclared if reexecution else Reason(Why.NOT_EXECUTABLE)
-        return unknown(guarantee, case.collation.observables, reason)
-    complete = not case.collation.incomplete
-    found = _common(case) + case.collation.tallies("unfaithful")
-    lost = complete and case.collation.tallies("lost_state", "lost_output")
-    late = list(_opened_late(case, guarantee, reexecution)) if lost and not case.collation.passed_over.count else []
+        return unknown(guarantee, collation.observables, reason)
+    found = _common(case) + seen(collation.unfaithful)
+    gone = lost(collation, collation.lost_state, collation.lost_output)
+    late = list(_opened_late(case, guarantee, reexecution)) if gone and not collation.passed_over.count else []
     if late:
         found += (tally(Anomaly.LOST_INPUT, len(late), late),)
-    rolled_back = list(_rolled_back(reexecution, 2 * every)) if lost else []
+    rolled_back = list(_rolled_back(reexecution, 2 * every)) if gone else []
     if rolled_back:
         found += (tally(Anomaly.STATE_ROLLBACK, len(rolled_back), rolled_back),)
     return decide(case, guarantee, found, _holds(case), goes_on=True)
@@ -70,9 +71,8 @@ def _holds(case: Case) -> str:
 
 
 def _common(case: Case) -> tuple[Tally, ...]:
-    return case.collation.tallies(
-        "duplicate_effects", "duplicate_outputs", "phantoms", "reordered", "disordered", "passed_over"
-    )
+    c = case.collation
+    return seen(c.duplicate_effects, c.duplicate_outputs, c.phantoms, c.reordered, c.disordered, c.passed_over)
 
 
 def _opened_late(case: Case, guarantee: Guarantee, reexecution: Reexecution) -> Iterator[Evidence]:

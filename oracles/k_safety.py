@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from ..harness.core.guarantees import EXACTLY_ONCE, K_SAFETY, WITHIN, Guarantee
 from ..harness.core.parameters import Parameter
 from ..harness.core.quantities import Duration
 from ..harness.core.reasons import Reason, Why
 from ..harness.core.verdicts import Anomaly, Evidence, Tally, Verdict, tally, unknown
+from ..harness.judging.latencies import GroupLatencies, latencies
 from ..harness.judging.oracle import EFFECTS, Case, Oracle, decide, effects, stalled
-from ..harness.judging.reexecution import Reexecution
-from ..harness.recording.records import Offered
 
 
 def judge(case: Case, guarantee: Guarantee) -> Verdict:
@@ -30,47 +28,19 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     holds = f"{collation.inputs:,} inputs, each counted once"
     if found or stalled(case) or not isinstance(limit, Duration):
         return decide(case, guarantee, found, holds, goes_on=True)
-    if case.virtual_time:
+    if case.timeless:
         reason = Reason(Why.VIRTUAL_TIME)
     elif collation.reexecution is None:
         reason = Reason(Why.NOT_EXECUTABLE, ", so it is not known which input an output is of")
     else:
-        groups = list(_groups(case, collation.reexecution))
+        groups = case.analysis(latencies)
         slowest = max((group.slowest for group in groups), default=0)
         holds = f"{holds}; the slowest output took {slowest / 1e6:.3f} s"
         return decide(case, guarantee, _late(groups, limit), holds, goes_on=True)
     return unknown(guarantee, collation.observables, reason)
 
 
-@dataclass(frozen=True)
-class _Group:
-    """What a key group's latencies come to."""
-
-    name: str
-    latencies: tuple[tuple[int, str], ...]
-    """In microseconds, each with the input that it is of."""
-
-    @property
-    def slowest(self) -> int:
-        return max((latency for latency, _ in self.latencies), default=0)
-
-
-def _groups(case: Case, reexecution: Reexecution) -> Iterator[_Group]:
-    offered: dict[tuple[str, int], int] = {}
-    for stamped in case.history.of(Offered):
-        if isinstance(stamped.record, Offered):
-            offered.update(((event.source, event.seq), stamped.at) for event in stamped.record.events)
-    for channel, deliveries in reexecution.deliveries.items():
-        first: dict[object, tuple[int, str]] = {}
-        for output in (output for delivery in deliveries for output in delivery.outputs()):
-            derivation = output.derivation
-            if derivation is not None and derivation not in first and derivation[:2] in offered:
-                source, seq = derivation[:2]
-                first[derivation] = output.at - offered[source, seq], f"input {source} #{seq:,}"
-        yield _Group(channel.partition(">")[0], tuple(first.values()))
-
-
-def _late(groups: list[_Group], limit: Duration) -> tuple[Tally, ...]:
+def _late(groups: Sequence[GroupLatencies], limit: Duration) -> tuple[Tally, ...]:
     late = [
         Evidence(f"the output of {what} came after {latency / 1e6:.3f} s", group.name)
         for group in groups

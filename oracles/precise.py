@@ -8,15 +8,15 @@ from ..harness.core.guarantees import EXACTLY_ONCE_OUTPUT, GAP, PRECISE, ROLLBAC
 from ..harness.core.model import channel_name
 from ..harness.core.reasons import Reason, Why
 from ..harness.core.verdicts import Anomaly, Evidence, Tally, Verdict, tally
+from ..harness.judging.collation import Collation, seen
 from ..harness.judging.exactness import same_rows, same_value
+from ..harness.judging.expected import made_by
 from ..harness.judging.long_lineages import first_difference
 from ..harness.judging.oracle import EFFECTS, Case, Oracle, decide, effects
 from ..harness.judging.ordering import first_moved, order_matters
-from ..harness.judging.reexecution import Reexecution, made_by
+from ..harness.judging.reexecution import Reexecution
 from ..harness.judging.reruns import Rerun
 from ..harness.protocol.merging import Order
-
-_WRONG = ("duplicate_outputs", "superseded_outputs", "reordered", "disordered", "unmerged", "passed_over")
 
 
 def judge(case: Case, guarantee: Guarantee) -> Verdict:
@@ -36,7 +36,7 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     collation = case.collation
     if collation.reexecution is None:
         return _not_executable(case, guarantee)
-    found = effects(collation) + collation.tallies(*_WRONG)
+    found = effects(collation) + _wrong(collation)
     if not collation.incomplete:
         found += _not_of_one_order(collation.reexecution)
     return decide(
@@ -44,9 +44,16 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     )
 
 
+def _wrong(collation: Collation) -> tuple[Tally, ...]:
+    """What shows beyond effects that the failure was not masked."""
+    c = collation
+    return seen(c.duplicate_outputs, c.superseded_outputs, c.reordered, c.disordered, c.unmerged, c.passed_over)
+
+
 def _not_executable(case: Case, guarantee: Guarantee) -> Verdict:
     """What differs from the runs without failures shows that the failure was not masked. Nothing shows that it was."""
-    found = effects(case.collation) + case.collation.tallies(*_WRONG, "conflicting_outputs")
+    collation = case.collation
+    found = effects(collation) + _wrong(collation) + seen(collation.conflicting_outputs)
     unclear = Reason(Why.NOT_EXECUTABLE, ", so its order is not known")
     return decide(case, guarantee, found, "", unclear=unclear, goes_on=True)
 

@@ -35,7 +35,7 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     struck = [one for one in history.struck() if one.bite.node is not None]
     found, unclear = _end(case, guarantee, struck)
     if not found and unclear is None and isinstance(guarantee.within, Duration):
-        if case.virtual_time:
+        if case.timeless:
             unclear = Reason(Why.VIRTUAL_TIME)
         else:
             late = [one for one in _waits(history, struck) if one[0] > guarantee.within.micros]
@@ -49,7 +49,7 @@ def _end(case: Case, guarantee: Guarantee, struck: list[FaultStruck]) -> tuple[t
     history, collation = case.history, case.collation
     if history.drained:
         nothing = Reason(Why.NOTHING_TO_JUDGE, "no fault struck, so there was nothing to recover from")
-        return (), None if struck or collation.unproven else nothing
+        return (), None if struck or case.unproven else nothing
     if not history.sealed:
         return (), None
     if not struck:

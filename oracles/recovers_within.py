@@ -8,7 +8,7 @@ from ..harness.core.quantities import Duration
 from ..harness.core.reasons import Reason, Why
 from ..harness.core.verdicts import Anomaly, Evidence, Verdict, tally, unknown
 from ..harness.judging.oracle import Case, Oracle, decide
-from ..harness.judging.recovery import Recovery, recoveries
+from ..harness.judging.recovery import Recovery, recoveries_of
 
 
 def judge(case: Case, guarantee: Guarantee) -> Verdict:
@@ -22,9 +22,9 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     limit = guarantee.within
     if not isinstance(limit, Duration):
         return unknown(guarantee, observables, Reason(Why.UNSTATED, "the claim states no limit"))
-    if case.virtual_time:
+    if case.timeless:
         return unknown(guarantee, observables, Reason(Why.VIRTUAL_TIME))
-    found = recoveries(case.history)
+    found = case.analysis(recoveries_of)
     late = [r for r in found if r.total is not None and r.total > limit.micros]
     unfinished = [r for r in found if r.total is None]
     if unfinished and not late:

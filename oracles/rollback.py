@@ -19,13 +19,13 @@ from ..harness.core.parameters import Parameter
 from ..harness.core.quantities import Duration, Events
 from ..harness.core.reasons import Reason, Why
 from ..harness.core.verdicts import Anomaly, Evidence, Tally, Verdict, tally
-from ..harness.judging.collation import Collation
+from ..harness.judging.collation import Collation, seen
 from ..harness.judging.exactness import same_value
 from ..harness.judging.oracle import EFFECTS, Case, Oracle, decide, effects, lost, unseen_outputs
 from ..harness.judging.ordering import order_matters
 from ..harness.judging.packed import CHUNK
 from ..harness.judging.reexecution import Reexecution
-from ..harness.judging.reruns import Derivation, Output
+from ..harness.judging.reruns import DeliveredRow, Derivation
 
 
 def judge_repeating(case: Case, guarantee: Guarantee) -> Verdict:
@@ -36,8 +36,9 @@ def judge_repeating(case: Case, guarantee: Guarantee) -> Verdict:
     recorded order gives, from the beginning. That order is legal: each channel in its own, several in that of their
     merge. (StreamMine3G, section 2.2.2; repeating as in Hwang et al. 2005.)
     """
-    found = effects(case.collation) + case.collation.tallies(
-        "conflicting_outputs", "superseded_outputs", "reordered", "reordered_repeats", *_ILLEGAL
+    c = case.collation
+    found = effects(c) + seen(
+        c.conflicting_outputs, c.superseded_outputs, c.reordered, c.reordered_repeats, *_illegal(c)
     )
     return decide(case, guarantee, found, _holds(case), unclear=unseen_outputs(case), goes_on=True)
 
@@ -56,7 +57,7 @@ def judge_convergent(case: Case, guarantee: Guarantee) -> Verdict:
     reexecution = collation.reexecution
     found = _state(collation)
     if reexecution is None:
-        found += collation.tallies("conflicting_outputs")
+        found += seen(collation.conflicting_outputs)
         return decide(case, guarantee, found, _holds(case), unclear=unseen_outputs(case), goes_on=True)
     differing = [] if found or _all_right(case, reexecution) else list(_differing(case, reexecution))
     horizon = guarantee.within
@@ -90,15 +91,15 @@ def judge_divergent(case: Case, guarantee: Guarantee) -> Verdict:
     return decide(case, guarantee, _state(case.collation), _holds(case), unclear=unseen_outputs(case), goes_on=True)
 
 
-_ILLEGAL = ("disordered", "unmerged")
-"""What no legal order of inputs shows."""
+def _illegal(collation: Collation) -> tuple[Tally, ...]:
+    """What no legal order of inputs shows."""
+    return collation.disordered, collation.unmerged
 
 
 def _state(collation: Collation) -> tuple[Tally, ...]:
     """What shows that an input is not in T exactly once, or that an order was not legal."""
-    return lost(collation, "lost_state", "lost_output") + collation.tallies(
-        "duplicate_effects", "phantoms", "unfaithful", *_ILLEGAL
-    )
+    c = collation
+    return lost(c, c.lost_state, c.lost_output) + seen(c.duplicate_effects, c.phantoms, c.unfaithful, *_illegal(c))
 
 
 def _holds(case: Case) -> str:
@@ -110,7 +111,7 @@ def _holds(case: Case) -> str:
 class _Differing:
     """A delivered output that is not what it should be."""
 
-    output: Output
+    output: DeliveredRow
     derivation: Derivation
     should: Event | None
     channel: str
@@ -118,9 +119,10 @@ class _Differing:
 
 def _all_right(case: Case, reexecution: Reexecution) -> bool:
     """Whether each copy of every output is known to be what its input gives without failures."""
-    collation = case.collation
-    otherwise = collation.tallies("lacking", "altered", "conflicting_outputs", "superseded_outputs", "lost_output")
-    return not otherwise and not order_matters(reexecution)
+    if order_matters(reexecution):
+        return False
+    c = case.collation
+    return not seen(c.lacking, c.altered, c.conflicting_outputs, c.superseded_outputs, c.lost_output)
 
 
 def _differing(case: Case, reexecution: Reexecution) -> Iterator[_Differing]:

@@ -24,7 +24,7 @@ from .mechanisms.duplicate_filter import DuplicateFilter
 from .mechanisms.merges import ByTime
 from .mechanisms.output_log import OutputLog
 from .mechanisms.replicas import Replicas
-from .requirements import at_least, deterministic, merging, promised, settings
+from .requirements import activities_of_merge, at_least, deterministic, promised, settings
 
 
 def active_replication(
@@ -66,7 +66,7 @@ def active_replication(
                 "deterministic operators and merges, replicas apart",
                 rests_on=(
                     *(Activity.RESTORE, Activity.TAKE_OVER, Activity.FILTER, Activity.TRIM),
-                    *merging(topology, merge),
+                    *activities_of_merge(topology, merge),
                 ),
             ),
         ),

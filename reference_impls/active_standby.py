@@ -22,7 +22,7 @@ from .mechanisms.duplicate_filter import DuplicateFilter
 from .mechanisms.merges import ByTime
 from .mechanisms.output_log import OutputLog
 from .mechanisms.replicas import Replicas, Standby
-from .requirements import deterministic, filtering, merging, promised, settings
+from .requirements import activities_of_merge, deterministic, filtering, promised, settings
 
 
 def active_standby(
@@ -66,7 +66,7 @@ def active_standby(
                 rests_on=(
                     *(Activity.RESTORE, Activity.TAKE_OVER, Activity.TRIM),
                     *filtering(topology, sink_filter),
-                    *merging(topology, merge),
+                    *activities_of_merge(topology, merge),
                 ),
             ),
         ),

@@ -8,7 +8,7 @@ ones.
 from __future__ import annotations
 
 from ..harness.contracts.subject import Claim, SchemeSubject
-from ..harness.core.guarantees import amnesia as amnesia_guarantee
+from ..harness.core.guarantees import amnesia_recovery as amnesia_guarantee
 from ..harness.core.model import Role, Topology
 from ..harness.judging.exercised import Activity
 from ..harness.protocol.spec import Setup

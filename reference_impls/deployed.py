@@ -17,7 +17,7 @@ from ..harness.protocol.merging import Merge
 from .mechanisms.merges import ByTime
 from .mechanisms.replicas import Replicas, Standby
 from .passive_replication import passive_replication
-from .requirements import made, settings
+from .requirements import require_topology, settings
 
 
 def deployed(
@@ -31,7 +31,7 @@ def deployed(
     """Claims what passive replication claims, under the same conditions. Costs the same, and an operator that is loaded
     and idle."""
     scheme = "a deployed spare"
-    made(topology, scheme)
+    require_topology(topology, scheme)
     settings(scheme, checkpoint_every=checkpoint_every, sink_filter=sink_filter, merge=merge, silence=silence)
     passive = passive_replication(
         topology, checkpoint_every=checkpoint_every, sink_filter=sink_filter, merge=merge, silence=silence

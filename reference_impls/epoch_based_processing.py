@@ -26,7 +26,7 @@ from .mechanisms.duplicate_filter import DuplicateFilter
 from .mechanisms.epochs import CheckpointEpochs, Epochs
 from .mechanisms.output_log import OutputLog
 from .mechanisms.silence import TellSilence
-from .requirements import commutative, deterministic, epochs, filtering, merging, settings
+from .requirements import activities_of_merge, commutative, deterministic, epochs, filtering, settings
 
 
 def epoch_based_processing(
@@ -59,7 +59,7 @@ def epoch_based_processing(
     rests_on = (
         *(Activity.CHECKPOINT, Activity.RESTORE, Activity.REPLAY, Activity.TRIM),
         *filtering(topology, sink_filter),
-        *merging(topology, merge),
+        *activities_of_merge(topology, merge),
     )
     needs = (
         "deterministic operators, commutative and silent until an epoch ends where channels meet, a source that "

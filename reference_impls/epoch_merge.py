@@ -25,7 +25,7 @@ from .mechanisms.epochs import EpochBags
 from .mechanisms.output_log import OutputLog
 from .mechanisms.replicas import Replicas
 from .mechanisms.silence import TellSilence
-from .requirements import at_least, deterministic, epochs, merging, settings
+from .requirements import activities_of_merge, at_least, deterministic, epochs, settings
 
 
 def epoch_merge(
@@ -69,7 +69,7 @@ def epoch_merge(
                 "deterministic operators, replicas apart",
                 rests_on=(
                     *(Activity.RESTORE, Activity.TAKE_OVER, Activity.FILTER, Activity.TRIM),
-                    *merging(topology, merge),
+                    *activities_of_merge(topology, merge),
                 ),
             ),
         ),

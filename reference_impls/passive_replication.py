@@ -31,7 +31,7 @@ from .mechanisms.checkpointing import Checkpointing
 from .mechanisms.duplicate_filter import DuplicateFilter
 from .mechanisms.merges import ByTime
 from .mechanisms.output_log import OutputLog
-from .requirements import deterministic, filtering, merging, promised, settings
+from .requirements import activities_of_merge, deterministic, filtering, promised, settings
 
 
 def passive_replication(
@@ -59,7 +59,7 @@ def passive_replication(
     rests_on = (
         *(Activity.CHECKPOINT, Activity.RESTORE, Activity.REPLAY, Activity.TRIM),
         *filtering(topology, sink_filter),
-        *merging(topology, merge),
+        *activities_of_merge(topology, merge),
     )
     return SchemeSubject(
         kind="passive-replication",

@@ -24,7 +24,7 @@ from .mechanisms.duplicate_filter import DuplicateFilter
 from .mechanisms.merges import ByTime
 from .mechanisms.output_log import OutputLog
 from .mechanisms.replicas import Replicas, Standby
-from .requirements import deterministic, filtering, merging, promised, settings
+from .requirements import activities_of_merge, deterministic, filtering, promised, settings
 
 
 def passive_standby(
@@ -73,7 +73,7 @@ def passive_standby(
                     *(Activity.CHECKPOINT, Activity.RESTORE, Activity.TAKE_OVER, Activity.TRIM),
                     *(() if hot else (Activity.REPLAY,)),
                     *filtering(topology, sink_filter),
-                    *merging(topology, merge),
+                    *activities_of_merge(topology, merge),
                 ),
             ),
         ),

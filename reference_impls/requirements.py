@@ -7,7 +7,7 @@ from typing import Any
 
 from ..harness.core.errors import InvalidScenario, InvalidTopology
 from ..harness.core.model import Operator, Topology, operator_of
-from ..harness.core.proper import Kind, positive, proper
+from ..harness.core.proper import ProperType, positive, proper
 from ..harness.core.quantities import Duration, Events
 from ..harness.judging.exercised import Activity
 from ..harness.protocol.merging import Merge, Order
@@ -15,7 +15,7 @@ from .mechanisms.silence import TellSilence
 
 _INTERVALS = ("checkpoint_every", "synchronize_every", "acknowledge_every")
 _UNORDERED = "without a merge, what is taken again comes in another order"
-_SETTINGS: dict[str, tuple[Kind, str]] = {
+_SETTINGS: dict[str, tuple[ProperType, str]] = {
     **dict.fromkeys(_INTERVALS, (Events, "a number of events, as in events(100)")),
     **dict.fromkeys(("silence", "timeout"), (Duration, "an amount of time, as in seconds(0.5)")),
     **dict.fromkeys(("sink_filter", "hot"), (bool, "True or False")),
@@ -38,14 +38,14 @@ def settings(scheme: str, **given: object) -> None:
             )
 
 
-def made(topology: Topology, scheme: str) -> None:
+def require_topology(topology: Topology, scheme: str) -> None:
     """A function that makes a topology is none. Raises InvalidTopology."""
     proper(topology, Topology, f"what {scheme} protects", "a Topology, as word_count() makes one", InvalidTopology)
 
 
 def deterministic(topology: Topology, scheme: str) -> None:
     """Replay and replicas give the same only where the operators do. Raises InvalidTopology."""
-    made(topology, scheme)
+    require_topology(topology, scheme)
     _refuse(
         topology,
         scheme,
@@ -67,7 +67,7 @@ def bounded_fan_out(topology: Topology, scheme: str, most: int | None = None) ->
 
 def forgetful(topology: Topology, scheme: str) -> None:
     """A state that is lost comes back by replay only if it soon depends on nothing older. Raises InvalidTopology."""
-    made(topology, scheme)
+    require_topology(topology, scheme)
     wrong = [
         name
         for name, stage in topology.stages.items()
@@ -92,7 +92,7 @@ def epochs(topology: Topology, scheme: str, otherwise: int) -> dict[str, int]:
     """How long the epochs of each operator are: as it says, or else so that they fit into those of all that say it, or
     so long where none does. Raises InvalidTopology where those of one do not fit into those of the next: what it makes
     in one of its epochs would belong to several of the next."""
-    made(topology, scheme)
+    require_topology(topology, scheme)
     positive(otherwise, f"epoch of {scheme}, in milliseconds,")
     usual = gcd(*(stage.operator.epoch or 0 for stage in topology.stages.values())) or otherwise
     sizes = {name: stage.operator.epoch or usual for name, stage in topology.stages.items()}
@@ -126,7 +126,7 @@ def promised(topology: Topology, merge: Merge, silence: Duration) -> tuple[TellS
     return (TellSilence(silence),) if meets and merge.by_time else ()
 
 
-def merging(topology: Topology, merge: Merge | None) -> tuple[Activity, ...]:
+def activities_of_merge(topology: Topology, merge: Merge | None) -> tuple[Activity, ...]:
     """What rests on a merge, where channels meet."""
     meets = any(len(topology.upstream(slice_id)) > 1 for slice_id in topology.operator_slices)
     return (Activity.MERGE,) if meets and merge is not None else ()

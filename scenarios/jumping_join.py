@@ -10,11 +10,11 @@ from ..harness.core.model import Edge, Event, Operator, Output, Partitioning, St
 from ..harness.core.proper import positive, switch
 from .equi_join import SIDES
 
-Kept = dict[str, dict[str, list[list[Any]]]]
+WindowSides = dict[str, dict[str, list[list[Any]]]]
 """Side -> key -> [time, number, value] of each event of the window, in order."""
 
 
-class JumpingJoin(Operator[Kept]):
+class JumpingJoin(Operator[WindowSides]):
     """Pairs the events of two sides that have the same key and the same window of `epoch` ms. An event's side is the
     operator that it comes from.
 
@@ -30,10 +30,10 @@ class JumpingJoin(Operator[Kept]):
         self.eager = eager
         self.commutative = not eager
 
-    def initial_state(self) -> Kept:
+    def initial_state(self) -> WindowSides:
         return {side: {} for side in SIDES}
 
-    def process(self, event: Event, state: Kept) -> list[Output]:
+    def process(self, event: Event, state: WindowSides) -> list[Output]:
         side = operator_of(event.source)
         if side not in SIDES:
             raise ValueError(f"{event.source} is on neither side of the join; name its operator {' or '.join(SIDES)}")
@@ -44,7 +44,7 @@ class JumpingJoin(Operator[Kept]):
         pairs = ([event.value, value] if side == SIDES[0] else [value, event.value] for *_, value in others)
         return [(event.key, pair) for pair in pairs]
 
-    def close(self, upper: int, state: Kept) -> list[Output]:
+    def close(self, upper: int, state: WindowSides) -> list[Output]:
         left, right = (state[side] for side in SIDES)
         pairs = [
             (key, [value, other])
@@ -56,7 +56,7 @@ class JumpingJoin(Operator[Kept]):
             state[side].clear()
         return [] if self.eager else pairs
 
-    def rows(self, state: Kept) -> dict[str, Value]:
+    def rows(self, state: WindowSides) -> dict[str, Value]:
         """Side and key -> what is kept."""
         return {f"{side}/{key}": kept for side in SIDES for key, kept in state[side].items()}
 

@@ -10,7 +10,7 @@ from .stateless import Forward
 HIGHEST = 1_000_000
 
 
-class Draw(RandomOperator[dict[str, int]]):
+class DrawNumber(RandomOperator[dict[str, int]]):
     """Every event goes on with a number drawn for it, from 1 to a million. Keeps the sum of the draws, per key."""
 
     order_sensitive = True
@@ -29,7 +29,7 @@ def random_draws(parallelism: int = 2) -> Topology:
     """One relay, `parallelism` drawers: `relay-0`, `draw-0`, `draw-1`, ..."""
     return Topology(
         "random-draws",
-        {"relay": Stage(Forward()), "draw": Stage(Draw(), parallelism)},
+        {"relay": Stage(Forward()), "draw": Stage(DrawNumber(), parallelism)},
         (
             Edge("source", "relay", Partitioning.ONE_TO_ONE),
             Edge("relay", "draw", Partitioning.SPLIT),

@@ -12,13 +12,13 @@ from ..harness.core.model import Edge, Event, Operator, Output, Partitioning, St
 from ..harness.core.proper import positive
 from .stateless import Forward
 
-Taken = list[list[Any]]
+WindowEvents = list[list[Any]]
 """[time, key] of the events in the window, in order."""
 
 _time = itemgetter(0)
 
 
-class WindowedCount(Operator[Taken]):
+class WindowedCount(Operator[WindowEvents]):
     """How many events of its key came in the `window` ms up to an event: after event.time - window, until event.time.
 
     Only events move time on. One that is older than the window when it comes still counts for itself, with what is left
@@ -33,10 +33,10 @@ class WindowedCount(Operator[Taken]):
         positive(window, "window", InvalidOperator)
         self.window: int = window
 
-    def initial_state(self) -> Taken:
+    def initial_state(self) -> WindowEvents:
         return []
 
-    def process(self, event: Event, state: Taken) -> Iterable[Output]:
+    def process(self, event: Event, state: WindowEvents) -> Iterable[Output]:
         newest = max(event.time, state[-1][0]) if state else event.time
         over = newest - self.window
         if event.time > over:
@@ -46,7 +46,7 @@ class WindowedCount(Operator[Taken]):
         count = sum(key == event.key and since < time <= event.time for time, key in state)
         return ((event.key, count if event.time > over else count + 1),)
 
-    def rows(self, state: Taken) -> dict[str, list[int]]:
+    def rows(self, state: WindowEvents) -> dict[str, list[int]]:
         """Key -> the times of its events."""
         rows: dict[str, list[int]] = {}
         for time, key in state:

@@ -18,7 +18,7 @@ from streamproof.harness.contracts.cluster import Run
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.places import numbered_workers
 from streamproof.harness.core.waiting import wait_until
-from streamproof.harness.core.wire import Place
+from streamproof.harness.core.wire import Endpoint
 from streamproof.harness.install.machine import find_toxiproxy
 from streamproof.harness.install.toxiproxy_server import listening_port, server_command
 from streamproof.harness.recording.history import Proof
@@ -26,7 +26,7 @@ from streamproof.harness.worlds.embedded.processes import Killed, KillProof
 from streamproof.harness.worlds.spark.control.nodes import LOOPBACK
 from streamproof.harness.worlds.spark.schemes.deployment import SchemeDeployment, deploy_scheme
 from streamproof.harness.worlds.spark.schemes.driver import DriverPlan, ManagerHost
-from streamproof.harness.worlds.spark.schemes.executor import AgentPlan, HarnessLink, _reach, _work
+from streamproof.harness.worlds.spark.schemes.executor import AgentLink, AgentPlan, _reach, _work
 
 
 class _Loop:
@@ -110,11 +110,11 @@ class _Node:
 
     def __init__(self, name: str, plan: AgentPlan) -> None:
         self.alive = True
-        self._harness: HarnessLink | None = None
+        self._harness: AgentLink | None = None
         self._loop = _Loop(lambda: self._serve(name, plan))
 
     async def _serve(self, name: str, plan: AgentPlan) -> None:
-        self._harness = HarnessLink(plan, name)
+        self._harness = AgentLink(plan, name)
         while (manager := await _reach(plan.manager)) is not None:
             await _work(plan, name, self._harness, *manager)
 
@@ -127,7 +127,7 @@ class _Node:
 
 
 @contextmanager
-def toxiproxy(seed: int) -> Iterator[Place]:
+def toxiproxy(seed: int) -> Iterator[Endpoint]:
     """The toxiproxy of PATH, on loopback."""
     command = server_command(str(find_toxiproxy()), LOOPBACK, 0, seed)
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
@@ -166,7 +166,7 @@ class ThreadsForProcesses:
                 self._nodes[worker] = _Node(worker, self._driver.agents)
             return self._driver
 
-    def start_toxiproxy(self, seed: int) -> Place:
+    def start_toxiproxy(self, seed: int) -> Endpoint:
         return self._helpers.enter_context(toxiproxy(seed))
 
     def nodes(self) -> Mapping[str, object]:

@@ -10,12 +10,12 @@ from pathlib import Path
 import msgspec
 
 from certified import AGAIN, BATCHES, ONCE, ONCE_OUTPUT, SUBJECT, crash_at, unsealed, write_run
-from streamproof.harness.certifying.budget import Budget, Progress
+from streamproof.harness.certifying.budget import Budget, CampaignProgress
 from streamproof.harness.certifying.campaign import Certified
-from streamproof.harness.certifying.certificate import Asked, Certificate, Counterexample, write_certificate
+from streamproof.harness.certifying.certificate import Asked, Certificate, QueryCounterexample, write_certificate
 from streamproof.harness.certifying.conclusion import Planned
 from streamproof.harness.certifying.continuing import nothing_left, read_earlier
-from streamproof.harness.certifying.plan import Crash, How, Trial
+from streamproof.harness.certifying.plan import Crash, CrashTrial, How
 from streamproof.harness.certifying.planning import CrashPlan
 from streamproof.harness.certifying.rejudging import JudgedRun, judge_run
 from streamproof.harness.certifying.saved import KIND, SavedSchedule, _check_same
@@ -28,7 +28,7 @@ from streamproof.harness.core.errors import InvalidOperator, NothingLeft
 from streamproof.harness.core.guarantees import Guarantee
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.core.workload import Workload
-from streamproof.harness.judging.statistics import Draw
+from streamproof.harness.judging.statistics import KillSample
 from streamproof.harness.recording.claims_and_faults import SavedClaim
 
 CRASHES = tuple(
@@ -45,16 +45,16 @@ def certificate(name: str, claims: Sequence[str] = ("exactly-once",), seed: int 
     wrong = CRASHES[3]
     tried = CRASHES[::2] if name == "unclear" else CRASHES
 
-    def trial(crash: Crash, how: How, folder: str, sampled: bool = False) -> Trial:
+    def trial(crash: Crash, how: How, folder: str, sampled: bool = False) -> CrashTrial:
         status = Status.VIOLATED if name == "breaks" and crash == wrong else Status.HOLDS
-        return Trial((crash,), how, f"runs/{folder}", dict.fromkeys(claims, status), sampled=sampled)
+        return CrashTrial((crash,), how, f"runs/{folder}", dict.fromkeys(claims, status), sampled=sampled)
 
     trials = [
         trial(crash, how, f"{how}-{number}")
         for how in (How.CRASH_STATE, How.KILL)
         for number, crash in enumerate(tried)
     ]
-    draw = Draw.of("all 8 planned crashes of the driver", range(len(CRASHES)), 4, seed)
+    draw = KillSample.of("all 8 planned crashes of the driver", range(len(CRASHES)), 4, seed)
     if name != "unclear":
         trials += [trial(CRASHES[n], How.KILL, f"drawn-{i}", sampled=True) for i, n in enumerate(draw.drawn)]
     return unsealed(
@@ -70,8 +70,8 @@ def certificate(name: str, claims: Sequence[str] = ("exactly-once",), seed: int 
     )
 
 
-def _counterexample(claim: str, wrong: Crash) -> Counterexample:
-    return Counterexample(
+def _counterexample(claim: str, wrong: Crash) -> QueryCounterexample:
+    return QueryCounterexample(
         claim=claim,
         crashes=(wrong,),
         how=How.KILL,
@@ -103,7 +103,7 @@ def certify(
     folder: Path | None = None,
     origin: str = "",
     fed_from: str = "",
-    show: Callable[[Progress], None] = lambda progress: None,
+    show: Callable[[CampaignProgress], None] = lambda progress: None,
 ) -> Certified:
     """Instead of the real one. What it was called with lies in the folder then; the query `mistaken` is refused."""
     assert folder is not None
@@ -111,7 +111,7 @@ def certify(
     assert budget is not None
     if query.name == "mistaken":
         raise InvalidOperator("the query 'mistaken' fails by itself: ValueError: not this one")
-    show(Progress("runs without failures", 0, 2, 290.0))
+    show(CampaignProgress("runs without failures", 0, 2, 290.0))
     folder.mkdir(parents=True)
     called = {
         "query": query.describe(),
@@ -124,7 +124,7 @@ def certify(
         "origin": origin,
     }
     (folder / "called.json").write_text(json.dumps(called))
-    show(Progress("kills", 8, 8, 250.0))
+    show(CampaignProgress("kills", 8, 8, 250.0))
     asked = Asked(
         tuple(claim.name for claim in claims), faults.victims, faults.recovering, faults.split_brain, origin, fed_from
     )
@@ -140,7 +140,7 @@ def go_on(
     cluster: Cluster,
     registry: Registry,
     budget: Budget | None = None,
-    show: Callable[[Progress], None] = lambda progress: None,
+    show: Callable[[CampaignProgress], None] = lambda progress: None,
 ) -> Certified:
     """Instead of the real one. What it was called with lies beside the folder; of `holds` nothing is left to do."""
     assert budget is not None

@@ -9,12 +9,12 @@ from typing import Any
 from streamproof.harness.certifying.certificate import (
     VERSION,
     Certificate,
-    Counterexample,
+    QueryCounterexample,
     with_conclusion,
     write_certificate,
 )
 from streamproof.harness.certifying.conclusion import NotReached, Planned
-from streamproof.harness.certifying.plan import CRASH_STATES, Crash, How, Trial, Victim
+from streamproof.harness.certifying.plan import CRASH_STATES, Crash, CrashTrial, How, Victim
 from streamproof.harness.certifying.rejudging import first_wrong, judge_run
 from streamproof.harness.contracts.query import KIND
 from streamproof.harness.core.addresses import Address, Point, Side
@@ -22,7 +22,7 @@ from streamproof.harness.core.guarantees import Guarantee, exactly_once, exactly
 from streamproof.harness.core.model import Event
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.judging.references import DRIVER, REFERENCES, SINK, row_number
-from streamproof.harness.judging.statistics import Draw
+from streamproof.harness.judging.statistics import KillSample
 from streamproof.harness.recording import folder as run_folder
 from streamproof.harness.recording.claims_and_faults import SavedClaim, SavedFault
 from streamproof.harness.recording.folder import Description, RunFolder
@@ -69,10 +69,10 @@ def trial(
     sampled: bool = False,
     reason: str = "",
     **statuses: Status,
-) -> Trial:
+) -> CrashTrial:
     """`exactly_once_output=Status.VIOLATED`; what is not said holds."""
     verdicts = {claim: statuses.get(claim.replace("-", "_"), Status.HOLDS) for claim in (ONCE, ONCE_OUTPUT)}
-    return Trial(crashes or (crash_at(),), how, f"runs/{name}", verdicts, reason, sampled)
+    return CrashTrial(crashes or (crash_at(),), how, f"runs/{name}", verdicts, reason, sampled)
 
 
 def write_run(
@@ -180,18 +180,18 @@ def certify_by_hand(
     """Write the runs, judge them, and certify what they come to, with a counterexample where one violates. Those whose
     name begins with `sampled` are the random sample."""
     trials = []
-    shown: Counterexample | None = None
+    shown: QueryCounterexample | None = None
     for name, (crash, how, judged) in runs.items():
         write_run(folder / "runs" / name, crash, judged=judged, how=how)
         found = judge_run(folder / "runs" / name, (crash,), CLAIMS, JUDGES)
         sampled = name.startswith("sampled")
-        one = Trial((crash,), how, f"runs/{name}", found.statuses, found.reason, sampled, found.digest)
+        one = CrashTrial((crash,), how, f"runs/{name}", found.statuses, found.reason, sampled, found.digest)
         trials.append(one)
         wrong = next((v for v in found.verdicts if v.status is Status.VIOLATED), None)
         if wrong is not None and how is not How.CRASH_STATE and shown is None:
             first = first_wrong(wrong)
             assert first is not None
-            shown = Counterexample(
+            shown = QueryCounterexample(
                 claim=str(wrong.guarantee),
                 crashes=(crash,),
                 how=how,
@@ -210,6 +210,6 @@ def certify_by_hand(
             )
     plan = tuple(dict.fromkeys(Planned(one.crashes[0], one.how is How.SPLIT_BRAIN) for one in trials))
     size = sum(one.sampled for one in trials)
-    draw = Draw.of("the one crash", (0,), size, 7) if size else None
+    draw = KillSample.of("the one crash", (0,), size, 7) if size else None
     facts = {"plan": plan, "trials": tuple(trials), "counterexample": shown, "draw": draw, "not_reached": not_reached}
     return write_certificate(folder, unsealed(**{**facts, **changes}))

@@ -9,11 +9,11 @@ import pytest
 
 from streamproof.harness.contracts.cluster import Cluster
 from streamproof.harness.contracts.registry import Named, Registry
-from streamproof.harness.exploration.bench import Bench, Kind
-from streamproof.harness.exploration.counterexample import counterexample, replay, save
+from streamproof.harness.exploration.bench import Bench, ViolationKind
+from streamproof.harness.exploration.counterexample import counterexample, replay_counterexample, save
 from streamproof.harness.exploration.plans import EverySingle
-from streamproof.harness.exploration.search import Budget, Violation, search
-from streamproof.harness.exploration.shrinking import STEADY, shows, shrink
+from streamproof.harness.exploration.search import SearchBudget, Violation, search
+from streamproof.harness.exploration.shrinking import STEADY, shows_violation, shrink
 from streamproof.harness.worlds.simulated.world import LIKE_EMBEDDED
 
 REGISTRY = Registry()
@@ -28,15 +28,15 @@ def named(origin: str) -> Named:
     return replace(found, scenario=replace(found.scenario, workload=workload, faults=()))
 
 
-def found_in_the_simulator(origin: str, anomaly: str, path: Path) -> Kind:
+def found_in_the_simulator(origin: str, anomaly: str, path: Path) -> ViolationKind:
     """A shrunk counterexample, saved."""
     mutant = named(origin)
     bench = Bench(mutant.scenario, REGISTRY, seed=7, options=LIKE_EMBEDDED)
 
     def wanted(violation: Violation) -> bool:
-        return violation.kind.anomaly == anomaly and shows(bench, violation.trial, violation.kind, STEADY)
+        return violation.kind.anomaly == anomaly and shows_violation(bench, violation.trial, violation.kind, STEADY)
 
-    violation = search(bench, [EverySingle()], Budget(TRIES), until=wanted).violations[-1]
+    violation = search(bench, [EverySingle()], SearchBudget(TRIES), until=wanted).violations[-1]
     small = shrink(bench, violation.trial, violation.kind, effort=EFFORT, seeds=STEADY)
     save(path, counterexample(mutant, violation, small, mutant.scenario))
     return violation.kind
@@ -62,7 +62,7 @@ def breaks_in_the_same_way(origin: str, anomaly: str, cluster: Cluster, folder: 
     """Find a counterexample, and replay it on a real cluster, into `run` in the folder."""
     path = folder / "counterexample.json"
     kind = found_in_the_simulator(origin, anomaly, path)
-    replayed = replay(path, cluster, folder=folder / "run")
+    replayed = replay_counterexample(path, cluster, folder=folder / "run")
 
     assert [entry.bite.bit for entry in replayed.history.struck()] == [True], [
         entry.bite.why_not for entry in replayed.history.struck()

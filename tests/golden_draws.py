@@ -20,7 +20,6 @@ from streamproof.faults.loss import loss
 from streamproof.faults.partition import partition
 from streamproof.faults.pause import pause
 from streamproof.faults.slow_disk import slow_disk
-from streamproof.harness.command_line.exploring import mutant_world
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.addresses import Moment, Point
@@ -29,8 +28,9 @@ from streamproof.harness.core.quantities import Duration, ms
 from streamproof.harness.core.schedule import Fault
 from streamproof.harness.exploration.bench import Bench
 from streamproof.harness.exploration.census import Reached
+from streamproof.harness.exploration.mutants import mutant_world
 from streamproof.harness.exploration.plans import EverySingle, RandomSchedules
-from streamproof.harness.exploration.search import Budget, search
+from streamproof.harness.exploration.search import SearchBudget, search
 from streamproof.harness.exploration.shrinking import shrink
 
 USUAL, LOST = "usual", "nodes-lost-for-good"
@@ -263,7 +263,7 @@ def counterexample(name: str) -> tuple[Sized, Planned]:
     found = search(
         bench,
         [EverySingle(), EverySingle("handed-over-loss"), RandomSchedules(MUTANT_SEED, kinds=mutant.kinds)],
-        Budget(MUTANT_SCHEDULES),
+        SearchBudget(MUTANT_SCHEDULES),
         until=lambda violation: violation.kind.anomaly == str(mutant.anomaly),
     )
     first = next((one for one in found.violations if one.kind.anomaly == str(mutant.anomaly)), None)

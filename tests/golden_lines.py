@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from streamproof.harness.core.addresses import Address, Moment, Point, Side
 from streamproof.harness.core.quantities import Duration
-from streamproof.harness.core.schedule import Amount, AtTime, Fault
+from streamproof.harness.core.schedule import AtTime, Fault, FaultAmount
 
 FOLDER = Path(__file__).resolve().parent / "golden"
 _HEAD = "# Written by write.py, which stands beside it; tests/golden_lines.py says how it is read."
@@ -133,7 +133,7 @@ def _decoded(text: str) -> Fault:
     trigger: Moment | AtTime | None = _moment(address) if at else None
     duration: Duration | None = None
     one_way = False
-    amounts: list[tuple[str, Amount]] = []
+    amounts: list[tuple[str, FaultAmount]] = []
     for part in rest:
         name, _, value = part.partition("=")
         match name:
@@ -166,11 +166,11 @@ def _moment(text: str) -> Moment:
     return Moment.exactly(address)
 
 
-def _amount(amount: Amount) -> str:
+def _amount(amount: FaultAmount) -> str:
     return f"{amount.micros}us" if isinstance(amount, Duration) else repr(amount)
 
 
-def _read_amount(text: str) -> Amount:
+def _read_amount(text: str) -> FaultAmount:
     if text.endswith("us"):
         return Duration(int(text.removesuffix("us")))
     return float(text) if "." in text or "e" in text else int(text)

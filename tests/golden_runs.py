@@ -25,7 +25,7 @@ from streamproof.harness.core.verdicts import Status, Verdict
 from streamproof.harness.judging.oracle import Case
 from streamproof.harness.recording.history import History, TimelineEntry
 from streamproof.harness.running.judgement import judge_claims
-from streamproof.reference_impls.mutants import MUTANTS, Mutant
+from streamproof.reference_impls.mutants import MUTANTS, BrokenScheme
 from verdicts_of import JUDGES
 
 MUTANTS_FILE = "mutants"
@@ -71,7 +71,7 @@ def _registry() -> Registry:
     return Registry()
 
 
-def mutants() -> dict[str, Mutant]:
+def mutants() -> dict[str, BrokenScheme]:
     return {mutant.name: mutant for mutant in MUTANTS}
 
 

@@ -23,8 +23,9 @@ from streamproof.harness.core.model import (
     rows_of,
 )
 from streamproof.harness.core.verdicts import Verdict
-from streamproof.harness.judging.oracle import Case, judge
-from streamproof.harness.judging.reexecution import Reexecution, reexecute
+from streamproof.harness.judging.oracle import Case, judge_each
+from streamproof.harness.judging.reexecution import Reexecution
+from streamproof.harness.judging.reexecutor import reexecute
 from streamproof.harness.protocol.merging import Merge
 from streamproof.harness.protocol.spec import Numbering, Setup
 from streamproof.harness.recording.history import (
@@ -268,4 +269,4 @@ class Made:
         self, guarantee: str | Guarantee, history: History | None = None, *, virtual_time: bool = True
     ) -> Verdict:
         one = guarantee if isinstance(guarantee, Guarantee) else Guarantee(guarantee)
-        return judge(self.case(history, virtual_time=virtual_time), [one], JUDGES)[0]
+        return judge_each(self.case(history, virtual_time=virtual_time), [one], JUDGES)[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from streamproof.harness.certifying.crash_states import CrashState
-from streamproof.harness.certifying.lane import Life, Passed
+from streamproof.harness.certifying.lane import Attempt, Passed
 from streamproof.harness.core.addresses import DRIVER, TASK, Address, Point, Side
 from streamproof.harness.judging.references import REFERENCES
 from streamproof.harness.recording.records import BatchDone, Ended, Record, Stamped
@@ -49,12 +49,12 @@ def done(
 
 def life(
     batches: Sequence[BatchDone], *, also: Iterable[Passed] = (), after: Iterable[Passed] = (), user: str = ""
-) -> Life:
+) -> Attempt:
     """`also` is passed in the middle of the first batch, `after` when the last one is committed."""
     found = [one for batch in batches for one in of_batch(batch.batch, user)]
     records: list[Record] = [*batches, Ended(REFERENCES[0], 1, {"source": [1]})]
     points = [*found[:2], *also, *found[2:], *after]
-    return Life(REFERENCES[0], 1, points, [Stamped(place, record) for place, record in enumerate(records)])
+    return Attempt(REFERENCES[0], 1, points, [Stamped(place, record) for place, record in enumerate(records)])
 
 
 FIVE = (done(0), done(1), done(2, late=1), done(3, evicted=2), done(4), done(5, rows=0))

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from streamproof.harness.core.guarantees import Guarantee
 from streamproof.harness.core.model import Event
 from streamproof.harness.core.verdicts import Tally
 from streamproof.harness.judging.collation import Collation
-from streamproof.harness.judging.oracle import Case, judge
+from streamproof.harness.judging.oracle import Case, judge_each
 from streamproof.harness.judging.references import DRIVER, REFERENCES, SINK, collate_references, row_number
 from streamproof.harness.judging.shapes import OutputShape, keyed, text_of
 from streamproof.harness.recording.history import Aborted, Bite, Drained, FaultStruck, History, Stamp
 from streamproof.harness.recording.records import Delivered, EmptyBatch, Ended, Kept, Offered, Record, Stamped
 from streamproof.oracles import ORACLES
+from told_by import told_by
 
 Row = Mapping[str, object]
 JUDGES = {oracle.guarantee: oracle for oracle in ORACLES}
@@ -82,10 +83,9 @@ def _recorded(shape: OutputShape, sink: str, actor: str, given: Sequence[Given] 
 
 
 def counts(collation: Collation) -> dict[str, int]:
-    tallies = {field.name: getattr(collation, field.name) for field in fields(collation)}
-    return {name: tally.count for name, tally in tallies.items() if isinstance(tally, Tally) and tally.count}
+    return {name: one.count for name, one in told_by(collation).items() if isinstance(one, Tally) and one.count}
 
 
 def statuses(history: History, shape: OutputShape, *names: str) -> dict[str, str]:
     case = Case(history, collate_references(history, shape))
-    return {v.guarantee.name: v.status.value for v in judge(case, [Guarantee(name) for name in names], JUDGES)}
+    return {v.guarantee.name: v.status.value for v in judge_each(case, [Guarantee(name) for name in names], JUDGES)}

@@ -12,6 +12,7 @@ from random import Random
 
 from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.model import Event, Role
+from streamproof.harness.protocol.directory import Directory
 from streamproof.harness.protocol.effects import (
     Durable,
     Fire,
@@ -29,13 +30,14 @@ from streamproof.harness.protocol.effects import (
     Timer,
 )
 from streamproof.harness.protocol.machine import Slice
+from streamproof.harness.protocol.making import Feed, make_slice
 from streamproof.harness.protocol.manager import (
     Announce,
     Manager,
     ManagerInput,
     NodeJoined,
     NodeLost,
-    Place,
+    PlaceSlice,
     PromoteSlice,
     SliceReady,
     SliceUp,
@@ -43,9 +45,6 @@ from streamproof.harness.protocol.manager import (
     Withdraw,
 )
 from streamproof.harness.protocol.messages import Checkpoint, Message
-from streamproof.harness.protocol.operator import OperatorSlice
-from streamproof.harness.protocol.sink import SinkSlice
-from streamproof.harness.protocol.source import SourceSlice
 from streamproof.harness.protocol.stores import MemoryStore
 from streamproof.harness.recording.records import Delivered, Kept, Record
 
@@ -73,8 +72,7 @@ class Shuttle:
         self.records: list[Record] = []
         self.in_step: set[Life] = set()
         self.steps = 0
-        self._batches = batches
-        self._stretch = stretch
+        self._feed = Feed(lambda source: iter(batches[source]), 1, stretch)
         self._random = random
         self._links: dict[tuple[Life, Life], deque[Message]] = {}
         self._told: dict[Life, deque[Input]] = {}
@@ -82,7 +80,7 @@ class Shuttle:
         self._writes: list[tuple[Life, Checkpoint]] = []
         self._reports: deque[ManagerInput] = deque()
         self._store = MemoryStore()
-        self._announced: dict[str, dict[int, bool]] = {name: {} for name in self.specs}
+        self._directory = Directory(subject.specs)
         slices = [name for name, spec in self.specs.items() if spec.role is Role.OPERATOR]
         self.manager = Manager(slices, nodes, subject.replicas, subject.speaking)
         self.live = [f"node-{i}" for i in range(nodes)]
@@ -90,7 +88,7 @@ class Shuttle:
             self._manage(NodeJoined(node))
         for name, spec in self.specs.items():
             if spec.role is not Role.OPERATOR:
-                self._start(Place(name, 0, 1, _ENDS, founder=True))
+                self._start(PlaceSlice(name, 0, 1, _ENDS, founder=True))
                 self._announce(name, 1, speaks=True)
 
     # What can happen
@@ -186,7 +184,7 @@ class Shuttle:
     def _manage(self, given: ManagerInput) -> None:
         for effect in self.manager.on(given):
             match effect:
-                case Place(node=node):
+                case PlaceSlice(node=node):
                     if node in self.live:
                         self._start(effect)
                         self._reports.append(SliceUp(effect.slice_id, effect.incarnation))
@@ -199,45 +197,19 @@ class Shuttle:
                 case Trust(slice_id=slice_id, incarnation=incarnation):
                     self.in_step.add((slice_id, incarnation))
 
-    def _start(self, place: Place) -> None:
-        spec = self.specs[place.slice_id]
-        machine: Slice
-        match spec.role:
-            case Role.SOURCE:
-                machine = SourceSlice(spec, iter(self._batches[place.slice_id]), 1, self._stretch)
-            case Role.SINK:
-                machine = SinkSlice(spec)
-            case Role.OPERATOR:
-                machine = OperatorSlice(spec)
+    def _start(self, place: PlaceSlice) -> None:
         life = place.slice_id, place.incarnation
-        self.machines[life], self.node_of[life] = machine, place.node
+        self.machines[life], self.node_of[life] = make_slice(self.specs[place.slice_id], self._feed), place.node
         checkpoint = self._store.fence(*life) if place.founder else None
         self.feed(life, Start(place.incarnation, checkpoint, place.replica, place.founder))
 
     def _announce(self, slice_id: str, incarnation: int, speaks: bool) -> None:
-        spec, known = self.specs[slice_id], self._announced[slice_id]
-        life = slice_id, incarnation
-        if incarnation not in known:
-            for peer in dict.fromkeys((*spec.upstream, *spec.addressees)):
-                for speaker, heard in self._announced[peer].items():
-                    if heard:
-                        self.tell(life, Reroute(peer, speaker))
-            for fellow in known:
-                self.tell((slice_id, fellow), Reroute(slice_id, incarnation))
-                self.tell(life, Reroute(slice_id, fellow))
-        if speaks and not known.get(incarnation):
-            for name, other in self.specs.items():
-                if slice_id in (*other.upstream, *other.addressees):
-                    for receiver in self._announced[name]:
-                        self.tell((name, receiver), Reroute(slice_id, incarnation))
-        known[incarnation] = speaks
+        for told in self._directory.announce(slice_id, incarnation, speaks):
+            self.tell((told.slice_id, told.incarnation), Reroute(told.of, told.other))
 
     def _withdraw(self, slice_id: str, incarnation: int) -> None:
-        self._announced[slice_id].pop(incarnation, None)
-        spec = self.specs[slice_id]
-        for peer in dict.fromkeys((*spec.upstream, *spec.downstream, *spec.addressees, slice_id)):
-            for other in self._announced[peer]:
-                self.tell((peer, other), Gone(slice_id, incarnation))
+        for told in self._directory.withdraw(slice_id, incarnation):
+            self.tell((told.slice_id, told.incarnation), Gone(slice_id, incarnation))
 
     # What came of it
 

@@ -60,3 +60,38 @@ def test_one_name_imports_no_other_room() -> None:
     modules = imported_by("from streamproof import seconds, at_least_once")
     assert not modules & {f"streamproof.{room}" for room in ("faults", "oracles", "scenarios", "reference_impls")}
     assert not modules & {"pyspark", "pyarrow"}
+
+
+BY_CONTRACT = {
+    "judge": "what a file of oracles/ answers with",
+    "main": "what a module does that is run as a program",
+    "obstacle": "what each way to disturb packets puts up",
+}
+
+
+def test_no_two_public_classes_types_or_functions_have_one_name() -> None:
+    """Constants apart: the files of a room say theirs under the same one."""
+    homes: dict[str, list[str]] = {}
+    root = Path(streamproof.__file__ or "").parent
+    for room in ("faults", "harness", "oracles", "reference_impls", "scenarios"):
+        for file in sorted((root / room).rglob("*.py")):
+            for name in public_names(ast.parse(file.read_text())):
+                homes.setdefault(name, []).append(str(file.relative_to(root)))
+    several = {name: files for name, files in homes.items() if len(files) > 1 and name not in BY_CONTRACT}
+    assert several == {}
+
+
+def public_names(module: ast.Module) -> set[str]:
+    defined = {
+        statement.name
+        for statement in module.body
+        if isinstance(statement, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    assigned = {
+        target.id
+        for statement in module.body
+        if isinstance(statement, ast.Assign | ast.AnnAssign)
+        for target in (statement.targets if isinstance(statement, ast.Assign) else [statement.target])
+        if isinstance(target, ast.Name) and not target.id.isupper()
+    }
+    return {name for name in defined | assigned if not name.startswith("_")}

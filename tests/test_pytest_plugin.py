@@ -28,7 +28,7 @@ sys.path.insert(0, {str(TESTS)!r})
 import campaigns
 from streamproof.harness.certifying import campaign
 from streamproof.harness.command_line import clusters
-from streamproof.harness.worlds.embedded import machine
+from streamproof.harness.install import machine
 
 campaign.certify = campaigns.certify
 clusters.reap_all = list

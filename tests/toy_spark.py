@@ -52,8 +52,8 @@ from streamproof.harness.recording.records import BatchDone, Ended, Kept, Offere
 from streamproof.harness.worlds.embedded.processes import Killed, KillProof
 from streamproof.harness.worlds.spark.control.nodes import OTHER_NODES
 from streamproof.harness.worlds.spark.control.run_messages import Arrived, Begun, Failed
-from streamproof.harness.worlds.spark.queries.driver import QueryPlan
-from streamproof.harness.worlds.spark.queries.lives import planned
+from streamproof.harness.worlds.spark.queries.driver_plan import QueryPlan
+from streamproof.harness.worlds.spark.queries.lives import last_planned_batch
 from streamproof.harness.worlds.spark.queries.source import spans
 
 NO_PROCESS = 2**22 + 17
@@ -71,6 +71,8 @@ class Does(StrEnum):
     """It adds them again, but never when it is killed for real."""
     IN_STEPS = "in-steps"
     """As by-id, in two steps, after each of which it comes to the same point of its own."""
+    HOLDS_BACK = "holds-back"
+    """As by-id, but it keeps a batch in memory until the next one comes."""
     ASKS_THE_CLOCK = "asks-the-clock"
     FAILS = "fails"
     FAILS_AGAIN = "fails-again"
@@ -142,6 +144,8 @@ class ToyLife:
     in_lane: bool
     warm: bool = False
     """Whether it is in a session that has lived the query before, and in which nothing was killed."""
+    held: int | None = None
+    """The batch that is in memory alone."""
 
     @property
     def does(self) -> Does:
@@ -159,6 +163,8 @@ class ToyLife:
         self._fail()
         for number in range(first, len(self.spans)):
             self._do(number)
+        if self.held is not None:
+            self._store(self.held)
         done = range(first, len(self.spans))
         for number in done:
             rows = self.spans[number][1] - self.spans[number][0] + 1
@@ -198,6 +204,12 @@ class ToyLife:
             (self.checkpoint / f"step-{number}-{step}").touch()
             self.pass_point(Point.USER, Side.AFTER, f"{number}/step", TASK)
         self._write_in_two_steps(number)
+        if self.does is Does.HOLDS_BACK:
+            number, self.held = self.held, number
+        if number is not None:
+            self._store(number)
+
+    def _store(self, number: int) -> None:
         forgets = self.does is Does.APPENDS or (self.does is Does.APPENDS_IN_LANES and self.warm)
         name = f"{number}-{self.incarnation if forgets else 1}"
         when = time.monotonic_ns() if self.does is Does.ASKS_THE_CLOCK else 0
@@ -295,7 +307,7 @@ class ToySpark:
             self._sessions[name] += 1
             work = _session
         else:
-            assert module.endswith("query_driver")
+            assert module.endswith("queries.driver")
 
             warm = self._sessions[name.partition(".")[0]] == 1
 
@@ -470,7 +482,7 @@ class ToyDeployment:
             return False
         except InvalidOperator as error:
             self._failures.append(str(error))
-            batch = planned(self._home(DRIVER) / "checkpoint")
+            batch = last_planned_batch(self._home(DRIVER) / "checkpoint")
             self._run.recorder.log(LifeFailed(self._now, DRIVER, incarnation, batch, str(error)))
             self._given_up = str(error) if len(self._failures) == ATTEMPTS else ""
             return False

@@ -14,7 +14,7 @@ from streamproof.harness.core.lattice import implied
 from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.verdicts import Status, Verdict
 from streamproof.harness.judging.collation import Collation
-from streamproof.harness.judging.oracle import Case, Oracle, judge
+from streamproof.harness.judging.oracle import Case, Oracle, judge_each
 from streamproof.harness.recording.history import History
 from streamproof.harness.running.judgement import judge_claims
 from streamproof.harness.running.run import run_in_memory
@@ -54,7 +54,7 @@ class Judged:
 
     def verdict(self, guarantee: str) -> Verdict:
         case = Case(self.history, self.collation, self.scenario.subject.checkpoint_every, virtual_time=True)
-        return judge(case, [Guarantee(guarantee)], JUDGES)[0]
+        return judge_each(case, [Guarantee(guarantee)], JUDGES)[0]
 
     def alarms(self) -> list[str]:
         return [f"{v.guarantee}: {v.summary}: {v.anomalies}" for v in self.verdicts if v.status is Status.VIOLATED]

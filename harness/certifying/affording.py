@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 
-from ..judging.statistics import Draw
+from ..judging.statistics import KillSample
 from .brief import Brief
 from .certificate import More
 from .conclusion import Planned, lines_of
@@ -16,7 +16,7 @@ from .covering import Covering
 from .killing import streams
 from .lane_kills import IN_LANES
 from .ledger import COMPARED, RECOVERY, RUN, START, Ledger
-from .proving import KILLS_A_RUN, Kills
+from .proving import Kills, kills_a_run
 
 SAFETY = 1.3
 """By how much what is planned into the time is taken to be longer than it is thought to be."""
@@ -63,10 +63,10 @@ class Affording:
             return
         those = set(of_driver)
         places = [place for place, line in enumerate(ledger.plan) if line in those]
-        population = f"all {len(places):,} planned crashes of the driver, up to {KILLS_A_RUN} along one stream"
+        population = f"all {len(places):,} planned crashes of the driver, up to {self._a_run} along one stream"
 
         def fits(size: int) -> bool:
-            drawn = [ledger.plan[place] for place in Draw.of(population, places, size, self._brief.seed).drawn]
+            drawn = [ledger.plan[place] for place in KillSample.of(population, places, size, self._brief.seed).drawn]
             runs = ledger.runs_left
             if runs is not None and self._runs_of(drawn) > runs:
                 return False
@@ -77,7 +77,7 @@ class Affording:
             said = FEWER_DRAWN if size else NONE_DRAWN
             ledger.not_covered.insert(0, said.format(asked=asked, size=size))
         if size:
-            ledger.fix(Draw.of(population, places, size, self._brief.seed))
+            ledger.fix(KillSample.of(population, places, size, self._brief.seed))
 
     def _time_for_sample(self) -> float:
         """Seconds: what is left without what no claim holds without. Where that has no time either, a third."""
@@ -100,10 +100,14 @@ class Affording:
                 left.append(line)
         return left
 
+    @property
+    def _a_run(self) -> int:
+        return kills_a_run(self._ledger.claims)
+
     def _runs_of(self, kills: Sequence[Planned]) -> int:
         here = [one for one in kills if self.dies_in_lane(one)]
         there = [one for one in kills if not self.dies_in_lane(one)]
-        return sum(1 for some in (here, there) for _ in streams(some, KILLS_A_RUN))
+        return sum(1 for some in (here, there) for _ in streams(some, self._a_run))
 
     def seconds_of(self, kills: Sequence[Planned]) -> float:
         """About what they take."""

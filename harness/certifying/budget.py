@@ -36,7 +36,7 @@ class Budget:
 
 
 @dataclass(frozen=True)
-class Progress:
+class CampaignProgress:
     """What the live line of a campaign shows."""
 
     phase: str

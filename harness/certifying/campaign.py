@@ -64,8 +64,8 @@ from ..running.run import check_scenario, new_run_id
 from ..worlds.embedded.processes import EmbeddedOptions, SparkProcesses
 from .affording import SAFETY, Affording
 from .brief import Brief
-from .budget import Budget, Progress
-from .certificate import VERSION, Asked, Certificate, More, Part, with_conclusion, write_certificate
+from .budget import Budget, CampaignProgress
+from .certificate import VERSION, Asked, CampaignPart, Certificate, More, with_conclusion, write_certificate
 from .coming_back import stated_in, with_recovers, with_stated_time
 from .conclusion import NotReached, Planned, lines_of, showing
 from .continuing import (
@@ -81,21 +81,22 @@ from .continuing import (
     why_other,
 )
 from .covering import NEVER_RECOVERING, Covering
+from .errors_left import check_bounds, check_measured, not_measured
 from .folders import check_unused
 from .journal import Journal, is_under_way
 from .killing import on_cluster, spread
-from .lane import Lane, Life
+from .lane import Attempt, Lane
 from .lane_kills import LaneKiller
 from .ledger import ALL_VIOLATED, START, Ledger
 from .losing_power import ByLoss, not_lost, plan_losses
 from .messages import NO_MESSAGE, messages_first, unreached, unseen, without_repeats
-from .plan import Crash, How, Trial, Victim
+from .plan import Crash, CrashTrial, How, Victim
 from .planning import CrashPlan, crash_at, every_crash_point, of_answers, of_nodes, of_split_brains, of_the_driver
 from .profile import NO_DATA, POINTS, Profile, profile_of, write_points
 from .proving import Kills, Proving
 from .recovering import offered
 from .seen_outside import unannounced_of, uncut_of
-from .shrinking import place_of
+from .shrinking import crash_place
 from .waiting import Waiting
 
 LIFE_SECONDS = 120.0
@@ -168,7 +169,7 @@ def certify(
     folder: Path | None = None,
     origin: str = "",
     fed_from: str = "",
-    show: Callable[[Progress], None] = lambda progress: None,
+    show: Callable[[CampaignProgress], None] = lambda progress: None,
 ) -> Certified:
     """Certify a query. `origin` is where it can be imported from, if it can, and `fed_from` where its workload can, if
     that is not what it is fed anyway.
@@ -209,7 +210,7 @@ def go_on(
     cluster: Cluster,
     registry: Registry,
     budget: Budget | None = None,
-    show: Callable[[Progress], None] = lambda progress: None,
+    show: Callable[[CampaignProgress], None] = lambda progress: None,
 ) -> Certified:
     """Go on with the campaign in a certificate's folder, which may have been interrupted: what it has tried counts,
     what is left is tried, and the certificate is written anew.
@@ -260,6 +261,7 @@ def _check(query: Query, claims: Sequence[Guarantee], workload: Workload, cluste
             f"query {query.name!r} claims nothing: say what it promises, as in claims=[exactly_once()]"
         )
     check_scenario(Scenario(query, workload, claims=claims), cluster, registry)
+    check_bounds(query, claims)
     supported(version("pyspark"))
 
 
@@ -301,6 +303,8 @@ class _Campaign:
                 if unjudgeable:
                     write_points(ledger.folder / POINTS, lives[0])
                     return self._write(unjudgeable, profile)
+                check_measured(self.brief.claims, History(references, ()), self.brief.query.shape)
+                ledger.not_covered += not_measured(self.brief.claims, self.brief.query.key)
                 self._note_unpassed_hooks(lives[0])
                 self._note_seen_outside(lives)
                 profile = self._note_messages(lanes, profile)
@@ -344,7 +348,7 @@ class _Campaign:
         given = offered(query.batches(self.brief.workload))
         return why_other(ledger.folder, ledger.earlier, given, references, query.shape)
 
-    def _take_up(self, proving: Proving, those: Callable[[Trial], bool]) -> None:
+    def _take_up(self, proving: Proving, those: Callable[[CrashTrial], bool]) -> None:
         """What an earlier part of the campaign has shown and had no time to confirm."""
         ledger = self.ledger
         if ledger.earlier is None or (self._is_over() and ledger.counterexample is not None):
@@ -436,12 +440,12 @@ class _Campaign:
         )
         return [stack.enter_context(lane) for lane in lanes]
 
-    def _run_references(self, lanes: Sequence[Lane]) -> list[Life]:
+    def _run_references(self, lanes: Sequence[Lane]) -> list[Attempt]:
         """One life in each of two lanes, or two in one; of what the harness's sink is given, a batch job's opinion too.
         Raises what the query does wrong without any fault."""
         self.ledger.begin("runs without failures", len(REFERENCES))
 
-        def live(lane: Lane, actor: str) -> Life:
+        def live(lane: Lane, actor: str) -> Attempt:
             lane.await_ready()
             lane.store.clear()
             life = lane.live(actor, actor, 1, watched=True)
@@ -460,7 +464,7 @@ class _Campaign:
             lives.append(lanes[0].live(BATCH_JOB, BATCH_JOB, 1, watched=False, as_batch=True))
         return lives
 
-    def _state_time(self, lanes: Sequence[Lane], lives: Sequence[Life]) -> None:
+    def _state_time(self, lanes: Sequence[Lane], lives: Sequence[Attempt]) -> None:
         """Say how long a recovery may take, now that it is known how long the query takes."""
         spans = [(life.records[-1].at - life.records[0].at) / 1e6 for life in lives if life.records]
         claims = with_stated_time(self.brief.claims, spans)
@@ -469,7 +473,7 @@ class _Campaign:
         for lane in lanes:
             lane.patience = stated_in(claims).seconds
 
-    def _note_unpassed_hooks(self, life: Life) -> None:
+    def _note_unpassed_hooks(self, life: Attempt) -> None:
         """A point that the user has named, and that nothing passes, is not covered by what passes others."""
         passed = {one.address.key.partition("/")[2] for one in life.passed if one.address.point is Point.USER}
         for name, method in self.brief.query.hooks.items():
@@ -477,7 +481,7 @@ class _Campaign:
                 crash = Crash(Point.USER, Side.BEFORE, f"0/{name}", DRIVER, Victim.DRIVER, 0, ())
                 self.ledger.not_reached.append(NotReached(Planned(crash), NEVER_PASSED.format(method=method)))
 
-    def _note_seen_outside(self, lives: Sequence[Life]) -> None:
+    def _note_seen_outside(self, lives: Sequence[Attempt]) -> None:
         self.ledger.uncut = uncut_of(self.brief.query, lives)
         if times := unannounced_of(lives):
             self.ledger.not_covered.append(AGAIN.format(times=times, most=TIMES))
@@ -499,7 +503,7 @@ class _Campaign:
         of_driver = of_the_driver(profile, self.brief.query.copyable) if Victim.DRIVER in self.faults.victims else []
         with_data = [batch for batch, kinds in sorted(profile.kinds.items()) if NO_DATA not in kinds]
         crashes = [crash_at(profile, passed, Victim.DRIVER) for passed in reversed(profile.passed)]
-        keys = {place_of(crash, crash.batch): crash for crash in crashes}
+        keys = {crash_place(crash, crash.batch): crash for crash in crashes}
         nodes = spread(of_nodes(profile, self.faults.victims, self.brief.query.copyable), with_data, keys)
         if nodes:
             ledger.not_covered.append(ONE_BATCH)
@@ -531,7 +535,7 @@ class _Campaign:
             self.ledger.not_covered.append(NEVER_RECOVERING)
 
     def _plan_losses(
-        self, profile: Profile, lanes: Sequence[Lane], lives: Sequence[Life], references: Sequence[Stamped]
+        self, profile: Profile, lanes: Sequence[Lane], lives: Sequence[Attempt], references: Sequence[Stamped]
     ) -> Covering:
         """Of power, where somebody claims that the query survives that."""
         ledger, brief = self.ledger, self.brief
@@ -585,7 +589,7 @@ class _Campaign:
         brief = self.brief
         earlier = ledger.earlier
         began, asked = self.began, self.asked
-        parts: tuple[Part, ...] = ()
+        parts: tuple[CampaignPart, ...] = ()
         durations = dict(ledger.durations)
         durations["total"] = durations.get("total", 0.0) + ledger.spent
         if earlier is not None:
@@ -625,11 +629,11 @@ class _Campaign:
             files={},
             uncut=ledger.uncut,
             asked=asked,
-            parts=(*parts, Part(self.began, versions, machine, budget, known)),
+            parts=(*parts, CampaignPart(self.began, versions, machine, budget, known)),
         )
 
 
-def _shown(trials: Sequence[Trial]) -> set[str]:
+def _shown(trials: Sequence[CrashTrial]) -> set[str]:
     """The claims that one of these violates."""
     return {claim for trial in trials for claim, status in trial.verdicts.items() if status is Status.VIOLATED}
 

@@ -25,11 +25,11 @@ import msgspec
 
 from ..core.errors import AlteredCertificate, ExitStatus, InvalidCertificate, StorageFailed, UnknownCertificateVersion
 from ..core.guarantees import Guarantee
-from ..judging.statistics import Bound, Draw
+from ..judging.statistics import Bound, KillSample
 from ..recording.claims_and_faults import SavedClaim
 from .conclusion import ClaimVerdict, Conclusion, Covered, NotReached, Planned, Uncut, conclude, exit_status
 from .page import more_said, page
-from .plan import Crash, How, Trial, Victim
+from .plan import Crash, CrashTrial, How, Victim
 
 VERSION: Final = 2
 FILE: Final = "certificate.json"
@@ -39,7 +39,7 @@ JOURNAL: Final = "campaign.jsonl"
 _UNSEALED: Final = "0" * 64
 
 
-class Counterexample(msgspec.Struct, frozen=True):
+class QueryCounterexample(msgspec.Struct, frozen=True):
     """The smallest schedule that was found to violate a claim by real kills, and its story."""
 
     claim: str
@@ -88,7 +88,7 @@ class Asked(msgspec.Struct, frozen=True, omit_defaults=True):
     """The user's modules, each with the SHA-256 of its file."""
 
 
-class Part(msgspec.Struct, frozen=True, omit_defaults=True):
+class CampaignPart(msgspec.Struct, frozen=True, omit_defaults=True):
     """One part of a campaign that was continued, or could be."""
 
     began: str
@@ -158,11 +158,11 @@ class Certificate(msgspec.Struct, frozen=True):
     """Every crash that was planned, in the plan's order."""
     not_reached: tuple[NotReached, ...]
     """Lines of the plan that could not be carried out."""
-    trials: tuple[Trial, ...]
+    trials: tuple[CrashTrial, ...]
     """Every attempt, in order, with the repeats that confirm and the attempts that shrink left out of the sample."""
     unjudgeable: str
     """Why nothing can be judged, with the rows where runs without failures disagree; empty when they agree."""
-    draw: Draw | None
+    draw: KillSample | None
     """The random sample, as it was fixed before its first kill; None: there was none."""
     verdicts: tuple[ClaimVerdict, ...]
     """On each claim, in the order of the claims. Follows from the plan, the trials and the sample, as do the next
@@ -171,7 +171,7 @@ class Certificate(msgspec.Struct, frozen=True):
     """What was done about each line of the plan."""
     bounds: tuple[Bound, ...]
     """What the sample says of each claim."""
-    counterexample: Counterexample | None
+    counterexample: QueryCounterexample | None
     """Of the first claim that is violated."""
     durations: dict[str, float]
     """Seconds, by part of the campaign; `total` is all of it."""
@@ -183,7 +183,7 @@ class Certificate(msgspec.Struct, frozen=True):
     """What the user's code does where nothing can be held or copied."""
     asked: Asked | None = None
     """What it takes to go on with the campaign. None: it was written by a streamproof that could not."""
-    parts: tuple[Part, ...] = ()
+    parts: tuple[CampaignPart, ...] = ()
     """Of the campaign, in order: one, unless it was continued."""
     more: More | None = None
     """None: nothing is left that more time would buy."""

@@ -25,9 +25,10 @@ import msgspec
 from ..core.errors import ExitStatus
 from ..core.guarantees import Guarantee
 from ..core.verdicts import Status
-from ..judging.statistics import Bound, Draw, lower_bound, upper_bound
+from ..judging.statistics import Bound, KillSample, lower_bound, upper_bound
 from .alike import Alike
-from .plan import Crash, How, Trial, Victim
+from .errors_left import ErrorsLeft, errors_left, errors_said
+from .plan import Crash, CrashTrial, How, Victim
 
 TOO_SMALL: Final = "the budget is too small to say anything: no crash was tried"
 UNCUT: Final = "it has effects that no crash could be tried between"
@@ -77,7 +78,7 @@ class Uncut(msgspec.Struct, frozen=True, order=True):
         return f"{self.kind} {self.target}"
 
     def __str__(self) -> str:
-        return f"{self.name} ({self.place}, {count(self.times, 'time')})"
+        return f"{self.name} ({self.place}, {counted(self.times, 'time')})"
 
 
 class Covered(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -113,6 +114,8 @@ class ClaimVerdict(msgspec.Struct, frozen=True, omit_defaults=True):
     repeats: int = 0
     shown_by: str = ""
     """The run folder that shows the violation, or what only a crash state shows."""
+    errors: ErrorsLeft | None = None
+    """Of a claim that bounds the error of a result, what the crashes have left of it."""
 
 
 class Conclusion(msgspec.Struct, frozen=True):
@@ -136,12 +139,12 @@ def exit_status(verdicts: Sequence[ClaimVerdict]) -> ExitStatus:
 def conclude(
     guarantees: Sequence[Guarantee],
     plan: Sequence[Planned],
-    trials: Sequence[Trial],
+    trials: Sequence[CrashTrial],
     not_reached: Sequence[NotReached],
     *,
     unjudgeable: str = "",
     exhausted: str = "",
-    draw: Draw | None = None,
+    draw: KillSample | None = None,
     uncut: Sequence[Uncut] = (),
     more: str = "",
 ) -> Conclusion:
@@ -185,13 +188,23 @@ def conclude(
         )
         for claim in claims
     )
+    by_claim = {str(guarantee): guarantee for guarantee in guarantees}
+    verdicts = (_with_errors(verdict, by_claim[verdict.claim], trials) for verdict in verdicts)
     # What is drawn is killed, and no power is lost by that.
     of_kills = () if draw is None else tuple(claim for claim in claims if not claims[claim])
     bounds = () if draw is None else tuple(_bound(claim, draw, plan, trials) for claim in of_kills)
     return Conclusion(tuple(verdicts), tuple(coverage), bounds)
 
 
-def lines_of(trial: Trial) -> tuple[Planned, ...]:
+def _with_errors(verdict: ClaimVerdict, guarantee: Guarantee, trials: Sequence[CrashTrial]) -> ClaimVerdict:
+    left = errors_left(guarantee, [trial for trial in trials if trial.terms == guarantee.terms])
+    if left is None:
+        return verdict
+    said = f"{verdict.summary}; {errors_said(left)}" if verdict.summary else verdict.summary
+    return msgspec.structs.replace(verdict, summary=said, errors=left)
+
+
+def lines_of(trial: CrashTrial) -> tuple[Planned, ...]:
     """The lines of a plan that a trial says something of: its crashes, but for those from which it did not recover
     undisturbed."""
     split = trial.how is How.SPLIT_BRAIN
@@ -203,7 +216,7 @@ def lines_of(trial: Trial) -> tuple[Planned, ...]:
     )
 
 
-def passes(trial: Trial, line: Planned, claim: str) -> bool:
+def passes(trial: CrashTrial, line: Planned, claim: str) -> bool:
     """Whether a trial of this line of the plan counts as passed. A crash state stands for the death of the driver, with
     all that it runs, and of nothing else."""
     if trial.verdicts.get(claim) is not Status.HOLDS:
@@ -211,15 +224,15 @@ def passes(trial: Trial, line: Planned, claim: str) -> bool:
     return real(trial) or line.crash.victim is Victim.DRIVER
 
 
-def real(trial: Trial) -> bool:
+def real(trial: CrashTrial) -> bool:
     """Whether something really died, or slept."""
     return trial.how not in (How.CRASH_STATE, How.POWER_LOSS)
 
 
-def showing(claim: str, trials: Iterable[Trial]) -> list[Trial]:
+def showing(claim: str, trials: Iterable[CrashTrial]) -> list[CrashTrial]:
     """Those which may show that a claim is violated, and do: real ones; and of losses of power, those from which it was
     recovered twice at least, and came to that each time."""
-    found: dict[tuple[How, tuple[Crash, ...]], list[Trial]] = {}
+    found: dict[tuple[How, tuple[Crash, ...]], list[CrashTrial]] = {}
     for trial in trials:
         found.setdefault((trial.how, trial.crashes), []).append(trial)
     return [
@@ -232,8 +245,8 @@ def showing(claim: str, trials: Iterable[Trial]) -> list[Trial]:
     ]
 
 
-def _by_line(trials: Iterable[Trial]) -> dict[Planned, list[Trial]]:
-    found: dict[Planned, list[Trial]] = {}
+def _by_line(trials: Iterable[CrashTrial]) -> dict[Planned, list[CrashTrial]]:
+    found: dict[Planned, list[CrashTrial]] = {}
     for trial in trials:
         for line in dict.fromkeys(lines_of(trial)):
             found.setdefault(line, []).append(trial)
@@ -241,7 +254,7 @@ def _by_line(trials: Iterable[Trial]) -> dict[Planned, list[Trial]]:
 
 
 def _covered(
-    line: Planned, trials: Sequence[Trial], claims: Sequence[str], passed: tuple[str, ...], why_not: str
+    line: Planned, trials: Sequence[CrashTrial], claims: Sequence[str], passed: tuple[str, ...], why_not: str
 ) -> Covered:
     kills = sum(map(real, trials))
     counts = {claim: Counter(trial.verdicts.get(claim, Status.UNKNOWN) for trial in trials) for claim in claims}
@@ -252,7 +265,7 @@ def _covered(
 class _Line:
     """What the trials of one line of the plan say of one claim."""
 
-    def __init__(self, planned: Planned, trials: Sequence[Trial], claim: str, why_not: str | None) -> None:
+    def __init__(self, planned: Planned, trials: Sequence[CrashTrial], claim: str, why_not: str | None) -> None:
         self.planned = planned
         self.trials = trials
         self.why_not = why_not
@@ -265,12 +278,12 @@ class _Line:
         return self.passed and not self.open and not self.violated and self.why_not is None
 
 
-def _came_to_nothing(trial: Trial, claims: Terms) -> bool:
+def _came_to_nothing(trial: CrashTrial, claims: Terms) -> bool:
     judged = (trial.verdicts.get(claim, Status.UNKNOWN) for claim, terms in claims.items() if terms == trial.terms)
     return not trial.missed and any(status is Status.UNKNOWN for status in judged)
 
 
-def _unsettled(trials: Sequence[Trial], line: Planned, claim: str) -> Iterator[Trial]:
+def _unsettled(trials: Sequence[CrashTrial], line: Planned, claim: str) -> Iterator[CrashTrial]:
     """Those of a line that came to no verdict, or to one that says nothing of it."""
     struck = any(real(trial) and passes(trial, line, claim) for trial in trials)
     passed = any(passes(trial, line, claim) for trial in trials)
@@ -280,7 +293,7 @@ def _unsettled(trials: Sequence[Trial], line: Planned, claim: str) -> Iterator[T
             yield trial
 
 
-def _why_open(trial: Trial, claim: str) -> str:
+def _why_open(trial: CrashTrial, claim: str) -> str:
     if trial.verdicts.get(claim) is Status.HOLDS:
         return "a crash state says nothing of the death of anything but the driver"
     return trial.reason or "no verdict was recorded"
@@ -290,7 +303,7 @@ def _verdict(
     claim: str,
     terms: str,
     lines: Sequence[_Line],
-    trials: Sequence[Trial],
+    trials: Sequence[CrashTrial],
     unjudgeable: str,
     exhausted: str,
     uncut: Sequence[Uncut],
@@ -326,20 +339,20 @@ def _is_untried(line: _Line) -> bool:
 def _violated(
     verdict: ClaimVerdict,
     claim: str,
-    shown_by: Sequence[Trial],
-    violating: Sequence[Trial],
-    trials: Sequence[Trial],
+    shown_by: Sequence[CrashTrial],
+    violating: Sequence[CrashTrial],
+    trials: Sequence[CrashTrial],
     lines: Sequence[_Line],
 ) -> ClaimVerdict:
     """By the schedule that shows it best: with the fewest crashes, then in most of its repeats."""
-    repeats: dict[tuple[How, tuple[Crash, ...]], list[Trial]] = {}
+    repeats: dict[tuple[How, tuple[Crash, ...]], list[CrashTrial]] = {}
     for trial in trials:
         # With a smaller input there may be no such point, and nothing struck.
         if not trial.missed or trial.verdicts.get(claim) is Status.VIOLATED:
             repeats.setdefault((trial.how, trial.crashes), []).append(trial)
     struck = _struck(trials)
 
-    def clarity(trial: Trial) -> tuple[int, float, int]:
+    def clarity(trial: CrashTrial) -> tuple[int, float, int]:
         same = repeats[trial.how, trial.crashes]
         shown = sum(one.verdicts.get(claim) is Status.VIOLATED for one in same)
         return struck[trial.folder], -shown / len(same), -len(same)
@@ -354,7 +367,7 @@ def _violated(
     if len(same) == 1:
         summary += ", which was not repeated"
     if struck[best.folder] > len(best.crashes):
-        summary += f", in one run with {count(struck[best.folder] - len(best.crashes), 'other')}"
+        summary += f", in one run with {counted(struck[best.folder] - len(best.crashes), 'other')}"
     if wrong > 1:
         summary += f"; {wrong:,} of {_crashes(len(lines))} violate"
     if best.how is How.POWER_LOSS:
@@ -369,7 +382,7 @@ def _violated(
     )
 
 
-def _struck(trials: Iterable[Trial]) -> Counter[str]:
+def _struck(trials: Iterable[CrashTrial]) -> Counter[str]:
     """How many crashes struck in each run: kills that were drawn share one. A recovery from what several crashes leave
     is one from each."""
     struck: Counter[str] = Counter()
@@ -387,14 +400,14 @@ _HOWS = {
 _PLURALS = {How.POWER_LOSS: "recoveries from losses of power"}
 
 
-def schedule(trial: Trial) -> str:
+def schedule(trial: CrashTrial) -> str:
     """What struck in a trial, in words."""
     split = trial.how is How.SPLIT_BRAIN
     return ", then ".join(str(Planned(crash, split)) for crash in trial.crashes) or "no crash"
 
 
 def _reasons(
-    lines: Sequence[_Line], total: int, trials: Sequence[Trial], violating: Sequence[Trial], exhausted: str
+    lines: Sequence[_Line], total: int, trials: Sequence[CrashTrial], violating: Sequence[CrashTrial], exhausted: str
 ) -> Iterator[str]:
     """Why a claim that no kill violates cannot be said to hold; nothing where it can. `lines` are those of `total` that
     no others stand for."""
@@ -417,17 +430,17 @@ def _reasons(
             yield f"{untried:,} of {_crashes(total)} were not tried{_because(exhausted)}"
 
 
-def _only_in_states(violating: Sequence[Trial], trials: Sequence[Trial]) -> str:
+def _only_in_states(violating: Sequence[CrashTrial], trials: Sequence[CrashTrial]) -> str:
     if violating[0].how is How.POWER_LOSS:
         return f"a loss of power shows a violation ({schedule(violating[0])}), and not each time that it was put back"
     kills = sum(real(trial) and any(trial.crashes == one.crashes for one in violating) for trial in trials)
     shown = dict.fromkeys(schedule(trial) for trial in violating)
     more = f", and in {len(shown) - 1:,} more" if len(shown) > 1 else ""
-    tried = f"{count(kills, 'real kill')} there did not show it" if kills else "no kill was tried there"
+    tried = f"{counted(kills, 'real kill')} there did not show it" if kills else "no kill was tried there"
     return f"a crash state shows a violation ({next(iter(shown))}{more}), not confirmed by a kill: {tried}"
 
 
-def _held(claim: str, terms: str, lines: Sequence[_Line], trials: Sequence[Trial], spared: int) -> str:
+def _held(claim: str, terms: str, lines: Sequence[_Line], trials: Sequence[CrashTrial], spared: int) -> str:
     """`spared` is how many more were planned that others stand for."""
     held = [trial for trial in trials if trial.verdicts.get(claim) is Status.HOLDS]
     every = f"all {_crashes(len(lines))}" if len(lines) > 1 else "the one planned crash"
@@ -436,11 +449,11 @@ def _held(claim: str, terms: str, lines: Sequence[_Line], trials: Sequence[Trial
         every = f"{len(lines):,} of {_crashes(total)}, and so all that none of the others stands for,"
     text = f"{every} passed: {tried_said(held)}"
     missed = len(trials) - len(held)
-    text = f"{text}; {count(missed, 'more trial')} struck nothing" if missed else text
+    text = f"{text}; {counted(missed, 'more trial')} struck nothing" if missed else text
     return f"{text}; {NOT_REALLY}" if terms else text
 
 
-def tried_said(trials: Iterable[Trial]) -> str:
+def tried_said(trials: Iterable[CrashTrial]) -> str:
     """`60 crash states in 12 recoveries, 1 real kill`. In one run, several can strike; one crash state stands for one
     crash, and one recovery for all whose states it could not have told apart."""
     hows: Counter[How] = Counter()
@@ -452,22 +465,22 @@ def tried_said(trials: Iterable[Trial]) -> str:
     said = []
     for how in (how for how in How if hows[how]):
         fewer = len(recoveries.get(how, ()))
-        shared = f" in {count(fewer, 'recovery', 'recoveries')}" if 0 < fewer < hows[how] else ""
+        shared = f" in {counted(fewer, 'recovery', 'recoveries')}" if 0 < fewer < hows[how] else ""
         said.append(f"{_times(hows[how], how)}{shared}")
     return ", ".join(said)
 
 
 def _times(number: int, how: How) -> str:
-    return count(number, _HOWS[how], _PLURALS.get(how, ""))
+    return counted(number, _HOWS[how], _PLURALS.get(how, ""))
 
 
-def count(number: int, what: str, more: str = "") -> str:
+def counted(number: int, what: str, more: str = "") -> str:
     """`1 trial`, `2 trials`; `more` is the plural where an s does not make it."""
     return f"{number:,} {what if number == 1 else more or what + 's'}"
 
 
 def _crashes(number: int) -> str:
-    return count(number, "planned crash", "planned crashes")
+    return counted(number, "planned crash", "planned crashes")
 
 
 def _because(exhausted: str) -> str:
@@ -481,7 +494,7 @@ def _counted(reasons: Iterable[str], most: int = 5) -> str:
     return "; ".join(said) + (f"; and {len(counts) - most:,} more reasons" if len(counts) > most else "")
 
 
-def _bound(claim: str, draw: Draw, plan: Sequence[Planned], trials: Sequence[Trial]) -> Bound:
+def _bound(claim: str, draw: KillSample, plan: Sequence[Planned], trials: Sequence[CrashTrial]) -> Bound:
     """Over the sampled kills, each of which must have been drawn."""
     sampled = [trial for trial in trials if trial.sampled]
     found = Counter(trial.verdicts.get(claim, Status.UNKNOWN) for trial in sampled)
@@ -495,12 +508,12 @@ def _bound(claim: str, draw: Draw, plan: Sequence[Planned], trials: Sequence[Tri
     return msgspec.structs.replace(bound, upper=upper, lower=lower_bound(sure, len(sampled)))
 
 
-def _why_no_bound(draw: Draw, plan: Sequence[Planned], sampled: Sequence[Trial]) -> str:
+def _why_no_bound(draw: KillSample, plan: Sequence[Planned], sampled: Sequence[CrashTrial]) -> str:
     if not draw.size or not draw.places:
         return "nothing was drawn"
     if not all(0 <= place < len(plan) and not plan[place].split_brain for place in draw.places):
         return "the sample was drawn from crashes that were not planned as kills"
-    if Draw.of(draw.population, draw.places, draw.size, draw.seed) != draw:
+    if KillSample.of(draw.population, draw.places, draw.size, draw.seed) != draw:
         return "what was drawn does not follow from the seed"
     wanted = Counter(plan[place].crash for place in draw.drawn)
     if any(trial.how is not How.KILL or len(trial.crashes) != 1 for trial in sampled):

@@ -31,14 +31,14 @@ from ..judging.shapes import OutputShape
 from ..recording.folder import read_description, read_history
 from ..recording.history import History
 from ..recording.records import Offered, Record, Stamped, whose
-from .certificate import Asked, Certificate, Part, check_files, read_certificate
+from .certificate import Asked, CampaignPart, Certificate, check_files, read_certificate
 from .conclusion import Planned, lines_of, real
 from .covering import NOT_EACH_TIME
 from .journal import is_under_way, read_journal
 from .ledger import ALL_VIOLATED
-from .plan import Crash, How, Trial, Victim
+from .plan import Crash, CrashTrial, How, Victim
 from .proving import WITHOUT_FAILURES
-from .subjects import Shape, load_subject, load_workload, usual_workload
+from .subjects import QueryShape, load_subject, load_workload, usual_workload
 
 OTHERWISE: Final = "without failures, it gives something else than in the earlier part of the campaign"
 NOT_PASSED: Final = "no run without failures passed it in the part of the campaign that went on"
@@ -78,7 +78,7 @@ class Earlier:
         return self.certificate.asked
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[CampaignPart, ...]:
         """As those of a certificate that is written now."""
         *before, last = self.certificate.parts
         if not self.interrupted:
@@ -100,11 +100,11 @@ class Earlier:
     def has_killed(self, line: Planned) -> bool:
         return line in self._killed
 
-    def unconfirmed(self, claims: Iterable[str]) -> tuple[list[Trial], list[Trial]]:
+    def unconfirmed(self, claims: Iterable[str]) -> tuple[list[CrashTrial], list[CrashTrial]]:
         """Of these, what crash states have shown and nobody has tried for real; and what was shown for real."""
         open_claims = set(claims)
 
-        def shows(trial: Trial) -> bool:
+        def shows(trial: CrashTrial) -> bool:
             return any(trial.verdicts.get(claim) is Status.VIOLATED for claim in open_claims)
 
         shown = [trial for trial in self.certificate.trials if shows(trial)]
@@ -157,7 +157,9 @@ def subject_of(folder: Path, earlier: Earlier, registry: Registry) -> tuple[Quer
         raise InvalidCertificate(
             f"{folder} is of a query that was made in a program and has no name: certify it again, into another folder"
         )
-    shape = Shape(str(described.get("mode", "")), tuple(described.get("key", ())), str(described.get("schema", "")))
+    shape = QueryShape(
+        str(described.get("mode", "")), tuple(described.get("key", ())), str(described.get("schema", ""))
+    )
     subject = load_subject(asked.origin, registry, shape, lenient=True)
     fed = load_workload(asked.fed_from) if asked.fed_from else subject.workload or usual_workload(subject.query)
     return subject.query, fed
@@ -253,7 +255,7 @@ def why_other(
     return f"{OTHERWISE}: {found}" if found else ""
 
 
-def _is_whole(folder: Path, trial: Trial, earlier: Earlier) -> bool:
+def _is_whole(folder: Path, trial: CrashTrial, earlier: Earlier) -> bool:
     """Whether a run was fed all of the input: what is made smaller is not."""
     try:
         described = read_description(folder / trial.folder)
@@ -309,6 +311,6 @@ def _strange(folder: Path, certificate: Certificate) -> list[Path]:
     ]
 
 
-def is_driver_alone(trial: Trial) -> bool:
+def is_driver_alone(trial: CrashTrial) -> bool:
     """Whether nothing but drivers died in it, which a lane can try again."""
     return trial.how is How.KILL and all(crash.victim is Victim.DRIVER for crash in trial.crashes)

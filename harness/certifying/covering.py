@@ -17,9 +17,9 @@ from .alike import Alike
 from .brief import Brief
 from .conclusion import NotReached, Planned
 from .crash_states import Looks
-from .lane import Lane, Life, Passed
+from .lane import Attempt, Lane, Passed
 from .ledger import RECOVERY, Ledger, violates
-from .plan import How, Trial, Victim
+from .plan import CrashTrial, How, Victim
 from .planning import crash_at, points_of_the_driver, worst_to_recover_from
 from .profile import AFTER_RESTART, Profile, batch_of, profile_of
 from .recovering import Crashed, crashed_again, crashed_in_profile, mate_of, offered, recover, write_run
@@ -43,7 +43,7 @@ class Covering:
         ledger: Ledger,
         brief: Brief,
         lanes: Sequence[Lane],
-        lives: Sequence[Life],
+        lives: Sequence[Attempt],
         references: Sequence[Stamped],
         how: How = How.CRASH_STATE,
     ) -> None:
@@ -138,7 +138,7 @@ class Covering:
         """Of these, a violation was not confirmed. After some times, do not come to a halt over them any more."""
         self._doubted.update(claims)
 
-    def cover(self, share: float, share_while_recovering: float, share_later: float | None = None) -> list[Trial]:
+    def cover(self, share: float, share_while_recovering: float, share_later: float | None = None) -> list[CrashTrial]:
         """Recover from what waits, until that share of the campaign's time is spent: of single crashes, then of
         crashes while it recovers, and then of those for which others stand. It comes to a halt where a state shows a
         violation that is new, and returns the trials that do."""
@@ -180,7 +180,7 @@ class Covering:
         left = dict.fromkeys(crashes for crashes in (*single, *again) if crashes in tried)
         ledger.not_reached += [NotReached(Planned(crashes[-1]), NOT_EACH_TIME) for crashes in left]
 
-    def _new(self, known: int) -> list[Trial]:
+    def _new(self, known: int) -> list[CrashTrial]:
         """Of the trials since then, those that violate a claim of which nobody knows that yet, and that somebody else
         can try for real."""
         if self._how is How.POWER_LOSS:
@@ -269,7 +269,7 @@ class Covering:
         claims = [str(claim) for claim in self._ledger.claims if claim.power is not None]
         return all(map(self._ledger.is_confirmed, claims))
 
-    def _alike(self, states: LifeStates, here: Passed, life: Life, waiting: Sequence[list[Group]]) -> Group:
+    def _alike(self, states: LifeStates, here: Passed, life: Attempt, waiting: Sequence[list[Group]]) -> Group:
         """Take what waits and what this recovery could not have told from what it began with."""
         looks = _all_looks(life)
         if looks is None:
@@ -286,8 +286,8 @@ class Covering:
         return found
 
     def _enter(
-        self, lane: Lane, crashed: Crashed, mates: Group, states: LifeStates, life: Life, run: str
-    ) -> list[Trial]:
+        self, lane: Lane, crashed: Crashed, mates: Group, states: LifeStates, life: Attempt, run: str
+    ) -> list[CrashTrial]:
         brief = self._brief
         there = [(one.crash, states.passed(one)) for one in mates]
         group = [mate_of(crashed, crash, passed) for crash, passed in there if passed is not None]
@@ -353,7 +353,7 @@ def _split(group: Group, fits: Callable[[Passed], bool], states: LifeStates) -> 
     return chosen, others
 
 
-def _all_looks(life: Life) -> Looks | None:
+def _all_looks(life: Attempt) -> Looks | None:
     """Of a recovery, with the lives that failed before; None where it is not known of each."""
     lives = [*life.before, life]
     found = [one.looks for one in lives if one.looks is not None]

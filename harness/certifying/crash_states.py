@@ -20,14 +20,14 @@ import msgspec
 from ..core.errors import OwnFailure, StorageFailed
 from ..core.guarantees import PowerLoss
 from ..core.waiting import wait_until
-from ..core.wire import Place
+from ..core.wire import Endpoint
 from ..recording.history import Lost
 
 QUIET_SECONDS = 5.0
 """How long files may go on changing while everybody is held."""
 
 
-class Entry(msgspec.Struct, frozen=True, order=True):
+class StateEntry(msgspec.Struct, frozen=True, order=True):
     """A file, folder or link of a crash state."""
 
     path: str
@@ -45,7 +45,7 @@ class Entry(msgspec.Struct, frozen=True, order=True):
 class CrashState(msgspec.Struct, frozen=True, dict=True):
     """What is durable at a crash point. It is asked for what follows from its files again and again."""
 
-    files: tuple[Entry, ...]
+    files: tuple[StateEntry, ...]
     journalled: tuple[int, int] | None = None
     """Of one that is made from a journal, which life's, and where in it."""
     lost: Lost | None = None
@@ -62,7 +62,7 @@ class CrashState(msgspec.Struct, frozen=True, dict=True):
         return hashlib.sha256(msgspec.json.encode(told)).hexdigest()
 
     @cached_property
-    def entries(self) -> Mapping[str, Entry]:
+    def entries(self) -> Mapping[str, StateEntry]:
         """By their paths."""
         return {entry.path: entry for entry in self.files}
 
@@ -107,11 +107,11 @@ class Looks:
         }
 
 
-def _content(entry: Entry | None) -> object:
+def _content(entry: StateEntry | None) -> object:
     return entry and (entry.content, entry.link)
 
 
-def _kind(entry: Entry | None) -> object:
+def _kind(entry: StateEntry | None) -> object:
     return entry and (entry.content is None, entry.link, entry.size)
 
 
@@ -122,7 +122,7 @@ class NotQuiet(OwnFailure):
 class LaneStore(Protocol):
     """What is durable of a lane's lives, and can be put back."""
 
-    def begin(self, watched: Place | None, incarnation: int) -> None:
+    def begin(self, watched: Endpoint | None, incarnation: int) -> None:
         """A life begins, on what is there; `watched` is where its points are told, None where they are not."""
 
     def mark(self) -> object:
@@ -158,7 +158,7 @@ class CopiedFolders:
         except OSError as error:
             raise StorageFailed(f"cannot make {contents}: {error.strerror or error}") from error
 
-    def begin(self, watched: Place | None, incarnation: int) -> None:
+    def begin(self, watched: Endpoint | None, incarnation: int) -> None:
         """What is durable is copied while a point is held: nothing is to be prepared."""
 
     def mark(self) -> CrashState:
@@ -222,16 +222,16 @@ class CopiedFolders:
         for folder in self._folders:
             shutil.rmtree(folder, ignore_errors=not folder.exists())
 
-    def _keep(self, path: Path, changed: int) -> Entry:
+    def _keep(self, path: Path, changed: int) -> StateEntry:
         if path.is_symlink():
-            return Entry(str(path), None, link=os.readlink(path))
+            return StateEntry(str(path), None, link=os.readlink(path))
         if path.is_dir():
-            return Entry(str(path), None)
+            return StateEntry(str(path), None)
         content = path.read_bytes()
         name = hashlib.sha256(content).hexdigest()
         if not (self._contents / name).exists():
             (self._contents / name).write_bytes(content)
-        return Entry(str(path), name, changed)
+        return StateEntry(str(path), name, changed)
 
     def _look(self) -> list[tuple[str, int, int, int]]:
         """Every file, folder and link, in an order in which folders come before what is in them."""

@@ -16,10 +16,10 @@ from typing import Self
 import msgspec
 
 from ..core.errors import InvalidCertificate, RunFolderInUse, StorageFailed, UnknownCertificateVersion
-from ..judging.statistics import Draw
-from .certificate import JOURNAL, VERSION, Certificate, Counterexample
+from ..judging.statistics import KillSample
+from .certificate import JOURNAL, VERSION, Certificate, QueryCounterexample
 from .conclusion import Planned
-from .plan import Trial
+from .plan import CrashTrial
 
 
 class _Added(msgspec.Struct, frozen=True, tag="planned"):
@@ -27,15 +27,15 @@ class _Added(msgspec.Struct, frozen=True, tag="planned"):
 
 
 class _Tried(msgspec.Struct, frozen=True, tag="tried"):
-    trials: tuple[Trial, ...]
+    trials: tuple[CrashTrial, ...]
 
 
 class _Drawn(msgspec.Struct, frozen=True, tag="drawn"):
-    draw: Draw
+    draw: KillSample
 
 
 class _Found(msgspec.Struct, frozen=True, tag="found"):
-    counterexample: Counterexample
+    counterexample: QueryCounterexample
 
 
 _line = msgspec.json.Decoder(_Added | _Tried | _Drawn | _Found)
@@ -87,13 +87,13 @@ class Journal:
     def plan(self, planned: tuple[Planned, ...]) -> None:
         self._add(_Added(planned))
 
-    def tried(self, trials: tuple[Trial, ...]) -> None:
+    def tried(self, trials: tuple[CrashTrial, ...]) -> None:
         self._add(_Tried(trials))
 
-    def drawn(self, draw: Draw) -> None:
+    def drawn(self, draw: KillSample) -> None:
         self._add(_Drawn(draw))
 
-    def found(self, counterexample: Counterexample) -> None:
+    def found(self, counterexample: QueryCounterexample) -> None:
         self._add(_Found(counterexample))
 
     def end(self) -> None:

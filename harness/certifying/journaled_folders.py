@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 from ..core.errors import OwnFailure, StorageFailed
 from ..core.guarantees import PowerLoss
-from ..core.wire import Place
+from ..core.wire import Endpoint
 from ..crash_points.files.mounting import MountedFolder
 from ..crash_points.files.operations import LOOKS, POINTS, Operation, read_operations
 from ..crash_points.files.power import Loss, power_losses
-from ..crash_points.files.trees import File, Link, Tree
+from ..crash_points.files.trees import File, Symlink, Tree
 from ..recording.history import Lost
-from .crash_states import CrashState, Entry, Looks
+from .crash_states import CrashState, Looks, StateEntry
 from .file_points import without_randoms
 
 _SINK = "sink/"
@@ -48,7 +48,7 @@ class JournaledFolders:
         self._lives: list[_Watched] = []
         self._begin = 0
 
-    def begin(self, watched: Place | None, incarnation: int) -> None:
+    def begin(self, watched: Endpoint | None, incarnation: int) -> None:
         """A life begins, on what is there. `watched` is who is told of its operations; None: nobody."""
         base, self._tree = self._tree, None
         # Nothing is done to the folders between two lives.
@@ -143,16 +143,16 @@ class JournaledFolders:
     def _absolute(self, path: str) -> str:
         return str(self._mounted.mount / path)
 
-    def _entries(self, tree: Tree) -> tuple[Entry, ...]:
+    def _entries(self, tree: Tree) -> tuple[StateEntry, ...]:
         return tuple(self._entry(path, tree.nodes[path]) for path in sorted(tree.nodes))
 
-    def _entry(self, path: str, node: object) -> Entry:
+    def _entry(self, path: str, node: object) -> StateEntry:
         match node:
             case File():
-                return Entry(self._absolute(path), node.token.hex(), node.changed, size=len(node.content))
-            case Link():
-                return Entry(self._absolute(path), None, link=node.text)
-        return Entry(self._absolute(path), None)
+                return StateEntry(self._absolute(path), node.token.hex(), node.changed, size=len(node.content))
+            case Symlink():
+                return StateEntry(self._absolute(path), None, link=node.text)
+        return StateEntry(self._absolute(path), None)
 
 
 CHECKPOINT = "checkpoint"

@@ -18,7 +18,7 @@ from .brief import Brief
 from .coming_back import stated_in
 from .conclusion import Planned
 from .plan import Crash, Victim
-from .shrinking import Place, moved
+from .shrinking import CrashPlace, moved
 
 RUN_SECONDS, KILL_SECONDS = 90, 45
 """How long a run may take, and how much longer with each kill; or more, where what is stated for a recovery is longer:
@@ -61,7 +61,7 @@ def streams(plan: Sequence[Planned], most: int) -> Iterator[tuple[Planned, ...]]
         yield tuple(sorted(chosen, key=lambda planned: planned.crash.batch))
 
 
-def spread(plan: Sequence[Planned], batches: Sequence[int], keys: Mapping[Place, Crash]) -> list[Planned]:
+def spread(plan: Sequence[Planned], batches: Sequence[int], keys: Mapping[CrashPlace, Crash]) -> list[Planned]:
     """The same crashes, each in the next of these batches, where that batch passes the same point: so that many of them
     fit into one stream."""
     spread_out = [
@@ -71,11 +71,11 @@ def spread(plan: Sequence[Planned], batches: Sequence[int], keys: Mapping[Place,
     return list(dict.fromkeys(spread_out))
 
 
-Kill = Callable[[Path, Brief, Sequence[Planned], Sequence[Stamped]], None]
+RunUnderCrashes = Callable[[Path, Brief, Sequence[Planned], Sequence[Stamped]], None]
 """Runs the query under crashes that are planned, into a run folder. Without reference runs, it makes its own."""
 
 
-def on_cluster(cluster: Cluster) -> Kill:
+def on_cluster(cluster: Cluster) -> RunUnderCrashes:
     def carry_out(folder: Path, brief: Brief, planned: Sequence[Planned], references: Sequence[Stamped]) -> None:
         kill(folder, brief.named, planned, cluster, brief.registry, references, brief.seed)
 

@@ -41,7 +41,7 @@ from ..crash_points.inside_spark.listener import HeldPoint, PointListener, SaidI
 from ..crash_points.inside_spark.rules import script
 from ..crash_points.inside_spark.settings import agent_settings, with_options
 from ..crash_points.inside_spark.versions import STATE_OF_TASKS, SparkVersion, own_hook
-from ..crash_points.outside.relay import Fate, HeldMessage, Relay, Sender
+from ..crash_points.outside.relay import Fate, HeldMessage, Sender, StoreRelay
 from ..install.private_files import write_private
 from ..install.settings import DAEMON_MODULE
 from ..recording.history import Stamp, TimelineEntry
@@ -51,8 +51,8 @@ from ..worlds.spark.control.log_tails import log_tail
 from ..worlds.spark.control.machines import ClusterMachines, Striking
 from ..worlds.spark.control.run_messages import Arrived, Begun, Failed, Go
 from ..worlds.spark.control.run_server import RunServer, from_afar
-from ..worlds.spark.queries.driver import QueryPlan, QueryRun, write_query_plan
-from ..worlds.spark.queries.lives import planned
+from ..worlds.spark.queries.driver_plan import QueryPlan, QueryRun, write_query_plan
+from ..worlds.spark.queries.lives import last_planned_batch
 from ..worlds.spark.queries.source import SourcePlan, spans, write_events
 from ..worlds.spark.queries.stacks import still_running
 from .crash_states import CopiedFolders, CrashState, LaneStore, Looks, NotQuiet
@@ -111,7 +111,7 @@ class Death:
 
 
 @dataclass
-class Life:
+class Attempt:
     """One life of a query, from a checkpoint to the end of its input, or to its failure."""
 
     actor: str
@@ -127,7 +127,7 @@ class Life:
     """For how long it had given no sign of work when it was given up, microseconds; None: it was not."""
     heard_out: bool = False
     """Its process has hung up, and all that it said was heard."""
-    before: tuple[Life, ...] = ()
+    before: tuple[Attempt, ...] = ()
     """Lives that failed since the same crash, of which this one is the successor."""
     looks: Looks | None = None
     """What it has looked at; None: nobody knows."""
@@ -145,7 +145,7 @@ class _CurrentLife:
     """The recorder of a lane: what comes belongs to the life that is lived now."""
 
     def __init__(self) -> None:
-        self.life: Life | None = None
+        self.life: Attempt | None = None
 
     def note(self, at: int, record: Record) -> None:
         if self.life is not None:
@@ -202,7 +202,7 @@ class Lane:
         self._fatal: Callable[[Address], bool] | None = None
         self._gateway: Mapping[str, str] | None = None
         self._over = asyncio.Event()
-        self.relay = Relay(query.relayed, processes.address, self)
+        self.relay = StoreRelay(query.relayed, processes.address, self)
         self._server = RunServer(
             self._current,
             (),
@@ -285,7 +285,7 @@ class Lane:
         watched: bool,
         as_batch: bool = False,
         fatal: Callable[[Address], bool] | None = None,
-    ) -> Life:
+    ) -> Attempt:
         """Live from what is in the folders to the end of the input, or do all of it as one batch job.
 
         One that is watched is killed where it passes the first point that is `fatal`: SIGKILL to all of its processes,
@@ -298,7 +298,7 @@ class Lane:
         self.store.begin(self._points_place if watched else None, incarnation)
         process = self._start_life(actor, sink, incarnation, as_batch)
 
-        signs = Signs(lambda: (len(life.passed), len(life.records), planned(self.folders.checkpoint)))
+        signs = Signs(lambda: (len(life.passed), len(life.records), last_planned_batch(self.folders.checkpoint)))
         what = f"the query {self._query.name!r} to come to the end of its input"
 
         def over() -> bool:
@@ -331,12 +331,12 @@ class Lane:
             life.failure = self._why_it_ended(process, life)
         if life.failure is not None:
             life.failed_at = self._server.clock.stamp().at
-            life.failed_in = planned(self.folders.checkpoint)
+            life.failed_in = last_planned_batch(self.folders.checkpoint)
         if process.poll() != 0 or self._session.poll() is not None:
             self._start_anew()
         return life
 
-    def _settle(self, life: Life, watched: bool) -> None:
+    def _settle(self, life: Attempt, watched: bool) -> None:
         """Now that it is over: what was durable at its points, and what it has looked at."""
         if not watched:
             life.looks = self.store.looks()
@@ -350,7 +350,7 @@ class Lane:
         for place, state in zip(marked, states, strict=True):
             life.passed[place] = replace(life.passed[place], state=state)
 
-    def _why_it_ended(self, process: DriverProcess, life: Life) -> StreamproofError:
+    def _why_it_ended(self, process: DriverProcess, life: Attempt) -> StreamproofError:
         """Nobody here has ended it. Code of the user's runs once it has started, and what ends it from outside is the
         machine's: where memory is short, or when it goes down."""
         said = f"ended with status {process.poll()}; its log ends:\n{self._tail(process)}"
@@ -369,8 +369,8 @@ class Lane:
 
     def _begin(
         self, actor: str, incarnation: int, watched: bool, fatal: Callable[[Address], bool] | None = None
-    ) -> Life:
-        life = Life(actor, incarnation)
+    ) -> Attempt:
+        life = Attempt(actor, incarnation)
 
         async def begin() -> None:
             self._lives += 1
@@ -380,14 +380,14 @@ class Lane:
             self._times.clear()
             self._files = FilePoints()
             # Until it says otherwise: the batch that it goes on with, or begins with.
-            self._batch = str(max(0, planned(self.folders.checkpoint)))
+            self._batch = str(max(0, last_planned_batch(self.folders.checkpoint)))
             self._current.life = life
             self.relay.begin_anew()
 
         self._server.call(begin())
         return life
 
-    def _seen(self, life: Life) -> str:
+    def _seen(self, life: Attempt) -> str:
         last = life.passed[-1].address if life.passed else "no crash point"
         return f"it had come to {last}, and had made {len(life.records)} records"
 
@@ -482,7 +482,7 @@ class Lane:
             await self._over.wait()
 
     async def _hear_life(self, greeting: Greeting, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        of_process: Life | None = None
+        of_process: Attempt | None = None
         while (body := await read_frame(reader)) is not None:
             message = decoded(_from_life, body)
             life = self._current.life
@@ -542,7 +542,7 @@ class Lane:
             self._note_passed(life, address, None)
         return Fate.GOES_ON
 
-    async def _pass(self, life: Life, address: Address, text: str = "") -> None:
+    async def _pass(self, life: Attempt, address: Address, text: str = "") -> None:
         if life.death is not None:
             return
         mark: object = None
@@ -559,7 +559,7 @@ class Lane:
             # Whoever answers points has to go on: what dies is waited for elsewhere.
             life.death = await asyncio.to_thread(self._kill, address, at)
 
-    def _note_passed(self, life: Life, address: Address, mark: object, why_not: str = "", text: str = "") -> None:
+    def _note_passed(self, life: Attempt, address: Address, mark: object, why_not: str = "", text: str = "") -> None:
         at = self._server.clock.stamp().at
         self._marks.append(mark)
         life.passed.append(Passed(address, at, len(life.records), None, why_not, self._times[address], text))

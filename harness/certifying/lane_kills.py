@@ -26,9 +26,9 @@ from .brief import Brief
 from .coming_back import LEAST
 from .conclusion import Planned
 from .killing import fault_of
-from .lane import Death, Lane, Life
+from .lane import Attempt, Death, Lane
 from .plan import Crash
-from .recovering import Strike, live_on, offered, write_lane_run
+from .recovering import LaneCrash, live_on, offered, write_lane_run
 
 IN_LANES: Final = frozenset({Point.FILE, Point.LINE})
 """Points that no two runs on a cluster pass in one order."""
@@ -71,11 +71,11 @@ class LaneKiller:
             numbered = list(enumerate(lives, start=1))
             write_lane_run(folder, brief.named, self._lane, faults, strikes, before, numbered, brief.seed)
 
-    def _live(self, planned: Sequence[Planned]) -> tuple[list[Life], list[Strike]]:
+    def _live(self, planned: Sequence[Planned]) -> tuple[list[Attempt], list[LaneCrash]]:
         lane = self._lane
         lane.store.clear()
-        lives: list[Life] = []
-        strikes: list[Strike] = []
+        lives: list[Attempt] = []
+        strikes: list[LaneCrash] = []
         for number, one in enumerate(planned):
             life = lane.live(DRIVER, SINK, number + 1, watched=True, fatal=_at(one.crash))
             lives.append(life)
@@ -105,6 +105,6 @@ def _at(crash: Crash) -> Callable[[Address], bool]:
     return is_it
 
 
-def _strike(lane: Lane, number: int, death: Death) -> Strike:
+def _strike(lane: Lane, number: int, death: Death) -> LaneCrash:
     bite = Bite(DRIVER, lane.name, (DRIVER,), True, gone=death.gone, pids=death.pids)
-    return Strike(number, death.at, death.address, bite)
+    return LaneCrash(number, death.at, death.address, bite)

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 from ..core.guarantees import Guarantee
 from ..core.verdicts import Status
 from ..judging.oracle import Oracle
-from ..judging.statistics import Draw
+from ..judging.statistics import KillSample
 from ..running.failed_oracles import kept_of
-from .budget import Budget, Progress
-from .certificate import Counterexample
+from .budget import Budget, CampaignProgress
+from .certificate import QueryCounterexample
 from .conclusion import NotReached, Planned, Uncut, real, showing
 from .folders import runs_so_far
 from .journal import Journal
-from .plan import Crash, How, Trial
+from .plan import Crash, CrashTrial, How
 from .rejudging import JudgedRun, judge_read, judge_run, read_run
 
 if TYPE_CHECKING:
@@ -43,9 +43,9 @@ class Ledger:
     claims: tuple[Guarantee, ...]
     oracles: Mapping[str, Oracle]
     budget: Budget
-    show: Callable[[Progress], None]
+    show: Callable[[CampaignProgress], None]
     plan: list[Planned] = field(default_factory=list)
-    trials: list[Trial] = field(default_factory=list)
+    trials: list[CrashTrial] = field(default_factory=list)
     not_reached: list[NotReached] = field(default_factory=list)
     not_covered: list[str] = field(default_factory=list)
     uncut: tuple[Uncut, ...] = ()
@@ -53,8 +53,8 @@ class Ledger:
     figures: dict[str, float] = field(default_factory=dict)
     exhausted: str = ""
     """Which part of the budget is spent."""
-    draw: Draw | None = None
-    counterexample: Counterexample | None = None
+    draw: KillSample | None = None
+    counterexample: QueryCounterexample | None = None
     journal: Journal | None = None
     """Where what comes about is written at once."""
     earlier: Earlier | None = None
@@ -98,13 +98,13 @@ class Ledger:
         """Those that no earlier part of the campaign has tried by a kill."""
         return [line for line in lines if self.earlier is None or not self.earlier.has_killed(line)]
 
-    def fix(self, draw: Draw) -> None:
+    def fix(self, draw: KillSample) -> None:
         """The random sample, before its first kill."""
         self.draw = draw
         if self.journal is not None:
             self.journal.drawn(draw)
 
-    def found(self, counterexample: Counterexample) -> None:
+    def found(self, counterexample: QueryCounterexample) -> None:
         self.counterexample = counterexample
         if self.journal is not None:
             self.journal.found(counterexample)
@@ -151,7 +151,7 @@ class Ledger:
 
     def enter(
         self, run: str, tried: Sequence[tuple[Crash, ...]], how: How, sampled: bool = False, steps: int = 1
-    ) -> list[Trial]:
+    ) -> list[CrashTrial]:
         """Judge a run, and note it as a trial of each of these; it is so many steps of the part that it is of."""
         trials = []
         record = read_run(self.folder / run)
@@ -159,7 +159,17 @@ class Ledger:
             judged = judge_read(record, crashes, self.claims, self.oracles)
             judged = replace(judged, verdicts=kept_of(self.folder / run, judged.verdicts))
             trials.append(
-                Trial(crashes, how, run, judged.statuses, judged.reason, sampled, judged.digest, judged.missed)
+                CrashTrial(
+                    crashes,
+                    how,
+                    run,
+                    judged.statuses,
+                    judged.reason,
+                    sampled,
+                    judged.digest,
+                    judged.missed,
+                    dict(judged.errors),
+                )
             )
         self.trials += trials
         if self.journal is not None:
@@ -208,8 +218,8 @@ class Ledger:
     def advance(self, steps: int = 1) -> None:
         with self._lock:
             self._done += steps
-        self.show(Progress(self._phase, self._done, self._expected, self.left))
+        self.show(CampaignProgress(self._phase, self._done, self._expected, self.left))
 
 
-def violates(trial: Trial) -> bool:
+def violates(trial: CrashTrial) -> bool:
     return Status.VIOLATED in trial.verdicts.values()

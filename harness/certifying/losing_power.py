@@ -23,7 +23,7 @@ from ..judging.references import REFERENCES
 from ..recording.history import Lost
 from .brief import Brief
 from .conclusion import NotReached, Planned
-from .lane import Lane, Life, Passed
+from .lane import Attempt, Lane, Passed
 from .plan import Crash, Victim
 from .planning import crash_at, steady_batch
 from .profile import Profile, batch_of, profile_of
@@ -53,7 +53,7 @@ class Losses:
     """What was planned."""
 
     waiting: Sequence[Waiting]
-    lives: Sequence[Life]
+    lives: Sequence[Attempt]
     """Of each lane, with what a loss of power leaves in the place of what was durable."""
     not_reached: Sequence[NotReached]
 
@@ -70,7 +70,7 @@ def not_lost(claims: Iterable[Guarantee]) -> list[str]:
 
 
 def plan_losses(
-    profile: Profile, lanes: Sequence[Lane], lives: Sequence[Life], claims: Iterable[Guarantee], copyable: bool
+    profile: Profile, lanes: Sequence[Lane], lives: Sequence[Attempt], claims: Iterable[Guarantee], copyable: bool
 ) -> Losses:
     """`lives` are the watched ones of the lanes, one each; `profile` is of the first."""
     wanted = terms_of(claims)
@@ -116,7 +116,7 @@ def lose_again(folder: Path, brief: Brief, crash: Crash, lane: Lane) -> None:
     Raises ScenarioChanged where it does not come to the point, or has synced what was lost there; InvalidOperator for a
     query that fails without any fault, and what went wrong with the lane.
     """
-    lives: list[Life] = []
+    lives: list[Attempt] = []
     for actor in REFERENCES:
         lane.store.clear()
         life = lane.live(actor, actor, 1, watched=not lives)
@@ -157,7 +157,7 @@ def _counts(passed: Passed) -> bool:
     return address.point in _DONE
 
 
-def _with_losses(lane: Lane, life: Life, wanted: Sequence[PowerLoss], chosen: Container[object]) -> Life:
+def _with_losses(lane: Lane, life: Attempt, wanted: Sequence[PowerLoss], chosen: Container[object]) -> Attempt:
     passed = [
         replace(one, state=state)
         for one in life.passed

@@ -15,14 +15,16 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from ..core.addresses import Point, Side
+from ..core.result_bounds import BOUNDED_ERROR_OF_RESULT
 from ..core.verdicts import Anomaly, Status
 from .alike import RULE, Alike
-from .conclusion import Covered, Planned, Uncut, count, tried_said
+from .conclusion import Covered, Planned, Uncut, counted, tried_said
+from .errors_left import amount_said, errors_said
 from .plan import How, Victim
 
 if TYPE_CHECKING:
-    from ..judging.statistics import Bound, Draw
-    from .certificate import Certificate, Counterexample, More
+    from ..judging.statistics import Bound, KillSample
+    from .certificate import Certificate, More, QueryCounterexample
 
 KINDS: Final = ("first", "steady", "late-data", "eviction", "compaction", "after-restart", "last", "no-data")
 """In the order in which they are shown; any others come after."""
@@ -40,6 +42,7 @@ def page(certificate: Certificate) -> str:
         _covered(certificate),
         _not_covered(certificate),
         _verdicts(certificate),
+        _errors(certificate),
         _counterexample(certificate),
         _table(certificate),
         _sample(certificate),
@@ -128,18 +131,18 @@ def _spared(certificate: Certificate, untried: Sequence[Covered]) -> list[Covere
 
 def more_said(more: More, whole: bool = False) -> str:
     """What more time would buy; as a whole sentence, with what is left."""
-    minutes = count(more.minutes, "minute")
+    minutes = counted(more.minutes, "minute")
     how = f": {more.command}" if more.command else ""
     if not whole:
         return f"about {minutes} more would do{how}"
-    left = [f"{more.untried:,} of {count(more.planned, 'planned crash', 'planned crashes')}"] if more.untried else []
-    left += [f"{count(more.sample, 'kill')} of the random sample"] if more.sample else []
+    left = [f"{more.untried:,} of {counted(more.planned, 'planned crash', 'planned crashes')}"] if more.untried else []
+    left += [f"{counted(more.sample, 'kill')} of the random sample"] if more.sample else []
     return f"What more time would buy: {' and '.join(left)} are left, for which about {minutes} would do{how}"
 
 
 def _uncut_said(uncut: Sequence[Uncut]) -> Iterator[str]:
     for one in sorted(uncut, key=lambda one: one.accepted)[:LISTED]:
-        where = f"the query's code does this in {one.place}, {count(one.times, 'time')} in a run without failures"
+        where = f"the query's code does this in {one.place}, {counted(one.times, 'time')} in a run without failures"
         if one.accepted:
             yield f"Accepted, and cut by no crash: {one.name}; {where}"
         else:
@@ -174,8 +177,8 @@ def _covered(certificate: Certificate) -> Iterator[str]:
         points = len({(crash.point, crash.side) for crash in crashes})
         victims = Counter(crash.victim for crash in crashes)
         died = ", ".join(f"{_VICTIMS[victim]} ({victims[victim]:,})" for victim in Victim if victims[victim])
-        batches = count(len({crash.batch for crash in crashes}), "batch", "batches")
-        yield f"- planned at {count(points, 'place')}, before or after crash points, in {batches}; to die: {died}"
+        batches = counted(len({crash.batch for crash in crashes}), "batch", "batches")
+        yield f"- planned at {counted(points, 'place')}, before or after crash points, in {batches}; to die: {died}"
     recovering = sum(crash.recovering for crash in crashes)
     if recovering:
         yield f"- {recovering:,} of them strike during the recovery from another"
@@ -212,7 +215,41 @@ def _verdicts(certificate: Certificate) -> Iterator[str]:
     yield ""
 
 
-def story(shown: Counterexample) -> Iterator[str]:
+def errors_rows(certificate: Certificate) -> Iterator[tuple[str, str]]:
+    """Of each claim that bounds an error: the claim, and what crashes left of it, the one that left most last."""
+    for verdict in certificate.verdicts:
+        if verdict.errors is not None:
+            by = f": {verdict.errors.left_by}" if verdict.errors.left_by else ""
+            yield verdict.claim, f"{errors_said(verdict.errors)}{by}"
+
+
+def _errors(certificate: Certificate) -> Iterator[str]:
+    known = [(verdict.claim, verdict.errors) for verdict in certificate.verdicts if verdict.errors is not None]
+    if not known:
+        return
+    yield "## Errors that crashes left"
+    yield ""
+    yield (
+        "How far the table in the end is from the one without failures, after one crash each: crash states and real "
+        "kills. A recovery that stands for several crashes counts for each."
+    )
+    yield ""
+    yield "| claim | at most | largest | median | crashes | without an error | in a row, altogether | not known |"
+    yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
+    for claim, left in known:
+        several = f"{amount_said(left.after_several)} ({left.several:,} crashes)" if left.several else ""
+        largest, middle = (left.largest_said, amount_said(left.median)) if left.crashes else ("", "")
+        counts = f"{left.crashes:,} | {left.without:,} | {several} | {left.unmeasured:,}"
+        yield f"| {_text(claim)} | {_text(left.measure)} | {_text(largest)} | {middle} | {counts} |"
+    yield ""
+    for claim, left in known:
+        if left.left_by:
+            where = f"[`{left.folder}`]({left.folder})"
+            yield f"- {_text(claim)}: {_text(left.largest_said)} left by {where}: {_text(left.left_by)}"
+    yield ""
+
+
+def story(shown: QueryCounterexample) -> Iterator[str]:
     """What happened, from the input to the first wrong output, or to how it stays away, a sentence each."""
     if shown.input and shown.batch is not None:
         # What is wrong can be of an earlier batch, or a later one.
@@ -220,7 +257,7 @@ def story(shown: Counterexample) -> Iterator[str]:
     for crash in shown.crashes:
         yield _capital(str(Planned(crash, shown.how is How.SPLIT_BRAIN)))
         yield _SPLIT_BRAIN if shown.how is How.SPLIT_BRAIN else _AFTERWARDS[crash.victim]
-    if shown.anomaly in _AWAY:
+    if shown.anomaly in _AWAY and not shown.claim.startswith(BOUNDED_ERROR_OF_RESULT):
         yield f"It does not come back ({shown.anomaly}): {_cut(shown.wrong)}"
     else:
         yield f"What is wrong then, {_ANOMALIES.get(shown.anomaly, shown.anomaly)}: {_cut(shown.wrong)}"
@@ -234,8 +271,9 @@ _ANOMALIES: Final[Mapping[str, str]] = {
     "(wrong-value)",
     Anomaly.PHANTOM_OUTPUT: "a row that no run without failures gives (phantom-output)",
     Anomaly.REORDERED_OUTPUT: "an output out of its order (reordered-output)",
+    Anomaly.BOUND_EXCEEDED: "more than a crash may take (bound-exceeded)",
 }
-_AWAY = frozenset({Anomaly.STALL, Anomaly.CRASH_LOOP, Anomaly.BOUND_EXCEEDED})
+_AWAY: Final = frozenset({Anomaly.STALL, Anomaly.CRASH_LOOP, Anomaly.BOUND_EXCEEDED})
 _SPLIT_BRAIN = "A second driver starts on the same checkpoint, and the first one wakes up"
 _AFTERWARDS = {
     Victim.DRIVER: "A new driver goes on from the checkpoint",
@@ -246,12 +284,12 @@ _AFTERWARDS = {
 }
 
 
-def shrunk_said(shown: Counterexample) -> str:
-    size = f"{count(len(shown.crashes), 'crash', 'crashes')} and {count(shown.events, 'event')}"
-    text = f"{shown.violated} of {count(shown.repeats, 'repeat')} showed it, with {size}"
+def shrunk_said(shown: QueryCounterexample) -> str:
+    size = f"{counted(len(shown.crashes), 'crash', 'crashes')} and {counted(shown.events, 'event')}"
+    text = f"{shown.violated} of {counted(shown.repeats, 'repeat')} showed it, with {size}"
     if (shown.crashes_before, shown.events_before) != (len(shown.crashes), shown.events):
-        before = count(shown.crashes_before, "crash", "crashes")
-        text += f", shrunk from {before} and {count(shown.events_before, 'event')}"
+        before = counted(shown.crashes_before, "crash", "crashes")
+        text += f", shrunk from {before} and {counted(shown.events_before, 'event')}"
     return text
 
 
@@ -401,11 +439,11 @@ def _kinds(present: Iterable[str]) -> list[str]:
 # The sample
 
 
-def sample_said(draw: Draw | None, bounds: Sequence[Bound]) -> Iterator[str]:
+def sample_said(draw: KillSample | None, bounds: Sequence[Bound]) -> Iterator[str]:
     """What the random sample says of each claim, a sentence each."""
     if draw is None:
         return
-    drawn = f"{count(draw.size, 'real kill')} drawn at random from {draw.population}"
+    drawn = f"{counted(draw.size, 'real kill')} drawn at random from {draw.population}"
     for bound in bounds:
         yield f"{bound.claim}, {drawn}: {_bounded(bound)}"
 
@@ -422,7 +460,7 @@ def _bounded(bound: Bound) -> str:
         return f"no violation, so {most}"
     # Each side is right in 95 of 100 samples, which says less of both at once; so the one that matters stands alone.
     least = percent(bound.lower, up=False)
-    violations = count(bound.violations, "violation")
+    violations = counted(bound.violations, "violation")
     return f"{violations}, so at least {least} of such kills violate, with 95 % confidence"
 
 
@@ -445,7 +483,7 @@ def _sample(certificate: Certificate) -> Iterator[str]:
     yield ""
     yield (
         f"Before its first kill, {draw.size:,} kills were drawn with seed {draw.seed}, with equal chances and with "
-        f"replacement, from {_text(draw.population)} ({count(len(draw.places), 'crash', 'crashes')}). Bounds are "
+        f"replacement, from {_text(draw.population)} ({counted(len(draw.places), 'crash', 'crashes')}). Bounds are "
         "exact (Clopper-Pearson, one-sided). Crash states, and the kills that confirm or shrink, are not of the sample."
     )
     yield ""
@@ -498,10 +536,8 @@ def _numbers(certificate: Certificate) -> range:
 def _part(certificate: Certificate, number: int) -> str:
     part = certificate.parts[number - 1]
     after = certificate.parts[number].known if number < len(certificate.parts) else len(certificate.trials)
-    text = (
-        f"began {part.began}, {count(after - part.known, 'trial')}; budget {_flat(part.budget)}; {_flat(part.versions)}"
-    )
-    text += f"; {_flat(part.machine)}"
+    text = f"began {part.began}, {counted(after - part.known, 'trial')}; budget {_flat(part.budget)}"
+    text += f"; {_flat(part.versions)}; {_flat(part.machine)}"
     return f"{text}; interrupted" if part.interrupted else text
 
 

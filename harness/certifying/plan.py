@@ -104,7 +104,7 @@ class Crash(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"the {_VICTIMS[self.victim]} dies {when}{where}"
 
 
-class Trial(msgspec.Struct, frozen=True, omit_defaults=True):
+class CrashTrial(msgspec.Struct, frozen=True, omit_defaults=True):
     """One attempt."""
 
     crashes: tuple[Crash, ...]
@@ -122,6 +122,8 @@ class Trial(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of the run's history."""
     missed: bool = False
     """Whether the run came to its end, and it is not proven that each crash struck there: then nothing was tried."""
+    errors: dict[str, float] = {}
+    """By how much the result was off, of each claim that bounds it, by its text, where that is known."""
 
     @property
     def terms(self) -> str:

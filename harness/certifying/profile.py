@@ -12,8 +12,8 @@ import msgspec
 from ..core.addresses import Address, Point, Side
 from ..core.errors import StorageFailed
 from ..recording.records import BatchDone
-from .lane import Life, Passed
-from .user_code import Place, places_in_code
+from .lane import Attempt, Passed
+from .user_code import PassedPlace, places_in_code
 
 FIRST, STEADY, LATE, EVICTION, COMPACTION = "first", "steady", "late-data", "eviction", "compaction"
 AFTER_RESTART, LAST, NO_DATA = "after-restart", "last", "no-data"
@@ -31,14 +31,14 @@ class Profile:
     """Whether Python workers run code of the user's."""
     python_at_end: bool
     """Whether they do in the stage that writes state and output."""
-    in_code: Mapping[Place, str] = field(default_factory=dict)
+    in_code: Mapping[PassedPlace, str] = field(default_factory=dict)
     """Where in the user's code what it did came about."""
 
     def kinds_of(self, passed: Passed) -> tuple[str, ...]:
         return self.kinds.get(batch_of(passed.address), (STEADY,))
 
 
-def profile_of(life: Life) -> Profile:
+def profile_of(life: Attempt) -> Profile:
     """Of a life that was watched, and came to its end."""
     done = [stamped.record for stamped in life.records if isinstance(stamped.record, BatchDone)]
     return Profile(
@@ -50,7 +50,7 @@ def profile_of(life: Life) -> Profile:
     )
 
 
-def write_points(path: Path, life: Life) -> None:
+def write_points(path: Path, life: Attempt) -> None:
     """Leave which points a life passed, and when: a line of JSON each, `at` in microseconds. Raises StorageFailed."""
     texts = ({"text": one.text} if one.text else {} for one in life.passed)
     lines = [

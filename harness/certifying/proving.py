@@ -9,22 +9,25 @@ from dataclasses import dataclass, replace
 
 from ..core.addresses import Point
 from ..core.errors import StreamproofError
+from ..core.guarantees import Guarantee
+from ..core.result_bounds import measured_among
 from ..core.verdicts import Status
 from ..recording.claims_and_faults import SavedClaim
 from ..recording.records import Stamped
 from .brief import Brief
-from .certificate import Counterexample
+from .certificate import QueryCounterexample
 from .conclusion import NotReached, Planned
-from .killing import Kill, streams
+from .killing import RunUnderCrashes, streams
 from .lane_kills import is_of_lanes
 from .ledger import COMPARED, RUN, Ledger, violates
-from .plan import Crash, How, Trial
+from .plan import Crash, CrashTrial, How
 from .rejudging import first_wrong
 from .saved import COUNTEREXAMPLE, KIND, SavedSchedule, write_saved
 from .saved import VERSION as SAVED_VERSION
-from .shrinking import Place, Reproduction, shrink
+from .shrinking import CrashPlace, Reproduction, shrink_kills
 
 KILLS_A_RUN = 6
+"""At most. Where a claim bounds what a crash leaves, it is one: of several nobody could say which has left it."""
 WITHOUT_FAILURES = "runs/without-failures"
 ELSEWHERE = "without any failure, the query gives something else on the cluster than with one task at a time"
 NO_END = "without any failure, the query does not come to the end of its input on the cluster"
@@ -38,7 +41,7 @@ class Kills:
 
     of_nodes: Sequence[Planned]
     splits: Sequence[Planned]
-    keys: Mapping[Place, Crash]
+    keys: Mapping[CrashPlace, Crash]
     """The points that the batches of a run pass."""
 
     @property
@@ -53,7 +56,7 @@ class Proving:
         self,
         ledger: Ledger,
         brief: Brief,
-        kill: Kill,
+        kill: RunUnderCrashes,
         cluster: str,
         references: Sequence[Stamped],
         kills: Kills,
@@ -89,11 +92,11 @@ class Proving:
                 return f"{ELSEWHERE}{shown}"
         return f"{NO_END}: {judged.collation.incomplete}" if judged.collation.incomplete else ""
 
-    def confirm(self, suspicious: Sequence[Trial]) -> None:
+    def confirm(self, suspicious: Sequence[CrashTrial]) -> None:
         """What crash states have shown, of each claim, until the budget is spent."""
         self._timed(lambda: self._confirm_any(suspicious))
 
-    def take_up(self, shown: Sequence[Trial]) -> None:
+    def take_up(self, shown: Sequence[CrashTrial]) -> None:
         """What real trials of an earlier part of the campaign have shown, and nobody has repeated or made small."""
         schedules = dict.fromkeys(
             (trial.crashes, trial.how) for trial in sorted(shown, key=lambda one: len(one.crashes))
@@ -115,7 +118,7 @@ class Proving:
         """Until a violation is confirmed, the sample is done, or that share of the budget is spent."""
         self._timed(lambda: self._try_all({"the sample": drawn}, True, share))
 
-    def tell(self, claim: str, shown: Sequence[Trial]) -> None:
+    def tell(self, claim: str, shown: Sequence[CrashTrial]) -> None:
         """Of losses of power that violate a claim, the first, as it is: nothing is made smaller."""
         first = shown[0]
         same = sum(one.crashes == first.crashes for one in shown)
@@ -134,7 +137,7 @@ class Proving:
         if self._killed:
             self._ledger.figures["real kills a minute"] = round(60 * self._killed / self._seconds, 1)
 
-    def _confirm_any(self, suspicious: Sequence[Trial]) -> None:
+    def _confirm_any(self, suspicious: Sequence[CrashTrial]) -> None:
         """One of what crash states showed, of each claim, since one says nothing of another."""
         for claim in map(str, self._ledger.claims):
             showing = [trial for trial in suspicious if trial.verdicts.get(claim) is Status.VIOLATED]
@@ -145,7 +148,7 @@ class Proving:
 
     def _try_all(self, phases: Mapping[str, Sequence[Planned]], sampled: bool, share: float = 1.0) -> None:
         for phase, plan in phases.items():
-            runs = list(streams(plan, KILLS_A_RUN))
+            runs = list(streams(plan, kills_a_run(self._ledger.claims)))
             self._ledger.begin(phase, len(runs))
             for planned in runs:
                 if not self._ledger.within_budget(share):
@@ -160,7 +163,7 @@ class Proving:
                 if found:
                     return
 
-    def _try(self, planned: Sequence[Planned], sampled: bool = False, other: Brief | None = None) -> list[Trial]:
+    def _try(self, planned: Sequence[Planned], sampled: bool = False, other: Brief | None = None) -> list[CrashTrial]:
         """One run with these kills. With another query or input than the campaign's, it has reference runs of its
         own."""
         run = self._ledger.new_run("kill")
@@ -186,7 +189,7 @@ class Proving:
         alone = ((one,) for one in planned if len(planned) > 1)
         return any(self._ledger.within_budget() and self._confirm(one) for one in (*alone, planned))
 
-    def _fell_short(self, trial: Trial) -> bool:
+    def _fell_short(self, trial: CrashTrial) -> bool:
         """Whether a kill missed, or the run came to no end: one is enough for that, and says nothing of the others."""
         if Status.UNKNOWN not in trial.verdicts.values():
             return False
@@ -205,7 +208,7 @@ class Proving:
     def _confirm(self, planned: Sequence[Planned]) -> bool:
         """Whether repeats of a schedule show a violation; then it is made smaller."""
         self._ledger.begin("confirming", REPEATS)
-        shown: list[Trial] = []
+        shown: list[CrashTrial] = []
         repeats = 0
         while repeats < REPEATS and (not repeats or self._ledger.within_budget()):
             found = [trial for trial in self._try(planned) if violates(trial)]
@@ -224,7 +227,7 @@ class Proving:
         write_saved(self._ledger.folder / COUNTEREXAMPLE, self._saved(smallest))
         return True
 
-    def _shrink(self, whole: Reproduction, claim: str, last: Trial) -> tuple[Reproduction, Trial]:
+    def _shrink(self, whole: Reproduction, claim: str, last: CrashTrial) -> tuple[Reproduction, CrashTrial]:
         self._ledger.begin("shrinking", 0)
         trial = last
 
@@ -240,11 +243,11 @@ class Proving:
             trial = tried[0]
             return True
 
-        return shrink(whole, self._kills.keys, shows), trial
+        return shrink_kills(whole, self._kills.keys, shows), trial
 
     def _story(
-        self, smallest: Reproduction, trial: Trial, claim: str, shown: tuple[int, int], whole: Reproduction
-    ) -> Counterexample:
+        self, smallest: Reproduction, trial: CrashTrial, claim: str, shown: tuple[int, int], whole: Reproduction
+    ) -> QueryCounterexample:
         """`shown` is how many repeats of the whole showed it, and of how many."""
         judged = self._ledger.judge(trial.folder, trial.crashes)
         first = first_wrong(next(one for one in judged.verdicts if str(one.guarantee) == claim))
@@ -254,7 +257,7 @@ class Proving:
         end = min(begin + smallest.batch_events - 1, smallest.events)
         # What was made smaller has been run once.
         violated, repeats = shown if smallest == whole else (1, 1)
-        return Counterexample(
+        return QueryCounterexample(
             claim=claim,
             crashes=trial.crashes,
             how=trial.how,
@@ -298,12 +301,17 @@ class Proving:
         )
 
 
-def _one_a_point(trials: Sequence[Trial]) -> Iterator[tuple[Planned, ...]]:
+def kills_a_run(claims: Sequence[Guarantee]) -> int:
+    """At most."""
+    return 1 if measured_among(claims) else KILLS_A_RUN
+
+
+def _one_a_point(trials: Sequence[CrashTrial]) -> Iterator[tuple[Planned, ...]]:
     """Of the schedules that violate, one for each kind of point at which the last crash strikes, the shortest first;
     and of those that a recovery stands for, one at a line of the user's code, which says most."""
     seen = set()
 
-    def order(trial: Trial) -> tuple[int, int, bool]:
+    def order(trial: CrashTrial) -> tuple[int, int, bool]:
         last = trial.crashes[-1]
         return len(trial.crashes), last.batch, last.point is not Point.LINE
 

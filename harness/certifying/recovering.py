@@ -48,7 +48,7 @@ from ..recording.records import (
 )
 from ..running.run import describe
 from .crash_states import CrashState
-from .lane import Lane, Life, Passed
+from .lane import Attempt, Lane, Passed
 from .plan import CRASH_STATES, KILLS_IN_A_LANE, POWER_LOSSES, Crash, How
 
 PROOF = "files and folders put back as they were at the point"
@@ -71,14 +71,14 @@ class Crashed:
     and the next, and that is no time that a recovery takes."""
 
 
-def crashed_in_profile(life: Life, passed: Passed, crash: Crash) -> Crashed:
+def crashed_in_profile(life: Attempt, passed: Passed, crash: Crash) -> Crashed:
     """In the first life, which was watched as a run without faults."""
     assert passed.state is not None
     records = tuple(_judged(stamped) for stamped in life.records[: passed.records])
     return Crashed((crash,), (passed,), records, passed.state, 2)
 
 
-def crashed_again(before: Crashed, life: Life, passed: Passed, crash: Crash) -> Crashed:
+def crashed_again(before: Crashed, life: Attempt, passed: Passed, crash: Crash) -> Crashed:
     """In a life that recovered from an earlier crash."""
     assert passed.state is not None
     records = (*before.records, *life.records[: passed.records])
@@ -92,13 +92,13 @@ def mate_of(crashed: Crashed, crash: Crash, passed: Passed) -> Crashed:
     return Crashed(crashes, places, (), crashed.state, crashed.life, crashed.began)
 
 
-def recover(lane: Lane, crashed: Crashed, watched: bool = False) -> Life:
+def recover(lane: Lane, crashed: Crashed, watched: bool = False) -> Attempt:
     """The next life, from a crash state; one that is watched is the only one. Raises what went wrong with the lane."""
     lane.store.restore(crashed.state)
     return lane.live(DRIVER, SINK, crashed.life, watched) if watched else live_on(lane, crashed.life)
 
 
-def live_on(lane: Lane, number: int) -> Life:
+def live_on(lane: Lane, number: int) -> Attempt:
     """The next life, from what is there; and where it fails by an error of its own, the next after that, as whoever
     runs the query would start it again, until it fails at one batch too often. Raises what went wrong with the lane.
     """
@@ -110,13 +110,13 @@ def live_on(lane: Lane, number: int) -> Life:
     return life
 
 
-def _loops(life: Life) -> bool:
+def _loops(life: Attempt) -> bool:
     last = [one.failed_in for one in (*life.before, life)][-ATTEMPTS:]
     return len(last) == ATTEMPTS and len(set(last)) == 1
 
 
 @dataclass(frozen=True)
-class Strike:
+class LaneCrash:
     """A crash that struck in a lane."""
 
     number: int
@@ -135,7 +135,7 @@ def write_run(
     lane: Lane,
     crashed: Crashed,
     group: Sequence[Crashed],
-    life: Life,
+    life: Attempt,
     before: Sequence[Stamped],
     seed: int,
 ) -> None:
@@ -150,13 +150,13 @@ def write_run(
     write_lane_run(folder, named, lane, faults, strikes, records, lives, seed, how, began=crashed.began)
 
 
-def _put_back(lane: Lane, number: int, passed: Passed) -> Strike:
+def _put_back(lane: Lane, number: int, passed: Passed) -> LaneCrash:
     state = passed.state
     lost = None if state is None else state.lost
     said = "" if lost is None else f"; lost: {lost.what} ({lost.terms})"
     proof = Proof(0 if state is None else len(state.files), PROOF + said)
     bite = Bite(DRIVER, lane.name, (DRIVER,), True, proof=proof)
-    return Strike(number, passed.at, passed.address, bite, lost)
+    return LaneCrash(number, passed.at, passed.address, bite, lost)
 
 
 def write_lane_run(
@@ -164,9 +164,9 @@ def write_lane_run(
     named: Named,
     lane: Lane,
     faults: Sequence[Fault],
-    strikes: Sequence[Strike],
+    strikes: Sequence[LaneCrash],
     before: Sequence[Stamped],
-    lives: Sequence[tuple[int, Life]],
+    lives: Sequence[tuple[int, Attempt]],
     seed: int,
     how: str = KILLS_IN_A_LANE,
     *,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,16 +15,17 @@ from ..core.addresses import Address, Point
 from ..core.errors import ExitStatus, InvalidCertificate, InvalidHistory, InvalidScenario
 from ..core.guarantees import Guarantee
 from ..core.verdicts import Evidence, Status, Tally, Verdict
-from ..judging.collation import Collation
-from ..judging.oracle import Case, Oracle, judge
+from ..judging.collation import CollatedQuery
+from ..judging.oracle import Case, Oracle, judge_each
 from ..judging.statistics import Bound
 from ..recording.folder import Description, read_description, read_history
 from ..recording.history import History
 from ..running.judgement import collate_query, not_come
 from .certificate import Certificate, check_files, concluded, read_certificate
 from .conclusion import ClaimVerdict, Conclusion, real
+from .errors_left import differing_errors, errors_in
 from .journal import is_under_way
-from .plan import CRASH_STATES, POWER_LOSSES, Crash, How, Trial, Victim
+from .plan import CRASH_STATES, POWER_LOSSES, Crash, CrashTrial, How, Victim
 
 RESIZED: Final = frozenset({"batch_events"})
 """What may differ between the subject of a certificate and that of its runs: shrinking takes fewer rows."""
@@ -36,23 +37,25 @@ class JudgedRun:
 
     description: Description
     history: History
-    collation: Collation
+    collation: CollatedQuery
     verdicts: tuple[Verdict, ...]
     digest: str
+    errors: Mapping[str, float] = field(default_factory=dict)
+    """As a `CrashTrial` has them."""
 
     @property
     def statuses(self) -> dict[str, Status]:
-        """As a `Trial` has them."""
+        """As a `CrashTrial` has them."""
         return {str(verdict.guarantee): verdict.status for verdict in self.verdicts}
 
     @property
     def missed(self) -> bool:
-        """As a `Trial` has it."""
+        """As a `CrashTrial` has it."""
         return bool(self.collation.unproven) and not self.collation.incomplete
 
     @property
     def reason(self) -> str:
-        """Why a verdict is UNKNOWN, as a `Trial` has it."""
+        """Why a verdict is UNKNOWN, as a `CrashTrial` has it."""
         return next((verdict.reason for verdict in self.verdicts if verdict.status is Status.UNKNOWN), "")
 
 
@@ -62,7 +65,7 @@ class ReadRun:
 
     description: Description
     history: History
-    collation: Collation
+    collation: CollatedQuery
     digest: str
 
 
@@ -88,8 +91,9 @@ def judge_read(
         collation = replace(collation, unproven=unproven)
     terms = next((crash.terms for crash in crashes if crash.terms), "")
     judged = [guarantee for guarantee in guarantees if guarantee.terms == terms]
-    verdicts = judge(Case(run.history, collation), judged, oracles)
-    return JudgedRun(run.description, run.history, collation, tuple(verdicts), run.digest)
+    verdicts = judge_each(Case(run.history, collation), judged, oracles)
+    errors = errors_in(judged, run.history, collation)
+    return JudgedRun(run.description, run.history, collation, tuple(verdicts), run.digest, errors)
 
 
 def judge_run(
@@ -201,13 +205,13 @@ def _strange_folders(certificate: Certificate) -> Iterator[str]:
 
 
 def _again(
-    folder: Path, certificate: Certificate, trial: Trial, oracles: Mapping[str, Oracle]
-) -> tuple[Trial, list[str]]:
+    folder: Path, certificate: Certificate, trial: CrashTrial, oracles: Mapping[str, Oracle]
+) -> tuple[CrashTrial, list[str]]:
     """A trial with the verdicts of its record, and where they differ from what is said of it."""
     if f"{trial.folder}/scenario.json" not in certificate.files:
         # No folder but those whose files are listed: what lies elsewhere was not verified.
         why = "its run is not in the certificate's folder"
-        gone = msgspec.structs.replace(trial, verdicts={}, reason=why, missed=False)
+        gone = msgspec.structs.replace(trial, verdicts={}, reason=why, missed=False, errors={})
         return gone, [f"{trial.folder} is not a run in the certificate's folder"]
     try:
         judged = judge_run(folder / trial.folder, trial.crashes, certificate.guarantees, oracles)
@@ -215,9 +219,9 @@ def _again(
         # Whoever wrote the certificate could not judge it either.
         of_it = [str(claim) for claim in certificate.guarantees if claim.terms == trial.terms]
         unknown = dict.fromkeys(of_it, Status.UNKNOWN)
-        lost = msgspec.structs.replace(trial, verdicts=unknown, missed=False)
+        lost = msgspec.structs.replace(trial, verdicts=unknown, missed=False, errors={})
         return lost, list(_compare_statuses(trial, lost.verdicts, f" ({error})"))
-    differences = list(_compare_statuses(trial, judged.statuses))
+    differences = [*_compare_statuses(trial, judged.statuses), *differing_errors(trial, judged.errors)]
     if judged.digest != trial.digest:
         differences.append(f"{trial.folder}: its history is not the one that the certificate tells of, by its digest")
     if judged.missed != trial.missed:
@@ -230,7 +234,8 @@ def _again(
     other = sorted(_other(certificate.subject, judged.description.subject))
     if other:
         differences.append(f"{trial.folder} is a run of another subject: {', '.join(other)} differ")
-    return msgspec.structs.replace(trial, verdicts=judged.statuses, missed=judged.missed), differences
+    now = msgspec.structs.replace(trial, verdicts=judged.statuses, missed=judged.missed, errors=dict(judged.errors))
+    return now, differences
 
 
 def _other(one: Mapping[str, Any], two: Mapping[str, Any]) -> set[str]:
@@ -241,7 +246,7 @@ def _other(one: Mapping[str, Any], two: Mapping[str, Any]) -> set[str]:
     return {name for name in names - RESIZED if plain[0].get(name) != plain[1].get(name)}
 
 
-def _compare_statuses(trial: Trial, found: Mapping[str, Status], why: str = "") -> Iterator[str]:
+def _compare_statuses(trial: CrashTrial, found: Mapping[str, Status], why: str = "") -> Iterator[str]:
     for claim in sorted(found.keys() | trial.verdicts.keys()):
         said, is_now = trial.verdicts.get(claim), found.get(claim)
         if said is not is_now:

@@ -12,7 +12,7 @@ from ..core.verdicts import Status
 from ..core.workload import Workload
 from .rejudging import JudgedRun
 from .saved import SavedSchedule, read_saved, replay_saved
-from .subjects import Shape, Subject, as_subject, load_subject, load_workload, usual_workload
+from .subjects import QueryShape, QuerySubject, as_subject, load_subject, load_workload, usual_workload
 
 
 def replay_file(
@@ -30,9 +30,9 @@ def replay_file(
     return replay_saved(saved, subject.query, fed, cluster, registry, folder)
 
 
-def _subject(path: Path, saved: SavedSchedule, registry: Registry, made: Any) -> Subject:
+def _subject(path: Path, saved: SavedSchedule, registry: Registry, made: Any) -> QuerySubject:
     facts = saved.subject
-    shape = Shape(str(facts.get("mode", "")), tuple(facts.get("key", ())), str(facts.get("schema", "")))
+    shape = QueryShape(str(facts.get("mode", "")), tuple(facts.get("key", ())), str(facts.get("schema", "")))
     if made is not None:
         return as_subject(made, shape, lenient=True)
     if not saved.origin:

@@ -8,10 +8,10 @@ from fnmatch import fnmatchcase
 
 from ..contracts.query import Query
 from .conclusion import Uncut
-from .lane import Life
+from .lane import Attempt
 
 
-def uncut_of(query: Query, lives: Sequence[Life]) -> tuple[Uncut, ...]:
+def uncut_of(query: Query, lives: Sequence[Attempt]) -> tuple[Uncut, ...]:
     """Each effect once, as often as the life has it that has it most often. Where the query has stores that cannot be
     copied, each of its calls is cut by a real kill, and none is left."""
     if not query.copyable:
@@ -28,6 +28,6 @@ def uncut_of(query: Query, lives: Sequence[Life]) -> tuple[Uncut, ...]:
     )
 
 
-def unannounced_of(lives: Sequence[Life]) -> int:
+def unannounced_of(lives: Sequence[Attempt]) -> int:
     """How often lines were passed, in the life that did so most often, at which nobody was held any more."""
     return max((sum(noted.unannounced for noted in life.noted) for life in lives), default=0)

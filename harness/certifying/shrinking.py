@@ -11,7 +11,7 @@ from ..core.addresses import Point, Side
 from .conclusion import Planned
 from .plan import Crash
 
-Place = tuple[Point, Side, str, str, int]
+CrashPlace = tuple[Point, Side, str, str, int]
 """Where a crash strikes, but for what tells the points of a batch apart that are alike: point, side, the name of one of
 the finer ones, actor, batch."""
 
@@ -30,10 +30,10 @@ class Reproduction:
         return len(self.planned), self.events, sum(one.crash.batch for one in self.planned)
 
 
-Shows = Callable[[Reproduction], bool]
+ShowsViolation = Callable[[Reproduction], bool]
 
 
-def shrink(found: Reproduction, keys: Mapping[Place, Crash], shows: Shows) -> Reproduction:
+def shrink_kills(found: Reproduction, keys: Mapping[CrashPlace, Crash], shows: ShowsViolation) -> Reproduction:
     """The smallest that was seen to show it. `keys` are the points that the batches of a run pass; `shows` runs one,
     and says no when there is no time left."""
     improved = True
@@ -50,7 +50,7 @@ def shrink(found: Reproduction, keys: Mapping[Place, Crash], shows: Shows) -> Re
     return found
 
 
-def _smaller(found: Reproduction, keys: Mapping[Place, Crash]) -> Iterator[Reproduction]:
+def _smaller(found: Reproduction, keys: Mapping[CrashPlace, Crash]) -> Iterator[Reproduction]:
     """The boldest first."""
     for place in range(len(found.planned) if len(found.planned) > 1 else 0):
         yield replace(found, planned=found.planned[:place] + found.planned[place + 1 :])
@@ -72,15 +72,15 @@ def _smaller(found: Reproduction, keys: Mapping[Place, Crash]) -> Iterator[Repro
             yield replace(found, events=batches * rows, batch_events=rows)
 
 
-def place_of(crash: Crash, batch: int) -> Place:
+def crash_place(crash: Crash, batch: int) -> CrashPlace:
     """Its place, in that batch."""
     return crash.point, crash.side, crash.name, crash.actor, batch
 
 
-def moved(planned: Planned, batch: int, keys: Mapping[Place, Crash]) -> Planned | None:
+def moved(planned: Planned, batch: int, keys: Mapping[CrashPlace, Crash]) -> Planned | None:
     """The same crash in another batch; None where that does not pass the point."""
     crash = planned.crash
-    there = keys.get(place_of(crash, batch))
+    there = keys.get(crash_place(crash, batch))
     if there is None:
         return None
     found = msgspec.structs.replace(there, victim=crash.victim, batch=batch, recovering=crash.recovering)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from ..contracts.query import Query
-from ..contracts.registry import Certifiable, Registry, certifiable_in, load
+from ..contracts.registry import Certifiable, Registry, certifiable_in, load_object
 from ..contracts.subject import Claim
 from ..core.error_text import described_error
 from ..core.errors import InvalidScenario, StreamproofError, UnknownName
@@ -21,7 +21,7 @@ from ..judging.shapes import OutputMode
 
 
 @dataclass(frozen=True)
-class Subject:
+class QuerySubject:
     """A query, with what it claims and is fed unless somebody says otherwise."""
 
     query: Query
@@ -30,7 +30,7 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Shape:
+class QueryShape:
     """What a function of a DataFrame does not say of its output and input, and a Query does."""
 
     mode: str = ""
@@ -43,13 +43,15 @@ class Shape:
         return Query(transform, mode=mode, key=self.key, schema=self.schema)
 
 
-def load_subject(name: str, registry: Registry, shape: Shape = Shape(), lenient: bool = False) -> Subject:
+def load_subject(
+    name: str, registry: Registry, shape: QueryShape = QueryShape(), lenient: bool = False
+) -> QuerySubject:
     """What goes by this name in the library, or what `module:attribute` leads to.
 
     Raises NotImportable, UnknownName, or InvalidScenario where it is nothing that can be certified.
     """
     if ":" in name:
-        return as_subject(load(name), shape, name, lenient)
+        return as_subject(load_object(name), shape, name, lenient)
     if name not in registry.subjects:
         offered = certifiable_in(name)
         if offered is not None:
@@ -61,7 +63,7 @@ def load_subject(name: str, registry: Registry, shape: Shape = Shape(), lenient:
     return as_subject(registry.subjects[name], shape, name, lenient)
 
 
-def as_subject(made: Any, shape: Shape = Shape(), name: str = "", lenient: bool = False) -> Subject:
+def as_subject(made: Any, shape: QueryShape = QueryShape(), name: str = "", lenient: bool = False) -> QuerySubject:
     """A Query; an object with one as its `query`, and with `claims` and `workload`; a function without arguments that
     returns either; or a function of a DataFrame, of which `shape` says the rest.
 
@@ -70,15 +72,15 @@ def as_subject(made: Any, shape: Shape = Shape(), name: str = "", lenient: bool 
     name = name or getattr(made, "__qualname__", "") or repr(made)
     found = _found(made, name)
     if found is not None:
-        if shape != Shape() and not lenient:
+        if shape != QueryShape() and not lenient:
             raise InvalidScenario(
                 f"{name} gives a Query, which says its output mode, key and schema itself: leave them out here"
             )
         return found
-    return Subject(shape.query(made))
+    return QuerySubject(shape.query(made))
 
 
-def _found(made: Any, name: str) -> Subject | None:
+def _found(made: Any, name: str) -> QuerySubject | None:
     """None: a function of a DataFrame."""
     known = _known(made)
     if known is not None:
@@ -109,14 +111,14 @@ _WANTED = (
 )
 
 
-def _known(made: Any) -> Subject | None:
+def _known(made: Any) -> QuerySubject | None:
     """A Query, or an object that has one."""
     if isinstance(made, Query):
-        return Subject(made, tuple(claim.guarantee for claim in made.claims))
+        return QuerySubject(made, tuple(claim.guarantee for claim in made.claims))
     if isinstance(made, type) or not isinstance(getattr(made, "query", None), Query):
         return None
     row: Certifiable = made
-    return Subject(row.query, _stated(row), getattr(row, "workload", None))
+    return QuerySubject(row.query, _stated(row), getattr(row, "workload", None))
 
 
 def _stated(row: Certifiable) -> tuple[Guarantee, ...]:
@@ -164,7 +166,7 @@ def usual_workload(query: Query) -> Workload:
             f"query {query.name!r} takes events of the schema {query.schema!r}, which nobody can make up: say what "
             "it is fed, as a Workload of JSON objects"
         )
-    made: Workload = load(_USUAL)(events=_BATCHES * query.batch_events)
+    made: Workload = load_object(_USUAL)(events=_BATCHES * query.batch_events)
     return made
 
 
@@ -174,7 +176,7 @@ _BATCHES = 6
 
 def load_workload(origin: str) -> Workload:
     """A Workload, or what a function without arguments returns. Raises NotImportable, UnknownName, InvalidScenario."""
-    made = load(origin)
+    made = load_object(origin)
     if callable(made) and not isinstance(made, Workload):
         try:
             made = made()

@@ -9,13 +9,13 @@ from ..core.addresses import Address, CodeLine, Point, Side
 from .lane import Passed
 
 _WITHIN: Final = frozenset({Point.FILE, Point.MESSAGE})
-Place = tuple[Address, int]
+PassedPlace = tuple[Address, int]
 
 
-def places_in_code(passed: Sequence[Passed]) -> Mapping[Place, str]:
+def places_in_code(passed: Sequence[Passed]) -> Mapping[PassedPlace, str]:
     """Of each effect that a life passed between two points in the user's code, of one actor in one batch, where that
     was, in words. What came about before the first of them, or after the last, is Spark's own."""
-    found: dict[Place, str] = {}
+    found: dict[PassedPlace, str] = {}
     following: dict[tuple[str, str], list[Passed]] = {}
     for one in passed:
         if (line := _line(one)) is not None:

@@ -14,7 +14,7 @@ from ..core.addresses import FINE_POINTS, Address, Point
 from ..recording.history import Lost
 from ..recording.records import Delivered, EmptyBatch
 from .crash_states import CrashState, Looks
-from .lane import Life, Passed
+from .lane import Attempt, Passed
 from .plan import Crash
 from .profile import FIRST, STEADY, batch_of
 
@@ -41,7 +41,7 @@ def _place_of(passed: Passed) -> tuple[Address, int, Lost | None]:
 class LifeStates:
     """The states that a watched life has left, to be asked which of them are the same."""
 
-    def __init__(self, life: Life) -> None:
+    def __init__(self, life: Attempt) -> None:
         self.life = life
         self._passed = {_place_of(one): one for one in life.passed if one.state is not None}
         given = (isinstance(stamped.record, Delivered | EmptyBatch) for stamped in life.records)

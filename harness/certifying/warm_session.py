@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from ..core.wire import VERSION, BlockingConnection, Greeting, Place
+from ..core.wire import VERSION, BlockingConnection, Endpoint, Greeting
 from ..worlds.spark.queries.attaching import enter_working_folder, gateway_of
 
 PURPOSE = "warm"
@@ -19,7 +19,7 @@ PURPOSE = "warm"
 
 class WarmPlan(msgspec.Struct, frozen=True):
     token: str
-    harness: Place
+    harness: Endpoint
     node: str
     working_folder: str = ""
     """Of the harness; its Python workers are where it is."""

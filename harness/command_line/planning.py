@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+
+from rich.text import Text
 
 from ..contracts.cluster import Cluster
 from ..contracts.injection import FaultKind
@@ -13,6 +15,9 @@ from ..contracts.subject import SchemeSubject, Subject
 from ..core.guarantees import Guarantee
 from ..core.lattice import Standing, implied
 from ..core.schedule import Fault
+from ..reporting.runs import CLUSTER_WORDS, tested
+from ..reporting.screen import fact_lines, head_line
+from ..reporting.view import Fact, Head
 
 
 @dataclass(frozen=True)
@@ -107,3 +112,44 @@ def _planned(fault: Fault, carrier: str, placement: dict[str, tuple[str, ...]]) 
         others = tuple(s for s in placement.get(node or "", ()) if s != target)
         hits.append(Hit(target, node, others))
     return PlannedFault(str(fault), fault.kind, fault.when, carrier, tuple(hits))
+
+
+def plan_screen(plan: Plan) -> Iterator[Text]:
+    """What `run --dry-run` says."""
+    where = CLUSTER_WORDS.get(plan.cluster, plan.cluster)
+    yield head_line(
+        Head(
+            tested(plan.subject, plan.kind),
+            f"{where}, {len(plan.nodes)} nodes · {plan.events:,} events of {plan.workload} · seed {plan.seed}",
+        )
+    )
+    yield Text()
+    yield from fact_lines([Fact(node, ", ".join(slices) or "spare") for node, slices in plan.placement.items()])
+    if plan.placement:
+        yield Text()
+    yield from fact_lines([*_of_faults(plan)] or [Fact("fault", "none")])
+    yield Text()
+    yield from fact_lines([*_of_claims(plan)] or [Fact("claims", "nothing")])
+    if plan.breaks:
+        yield from fact_lines([Fact("breaks", ", ".join(plan.breaks))])
+    yield Text()
+    yield Text("  nothing was started")
+
+
+def _of_faults(plan: Plan) -> Iterator[Fact]:
+    several = len(plan.faults) > 1
+    for number, fault in enumerate(plan.faults, start=1):
+        yield Fact(f"fault {number}" if several else "fault", fault.fault)
+        for hit in fault.hits:
+            others = f", and {', '.join(hit.actors)} with it" if hit.actors else ""
+            where = f" on {hit.node}" if hit.node not in (None, hit.target) else ""
+            moved = " (where it runs by then, if it was moved)" if several and number > 1 else ""
+            yield Fact("hits", f"{hit.target}{where}{others}{moved}")
+        yield Fact("by", fault.carrier)
+
+
+def _of_claims(plan: Plan) -> Iterator[Fact]:
+    for claim in plan.claims:
+        yield Fact("claims", f"{claim.guarantee}, {claim.tolerates}" if claim.tolerates else claim.guarantee)
+        if claim.needs:
+            yield Fact("needs", claim.needs)

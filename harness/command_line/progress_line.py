@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Self, TextIO
 
 from ..contracts.cluster import Live
+from ..contracts.scenario import Scenario
 from ..core.quantities import Duration
 
 _EVERY: Final = 0.1
@@ -76,3 +78,8 @@ class ProgressLine(LiveLine):
         if live.fault:
             parts.append(live.fault)
         return " · ".join(parts)
+
+
+def of_run(scenario: Scenario, where: str) -> ProgressLine:
+    """The line of a run that is about to start there."""
+    return ProgressLine(sys.stderr, f"starting {where}", scenario.deadline)

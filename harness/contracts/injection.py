@@ -179,7 +179,7 @@ Carriers = Mapping[tuple[str, Reach], str]
 
 
 @dataclass(frozen=True)
-class Parameter:
+class FaultParameter:
     """An amount that a kind of fault takes."""
 
     name: str
@@ -230,7 +230,7 @@ class Aims:
         return tuple(random.sample(self.actors, min(many, len(self.actors))))
 
 
-Draw = Callable[[Random, Aims], Fault]
+DrawFault = Callable[[Random, Aims], Fault]
 
 
 @dataclass(frozen=True)
@@ -246,12 +246,12 @@ class FaultKind:
     hits: Hits = Hits.NODES
     lasts: bool = False
     """Whether it goes on until it heals, so that it can be given a duration."""
-    takes: tuple[Parameter, ...] = ()
+    takes: tuple[FaultParameter, ...] = ()
     ends: int | None = None
     """How many targets it needs, where that is fixed."""
     cannot: Cannot = lambda fault, places: ""
     """Asked of a fault whose targets exist, and whose amounts are right."""
-    draw: Draw | None = None
+    draw: DrawFault | None = None
     """How it is drawn at random, without a trigger; None: it is not."""
     of_actors: bool = False
     """Whether it hits what the subject calls by name, and no machines."""

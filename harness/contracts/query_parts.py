@@ -30,7 +30,7 @@ NO_TIMEOUT, EVENT_TIMEOUT = "NoTimeout", "EventTimeTimeout"
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_+")
 
 
-class Surroundings(TypedDict, total=False):
+class QuerySettings(TypedDict, total=False):
     """What else a Query can be told."""
 
     name: str
@@ -47,7 +47,7 @@ class Surroundings(TypedDict, total=False):
 
 
 def foreach_batch(
-    function: Callable[..., None], read: Read, *, key: tuple[str, ...] = (), **surroundings: Unpack[Surroundings]
+    function: Callable[..., None], read: Read, *, key: tuple[str, ...] = (), **surroundings: Unpack[QuerySettings]
 ) -> Query:
     """A function (frame, batch id) as `foreachBatch` calls it, or (frame, batch id, folders). It is given the source's
     frame.
@@ -57,7 +57,7 @@ def foreach_batch(
     return Query(as_it_comes, write=_ForeachBatch(function), read=read, key=key, **_named(function, surroundings))
 
 
-def foreach(writer: Any, read: Read, *, key: tuple[str, ...] = (), **surroundings: Unpack[Surroundings]) -> Query:
+def foreach(writer: Any, read: Read, *, key: tuple[str, ...] = (), **surroundings: Unpack[QuerySettings]) -> Query:
     """What `foreach` takes, given the source's rows: a function (row) or (row, folders), an object with open, process
     and close, or the class of one, which is made for each run, with the run's folders where it takes an argument.
 
@@ -75,7 +75,7 @@ def processor(
     time_mode: str = "none",
     watermark: str = "",
     rows: tuple[str, ...] | None = None,
-    **surroundings: Unpack[Surroundings],
+    **surroundings: Unpack[QuerySettings],
 ) -> Query:
     """A StatefulProcessor of rows, as `transformWithState` runs it, on the source's frame grouped by `key`.
 
@@ -95,7 +95,7 @@ def processor_in_pandas(
     time_mode: str = "none",
     watermark: str = "",
     rows: tuple[str, ...] | None = None,
-    **surroundings: Unpack[Surroundings],
+    **surroundings: Unpack[QuerySettings],
 ) -> Query:
     """A StatefulProcessor of pandas frames, as `transformWithStateInPandas` runs it; else as `processor`."""
     return _processor("transformWithStateInPandas", code, output, mode, key, time_mode, watermark, rows, surroundings)
@@ -111,7 +111,7 @@ def pandas_with_state(
     key: tuple[str, ...] = ("key",),
     watermark: str = "",
     rows: tuple[str, ...] | None = None,
-    **surroundings: Unpack[Surroundings],
+    **surroundings: Unpack[QuerySettings],
 ) -> Query:
     """A function (key, pandas frames, state) as `applyInPandasWithState` calls it, on the source's frame grouped by
     `key`.
@@ -138,7 +138,7 @@ def _processor(
     time_mode: str,
     watermark: str,
     rows: tuple[str, ...] | None,
-    surroundings: Surroundings,
+    surroundings: QuerySettings,
 ) -> Query:
     late = watermark or ("0 seconds" if time_mode.lower() == "eventtime" else "")
     transform = _Grouped(method, code, (output, _spark_mode(mode), time_mode), key, late)
@@ -236,7 +236,7 @@ def _binds(signature: inspect.Signature, arguments: int) -> bool:
     return True
 
 
-def _named(code: Any, surroundings: Surroundings) -> Surroundings:
+def _named(code: Any, surroundings: QuerySettings) -> QuerySettings:
     """With a name, which is that of the user's code where none is given."""
     found = code.func if isinstance(code, partial) else code
     name = getattr(found, "__name__", type(found).__name__).strip("_")

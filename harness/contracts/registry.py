@@ -159,7 +159,7 @@ class Registry:
             if entry is None:
                 raise UnknownName("scenario", name, sorted(self.scenarios), listed_by("scenarios"))
             return Named(name, name, entry.summary, _made(entry.make, name))
-        made = load(name)
+        made = load_object(name)
         summary = (getattr(made, "__doc__", None) or "").strip().partition("\n")[0]
         attribute = name.rpartition(":")[2]
         return Named(attribute.replace("_", "-"), name, summary, _made(made, name))
@@ -187,7 +187,7 @@ class Registry:
         return Named(f"{name}@{base.name}", f"{MUTANT}{name}@{base.origin}", f"Breaks: {mutant.breaks}", scenario)
 
 
-def load(origin: str) -> Any:
+def load_object(origin: str) -> Any:
     """The object that `module:attribute` names. Raises NotImportable."""
     module_name, _, attribute = origin.partition(":")
     if not module_name or not attribute:

@@ -84,7 +84,7 @@ class _Sizes:
         )
 
 
-def changes(before: Scenario, after: Scenario) -> Iterator[str]:
+def scaled_down(before: Scenario, after: Scenario) -> Iterator[str]:
     """What was brought down, in words: `a checkpoint every 5 events, not 500`."""
     yield f"{after.workload.events:,} events, not {before.workload.events:,}"
     if after.workload.batch != before.workload.batch:

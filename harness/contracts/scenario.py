@@ -9,6 +9,7 @@ from math import inf
 
 from ..core.addresses import Moment
 from ..core.carriers import OF_LINKS, OF_PACKETS, PACKET_QUEUE, PACKET_SHAPER
+from ..core.costs import Costs
 from ..core.errors import InvalidScenario, UnknownName, Unsupported
 from ..core.guarantees import Guarantee
 from ..core.library import listed_by
@@ -39,6 +40,8 @@ class Scenario:
     deadline: Duration = seconds(120)
     minimal: bool = False
     """Whether it was shrunk to as little as shows something, so that what its claims rest on need not be at work."""
+    costs: Costs | None = None
+    """What work costs where time is virtual; None: nothing, and a duration means nothing there."""
 
     def __post_init__(self) -> None:
         for name, kind in (("faults", Fault), ("claims", Guarantee), ("breaks", Guarantee)):
@@ -53,6 +56,7 @@ class Scenario:
             raise InvalidScenario(f"the subject of a scenario cannot be {self.subject!r}; it is {wanted}")
         proper(self.workload, Workload, "the workload of a scenario", "a Workload, as text() makes one")
         switch(self.minimal, "minimal")
+        proper(self.costs, Costs | None, "costs of a scenario", "Costs({'count': ms(1)})")
 
     @property
     def claimed(self) -> tuple[Guarantee, ...]:
@@ -74,6 +78,8 @@ def check(
     """
     subject = scenario.subject
     scenario.workload.check(subject.sources)
+    if scenario.costs is not None:
+        _check_costs(subject, scenario.costs)
     for fault in scenario.faults:
         if fault.kind not in kinds:
             raise UnknownName("kind of fault", fault.kind, sorted(kinds), listed_by("faults"))
@@ -102,6 +108,15 @@ def check(
         raise InvalidScenario(f"{', '.join(map(str, both))} is claimed, and expected to break")
     if not scenario.claimed and not scenario.breaks:
         raise InvalidScenario("the scenario claims nothing, so there is nothing to judge")
+
+
+def _check_costs(subject: Subject, costs: Costs) -> None:
+    """Raises InvalidScenario for costs of what never runs on virtual time, UnknownName for those of nobody."""
+    if not isinstance(subject, SchemeSubject):
+        raise InvalidScenario(f"{subject.name} is a {subject.kind}, which runs on real time only: leave out its costs")
+    for name in costs.per_event:
+        if name not in subject.topology.stages:
+            raise UnknownName("operator with a cost", name, list(subject.topology.stages))
 
 
 def _check_applies(subject: Subject, guarantee: Guarantee, oracles: Mapping[str, Oracle]) -> None:

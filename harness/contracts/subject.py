@@ -7,7 +7,7 @@ one life cycle of all subjects: prepare, start, drained, stop.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, is_dataclass, replace
+from dataclasses import asdict, dataclass, field, is_dataclass
 from enum import StrEnum
 from functools import cached_property
 from itertools import combinations, product
@@ -20,10 +20,10 @@ from ..core.lattice import Standing, implied
 from ..core.model import Role, Topology, operator_of, replica_name
 from ..core.proper import positive, proper, switch
 from ..core.quantities import Duration, Events
-from ..core.verdicts import Anomaly, tally
-from ..judging.collation import Collation, collate_reexecution
-from ..judging.exercised import Activity, Exercised, Shape, exercised
-from ..judging.reexecution import Reexecutor
+from ..judging.collated_slices import CollatedSlices
+from ..judging.collation import Collation
+from ..judging.exercised import Activity, Exercised, SubjectShape, exercised
+from ..judging.reexecutor import Reexecutor
 from ..judging.tolerance import Tolerance
 from ..protocol.machine import Slice
 from ..protocol.manager import Manager, NodeJoined, Speaking
@@ -305,11 +305,8 @@ class SchemeSubject:
         }
 
     def collate(self, history: History) -> Collation:
-        rerun = self._reexecutor.reexecute(history.records)
-        collation = collate_reexecution(history, rerun, self._reexecutor.expect(rerun))
-        if self.keeps_state:
-            return collation
-        return replace(collation, observables=self.observables, lost_state=tally(Anomaly.LOST_INPUT, 0, ()))
+        reexecutor = self._reexecutor
+        return CollatedSlices(history, reexecutor.reexecute(history.records), reexecutor.expect, self.observables)
 
     def exercised(self, history: History) -> Exercised:
         """How often what it is made of was at work in a run."""
@@ -338,12 +335,12 @@ class SchemeSubject:
         return frozenset(found)
 
     @cached_property
-    def _shape(self) -> Shape:
+    def _shape(self) -> SubjectShape:
         topology = self.topology
         ends = frozenset(s for s in topology.slices if topology.role(s) is not Role.OPERATOR)
         tracked = any(one.sends_again_after is not None for one in self.mechanisms_of(Role.SOURCE))
         tracking = frozenset(self.sources) if tracked else frozenset()
-        return Shape(self.replicas, self.speaking is Speaking.ALL, tracking, ends)
+        return SubjectShape(self.replicas, self.speaking is Speaking.ALL, tracking, ends)
 
     @cached_property
     def specs(self) -> tuple[SliceSpec, ...]:

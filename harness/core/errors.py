@@ -76,6 +76,10 @@ class MissingTool(UserMistake):
     """The machine lacks something that the run needs (Java, Spark, a port, ...)."""
 
 
+class NoDistance(UserMistake):
+    """What a claim measures the error of a result by cannot measure it."""
+
+
 class InvalidHistory(UserMistake):
     """A run folder cannot be judged."""
 

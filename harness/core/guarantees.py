@@ -31,8 +31,8 @@ WITHIN = "within"
 OPENS_WITHIN = "opens_within"
 """What a claim of gap recovery can state beside its bound."""
 
-Amount = Duration | Events | int | float
-"""What a claim can state, each with its unit but for plain numbers."""
+Amount = Duration | Events | int | float | str
+"""What a claim can state: amounts, each with its unit but for plain numbers, and names."""
 AmountType = TypeVar("AmountType", bound=Amount)
 
 
@@ -133,7 +133,7 @@ def gap_recovery(checkpoint_every: Events, opens_within: Duration | None = None)
     return Guarantee(GAP, checkpoint_every, () if opens_within is None else ((OPENS_WITHIN, opens_within),))
 
 
-def amnesia() -> Guarantee:
+def amnesia_recovery() -> Guarantee:
     return Guarantee(AMNESIA)
 
 

@@ -116,7 +116,7 @@ class RandomOperator(Operator[State]):
 Processor = Callable[[Event, Any], Iterable[Output]]
 
 
-def processor(operator: Operator[Any], seed: int) -> Processor:
+def processor_of(operator: Operator[Any], seed: int) -> Processor:
     """What takes events for one incarnation of a slice, with the seed of its random draws."""
     if isinstance(operator, RandomOperator):
         return partial(_with_chance, operator.process_with, Random(seed))

@@ -12,12 +12,13 @@ from .guarantees import WITHIN, Amount, Guarantee
 from .quantities import Duration, Events
 
 _SECONDS: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
-_WRITTEN: Final[dict[type, str]] = {Duration: "10s", Events: "500events", int: "3", float: "0.5"}
+_WRITTEN: Final[dict[type, str]] = {Duration: "10s", Events: "500events", int: "3", float: "0.5", str: "name"}
 _CALLED: Final[dict[type, str]] = {
     Duration: "a duration",
     Events: "a number of events",
     int: "a whole number",
     float: "a number",
+    str: "a name",
 }
 
 
@@ -26,7 +27,7 @@ class Parameter:
     """An amount that a claim of a guarantee states."""
 
     name: str
-    kinds: tuple[type[Duration] | type[Events] | type[int] | type[float], ...]
+    kinds: tuple[type[Duration] | type[Events] | type[int] | type[float] | type[str], ...]
     """What it can be; each has its unit, but for plain numbers."""
     meaning: str
     required: bool = False
@@ -67,12 +68,16 @@ class Parameter:
                 amount = _amount(kind, number, unit)
                 if amount is not None:
                     return amount
+        if str in self.kinds and text.strip():
+            return text.strip()
         raise InvalidScenario(
             f"the claim {who} has {self.name}={text!r}; that is to be {self.called}, written as in {self.example}"
         )
 
 
 def _amount(kind: type, number: str, unit: str) -> Amount | None:
+    if kind is str:
+        return None
     if kind is Duration:
         return Duration(round(float(number) * _SECONDS[unit] * 1e6)) if unit in _SECONDS else None
     if kind is float:

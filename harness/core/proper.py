@@ -8,10 +8,12 @@ from typing import Any
 
 from .errors import InvalidScenario, UserMistake
 
-Kind = type[Any] | UnionType
+ProperType = type[Any] | UnionType
 
 
-def proper(given: object, kind: Kind, what: str, wanted: str, mistake: type[UserMistake] = InvalidScenario) -> None:
+def proper(
+    given: object, kind: ProperType, what: str, wanted: str, mistake: type[UserMistake] = InvalidScenario
+) -> None:
     """Raises `mistake` where `given` is of another kind. True and False are no numbers here, and a class is none of its
     own objects, though it has what a protocol asks for."""
     if not isinstance(given, kind) or isinstance(given, type) or (isinstance(given, bool) and kind is not bool):

@@ -32,6 +32,8 @@ class Why(StrEnum):
     """It takes what only an execution of the operators shows, and the subject cannot be executed again."""
     AMBIGUOUS = "ambiguous"
     """What was seen may be a violation of this guarantee, or something else."""
+    NO_DISTANCE = "no-distance"
+    """What the claim measures an error by does not measure it."""
     CONTRADICTION = "contradiction"
     """streamproof contradicts itself."""
     ORACLE_FAILED = "oracle-failed"

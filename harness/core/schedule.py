@@ -24,7 +24,7 @@ class AtTime:
 
 
 Trigger = Moment | AtTime
-Amount = Duration | float | int
+FaultAmount = Duration | float | int
 """Of a share or a rate: a number, in the unit that the kind of fault names."""
 A = TypeVar("A", Duration, float, int)
 
@@ -45,7 +45,7 @@ class Fault:
     """From the strike until it heals; None, where it can heal: at the end of the run."""
     one_way: bool = False
     """Of a link: only what the first end sends to the second."""
-    amounts: tuple[tuple[str, Amount], ...] = ()
+    amounts: tuple[tuple[str, FaultAmount], ...] = ()
     """How much, by the names of the kind's parameters."""
 
     def at(self, moment: Moment) -> Fault:

@@ -36,7 +36,7 @@ class Anomaly(StrEnum):
     UNFAITHFUL_SNAPSHOT = "unfaithful-snapshot"
     """A checkpoint that does not give back the state that it was taken of."""
     BOUND_EXCEEDED = "bound-exceeded"
-    """A stated bound on time was passed."""
+    """A stated bound was passed: on time, or on an error."""
     STALL = "stall"
     """The run did not come to its end, or a replica that was to get in step never did."""
     CRASH_LOOP = "crash-loop"

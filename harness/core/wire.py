@@ -23,7 +23,7 @@ LONGEST_GREETING = 4 << 10
 _HEAD = struct.Struct(">I")
 T = TypeVar("T")
 
-Place = tuple[str, int]
+Endpoint = tuple[str, int]
 """Host and port."""
 
 
@@ -95,7 +95,7 @@ class BlockingConnection:
     """A connection on which the caller waits, and with it everything that it runs: for records, which must be on
     their way before anything else goes out, and for the controller, whose answer is waited for."""
 
-    def __init__(self, place: Place, greeting: Greeting) -> None:
+    def __init__(self, place: Endpoint, greeting: Greeting) -> None:
         self._socket = socket.create_connection(place, timeout=10)
         self._socket.settimeout(None)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

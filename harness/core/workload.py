@@ -11,7 +11,7 @@ from .errors import InvalidScenario, UnknownName
 from .model import PLAIN, Event, carried
 from .proper import proper
 
-Draw = Callable[[int, int], Iterator[tuple[str, object]]]
+DrawEvents = Callable[[int, int], Iterator[tuple[str, object]]]
 """(number of events, seed) -> that many (key, value)."""
 
 USUAL_SOURCES = ("source-0", "source")
@@ -28,7 +28,7 @@ class Workload:
     name: str
     events: int
     batch: int
-    draw: Draw
+    draw: DrawEvents
     seed: int = 7
     rate: int | None = None
     """Events/s that a source offers; None: as fast as they are taken (in the simulator: as its options say). A

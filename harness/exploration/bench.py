@@ -46,7 +46,7 @@ class Trial:
     """Whether it was drawn at random, so that it counts for the bound on what was not seen."""
 
 
-class Kind(NamedTuple):
+class ViolationKind(NamedTuple):
     """In which way a claim is violated. Two violations of one kind are taken for the same one."""
 
     guarantee: str
@@ -60,7 +60,7 @@ class Outcome:
     status: Status
     struck: tuple[str, ...]
     """The addresses at which faults struck."""
-    kind: Kind | None = None
+    kind: ViolationKind | None = None
     """Of the first claim that is violated."""
     reason: str = ""
     """Why it is UNKNOWN, without the names that differ from one schedule to the next."""
@@ -97,9 +97,10 @@ class Bench:
         self.whole_runs = ""
         """Why every run is a whole one; empty where they can branch off from one another."""
         self._trunk: Trunk | None = None
-        timed = [g for g in scenario.claimed if g.name in registry.oracles and registry.oracles[g.name].timed(g)]
+        named = [g for g in scenario.claimed if g.name in registry.oracles]
+        timed = [g for g in named if scenario.costs is None and registry.oracles[g.name].timed(g)]
         self.not_judged: tuple[Guarantee, ...] = tuple(timed)
-        """The claims on time, which is not real in the simulator."""
+        """The claims on time, which is not real in the simulator, where work costs none of it."""
         self.claims: tuple[Guarantee, ...] = tuple(g for g in scenario.claimed if g not in timed)
         if not self.claims:
             raise InvalidScenario(f"{scenario.subject.name} claims nothing that the simulator can judge")
@@ -123,7 +124,9 @@ class Bench:
         """What faults can be drawn from."""
         workload, options = self.scenario.workload, self.cluster.options
         offering = -(-workload.events // workload.batch) * options.interval(workload)
-        span = offering + options.detection + options.redeployment
+        costs = self.scenario.costs
+        work = 0 if costs is None else workload.events * max(cost.micros for cost in costs.per_event.values())
+        span = max(offering, work) + options.detection + options.redeployment
         return Aims(
             self.actors, self.scenario.subject.links, self.cluster.places.nodes, Duration(offering), Duration(span)
         )
@@ -214,7 +217,8 @@ class Bench:
     def judge(self, history: History) -> tuple[Verdict, ...]:
         """Of the claims."""
         subject = self.subject
-        case = Case(history, subject.collate(history), subject.checkpoint_every, virtual_time=True)
+        costed = self.scenario.costs is not None
+        case = Case(history, subject.collate(history), subject.checkpoint_every, virtual_time=True, costed=costed)
         return tuple(judge_claims(subject, case, self.claims, self.registry.oracles))
 
     @cached_property
@@ -260,7 +264,7 @@ class Bench:
         the next."""
         some = self.calm_classes[:: max(1, len(self.calm_classes) // _CHECKED)]
         for where, *_ in some:
-            fault = crash([where.address.name]).at(Moment.exactly(where.address))
+            fault = untimed_crash([where.address.name]).at(Moment.exactly(where.address))
             if trunk.end_under(trunk.calm, fault, where).digest() != self.run((fault,), self.seed).digest():
                 why = "a run that was put back came to something else than a whole one, so something changes outside"
                 self.only_whole_runs(why)
@@ -298,11 +302,11 @@ def under(trial: Trial) -> Iterator[None]:
         raise InvalidOperator(f"{error}\nThis was under seed {trial.seed} and the schedule: {story}") from error
 
 
-def kind_of(verdicts: Sequence[Verdict]) -> Kind | None:
+def kind_of(verdicts: Sequence[Verdict]) -> ViolationKind | None:
     """In which way the first violated claim is violated; None when none is."""
     for verdict in verdicts:
         if verdict.status is Status.VIOLATED:
-            return Kind(str(verdict.guarantee), str(verdict.anomalies[0].anomaly))
+            return ViolationKind(str(verdict.guarantee), str(verdict.anomalies[0].anomaly))
     return None
 
 
@@ -310,7 +314,7 @@ def resized(scenario: Scenario, events: int, batch: int) -> Scenario:
     return replace(scenario, workload=replace(scenario.workload, events=events, batch=batch))
 
 
-def crash(targets: Sequence[str]) -> Fault:
+def untimed_crash(targets: Sequence[str]) -> Fault:
     """A crash that has no trigger yet."""
     return Fault("crash", tuple(targets))
 

@@ -20,14 +20,14 @@ from ..recording.history import History
 from ..recording.recorder import MemoryRecorder
 from ..worlds.simulated.cluster import SimulatedDeployment
 from ..worlds.simulated.world import Captured, SimulationOptions
-from .census import Reached, Watching, at_no_time
+from .census import CensusController, Reached, at_no_time
 
 _APART: Final = 16
 """Steps between two captures of a run: these take about as long as one capture."""
 
 
 @dataclass(frozen=True)
-class Stop:
+class Waypoint:
     """Where a world can be put back to."""
 
     steps: int
@@ -36,11 +36,11 @@ class Stop:
 
 
 @dataclass(frozen=True)
-class Passed:
+class TracedRun:
     """A run that was watched to its end, with captures of it on the way."""
 
     schedule: Schedule
-    stops: Sequence[Stop]
+    stops: Sequence[Waypoint]
     """The first of them is before the last of its faults struck, or at the beginning."""
     reached: tuple[Reached, ...]
     """Addresses at which an actor can be struck, once all its faults have struck."""
@@ -55,7 +55,7 @@ class Trunk:
         assert isinstance(run.recorder, MemoryRecorder)
         self._recorder = run.recorder
         self._deadline: Duration = run.scenario.deadline
-        self._controller = Watching((), actors)
+        self._controller = CensusController((), actors)
         self._world = SimulatedDeployment(run, options, self._controller)
         self._controller.now = self._world.now
         try:
@@ -71,7 +71,7 @@ class Trunk:
         self._world.release()
         self._controller.now = at_no_time
 
-    def under(self, before: Passed, fault: Fault, where: Reached) -> Passed:
+    def under(self, before: TracedRun, fault: Fault, where: Reached) -> TracedRun:
         """The run under one more fault at an address that is passed, watched to its end.
 
         Raises InvalidOperator when the user's code fails.
@@ -79,7 +79,7 @@ class Trunk:
         self._go_to(before, fault, where)
         return self._to_the_end((*before.schedule, fault))
 
-    def end_under(self, before: Passed, fault: Fault, where: Reached) -> History:
+    def end_under(self, before: TracedRun, fault: Fault, where: Reached) -> History:
         """What the run leaves behind under one more fault at an address that is passed.
 
         Raises InvalidOperator when the user's code fails.
@@ -89,20 +89,20 @@ class Trunk:
         self._world.watch_anew()
         return self._ended()
 
-    def _go_to(self, before: Passed, fault: Fault, where: Reached) -> None:
+    def _go_to(self, before: TracedRun, fault: Fault, where: Reached) -> None:
         """Right before the step in which the address is passed."""
         place = bisect_right(before.stops, where.step - 1, key=_steps) - 1
         self._world.restore(before.stops[place].captured)
         self._world.run_to(where.step - 1)
         self._controller.arm(len(before.schedule), fault)
 
-    def _to_the_end(self, schedule: Schedule) -> Passed:
+    def _to_the_end(self, schedule: Schedule) -> TracedRun:
         world = self._world
-        stops = [Stop(world.steps, world.capture())]
+        stops = [Waypoint(world.steps, world.capture())]
         while world.run_to(world.steps + _APART):
-            stops.append(Stop(world.steps, world.capture()))
+            stops.append(Waypoint(world.steps, world.capture()))
         history = self._ended()
-        return Passed(schedule, stops, self._controller.since(len(schedule)), history)
+        return TracedRun(schedule, stops, self._controller.since(len(schedule)), history)
 
     def _ended(self) -> History:
         self._world.drained(self._deadline)
@@ -111,5 +111,5 @@ class Trunk:
         return History(tuple(history.records), tuple(history.timeline))
 
 
-def _steps(stop: Stop) -> int:
+def _steps(stop: Waypoint) -> int:
     return stop.steps

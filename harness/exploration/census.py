@@ -39,7 +39,7 @@ class Reached(msgspec.Struct, frozen=True, gc=False):
     """Microseconds of virtual time since the run began."""
 
 
-class Watching(Controller):
+class CensusController(Controller):
     """Lets every point of these actors be announced, as long as it watches, and keeps what was; None: of all, the
     sources and sinks among them."""
 
@@ -140,7 +140,7 @@ def watched_run(
     the end."""
     faults = scenario.faults if schedule is None else schedule
     recorder = MemoryRecorder()
-    controller = Watching(faults, actors)
+    controller = CensusController(faults, actors)
     run = Run("census", replace(scenario, faults=tuple(faults)), seed, recorder, kinds, None)
     with SimulatedCluster(options).simulate(run, controller) as deployment:
         controller.now = deployment.now

@@ -34,7 +34,7 @@ from ..running.judgement import Judgement
 from ..running.run import check_scenario, run_in_memory, run_named
 from ..worlds.simulated.cluster import SimulatedCluster
 from ..worlds.simulated.world import SimulationOptions
-from .bench import Kind, resized
+from .bench import ViolationKind, resized
 from .search import Violation
 from .shrinking import Shrunk
 
@@ -70,12 +70,12 @@ class Counterexample(msgspec.Struct, frozen=True):
     """At which schedule of the search, and the faults and events that it had."""
 
     @property
-    def kind(self) -> Kind:
-        return Kind(str(self.claim), self.anomaly)
+    def kind(self) -> ViolationKind:
+        return ViolationKind(str(self.claim), self.anomaly)
 
 
 @dataclass(frozen=True)
-class Replayed:
+class ReplayedCounterexample:
     """What came of running a counterexample again."""
 
     counterexample: Counterexample
@@ -120,7 +120,7 @@ def counterexample(named: Named, violation: Violation, shrunk: Shrunk, found_wit
         subject=_shape(scenario),
         workload={"name": workload.name, "seed": workload.seed, "events": workload.events, "batch": workload.batch},
         seed=shrunk.trial.seed,
-        world=asdict(bench.cluster.options),
+        world=asdict(bench.cluster.options) | _costs(scenario),
         placement=_placement(scenario, bench.cluster.places.workers),
         faults=tuple(SavedFault.of(fault) for fault in shrunk.trial.schedule),
         claim=SavedClaim.of(verdict.guarantee),
@@ -145,6 +145,10 @@ def _shape(scenario: Scenario) -> dict[str, Any]:
     return {name: described.get(name) for name in ("name", "slices", "edges")}
 
 
+def _costs(scenario: Scenario) -> dict[str, Any]:
+    return {} if scenario.costs is None else {"costs": scenario.costs.describe()}
+
+
 def _placement(scenario: Scenario, nodes: tuple[str, ...]) -> dict[str, list[str]]:
     assert isinstance(scenario.subject, SchemeSubject)
     return {node: list(actors) for node, actors in scenario.subject.placement(nodes).items()}
@@ -155,7 +159,7 @@ def save(path: Path, found: Counterexample) -> None:
     write_json(path, found)
 
 
-def load(path: Path) -> Counterexample:
+def load_counterexample(path: Path) -> Counterexample:
     """Raises InvalidCounterexample for what is none, UnknownCounterexampleVersion for one of another version."""
     try:
         content = path.read_bytes()
@@ -198,6 +202,7 @@ def scenario_of(path: Path, found: Counterexample, registry: Registry, scenario:
     for what, is_now, was in (
         ("subject", _shape(scenario), found.subject),
         ("workload", (workload.name, workload.seed), then),
+        ("costs", _costs(scenario).get("costs"), found.world.get("costs")),
     ):
         if is_now != was:
             raise ScenarioChanged(
@@ -226,7 +231,7 @@ def simulated(found: Counterexample) -> SimulatedCluster:
         raise InvalidCounterexample(f"the simulated world of the counterexample cannot be made: {error}") from error
 
 
-def replay(
+def replay_counterexample(
     path: Path,
     cluster: Cluster | None = None,
     *,
@@ -234,7 +239,7 @@ def replay(
     scenario: Scenario | None = None,
     folder: Path | None = None,
     show: Callable[[Live], None] = lambda live: None,
-) -> Replayed:
+) -> ReplayedCounterexample:
     """Run a counterexample again: without a cluster in the simulator, exactly; else on that cluster, through the same
     addresses and with the input at the pace of the world that it was found in, into a folder of its own. It shows
     there for sure only if it was found in a world whose times are like that cluster's (`LIKE_EMBEDDED`), and shrunk to
@@ -243,13 +248,13 @@ def replay(
     Raises InvalidCounterexample, ScenarioChanged, and Unsupported for a cluster that places the slices otherwise.
     """
     registry = registry or Registry()
-    found = load(path)
+    found = load_counterexample(path)
     planned = scenario_of(path, found, registry, scenario)
     if cluster is None or cluster.name == "simulated":
         world = simulated(found)
         check_scenario(planned, world, registry)
         history, judgement = run_in_memory(planned, world, registry.faults, registry.oracles, seed=found.seed)
-        return Replayed(found, planned, world.name, judgement, history, None)
+        return ReplayedCounterexample(found, planned, world.name, judgement, history, None)
     if _placement(planned, cluster.places.workers) != found.placement:
         raise Unsupported(
             f"{path} was found with the slices on nodes so: {_placed(found.placement)}; {cluster.name} with "
@@ -258,7 +263,7 @@ def replay(
     planned = replace(planned, workload=_paced(planned.workload, simulated(found).options))
     named = Named(found.scenario, found.origin or "", "", planned)
     finished = run_named(named, cluster, registry, seed=found.seed, folder=folder, show=show)
-    return Replayed(found, planned, cluster.name, finished.judgement, finished.history, finished.folder)
+    return ReplayedCounterexample(found, planned, cluster.name, finished.judgement, finished.history, finished.folder)
 
 
 def _paced(workload: Workload, world: SimulationOptions) -> Workload:
@@ -276,7 +281,7 @@ def assert_survives(path: str | Path, *, cluster: Cluster | None = None, scenari
     Raises AssertionError when the claim is violated, and also when it cannot be said to hold, as when the addresses of
     the file are not passed any more.
     """
-    replayed = replay(Path(path), cluster, scenario=scenario)
+    replayed = replay_counterexample(Path(path), cluster, scenario=scenario)
     verdict = replayed.verdict
     if verdict.status is Status.HOLDS:
         return

@@ -11,22 +11,22 @@ from ..core.verdicts import Status
 from ..judging.exercised import said_never, unexercised
 from ..recording.records import CheckpointDurable
 from .bench import BEYOND, Bench
-from .plans import Plan, Successive, said_together
-from .search import Budget, Findings, Succession
+from .plans import SearchPlan, Successive, said_together
+from .search import SearchBudget, SearchFindings, Succession
 
-EVENTS: Final = 20
-BATCHES: Final = 5
+EXHAUSTED_EVENTS: Final = 20
+EXHAUSTED_BATCHES: Final = 5
 """The input of a world that is exhausted, unless told otherwise: some hundred addresses, and at least two checkpoints
 of a slice."""
 
 
-def plans(budget: Budget) -> list[Plan]:
+def exhausting_plans(budget: SearchBudget) -> list[SearchPlan]:
     """Every crash, then every pair; where time or schedules are limited, every three with what is left."""
-    return [Successive(faults) for faults in ((1, 2) if budget == Budget() else (1, 2, 3))]
+    return [Successive(faults) for faults in ((1, 2) if budget == SearchBudget() else (1, 2, 3))]
 
 
 @dataclass(frozen=True)
-class Statement:
+class CrashStatement:
     """What is known of so many crashes, one after the other."""
 
     text: str
@@ -55,15 +55,15 @@ class Statement:
         return self.complete and self.holds > 0 and not (self.violated or self.unknown or self.never)
 
 
-def statements(bench: Bench, findings: Findings) -> list[Statement]:
+def statements(bench: Bench, findings: SearchFindings) -> list[CrashStatement]:
     """One for each number of crashes that was tried."""
     return [_statement(bench, findings, one) for _, one in sorted(findings.successions.items()) if one.tried]
 
 
-def _statement(bench: Bench, findings: Findings, one: Succession) -> Statement:
+def _statement(bench: Bench, findings: SearchFindings, one: Succession) -> CrashStatement:
     beyond = one.reasons[BEYOND]
     unknown = one.statuses[Status.UNKNOWN]
-    made = Statement(
+    made = CrashStatement(
         "",
         one.faults,
         one.tried,
@@ -104,7 +104,7 @@ def _count(amount: int, what: str) -> str:
     return f"{amount:,} {what}" if amount == 1 else f"{amount:,} {what}s"
 
 
-def _outcome(bench: Bench, made: Statement) -> str:
+def _outcome(bench: Bench, made: CrashStatement) -> str:
     claims = " and ".join(map(str, bench.claims))
     if made.violated:
         said = f"{claims} violated under {made.violated:,}"

@@ -16,8 +16,8 @@ from ..core.errors import ProcessDied
 from ..worlds.simulated.world import SimulationOptions
 from .bench import Bench
 from .memory import look_seldom
-from .pieces import Piece, Progress, Source, Through, Tried, is_past, work_through
-from .plans import Plan
+from .pieces import Piece, PieceProgress, Source, Through, Tried, is_past, work_through
+from .plans import SearchPlan
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -28,8 +28,8 @@ _PIECES: Final = 8
 
 
 def alone(
-    bench: Bench, plans: Sequence[Plan], pieces: Iterator[Piece], deadline: float | None
-) -> Generator[Progress, None, None]:
+    bench: Bench, plans: Sequence[SearchPlan], pieces: Iterator[Piece], deadline: float | None
+) -> Generator[PieceProgress, None, None]:
     """A search in this process."""
     for piece in pieces:
         for progress in work_through(bench, plans, piece):
@@ -40,13 +40,13 @@ def alone(
 
 def together(
     bench: Bench,
-    plans: Sequence[Plan],
+    plans: Sequence[SearchPlan],
     pieces: Iterator[Piece],
     deadline: float | None,
     *,
     jobs: int,
     source: Source,
-) -> Generator[Progress, None, None]:
+) -> Generator[PieceProgress, None, None]:
     """A search in several processes of this machine. Raises ProcessDied when one of them ends by itself."""
     # Not above: a search on one core, or a replay, has no need of it.
     import multiprocessing
@@ -73,7 +73,7 @@ def together(
         pool.shutdown(cancel_futures=True)
 
 
-def _chunk(pieces: Iterator[Piece], plans: Sequence[Plan]) -> tuple[Piece, ...]:
+def _chunk(pieces: Iterator[Piece], plans: Sequence[SearchPlan]) -> tuple[Piece, ...]:
     """What a process is given at once: some pieces, or one of hundreds of trials."""
     chunk: list[Piece] = []
     for piece in pieces:
@@ -96,7 +96,7 @@ def _interrupts_held() -> Iterator[None]:
 @dataclass
 class _Worker:
     bench: Bench
-    plans: tuple[Plan, ...]
+    plans: tuple[SearchPlan, ...]
     stop: Flag
     deadline: float | None
 
@@ -110,7 +110,12 @@ _worker: _Worker | None = None
 
 
 def _begin(
-    source: Source, plans: tuple[Plan, ...], seed: int, options: SimulationOptions, stop: Flag, deadline: float | None
+    source: Source,
+    plans: tuple[SearchPlan, ...],
+    seed: int,
+    options: SimulationOptions,
+    stop: Flag,
+    deadline: float | None,
 ) -> None:
     global _worker
     threading.Thread(target=_end_with_parent, daemon=True).start()

@@ -36,9 +36,9 @@ from ..worlds.spark.control.nodes import LOOPBACK
 from ..worlds.spark.control.run_messages import Failed
 from ..worlds.spark.control.run_server import from_afar
 from .bench import Bench
-from .pieces import Again, CutShort, Lost, Piece, Progress, Through, Tried, is_past
-from .plans import Plan
-from .spark_protocol import Done, Dropped, FromDriver, Part, Ready, Stopped, from_driver
+from .pieces import Again, CutShort, LostPiece, Piece, PieceProgress, Through, Tried, is_past
+from .plans import SearchPlan
+from .spark_protocol import Done, Dropped, FromDriver, PieceBatch, SparkReady, Stopped, from_driver
 from .spark_worker import Task
 
 _READY_SECONDS: Final = 120.0
@@ -81,7 +81,7 @@ class SparkWorkers:
     cores: int
     """As many as the cluster had when it was ready."""
 
-    def __init__(self, master: str, bench: Bench, plans: Sequence[Plan]) -> None:
+    def __init__(self, master: str, bench: Bench, plans: Sequence[SearchPlan]) -> None:
         self._master = master
         task = Task(bench.scenario, tuple(plans), bench.seed, bench.cluster.options)
         self._task = pickled(task, "the scenario", modules_of_the_user())
@@ -109,7 +109,7 @@ class SparkWorkers:
                 raise Unsupported(f"{self._master} cannot be searched on: {self._sign() or error}") from None
             except TimeoutError:
                 raise DeadlinePassed(f"Spark to start on {self._master}", _READY_SECONDS, self._log_end()) from None
-            if not isinstance(message, Ready):
+            if not isinstance(message, SparkReady):
                 raise self._ended()
             self.cores = message.cores
         except BaseException:
@@ -229,9 +229,9 @@ class SparkWorkers:
 
     # The search
 
-    def spread(self, pieces: Iterator[Piece], deadline: float | None) -> Generator[Progress, None, None]:
+    def spread(self, pieces: Iterator[Piece], deadline: float | None) -> Generator[PieceProgress, None, None]:
         """Have the pieces tried, and say in their order what came of them."""
-        waiting: deque[Part] = deque()
+        waiting: deque[PieceBatch] = deque()
         answers: dict[int, Done] = {}
         number = 0
         more = True
@@ -242,7 +242,9 @@ class SparkWorkers:
                 more = bool(chosen)
                 if chosen:
                     number += 1
-                    waiting.append(Part(number, chosen, None if deadline is None else deadline - time.monotonic()))
+                    waiting.append(
+                        PieceBatch(number, chosen, None if deadline is None else deadline - time.monotonic())
+                    )
                     with suppress(ConnectionError):  # That the driver is gone is seen when it is listened to.
                         self._connection.sendall(frame(waiting[-1]))
             if not waiting:
@@ -266,7 +268,7 @@ class SparkWorkers:
                         said = re.search(r"Application has been killed\. Reason: (.+)", self._log_text())
                         yield CutShort(f"{self._master} has ended the search: {said[1] if said else why}")
                         return
-                    case Ready(cores=cores):
+                    case SparkReady(cores=cores):
                         self.cores = cores
             yield from self._told(answers.pop(waiting.popleft().number))
 
@@ -282,11 +284,11 @@ class SparkWorkers:
             if seconds >= _PART_SECONDS:
                 return
 
-    def _told(self, answer: Done) -> Iterator[Progress]:
+    def _told(self, answer: Done) -> Iterator[PieceProgress]:
         for worked in answer.worked:
             plan, _ = worked.piece
             if worked.lost:
-                yield Lost(worked.piece, worked.lost)
+                yield LostPiece(worked.piece, worked.lost)
                 continue
             for place, outcome in enumerate(worked.outcomes):
                 yield Tried(worked.piece, place, worked.random, outcome)

@@ -15,7 +15,7 @@ from ..contracts.registry import Registry
 from ..contracts.scenario import Scenario
 from ..core.verdicts import Status
 from .bench import Bench, Outcome, Trial, resized
-from .plans import Plan
+from .plans import SearchPlan
 
 Piece = tuple[int, int]
 """Which plan, and which of its pieces."""
@@ -33,7 +33,7 @@ class Tried:
     violating: Trial | None = None
     """The trial itself, where it violates a claim and who tried it could say so."""
 
-    def trial(self, bench: Bench, plans: Sequence[Plan]) -> Trial:
+    def trial(self, bench: Bench, plans: Sequence[SearchPlan]) -> Trial:
         if self.violating is not None:
             return self.violating
         plan, number = self.piece
@@ -48,7 +48,7 @@ class Through:
 
 
 @dataclass(frozen=True)
-class Lost:
+class LostPiece:
     """A piece that nobody tries any more."""
 
     piece: Piece
@@ -69,7 +69,7 @@ class CutShort:
     why: str
 
 
-Progress = Tried | Through | Lost | Again | CutShort
+PieceProgress = Tried | Through | LostPiece | Again | CutShort
 
 
 def in_turn(plans: Sequence[Iterator[int]]) -> Iterator[Piece]:
@@ -90,7 +90,7 @@ def one_after_another(plans: Sequence[Iterator[int]]) -> Iterator[Piece]:
             yield number, piece
 
 
-def work_through(bench: Bench, plans: Sequence[Plan], piece: Piece) -> Iterator[Tried | Through]:
+def work_through(bench: Bench, plans: Sequence[SearchPlan], piece: Piece) -> Iterator[Tried | Through]:
     """Try all trials of a piece."""
     plan, number = piece
     for place, (trial, outcome) in enumerate(plans[plan].attempts(bench, number)):

@@ -18,21 +18,21 @@ from ..core.quantities import Duration
 from ..core.schedule import Fault, Schedule
 from ..core.verdicts import Status
 from .bench import Bench, Outcome, Trial, under
-from .branching import Passed, Trunk
+from .branching import TracedRun, Trunk
 from .census import Reached
 from .classes import distinct
 
 SUCCESSIVE_UP_TO = 30
 """Events of an input for which every pair of crashes can be tried: their number grows with the square of it."""
 
-Attempt = tuple[Trial, Outcome]
+JudgedTrial = tuple[Trial, Outcome]
 
 _PARTS = 32
 _WITHIN = 0.85
 """How often a fault is drawn so that the schedule stays within what the claims tolerate, where that can be told."""
 
 
-class Plan(Protocol):
+class SearchPlan(Protocol):
     @property
     def large(self) -> bool:
         """Whether its pieces have hundreds of trials each."""
@@ -42,12 +42,12 @@ class Plan(Protocol):
 
     def trials(self, bench: Bench, piece: int) -> Iterator[Trial]: ...
 
-    def attempts(self, bench: Bench, piece: int) -> Iterator[Attempt]:
+    def attempts(self, bench: Bench, piece: int) -> Iterator[JudgedTrial]:
         """The same trials in the same order, with what came of each. Raises InvalidOperator, with the schedule, when
         the user's code fails under it."""
 
 
-def crash_at(reached: Reached, targets: Sequence[str] = (), kind: str = "crash") -> Fault:
+def fault_at(reached: Reached, targets: Sequence[str] = (), kind: str = "crash") -> Fault:
     """A crash, or the like, of the node that is at an address, or of others while it is there."""
     return Fault(kind, tuple(targets) or (reached.address.name,)).at(Moment.exactly(reached.address))
 
@@ -66,15 +66,15 @@ class EverySingle:
         yield from _shuffled(len(bench.calm_classes), bench.seed)
 
     def trials(self, bench: Bench, piece: int) -> Iterator[Trial]:
-        yield Trial((crash_at(bench.calm_classes[piece][0], kind=self.kind),), bench.seed)
+        yield Trial((fault_at(bench.calm_classes[piece][0], kind=self.kind),), bench.seed)
 
-    def attempts(self, bench: Bench, piece: int) -> Iterator[Attempt]:
+    def attempts(self, bench: Bench, piece: int) -> Iterator[JudgedTrial]:
         where, *others = bench.calm_classes[piece]
         trunk = bench.trunk()
         if trunk is None:
             ((trial, outcome),) = by_themselves(bench, self.trials(bench, piece))
         else:
-            trial, outcome = _branched(bench, trunk, trunk.calm, crash_at(where, kind=self.kind), where)
+            trial, outcome = _branched(bench, trunk, trunk.calm, fault_at(where, kind=self.kind), where)
         yield trial, replace(outcome, alike=tuple([str(one.address) for one in others]))
 
 
@@ -112,18 +112,18 @@ class Successive:
     def _schedules(self, bench: Bench, before: Schedule, place: int, part: int) -> Iterator[Schedule]:
         """Those that go on from some faults, as whole runs tell."""
         if not before:
-            before = (crash_at(bench.calm_classes[place][0]),)
+            before = (fault_at(bench.calm_classes[place][0]),)
         if len(before) == self.faults:
             yield before
             return
         later = [reached for reached in bench.reached(before, bench.seed) if len(reached.after) == len(before)]
         for where in self._share(distinct(later), before, part):
-            yield from self._schedules(bench, (*before, crash_at(where)), place, part)
+            yield from self._schedules(bench, (*before, fault_at(where)), place, part)
 
     def _share(self, places: Sequence[Reached], before: Schedule, part: int) -> Sequence[Reached]:
         return places[part :: self._parts] if len(before) == 1 else places
 
-    def attempts(self, bench: Bench, piece: int) -> Iterator[Attempt]:
+    def attempts(self, bench: Bench, piece: int) -> Iterator[JudgedTrial]:
         trunk = bench.trunk()
         first, part = divmod(piece, self._parts)
         where, *others = bench.calm_classes[first]
@@ -137,8 +137,10 @@ class Successive:
         stood_for = tuple([str(one.address) for one in others])
         return ((trial, replace(outcome, alike=stood_for)) for trial, outcome in found)
 
-    def _depth_first(self, bench: Bench, trunk: Trunk, before: Passed, where: Reached, part: int) -> Iterator[Attempt]:
-        fault = crash_at(where)
+    def _depth_first(
+        self, bench: Bench, trunk: Trunk, before: TracedRun, where: Reached, part: int
+    ) -> Iterator[JudgedTrial]:
+        fault = fault_at(where)
         schedule = (*before.schedule, fault)
         if len(schedule) == self.faults:
             yield _branched(bench, trunk, before, fault, where)
@@ -149,7 +151,7 @@ class Successive:
             yield from self._depth_first(bench, trunk, passed, there, part)
 
 
-def _branched(bench: Bench, trunk: Trunk, before: Passed, fault: Fault, where: Reached) -> Attempt:
+def _branched(bench: Bench, trunk: Trunk, before: TracedRun, fault: Fault, where: Reached) -> JudgedTrial:
     """One schedule, run on from where it differs. What violates a claim is run once more, as a whole."""
     trial = Trial((*before.schedule, fault), bench.seed)
     with under(trial):
@@ -163,7 +165,7 @@ def _branched(bench: Bench, trunk: Trunk, before: Passed, fault: Fault, where: R
     return trial, outcome
 
 
-def by_themselves(bench: Bench, trials: Iterable[Trial]) -> Iterator[Attempt]:
+def by_themselves(bench: Bench, trials: Iterable[Trial]) -> Iterator[JudgedTrial]:
     """Each a whole run."""
     for trial in trials:
         yield trial, bench.attempt(trial)
@@ -221,7 +223,7 @@ class RandomSchedules:
             schedule = (*schedule, drawn)
         yield Trial(schedule, world, random=True)
 
-    def attempts(self, bench: Bench, piece: int) -> Iterator[Attempt]:
+    def attempts(self, bench: Bench, piece: int) -> Iterator[JudgedTrial]:
         return by_themselves(bench, self.trials(bench, piece))
 
     def _drawn(
@@ -289,7 +291,7 @@ class Given:
     def trials(self, bench: Bench, piece: int) -> Iterator[Trial]:
         yield Trial(self.schedules[piece], bench.seed)
 
-    def attempts(self, bench: Bench, piece: int) -> Iterator[Attempt]:
+    def attempts(self, bench: Bench, piece: int) -> Iterator[JudgedTrial]:
         return by_themselves(bench, self.trials(bench, piece))
 
 

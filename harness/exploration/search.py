@@ -18,15 +18,15 @@ from ..core.errors import InvalidScenario
 from ..core.verdicts import Status
 from ..judging.exercised import Activity
 from ..judging.statistics import upper_bound
-from .bench import Bench, Kind, Outcome, Trial
+from .bench import Bench, Outcome, Trial, ViolationKind
 from .memory import seldom_looked_at
 from .on_cores import alone, together
 from .pieces import (
     Again,
     CutShort,
-    Lost,
+    LostPiece,
     Piece,
-    Progress,
+    PieceProgress,
     Source,
     Through,
     Tried,
@@ -34,7 +34,7 @@ from .pieces import (
     is_past,
     one_after_another,
 )
-from .plans import Plan, Successive
+from .plans import SearchPlan, Successive
 
 CONFIDENCE: Final = 0.95
 KEPT: Final = 10
@@ -42,7 +42,7 @@ KEPT: Final = 10
 
 
 @dataclass(frozen=True)
-class Budget:
+class SearchBudget:
     """When a search ends: after so many schedules, or seconds, or when its plans are through."""
 
     schedules: int | None = None
@@ -61,7 +61,7 @@ class Violation:
     number: int
     """Its place among the schedules that were tried, from 1."""
     trial: Trial
-    kind: Kind
+    kind: ViolationKind
 
 
 @dataclass
@@ -108,7 +108,7 @@ class Succession:
 
 
 @dataclass
-class Findings:
+class SearchFindings:
     """What a search has come to."""
 
     addresses: frozenset[str]
@@ -123,7 +123,7 @@ class Findings:
     """Why schedules are UNKNOWN."""
     essential: int = 0
     """How many are UNKNOWN although their faults bit, or for another reason than their faults."""
-    kinds: Counter[Kind] = field(default_factory=Counter)
+    kinds: Counter[ViolationKind] = field(default_factory=Counter)
     violations: list[Violation] = field(default_factory=list)
     struck: set[str] = field(default_factory=set)
     exercised: Counter[Activity] = field(default_factory=Counter)
@@ -181,7 +181,7 @@ class Findings:
         return upper_bound(self.random_unknown, self.random_held + self.random_unknown, CONFIDENCE)
 
     def first_of_each_kind(self) -> list[Violation]:
-        found: dict[Kind, Violation] = {}
+        found: dict[ViolationKind, Violation] = {}
         for violation in self.violations:
             found.setdefault(violation.kind, violation)
         return list(found.values())
@@ -215,16 +215,16 @@ class Findings:
 
 def search(
     bench: Bench,
-    plans: Sequence[Plan],
-    budget: Budget,
+    plans: Sequence[SearchPlan],
+    budget: SearchBudget,
     *,
     jobs: int = 1,
     master: str | None = None,
     origin: str | None = None,
     in_order: bool = False,
     until: Callable[[Violation], bool] = lambda violation: False,
-    show: Callable[[Findings], None] = lambda findings: None,
-) -> Findings:
+    show: Callable[[SearchFindings], None] = lambda findings: None,
+) -> SearchFindings:
     """Try the plans, a piece of each in turn, or `in_order` one plan after the other, until the budget is spent, they
     are through, or `until` has what it wants.
 
@@ -235,7 +235,7 @@ def search(
     Raises InvalidOperator when the user's code fails under a schedule; with a master, MissingTool or UserMistake where
     it cannot be reached.
     """
-    findings = Findings(frozenset(str(reached.address) for reached in bench.calm), jobs, master or "")
+    findings = SearchFindings(frozenset(str(reached.address) for reached in bench.calm), jobs, master or "")
     enumerated = [plan for plan in plans if isinstance(plan, Successive)]
     findings.successions = {p.faults: Succession(p.faults, len(list(p.pieces(bench)))) for p in enumerated}
     bench.trunk()
@@ -261,12 +261,14 @@ def search(
     return findings
 
 
-_Work = Callable[[Iterator[Piece], float | None], Generator[Progress, None, None]]
+_Work = Callable[[Iterator[Piece], float | None], Generator[PieceProgress, None, None]]
 """Try the pieces until a time on the monotonic clock, and say in their order what came of them."""
 
 
 @contextmanager
-def _workers(bench: Bench, plans: Sequence[Plan], findings: Findings, origin: str | None) -> Iterator[_Work]:
+def _workers(
+    bench: Bench, plans: Sequence[SearchPlan], findings: SearchFindings, origin: str | None
+) -> Iterator[_Work]:
     """Who carries the search out; findings say who is wanted."""
     if findings.master:
         # Not above: a search on this machine has no need of it.
@@ -282,7 +284,7 @@ def _workers(bench: Bench, plans: Sequence[Plan], findings: Findings, origin: st
 
 
 def _counted(
-    findings: Findings, results: Iterator[Progress], bench: Bench, plans: Sequence[Plan]
+    findings: SearchFindings, results: Iterator[PieceProgress], bench: Bench, plans: Sequence[SearchPlan]
 ) -> Iterator[Violation | None]:
     """For each schedule that was tried, the violation that is kept of it."""
     begun = 0
@@ -302,7 +304,7 @@ def _counted(
                     succession.through += 1
                     succession.of_those_through += begun
                     begun = 0
-            case Lost(piece=(plan, number), why=why):
+            case LostPiece(piece=(plan, number), why=why):
                 findings.lost += sum(1 for _ in plans[plan].trials(bench, number))
                 findings.losses[why] += 1
             case Again(why=why):

@@ -23,7 +23,7 @@ from ..core.quantities import Duration
 from ..core.schedule import Fault, Schedule
 from ..recording.history import History
 from ..recording.records import Offered
-from .bench import Bench, Kind, Trial
+from .bench import Bench, Trial, ViolationKind
 from .census import Reached
 from .classes import distinct
 
@@ -46,7 +46,7 @@ class Shrunk:
     bench: Bench
     """For the input that is left."""
     trial: Trial
-    kind: Kind
+    kind: ViolationKind
     runs: int
     """How many it took."""
 
@@ -55,7 +55,7 @@ class Shrunk:
         return self.bench.scenario.workload.events
 
 
-def shrink(bench: Bench, trial: Trial, kind: Kind, *, effort: int = EFFORT, seeds: int = 1) -> Shrunk:
+def shrink(bench: Bench, trial: Trial, kind: ViolationKind, *, effort: int = EFFORT, seeds: int = 1) -> Shrunk:
     """Shrink a trial that violates a claim of the bench's scenario in the way of `kind`, under each of `seeds` seeds of
     the world: its own and those that follow it."""
     shrinker = _Shrinker(bench, trial, kind, effort, seeds)
@@ -64,7 +64,7 @@ def shrink(bench: Bench, trial: Trial, kind: Kind, *, effort: int = EFFORT, seed
     return Shrunk(shrinker.bench, Trial(shrinker.schedule, trial.seed), kind, shrinker.runs)
 
 
-def shows(bench: Bench, trial: Trial, kind: Kind, seeds: int = 1) -> bool:
+def shows_violation(bench: Bench, trial: Trial, kind: ViolationKind, seeds: int = 1) -> bool:
     """Whether a trial violates in the way of `kind`, under each of `seeds` seeds of the world.
 
     Raises InvalidOperator when the user's code fails.
@@ -73,7 +73,7 @@ def shows(bench: Bench, trial: Trial, kind: Kind, seeds: int = 1) -> bool:
 
 
 class _Shrinker:
-    def __init__(self, bench: Bench, trial: Trial, kind: Kind, effort: int, seeds: int) -> None:
+    def __init__(self, bench: Bench, trial: Trial, kind: ViolationKind, effort: int, seeds: int) -> None:
         self.bench = bench
         self.schedule = trial.schedule
         self._most = bench.scenario.workload.events
@@ -112,7 +112,7 @@ class _Shrinker:
             self.runs += 1
             try:
                 enough = _has_slack(bench.run(self.schedule, self._seed), batch)
-                if enough and shows(bench, Trial(self.schedule, self._seed), self._kind, self._seeds):
+                if enough and shows_violation(bench, Trial(self.schedule, self._seed), self._kind, self._seeds):
                     self.bench = bench
                     return
             except InvalidOperator:
@@ -130,7 +130,7 @@ class _Shrinker:
             self._spend(bench)
             self.runs += 1
             try:
-                self._known[key] = shows(bench, Trial(schedule, self._seed), self._kind, self._seeds)
+                self._known[key] = shows_violation(bench, Trial(schedule, self._seed), self._kind, self._seeds)
             except InvalidOperator:
                 self._known[key] = False
         return self._known[key]

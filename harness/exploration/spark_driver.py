@@ -28,7 +28,17 @@ from ..core.wire import decoded, frame, receive_frame
 from ..worlds.embedded.reaping import OWNER, RUN, ProcessId, remove_scratch
 from ..worlds.spark.control.run_messages import Failed
 from ..worlds.spark.control.run_server import from_afar
-from .spark_protocol import Done, Dropped, FromDriver, Part, Ready, Stopped, Worked, from_search, from_worker
+from .spark_protocol import (
+    Done,
+    Dropped,
+    FromDriver,
+    PieceBatch,
+    PieceOutcome,
+    SparkReady,
+    Stopped,
+    from_search,
+    from_worker,
+)
 from .spark_worker import try_parts
 
 _AT_ONCE: Final = 256
@@ -53,7 +63,7 @@ class ClusterLost(Exception):
     """With all that is on it."""
 
 
-class Driver:
+class SearchDriver:
     """Takes parts, and answers each."""
 
     def __init__(self, connection: socket.socket) -> None:
@@ -72,7 +82,7 @@ class Driver:
             while receive_frame(self._connection) is not None:
                 pass
             return
-        self.tell(Ready(cores))
+        self.tell(SparkReady(cores))
         pool = ThreadPoolExecutor(_AT_ONCE)
         while (body := receive_frame(self._connection)) is not None:
             pool.submit(self._see_to, context, shared, decoded(from_search, body))
@@ -80,7 +90,7 @@ class Driver:
         context.cancelAllJobs()
         context.stop()
 
-    def _see_to(self, context: SparkContext, shared: Any, part: Part) -> None:
+    def _see_to(self, context: SparkContext, shared: Any, part: PieceBatch) -> None:
         began = time.monotonic()
         try:
             try:
@@ -103,18 +113,18 @@ class Driver:
                 return  # The search is over: nobody wants to know.
 
 
-def _one_by_one(context: SparkContext, shared: Any, part: Part, began: float) -> Iterator[Worked]:
+def _one_by_one(context: SparkContext, shared: Any, part: PieceBatch, began: float) -> Iterator[PieceOutcome]:
     for piece in part.pieces:
         left = None if part.seconds is None else began + part.seconds - time.monotonic()
         if left is not None and left <= 0:
             return
         try:
-            yield from _ask(context, shared, Part(part.number, (piece,), left)).worked
+            yield from _ask(context, shared, PieceBatch(part.number, (piece,), left)).worked
         except WorkerLost as lost:
-            yield Worked(piece, [], random=False, through=False, seconds=0.0, lost=str(lost))
+            yield PieceOutcome(piece, [], random=False, through=False, seconds=0.0, lost=str(lost))
 
 
-def _ask(context: SparkContext, shared: Any, part: Part) -> Done:
+def _ask(context: SparkContext, shared: Any, part: PieceBatch) -> Done:
     """Have a worker try a part. Raises WorkerLost, the error of the taxonomy that the worker names, or OwnFailure."""
     try:
         (answer,) = context.parallelize([part], 1).mapPartitions(partial(try_parts, shared)).collect()
@@ -147,7 +157,7 @@ def _first_line(text: str) -> str:
 
 
 def main(task: str, number: str) -> None:
-    driver = Driver(socket.socket(fileno=int(number)))
+    driver = SearchDriver(socket.socket(fileno=int(number)))
     driver.main(Path(task).read_bytes())
     # A search that was killed cannot do it.
     owner = ProcessId.parse(os.environ.get(OWNER, ""))

@@ -9,7 +9,7 @@ from .bench import Outcome
 from .pieces import Piece
 
 
-class Part(msgspec.Struct, frozen=True, tag="part", array_like=True):
+class PieceBatch(msgspec.Struct, frozen=True, tag="part", array_like=True):
     """Search to driver: try these pieces. A part is one task."""
 
     number: int
@@ -18,7 +18,7 @@ class Part(msgspec.Struct, frozen=True, tag="part", array_like=True):
     """How long, at most."""
 
 
-class Worked(msgspec.Struct, frozen=True, array_like=True):
+class PieceOutcome(msgspec.Struct, frozen=True, array_like=True):
     """What came of a piece, trial by trial."""
 
     piece: Piece
@@ -31,7 +31,7 @@ class Worked(msgspec.Struct, frozen=True, array_like=True):
     """How the workers that tried it were lost, where nobody could."""
 
 
-class Ready(msgspec.Struct, frozen=True, tag="ready", array_like=True):
+class SparkReady(msgspec.Struct, frozen=True, tag="ready", array_like=True):
     """Driver to search: Spark is there."""
 
     cores: int
@@ -41,7 +41,7 @@ class Done(msgspec.Struct, frozen=True, tag="done", array_like=True):
     """Driver to search."""
 
     number: int
-    worked: list[Worked]
+    worked: list[PieceOutcome]
 
 
 class Dropped(msgspec.Struct, frozen=True, tag="dropped", array_like=True):
@@ -57,9 +57,9 @@ class Stopped(msgspec.Struct, frozen=True, tag="stopped", array_like=True):
     why: str
 
 
-FromDriver = Ready | Done | Dropped | Stopped | Failed
+FromDriver = SparkReady | Done | Dropped | Stopped | Failed
 FromWorker = Done | Failed
 
-from_search = msgspec.msgpack.Decoder(Part)
+from_search = msgspec.msgpack.Decoder(PieceBatch)
 from_driver = msgspec.msgpack.Decoder(FromDriver)
 from_worker = msgspec.msgpack.Decoder(FromWorker)

@@ -19,8 +19,8 @@ from ..worlds.spark.control.run_messages import Failed
 from .bench import Bench, Outcome
 from .memory import look_seldom
 from .pieces import Piece, Through, Tried, is_past, work_through
-from .plans import Plan
-from .spark_protocol import Done, Part, Worked
+from .plans import SearchPlan
+from .spark_protocol import Done, PieceBatch, PieceOutcome
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -30,16 +30,16 @@ class Task:
     """What all workers of a search are given."""
 
     scenario: Scenario
-    plans: tuple[Plan, ...]
+    plans: tuple[SearchPlan, ...]
     seed: int
     options: SimulationOptions
 
 
-_known: dict[bytes, tuple[Bench, Sequence[Plan]]] = {}
+_known: dict[bytes, tuple[Bench, Sequence[SearchPlan]]] = {}
 """Digest of a task -> what this process has made of it. Workers are reused."""
 
 
-def try_parts(task: Any, parts: Iterable[Part]) -> Iterator[bytes]:
+def try_parts(task: Any, parts: Iterable[PieceBatch]) -> Iterator[bytes]:
     """A message to the driver for each: `Done`, or `Failed` when the user's code fails.
 
     `task` is a `Task`, pickled, as a broadcast variable.
@@ -51,10 +51,10 @@ def try_parts(task: Any, parts: Iterable[Part]) -> Iterator[bytes]:
             yield _encode(Failed(type(error).__name__, str(error)))
 
 
-def _worked(body: bytes, part: Part) -> Done:
+def _worked(body: bytes, part: PieceBatch) -> Done:
     deadline = None if part.seconds is None else time.monotonic() + part.seconds
     bench, plans = _bench(body)
-    worked: list[Worked] = []
+    worked: list[PieceOutcome] = []
     for piece in part.pieces:
         if is_past(deadline):
             break
@@ -62,7 +62,7 @@ def _worked(body: bytes, part: Part) -> Done:
     return Done(part.number, worked)
 
 
-def _piece(bench: Bench, plans: Sequence[Plan], piece: Piece, deadline: float | None) -> Worked:
+def _piece(bench: Bench, plans: Sequence[SearchPlan], piece: Piece, deadline: float | None) -> PieceOutcome:
     began = time.monotonic()
     outcomes: list[Outcome] = []
     random = through = False
@@ -75,10 +75,10 @@ def _piece(bench: Bench, plans: Sequence[Plan], piece: Piece, deadline: float | 
                 through = True
         if is_past(deadline):
             break
-    return Worked(piece, outcomes, random, through, time.monotonic() - began)
+    return PieceOutcome(piece, outcomes, random, through, time.monotonic() - began)
 
 
-def _bench(body: bytes) -> tuple[Bench, Sequence[Plan]]:
+def _bench(body: bytes) -> tuple[Bench, Sequence[SearchPlan]]:
     digest = hashlib.sha256(body).digest()
     if digest not in _known:
         task: Task = cloudpickle.loads(body)

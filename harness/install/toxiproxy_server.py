@@ -6,7 +6,7 @@ import socket
 
 import psutil
 
-from ..core.wire import Place
+from ..core.wire import Endpoint
 
 PORT = 8474
 """Where a server listens that has an address of its own."""
@@ -23,7 +23,7 @@ def listening_port(pid: int) -> int | None:
     return next((one.laddr.port for one in connections if one.status == psutil.CONN_LISTEN), None)
 
 
-def answers(place: Place) -> bool:
+def toxiproxy_answers(place: Endpoint) -> bool:
     """Whether a server listens there."""
     try:
         socket.create_connection(place, timeout=1).close()

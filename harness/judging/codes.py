@@ -20,14 +20,14 @@ _HALF = 32
 """Bits of an index; what is above them says at which operator (`execution.hop_of`)."""
 _ROOM = 1 << 62
 
-Table = Sequence[Derivation | None] | tuple[Sequence[Derivation | None], Sequence[int]]
+DerivationTable = Sequence[Derivation | None] | tuple[Sequence[Derivation | None], Sequence[int]]
 """Derivations; or each of them with a number that is compared as well."""
 
 _Block = list[Numbers]
 """The fields of some derivations: source, seq, and two for each index. 0 stands for what is not there."""
 
 
-def coded(*tables: Table) -> list[Numbers]:
+def coded(*tables: DerivationTable) -> list[Numbers]:
     """The numbers for the rows of each table. They can be compared among these tables alone."""
     sources: dict[str, int] = {}
     lowest: list[int] = []
@@ -44,7 +44,7 @@ def coded(*tables: Table) -> list[Numbers]:
     return _ranked(tables, sources, len(lowest))
 
 
-def _packed(table: Table, sources: dict[str, int], lowest: Sequence[int], radices: Sequence[int]) -> Numbers:
+def _packed(table: DerivationTable, sources: dict[str, int], lowest: Sequence[int], radices: Sequence[int]) -> Numbers:
     found = np.zeros(_length(table), np.int64)
     begin = 0
     for block in _blocks(table, sources):
@@ -61,7 +61,7 @@ def _packed(table: Table, sources: dict[str, int], lowest: Sequence[int], radice
     return found
 
 
-def _ranked(tables: Sequence[Table], sources: dict[str, int], width: int) -> list[Numbers]:
+def _ranked(tables: Sequence[DerivationTable], sources: dict[str, int], width: int) -> list[Numbers]:
     """Where the fields do not fit into a number together: by their rank among all that there are."""
     lengths = [_length(table) for table in tables]
     codes = np.zeros(sum(lengths), np.int64)
@@ -86,11 +86,11 @@ def _ranked(tables: Sequence[Table], sources: dict[str, int], width: int) -> lis
     return list(np.split(codes, np.cumsum(lengths)[:-1]))
 
 
-def _length(table: Table) -> int:
+def _length(table: DerivationTable) -> int:
     return len(table[0]) if _beside(table) else len(table)  # type: ignore[arg-type]
 
 
-def _beside(table: Table) -> bool:
+def _beside(table: DerivationTable) -> bool:
     return isinstance(table, tuple) and len(table) == 2 and isinstance(table[0], Sequence)
 
 
@@ -104,7 +104,7 @@ def _widen(block: _Block, lowest: list[int], highest: list[int]) -> None:
             highest[place] = max(highest[place], int(column.max()))
 
 
-def _blocks(table: Table, sources: dict[str, int]) -> Iterator[_Block]:
+def _blocks(table: DerivationTable, sources: dict[str, int]) -> Iterator[_Block]:
     if not _beside(table):
         yield from _fields(table, sources)  # type: ignore[arg-type]
         return

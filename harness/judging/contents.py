@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..core.model import Event, channel_name, operator_of
+from .expected import Expected
 from .made import derivations_of, is_long
-from .reexecution import Expected, Reexecution
+from .reexecution import Reexecution
 from .reruns import Derivation, Rerun
 
-Place = tuple[int, int]
+ChannelPosition = tuple[int, int]
 """A channel of a slice, and an event's place on it."""
 
 
@@ -71,9 +72,9 @@ def _is_a_beginning(
     return all(one == other for one, other in zip(lineage, should, strict=False)) and len(lineage) <= len(should)
 
 
-def _places(rerun: Reexecution, slice_id: str, wanted: Expected) -> dict[Derivation, Place]:
+def _places(rerun: Reexecution, slice_id: str, wanted: Expected) -> dict[Derivation, ChannelPosition]:
     """Where each input stands on its channel."""
-    places: dict[Derivation, Place] = {}
+    places: dict[Derivation, ChannelPosition] = {}
     for number, up in enumerate(rerun.topology.upstream(slice_id)):
         for place, derivation in enumerate(wanted.channels[channel_name(up, slice_id)]):
             places[derivation] = (number, place)
@@ -87,7 +88,7 @@ class _Holes:
         self,
         rerun: Reexecution,
         one: Rerun,
-        places: Mapping[Derivation, Place],
+        places: Mapping[Derivation, ChannelPosition],
         should: Mapping[Derivation, Event],
     ) -> None:
         self._window = rerun.topology.stages[operator_of(one.slice_id)].operator.window
@@ -105,7 +106,7 @@ class _Holes:
             if position:
                 self._at[one.slice_id, epoch] = position - 1
 
-    def _walk(self, places: Mapping[Derivation, Place], should: Mapping[Derivation, Event]) -> None:
+    def _walk(self, places: Mapping[Derivation, ChannelPosition], should: Mapping[Derivation, Event]) -> None:
         at_place = {place: derivation for derivation, place in places.items()}
         reached: dict[int, int] = {}
         now = 0

@@ -11,7 +11,7 @@ from copy import deepcopy
 from typing import Any
 
 from ..core.errors import InvalidOperator
-from ..core.model import PLAIN, Event, Role, carried, operator_of, processor, rows_of
+from ..core.model import PLAIN, Event, Role, carried, operator_of, processor_of, rows_of
 from ..protocol.merging import end_of
 from ..protocol.spec import SliceSpec
 from ..recording.records import CheckpointTaken, Closed, Restored, Started, Taken
@@ -21,8 +21,8 @@ from .faithfulness import Unfaithful, find_unfaithful
 from .packed import CHUNK, parts_of
 from .reruns import Closing, Cut, Derivation, Emissions, Rerun, Stretch
 
-Entry = Started | Restored | Taken | Closed | CheckpointTaken
-Book = list[Entry]
+BookEntry = Started | Restored | Taken | Closed | CheckpointTaken
+Book = list[BookEntry]
 """The records of one slice: all that its re-execution depends on, beside what its channels hold."""
 
 
@@ -65,7 +65,7 @@ class Execution:
         self._operator = spec.topology.stages[operator_of(spec.slice_id)].operator
         self._hop = hop_of(spec)
         self._upstream = {up: reruns[up] for up in spec.upstream}
-        self._lives: dict[int, list[Entry]] = {}
+        self._lives: dict[int, list[BookEntry]] = {}
         for record in book:
             self._lives.setdefault(record.incarnation, []).append(record)
         self._done = dict.fromkeys(self._lives, 0)
@@ -175,7 +175,7 @@ class Execution:
 
     def _begin(self, record: Started) -> Rerun:
         stretch = Stretch(None, 0, record.next_seq, emissions_of(self._spec))
-        process = processor(self._operator, record.seed)
+        process = processor_of(self._operator, record.seed)
         rerun = Rerun(
             self._spec.slice_id, record.incarnation, record.replica, [stretch], record.next_seq, process, self._hop
         )
@@ -330,7 +330,7 @@ def _unannounced(slice_id: str, number: int) -> Started:
     return Started(slice_id, number, None, 1)
 
 
-def _begun_from(record: Entry) -> tuple[int, int] | None:
+def _begun_from(record: BookEntry) -> tuple[int, int] | None:
     """Which checkpoint a stretch of a life begins with: (whose, its number)."""
     if isinstance(record, Started):
         return record.restored

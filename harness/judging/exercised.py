@@ -62,7 +62,7 @@ NEVER: Mapping[Activity, str] = {
 
 
 @dataclass(frozen=True)
-class Shape:
+class SubjectShape:
     """What has to be known of a subject to read its records."""
 
     replicas: int
@@ -79,7 +79,7 @@ class Shape:
         return 1 if slice_id in self.ends else self.replicas
 
 
-def exercised(history: History, shape: Shape) -> Exercised:
+def exercised(history: History, shape: SubjectShape) -> Exercised:
     """How often each mechanism was at work in a run."""
     counts = dict.fromkeys(Activity, 0)
     durable: set[tuple[str, int, int]] = set()
@@ -142,7 +142,7 @@ def _replays(
     history: History,
     opened: Iterable[tuple[Opened, int]],
     promoted: set[tuple[str, int]],
-    shape: Shape,
+    shape: SubjectShape,
 ) -> int:
     """Connections on which something was taken that had been made before they were opened. That of a founder to a
     founder brings what has waited for it since the beginning, which is no replay."""
@@ -177,7 +177,7 @@ def _replays(
     return len(replayed)
 
 
-def _sent_again(history: History, shape: Shape) -> int:
+def _sent_again(history: History, shape: SubjectShape) -> int:
     """Batches of a source that follows its events which have numbers that were taken before."""
     if not shape.tracking:
         return 0

@@ -9,7 +9,7 @@ from ..core.verdicts import Anomaly, Tally, none_of
 
 @dataclass(frozen=True)
 class Findings:
-    """As the fields of a Collation."""
+    """Each as in a `Collation`."""
 
     lost_state: Tally = none_of(Anomaly.LOST_INPUT)
     lost_output: Tally = none_of(Anomaly.LOST_INPUT)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..core.model import Event, Operator, Topology, processor
+from ..core.model import Event, Operator, Topology, processor_of
 from .exactness import same_value
 from .words import find_false_word, said_of
 
@@ -52,5 +52,5 @@ def _remembers(operator: Operator[Any], window: int, events: Sequence[Event]) ->
 
 
 def _executed(operator: Operator[Any], events: Sequence[Event]) -> list[list[tuple[str, Any]]]:
-    state, process = operator.initial_state(), processor(operator, 0)
+    state, process = operator.initial_state(), processor_of(operator, 0)
     return [list(process(event, state)) for event in events]

@@ -13,7 +13,7 @@ from ..core.model import Event, Value
 from ..recording.history import History
 from ..recording.records import Offered
 
-Place = tuple[int, int]
+BatchPosition = tuple[int, int]
 """A batch, and an event's place in it."""
 
 
@@ -31,7 +31,7 @@ class Inputs:
         seq = row.get("seq") if isinstance(row, Mapping) else None
         if type(seq) is int and seq in self._by_seq:
             return self._told(self._by_seq[seq])
-        said: Counter[Place] = Counter()
+        said: Counter[BatchPosition] = Counter()
         for text in set(_texts(row)):
             said.update(place for place in self._by_text.get(text, ()) if batch is None or place[0] == batch)
         if not said:
@@ -42,22 +42,22 @@ class Inputs:
             return self._told(best[0])
         return (best[0][0], None) if len({place[0] for place in best}) == 1 else None
 
-    def _told(self, place: Place) -> tuple[int, Event | None]:
+    def _told(self, place: BatchPosition) -> tuple[int, Event | None]:
         return place[0], self._batches[place[0]][place[1]]
 
     @cached_property
-    def _by_seq(self) -> dict[int, Place]:
+    def _by_seq(self) -> dict[int, BatchPosition]:
         return {event.seq: place for place, event in self._events()}
 
     @cached_property
-    def _by_text(self) -> dict[str, list[Place]]:
-        found: dict[str, list[Place]] = {}
+    def _by_text(self) -> dict[str, list[BatchPosition]]:
+        found: dict[str, list[BatchPosition]] = {}
         for place, event in self._events():
             for text in {*_texts(event.key), *_texts(event.value)}:
                 found.setdefault(text, []).append(place)
         return found
 
-    def _events(self) -> Iterator[tuple[Place, Event]]:
+    def _events(self) -> Iterator[tuple[BatchPosition, Event]]:
         for batch, events in enumerate(self._batches):
             for place, event in enumerate(events):
                 yield (batch, place), event

@@ -9,7 +9,7 @@ from ..core.model import Value
 from ..core.verdicts import Anomaly, Evidence, tally
 from .exactness import same_value
 from .findings import Findings
-from .outputs import Delivery
+from .outputs import SinkBatch
 from .query_story import Story
 from .shapes import OutputMode, OutputShape
 
@@ -23,7 +23,7 @@ class Row:
 
     key: str
     value: Value
-    delivery: Delivery
+    delivery: SinkBatch
 
     @property
     def batch(self) -> int:
@@ -37,7 +37,7 @@ class Row:
         return f"batch {self.batch} ({self.key!r}, {self.value!r})"
 
 
-def keyed_table(given: Iterable[Delivery], mode: OutputMode) -> dict[str, Row]:
+def keyed_table(given: Iterable[SinkBatch], mode: OutputMode) -> dict[str, Row]:
     """The table that is left: of each key the row that came last, or in complete mode the batch that came last."""
     if mode is OutputMode.COMPLETE:
         given = list(given)[-1:]
@@ -45,8 +45,8 @@ def keyed_table(given: Iterable[Delivery], mode: OutputMode) -> dict[str, Row]:
 
 
 def find_in_keyed(
-    reference: Sequence[Delivery] | None,
-    given: Sequence[Delivery],
+    reference: Sequence[SinkBatch] | None,
+    given: Sequence[SinkBatch],
     shape: OutputShape,
     story: Story,
     incomplete: bool,
@@ -107,7 +107,7 @@ def find_in_keyed(
     )
 
 
-def _rows(given: Iterable[Delivery]) -> Iterator[Row]:
+def _rows(given: Iterable[SinkBatch]) -> Iterator[Row]:
     for delivery in given:
         for event in delivery.rows:
             yield Row(event.key, event.value, delivery)
@@ -117,7 +117,7 @@ def _same(one: Row | None, other: Row) -> bool:
     return one is not None and same_value(one.value, other.value)
 
 
-_Conflict = tuple[Row | None, Row | None, Delivery]
+_Conflict = tuple[Row | None, Row | None, SinkBatch]
 """The row as it came before, if it did, and as it came when its batch was repeated, if it did; and that repetition."""
 _Stale = tuple[Row, Row | None]
 """The row that a table should have, and the older one that it has instead, if any."""
@@ -166,7 +166,7 @@ class _Words:
         where, at, fault = self._story.given(later.delivery)
         return Evidence(f"{earlier}{then}", where, (earlier.delivery.at, *at), fault)
 
-    def conflicting(self, earlier: Row | None, later: Row | None, delivery: Delivery) -> Evidence:
+    def conflicting(self, earlier: Row | None, later: Row | None, delivery: SinkBatch) -> Evidence:
         if earlier is not None and later is not None:
             return self.repeated(earlier, later)
         where, at, fault = self._story.given(delivery)

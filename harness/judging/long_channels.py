@@ -1,4 +1,4 @@
-"""What a long channel into a sink comes to: as `collation` has it for a short one, in columns.
+"""What a long channel into a sink comes to: as `channel_counts` has it for a short one, in columns.
 
 An output is a place in the order of delivery. What is found is kept as places, and told of a few only.
 """
@@ -18,7 +18,7 @@ from .exactness import same_content
 from .made import Chosen, Each, derivations_of, events_of, gathered
 from .packed import CHUNK, joined
 from .reexecution import Reexecution
-from .reruns import Deliveries, Derivation, Output, Rerun
+from .reruns import DeliveredRow, Deliveries, Derivation, Rerun
 
 _NOWHERE = -1
 Mask = NDArray[np.bool_]
@@ -43,15 +43,15 @@ class Outputs:
         """Incarnations of which anything was delivered, if only a batch without rows."""
         return set(self._speakers.tolist())
 
-    def at(self, place: int) -> Output:
+    def at(self, place: int) -> DeliveredRow:
         delivery = int(np.searchsorted(self._ends, place, "right"))
-        return Output(self.rows[place], self.derivations[place], int(self.incarnations[place]), int(self._at[delivery]))
+        return DeliveredRow(
+            self.rows[place], self.derivations[place], int(self.incarnations[place]), int(self._at[delivery])
+        )
 
 
 class LongChannelCount:
-    """As `ChannelCount` of `collation`."""
-
-    long = True
+    """As `ChannelCount`."""
 
     def __init__(
         self, rerun: Reexecution, channel: str, deliveries: Deliveries, wanted: Mapping[Derivation, Event]
@@ -86,10 +86,10 @@ class LongChannelCount:
         self.reordered_repeats = self._told(self._reordered_repeats(rerun, delivered, orders, again))
         self.superseded = self._told(self._superseded(rerun, np.flatnonzero(fresh), should))
 
-    def _told(self, places: Numbers) -> Sequence[tuple[Output]]:
+    def _told(self, places: Numbers) -> Sequence[tuple[DeliveredRow]]:
         return Each(places, lambda place: (self._outputs.at(place),))
 
-    def _pairs(self, places: Numbers) -> Sequence[tuple[Output, Output]]:
+    def _pairs(self, places: Numbers) -> Sequence[tuple[DeliveredRow, DeliveredRow]]:
         return Each(places, lambda place: (self._outputs.at(int(self._first[place])), self._outputs.at(place)))
 
     def _conflicting(self, repeated: Numbers) -> Iterator[int]:
@@ -165,7 +165,7 @@ class LongChannelCount:
         return np.compress(others, found)
 
 
-def altered(deliveries: Deliveries, wanted: Mapping[Derivation, Event]) -> Sequence[tuple[Output, Event]]:
+def altered(deliveries: Deliveries, wanted: Mapping[Derivation, Event]) -> Sequence[tuple[DeliveredRow, Event]]:
     """Outputs of which no copy is what its input gives without failures, each beside what that is."""
     outputs = Outputs(deliveries)
     should = events_of(wanted)
@@ -182,7 +182,7 @@ def altered(deliveries: Deliveries, wanted: Mapping[Derivation, Event]) -> Seque
 
 def differing(
     deliveries: Deliveries, wanted: Mapping[Derivation, Event] | None
-) -> Iterator[tuple[Output, Event | None]]:
+) -> Iterator[tuple[DeliveredRow, Event | None]]:
     """Outputs that are not what is wanted of them, each beside what is; without `wanted`, that is what the first of the
     same derivation was."""
     outputs = Outputs(deliveries)

@@ -16,11 +16,11 @@ from .reruns import Deliveries, Derivation, Rerun
 if TYPE_CHECKING:
     from .reexecution import Reexecution
 
-Taken = tuple[Numbers, Sequence[Derivation | None]]
+LongIntake = tuple[Numbers, Sequence[Derivation | None]]
 """Numbers and derivations."""
 
 
-def taken_of(reexecution: Reexecution, rerun: Rerun) -> dict[tuple[str, int], Taken]:
+def taken_of(reexecution: Reexecution, rerun: Rerun) -> dict[tuple[str, int], LongIntake]:
     """What an incarnation took of each upstream and incarnation of it."""
     seqs = array_of(rerun.seqs)
     return {
@@ -29,7 +29,7 @@ def taken_of(reexecution: Reexecution, rerun: Rerun) -> dict[tuple[str, int], Ta
     }
 
 
-def delivered_of(deliveries: Deliveries) -> dict[int, Taken]:
+def delivered_of(deliveries: Deliveries) -> dict[int, LongIntake]:
     """What was delivered of each incarnation."""
     heads, rows, derivations = deliveries.columns()
     seqs = field_of(rows, "seq")
@@ -56,7 +56,7 @@ def _pieces(rows: Rows[Any], places: Sequence[tuple[int, int]]) -> Sequence[Deri
 class LongChannel:
     """As `_Channel` of `contiguity`."""
 
-    def __init__(self, sender: Rerun, to: str, opened: Sequence[int], taken: Taken, whole: bool) -> None:
+    def __init__(self, sender: Rerun, to: str, opened: Sequence[int], taken: LongIntake, whole: bool) -> None:
         events, self._derivations = sender.channel(to)
         self._seqs = field_of(events, "seq")
         seqs, derivations = taken
@@ -114,7 +114,7 @@ def _numbers(array: Numbers) -> Sequence[int]:
     return array  # type: ignore[return-value]
 
 
-def visible(rerun: Rerun, heard: Mapping[str, Sequence[Taken]]) -> list[int] | None:
+def visible(rerun: Rerun, heard: Mapping[str, Sequence[LongIntake]]) -> list[int] | None:
     """As `Reexecution.visible`, of what somebody heard on each channel; None where it took something twice, so that it
     has to be gone through event by event, or knows epochs."""
     if any(stretch.closings for stretch in rerun.stretches):

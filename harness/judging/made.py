@@ -21,7 +21,7 @@ def is_long(*sequences: object) -> bool:
     """Whether any of these is so long that it is in columns, and has to be gone through in columns as well."""
     for rows in sequences:
         kind = type(rows)
-        if kind is Made or kind is View or (kind is Packed and rows.packed):  # type: ignore[attr-defined]
+        if kind is MadeColumns or kind is View or (kind is Packed and rows.packed):  # type: ignore[attr-defined]
             return True
     return False
 
@@ -29,7 +29,7 @@ def is_long(*sequences: object) -> bool:
 def made_of(derivations: Sequence[Derivation], events: Sequence[Event]) -> Mapping[Derivation, Event]:
     """These events by their derivations, in their order."""
     if is_long(derivations) and all_differ(derivations):
-        return Made(derivations, events)
+        return MadeColumns(derivations, events)
     return dict(zip(derivations, events, strict=True))
 
 
@@ -48,7 +48,7 @@ def all_of(several: Sequence[Mapping[Derivation, Event]]) -> Mapping[Derivation,
     if not is_long(*several):
         return {derivation: event for one in several for derivation, event in one.items()}
     columns = [(derivations_of(one), events_of(one)) for one in several]
-    return Made(joined(derivations for derivations, _ in columns), joined(events for _, events in columns))
+    return MadeColumns(joined(derivations for derivations, _ in columns), joined(events for _, events in columns))
 
 
 def same_order(some: Sequence[Derivation], others: Sequence[Derivation]) -> bool:
@@ -62,14 +62,14 @@ def same_order(some: Sequence[Derivation], others: Sequence[Derivation]) -> bool
 
 
 def derivations_of(made: Mapping[Derivation, Event]) -> Sequence[Derivation]:
-    return made.derivations if isinstance(made, Made) else list(made)
+    return made.derivations if isinstance(made, MadeColumns) else list(made)
 
 
 def events_of(made: Mapping[Derivation, Event]) -> Sequence[Event]:
-    return made.events if isinstance(made, Made) else list(made.values())
+    return made.events if isinstance(made, MadeColumns) else list(made.values())
 
 
-class Made(Mapping[Derivation, Event]):
+class MadeColumns(Mapping[Derivation, Event]):
     """Events in columns. Each derivation is there once."""
 
     def __init__(self, derivations: Sequence[Derivation], events: Sequence[Event]) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
 
 from ..core.error_text import described_error
 from ..core.errors import StreamproofError, UnknownName
@@ -20,21 +20,61 @@ from ..core.parameters import Parameter, check_stated, stating
 from ..core.reasons import Reason, Why
 from ..core.verdicts import Anomaly, Evidence, Status, Tally, Verdict, tally, unknown
 from ..recording.history import History
-from .collation import Collation
+from .collation import Collation, seen
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Case:
-    """What an oracle is shown."""
+    """What an oracle is shown. What it asks of the collation, or as an analysis, is computed when it is first asked
+    for, by whichever oracle, and once."""
 
     history: History
     collation: Collation
     checkpoint_every: int | None = None
     """Events between two checkpoints, where the subject declares it."""
     virtual_time: bool = False
-    """Whether the clock is the simulator's, on which a duration means nothing."""
+    """Whether the clock is the simulator's."""
+    not_come: str = ""
+    """Which planned fault a run that was cut short says nothing of; empty when there is none."""
+    costed: bool = False
+    """Whether work takes time on the simulator's clock, as the scenario's costs say."""
+    _known: dict[Analysis[Any], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _verdicts: dict[tuple[Judge, Guarantee], Verdict] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    @property
+    def unproven(self) -> str:
+        """Why the faults cannot be said to have happened as planned; empty when each of them bit."""
+        return self.collation.unproven or self.not_come
+
+    @property
+    def timeless(self) -> bool:
+        """Whether a duration means nothing."""
+        return self.virtual_time and not self.costed
+
+    def verdict(self, oracle: Oracle, guarantee: Guarantee) -> Verdict:
+        """What an oracle says of this history."""
+        asked = (oracle.judge, guarantee)
+        if asked not in self._verdicts:
+            self._verdicts[asked] = _asked(oracle, self, guarantee)
+        return self._verdicts[asked]
+
+    def analysis(self, asked: Analysis[T]) -> T:
+        """What an analysis finds in this history."""
+        if asked not in self._known:
+            self._known[asked] = asked(self)
+        found: T = self._known[asked]
+        return found
 
 
+Analysis = Callable[[Case], T]
+"""Something that oracles can ask of a history beyond its collation, as `case.analysis(latencies)`: a function of the
+case, or a class that is made of one. Whoever names the same is given what was computed for the first; a lambda, which
+is another each time, is computed each time. It stands in the file of the one oracle that asks for it, a user's as well
+as ours, or in one of its own where several do. None is registered."""
 Judge = Callable[[Case, Guarantee], Verdict]
 
 
@@ -61,11 +101,15 @@ class Oracle:
     """Whether it can hold only of a subject that can be executed again; a query cannot."""
     sees_outputs: bool = False
     """Whether it can hold only where outputs are observed, and not just the table at the end."""
+    sees_result: bool = False
+    """Whether it can hold only of a query, which leaves a table in the end."""
 
     def cannot_hold(self, executable: bool, observables: Sequence[str]) -> str:
         """Why it can never hold of such a subject, whatever that does; empty where it can."""
         if self.executes and not executable:
             return "it speaks of slices and their orders, and a query shows neither"
+        if self.sees_result and executable:
+            return "it speaks of the table that a query leaves in the end, and a scheme leaves none"
         if self.sees_outputs and "outputs" not in observables:
             return "it speaks of each output, and of a sink of your own only the table at the end is seen"
         return ""
@@ -139,8 +183,8 @@ def decide(
         return unknown(guarantee, observables, unclear)
     if collation.incomplete:
         return unknown(guarantee, observables, Reason(Why.INCOMPLETE, collation.incomplete))
-    if collation.unproven:
-        return unknown(guarantee, observables, Reason(Why.UNPROVEN, collation.unproven))
+    if case.unproven:
+        return unknown(guarantee, observables, Reason(Why.UNPROVEN, case.unproven))
     return Verdict(guarantee, Status.HOLDS, observables, holds)
 
 
@@ -152,9 +196,9 @@ def stalled(case: Case) -> tuple[Tally, ...]:
     return (tally(Anomaly.STALL, 1, [Evidence(f"came to rest before its input was through: {why}", "all")]),)
 
 
-def lost(collation: Collation, *names: str) -> tuple[Tally, ...]:
-    """Tallies of losses, which count only once the run has come to its end."""
-    return () if collation.incomplete else collation.tallies(*names)
+def lost(collation: Collation, *tallies: Tally) -> tuple[Tally, ...]:
+    """Those of these losses that count anything: they do so only once the run has come to its end."""
+    return () if collation.incomplete else seen(*tallies)
 
 
 EFFECTS: Final = (
@@ -170,8 +214,9 @@ EFFECTS: Final = (
 
 def effects(collation: Collation) -> tuple[Tally, ...]:
     """How often each was seen."""
-    return lost(collation, "lost_state", "lost_output", "lacking", "altered") + collation.tallies(
-        "duplicate_effects", "phantoms", "unfaithful"
+    c = collation
+    return lost(c, c.lost_state, c.lost_output, c.lacking, c.altered) + seen(
+        c.duplicate_effects, c.phantoms, c.unfaithful
     )
 
 
@@ -198,22 +243,18 @@ def unseen_outputs(case: Case) -> Reason | None:
     return Reason(Why.NOTHING_TO_JUDGE, said)
 
 
-def judge(case: Case, guarantees: Sequence[Guarantee], oracles: Mapping[str, Oracle]) -> list[Verdict]:
+def judge_each(case: Case, guarantees: Sequence[Guarantee], oracles: Mapping[str, Oracle]) -> list[Verdict]:
     """One verdict a guarantee. One that holds beside a weaker one that is violated is a failure of streamproof's, and
-    comes out UNKNOWN, as that. Raises UnknownName for a guarantee without an oracle."""
+    comes out UNKNOWN, as that. Raises UnknownName for a guarantee without an oracle.
+
+    So a single claim is not judged alone: where it holds, every ranked guarantee that it implies is judged as well, and
+    what these ask for is computed, but nothing else: gap recovery pays for amnesia and at-most-once, not for the merges
+    and contents of precise recovery, and a claim that is violated or UNKNOWN for nothing beyond itself.
+    """
     for guarantee in guarantees:
         if guarantee.name not in oracles:
             raise UnknownName("guarantee", guarantee.name, sorted(oracles), listed_by("oracles"))
-    known: dict[Guarantee, Verdict] = {}
-    return [_consistent(case, _judged(case, guarantee, oracles, known), oracles, known) for guarantee in guarantees]
-
-
-def _judged(
-    case: Case, guarantee: Guarantee, oracles: Mapping[str, Oracle], known: dict[Guarantee, Verdict]
-) -> Verdict:
-    if guarantee not in known:
-        known[guarantee] = _asked(oracles[guarantee.name], case, guarantee)
-    return known[guarantee]
+    return [_consistent(case, case.verdict(oracles[one.name], one), oracles) for one in guarantees]
 
 
 def _asked(oracle: Oracle, case: Case, guarantee: Guarantee) -> Verdict:
@@ -229,15 +270,13 @@ def _asked(oracle: Oracle, case: Case, guarantee: Guarantee) -> Verdict:
         return unknown(guarantee, case.collation.observables, reason)
 
 
-def _consistent(
-    case: Case, verdict: Verdict, oracles: Mapping[str, Oracle], known: dict[Guarantee, Verdict]
-) -> Verdict:
+def _consistent(case: Case, verdict: Verdict, oracles: Mapping[str, Oracle]) -> Verdict:
     if verdict.status is not Status.HOLDS:
         return verdict
     name = verdict.guarantee.name
     below = implied(name, oracles) - {name}
     for weaker in (one for one, oracle in oracles.items() if one in below and oracle.ranked):
-        other = _judged(case, Guarantee(weaker), oracles, known)
+        other = case.verdict(oracles[weaker], Guarantee(weaker))
         if other.status is Status.VIOLATED:
             about = f"{name} holds, and {weaker}, which it implies, does not ({other.summary})"
             return unknown(verdict.guarantee, verdict.observables, Reason(Why.CONTRADICTION, about))
@@ -246,7 +285,7 @@ def _consistent(
 
 def strongest(case: Case, oracles: Mapping[str, Oracle]) -> list[Guarantee]:
     """The guarantees that the history is consistent with and that none of the others implies."""
-    judged = judge(case, [Guarantee(name) for name in ranked(oracles)], oracles)
+    judged = judge_each(case, [Guarantee(name) for name in ranked(oracles)], oracles)
     holding = [verdict.guarantee.name for verdict in judged if verdict.status is Status.HOLDS]
     covered: set[str] = set()
     found = []

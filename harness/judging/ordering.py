@@ -12,12 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ..core.model import Event, Role, channel_name, operator_of
 from ..core.verdicts import Evidence
-from ..protocol.merging import Merge, Order, Run, epoch_of, sequencer
+from ..protocol.merging import ChannelRun, Merge, Order, epoch_of, sequencer
+from .expected import Expected, made_by
 from .made import all_of, derivations_of, is_long
-from .reexecution import Expected, Reexecution, made_by
+from .reexecution import Reexecution
 from .reruns import Derivation, Rerun
 
-Made = Mapping[Derivation, Event]
+OutputsMade = Mapping[Derivation, Event]
 """Outputs of one channel, by their derivation."""
 
 
@@ -40,8 +41,8 @@ def as_ordered(rerun: Reexecution, expected: Expected) -> Expected:
     topology = rerun.topology
     if not order_matters(rerun):
         return expected
-    taken: dict[str, Made] = {}
-    channels: dict[str, Made] = {}
+    taken: dict[str, OutputsMade] = {}
+    channels: dict[str, OutputsMade] = {}
     for slice_id in topology.slices:
         role = topology.role(slice_id)
         if role is not Role.SOURCE:
@@ -62,7 +63,7 @@ def as_ordered(rerun: Reexecution, expected: Expected) -> Expected:
     )
 
 
-def _made(rerun: Reexecution, slice_id: str, to: str, inputs: Made, otherwise: Made) -> Made:
+def _made(rerun: Reexecution, slice_id: str, to: str, inputs: OutputsMade, otherwise: OutputsMade) -> OutputsMade:
     survivors = rerun.survivors(slice_id)
     epochs = slice_id in rerun.epochs
     if len(survivors) == 1 and is_long(inputs) and not epochs and not _missing(inputs, survivors[0]):
@@ -89,7 +90,9 @@ def _made(rerun: Reexecution, slice_id: str, to: str, inputs: Made, otherwise: M
     return found
 
 
-def _made_at_ends(rerun: Reexecution, slice_id: str, to: str, otherwise: Made) -> Iterator[tuple[Derivation, Event]]:
+def _made_at_ends(
+    rerun: Reexecution, slice_id: str, to: str, otherwise: OutputsMade
+) -> Iterator[tuple[Derivation, Event]]:
     """What was made at the ends of epochs to which those did not come whose states are T."""
     missing = {d[:-1] for d in otherwise if d[0] == slice_id and len(d) == 3}
     for survivor in rerun.survivors(slice_id):
@@ -102,7 +105,7 @@ def _made_at_ends(rerun: Reexecution, slice_id: str, to: str, otherwise: Made) -
     yield from ((d, event) for d, event in otherwise.items() if d[:-1] in missing)
 
 
-def _missing(inputs: Made, survivor: Rerun) -> bool:
+def _missing(inputs: OutputsMade, survivor: Rerun) -> bool:
     """Whether a survivor has not taken all of these."""
     from .codes import among, coded
 
@@ -110,13 +113,13 @@ def _missing(inputs: Made, survivor: Rerun) -> bool:
     return not among(due, had).all()
 
 
-def merged(merge: Merge, slice_id: str, channels: Iterable[Made]) -> list[Derivation]:
+def merged(merge: Merge, slice_id: str, channels: Iterable[OutputsMade]) -> list[Derivation]:
     """The one order in which a deterministic merge takes these channels."""
     inputs = [list(channel.items()) for channel in channels]
     waiting = sequencer(merge, slice_id, len(inputs))
     for number, events in enumerate(inputs):
         if events:
-            waiting.put(Run(number, 1, [event for _, event in events]))
+            waiting.put(ChannelRun(number, 1, [event for _, event in events]))
         waiting.end(number, True)
     order: list[Derivation] = []
     taken = [0] * len(inputs)
@@ -153,7 +156,7 @@ def find_unmerged(rerun: Reexecution, wanted: Expected) -> Iterator[Evidence]:
             yield Evidence(f"took {came} as number {place + 1:,}, where its merge takes {due}", f"{slice_id}#{number}")
 
 
-def _misplaced(rerun: Reexecution, one: Rerun, size: int, events: Made) -> Iterator[Evidence]:
+def _misplaced(rerun: Reexecution, one: Rerun, size: int, events: OutputsMade) -> Iterator[Evidence]:
     """The first event that an incarnation did not take in its epoch, or the first that did not end in its turn."""
     lineage, where = one.lineage(), f"{one.slice_id}#{one.number}"
     closings = one.closings()

@@ -17,13 +17,13 @@ def row_number(batch: int, place: int) -> int:
     return batch * NUMBERING_SPAN + place
 
 
-def batch_of(number: int) -> int:
+def batch_of_row(number: int) -> int:
     """The batch of the row that carries this number."""
     return number // NUMBERING_SPAN
 
 
 @dataclass(frozen=True)
-class Delivery:
+class SinkBatch:
     """One batch, as the sink was given it once."""
 
     batch: int
@@ -40,29 +40,29 @@ class Delivery:
         return counts
 
 
-def deliveries(history: History, sink: str) -> list[Delivery]:
+def deliveries(history: History, sink: str) -> list[SinkBatch]:
     """In their order, those of a batch without rows among them."""
     return list(_deliveries(history, sink))
 
 
-def _deliveries(history: History, sink: str) -> Iterator[Delivery]:
+def _deliveries(history: History, sink: str) -> Iterator[SinkBatch]:
     for stamped in history.of(Delivered, EmptyBatch):
         record = stamped.record
         if isinstance(record, Delivered) and record.sink == sink:
             for batch, rows in _by_batch(record.rows):
-                yield Delivery(batch, record.incarnation, stamped.at, rows)
+                yield SinkBatch(batch, record.incarnation, stamped.at, rows)
         elif isinstance(record, EmptyBatch) and record.sink == sink:
-            yield Delivery(record.batch, record.incarnation, stamped.at, ())
+            yield SinkBatch(record.batch, record.incarnation, stamped.at, ())
 
 
 def _by_batch(events: Iterable[Event]) -> Iterator[tuple[int, tuple[Event, ...]]]:
     found: dict[int, list[Event]] = {}
     for event in events:
-        found.setdefault(batch_of(event.seq), []).append(event)
+        found.setdefault(batch_of_row(event.seq), []).append(event)
     for batch, rows in found.items():
         yield batch, tuple(rows)
 
 
-def last_of_each(given: Iterable[Delivery]) -> dict[int, Delivery]:
+def last_of_each(given: Iterable[SinkBatch]) -> dict[int, SinkBatch]:
     """Of each batch what came last."""
     return {delivery.batch: delivery for delivery in given}

@@ -94,7 +94,7 @@ def _of_numbers(rows: Sequence[int]) -> NumberChunk:
     return NumberChunk(pack(rows))
 
 
-class Piece(list[T]):
+class PackedRows(list[T]):
     """Rows that stand one after the other in columns, and where."""
 
     __slots__ = ("origin", "place")
@@ -187,7 +187,7 @@ class Packed(Rows[T]):
     def extend(self, rows: Iterable[T]) -> None:
         if type(rows) is list:
             self._loan = None
-        elif type(rows) is Piece:
+        elif type(rows) is PackedRows:
             known, here = self._loan, len(self.tail)
             if known is None or known[0] is not rows.origin or known[1] + here - known[2] != rows.place:
                 self._loan = rows.origin, rows.place, here
@@ -351,7 +351,7 @@ def _sliced(rows: Packed[T] | View[T], which: slice) -> Sequence[T]:
         return [rows[place] for place in range(*which.indices(len(rows)))]
     if stop - start <= CHUNK:
         found = chain.from_iterable(rows.parts(start, stop))
-        return Piece(found, rows, start) if isinstance(rows, Packed) else list(found)
+        return PackedRows(found, rows, start) if isinstance(rows, Packed) else list(found)
     return View(((rows, start, stop),) if isinstance(rows, Packed) else tuple(rows.cut(start, stop)))
 
 

@@ -6,9 +6,9 @@ from ..core.addresses import Address
 from ..core.errors import InvalidScenario
 from ..core.model import Value
 from ..recording.history import FaultStruck, History
-from .collation import Faults
 from .inputs import Inputs
-from .outputs import Delivery
+from .outputs import SinkBatch
+from .proven_faults import Faults
 
 LONGEST = 400
 """Characters of a row that evidence shows."""
@@ -24,7 +24,7 @@ class Story:
         self._actor = actor
         self.sink = sink
 
-    def given(self, delivery: Delivery) -> tuple[str, tuple[int, ...], int | None]:
+    def given(self, delivery: SinkBatch) -> tuple[str, tuple[int, ...], int | None]:
         """Where a batch was given, when, and the last fault before."""
         where = f"{self.sink} from {self._actor}#{delivery.incarnation}"
         return where, (delivery.at,), self._faults.before(delivery.at)
@@ -66,5 +66,5 @@ def often(count: int) -> str:
     return {0: "not at all", 1: "once", 2: "twice"}.get(count, f"{count:,} times")
 
 
-def shortened(row: str) -> str:
+def shortened_row(row: str) -> str:
     return row if len(row) <= LONGEST else f"{row[:LONGEST]}..."

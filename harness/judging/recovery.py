@@ -10,11 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from ..core.model import slice_of
 from ..recording.history import FaultStruck, History, NodeGone, NodeUp, Placed, TimelineEntry
 from ..recording.records import CheckpointTaken, Delivered, InStep, Promoted, Restored, Started, Taken
 from .lives import in_time, losses
+
+if TYPE_CHECKING:
+    from .oracle import Case
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,11 @@ class Recovery:
     def total(self) -> int | None:
         parts = (self.detected, self.redeployed, self.restored, self.caught_up)
         return None if any(part is None for part in parts) else sum(part for part in parts if part is not None)
+
+
+def recoveries_of(case: Case) -> list[Recovery]:
+    """An analysis."""
+    return recoveries(case.history)
 
 
 def recoveries(history: History) -> list[Recovery]:

@@ -21,17 +21,19 @@ from ..core.model import Value
 from ..core.verdicts import SAMPLE
 from ..recording.history import History
 from ..recording.records import Ended, Kept, Offered
-from .collation import Collation, Faults, why_incomplete
+from .collation import CollatedQuery
+from .completeness import why_incomplete
 from .exactness import same_value
 from .findings import Findings
 from .keyed_outputs import find_in_keyed, keyed_table
-from .outputs import Delivery, batch_of, deliveries, last_of_each, row_number
-from .query_story import Story, often, shortened
+from .outputs import SinkBatch, batch_of_row, deliveries, last_of_each, row_number
+from .proven_faults import Faults
+from .query_story import Story, often, shortened_row
 from .shapes import OutputMode, OutputShape, text_of
 from .tables import Table, disagreement, key_of, table_of
 from .unkeyed_outputs import find_in_table, find_in_unkeyed, unkeyed_table
 
-__all__ = ["BATCH_JOB", "DRIVER", "REFERENCES", "SINK", "batch_of", "collate_references", "row_number"]
+__all__ = ["BATCH_JOB", "DRIVER", "REFERENCES", "SINK", "batch_of_row", "collate_references", "row_number"]
 
 SINK = "sink"
 REFERENCES = ("reference-1", "reference-2")
@@ -40,7 +42,7 @@ BATCH_JOB = "batch-job"
 """Who keeps, as a second opinion, the table that a batch job over the same input makes."""
 
 
-def collate_references(history: History, shape: OutputShape) -> Collation:
+def collate_references(history: History, shape: OutputShape) -> CollatedQuery:
     """Collate a history of a query that was recorded with its reference runs.
 
     Raises InvalidHistory for a table that is none, or that has no such key columns.
@@ -54,7 +56,7 @@ def collate_references(history: History, shape: OutputShape) -> Collation:
     else:
         unjudgeable, findings = _judge_given(history, shape, story, incomplete)
     fixed = not shape.reads and not (shape.own_source and shape.mode is not OutputMode.APPEND)
-    return Collation(
+    return CollatedQuery(
         observables=("outputs", "state") if fixed else ("state",),
         incomplete=incomplete,
         unproven=Faults(history).unproven,
@@ -70,6 +72,7 @@ def collate_references(history: History, shape: OutputShape) -> Collation:
         reordered_repeats=findings.reordered_repeats,
         inputs=sum(len(offered.events) for offered in history.each(Offered)),
         doubt=findings.doubt,
+        shape=shape,
     )
 
 
@@ -128,7 +131,7 @@ def _nothing(wanted: object, found: object) -> str:
     return "" if wanted or found else "the query gives no rows, with failures or without; there is nothing to compare"
 
 
-def _references_disagree(references: Sequence[Sequence[Delivery]], shape: OutputShape) -> str:
+def _references_disagree(references: Sequence[Sequence[SinkBatch]], shape: OutputShape) -> str:
     if not shape.own_source:
         differing = _differing_batches(*references, keyed=shape.keyed_outputs)
     elif shape.keyed_outputs:
@@ -138,7 +141,7 @@ def _references_disagree(references: Sequence[Sequence[Delivery]], shape: Output
     return _disagreement("two runs without failures disagree", differing)
 
 
-def _second_opinion_on(history: History, reference: Sequence[Delivery], shape: OutputShape) -> str:
+def _second_opinion_on(history: History, reference: Sequence[SinkBatch], shape: OutputShape) -> str:
     if not shape.keyed_outputs:
         return _second_opinion(history, unkeyed_table(reference, shape.mode))
     opinion = _kept(history).get(BATCH_JOB)
@@ -163,7 +166,7 @@ def _disagreement(who: str, differing: Sequence[str]) -> str:
     return f"{who} on {len(differing):,} rows: {'; '.join(differing[:SAMPLE])}{more}"
 
 
-def _differing_batches(one: Sequence[Delivery], other: Sequence[Delivery], *, keyed: bool) -> list[str]:
+def _differing_batches(one: Sequence[SinkBatch], other: Sequence[SinkBatch], *, keyed: bool) -> list[str]:
     rows, others = (
         {(d.batch, event.key): event.value for d in last_of_each(given).values() for event in d.rows}
         for given in (one, other)
@@ -175,14 +178,16 @@ def _differing_batches(one: Sequence[Delivery], other: Sequence[Delivery], *, ke
         return often(values.get(id, 0))
 
     return [
-        f"batch {id[0]} {shortened(repr(id[1]) if keyed else id[1])}: {said(rows, id)} and {said(others, id)}"
+        f"batch {id[0]} {shortened_row(repr(id[1]) if keyed else id[1])}: {said(rows, id)} and {said(others, id)}"
         for id in sorted(rows.keys() | others.keys())
         if id not in rows or id not in others or not same_value(rows[id], others[id])
     ]
 
 
 def _differing_tables(one: Table, other: Table) -> list[str]:
-    return [f"{shortened(row)}: {often(count)} and {often(times)}" for row, count, times in disagreement(one, other)]
+    return [
+        f"{shortened_row(row)}: {often(count)} and {often(times)}" for row, count, times in disagreement(one, other)
+    ]
 
 
 def _differing_keys(one: dict[str, str], other: dict[str, str]) -> list[str]:
@@ -193,5 +198,5 @@ def _differing_keys(one: dict[str, str], other: dict[str, str]) -> list[str]:
     ]
 
 
-def _values(given: Iterable[Delivery], shape: OutputShape) -> dict[str, str]:
+def _values(given: Iterable[SinkBatch], shape: OutputShape) -> dict[str, str]:
     return {key: text_of(row.value) for key, row in keyed_table(given, shape.mode).items()}

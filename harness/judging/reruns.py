@@ -250,7 +250,7 @@ class Rerun:
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class DeliveredRow:
     """One delivered row, and what made it (None: nothing that was taken does)."""
 
     event: Event
@@ -266,9 +266,9 @@ class Delivery(msgspec.Struct, frozen=True):
     at: int
     derivations: Sequence[Derivation | None]
 
-    def outputs(self) -> Iterator[Output]:
+    def outputs(self) -> Iterator[DeliveredRow]:
         for event, derivation in zip(self.record.rows, self.derivations, strict=True):
-            yield Output(event, derivation, self.record.incarnation, self.at)
+            yield DeliveredRow(event, derivation, self.record.incarnation, self.at)
 
 
 class Deliveries(Sequence[Delivery]):

@@ -63,7 +63,7 @@ def _check(violations: int, draws: int) -> None:
         raise ValueError(f"{violations} violations in {draws} draws cannot be")
 
 
-class Draw(msgspec.Struct, frozen=True):
+class KillSample(msgspec.Struct, frozen=True):
     """A random sample of real kills, as it was fixed before the first of them."""
 
     population: str
@@ -76,7 +76,7 @@ class Draw(msgspec.Struct, frozen=True):
     """The places in the plan of what was drawn, in order, with replacement."""
 
     @classmethod
-    def of(cls, population: str, places: Sequence[int], size: int, seed: int) -> Draw:
+    def of(cls, population: str, places: Sequence[int], size: int, seed: int) -> KillSample:
         return cls(population, tuple(places), size, seed, draw_sample(tuple(places), size, seed))
 
 

@@ -17,13 +17,13 @@ from itertools import chain
 
 from ..core.verdicts import Anomaly, Evidence, Tally, tally
 from .findings import Findings
-from .outputs import Delivery, last_of_each
-from .query_story import Story, often, shortened
+from .outputs import SinkBatch, last_of_each
+from .query_story import Story, often, shortened_row
 from .shapes import OutputMode, OutputShape
 from .tables import Deviation, Table, columns_of, compare_tables, doubt_of, total
 
 
-def unkeyed_table(given: Iterable[Delivery], mode: OutputMode) -> Table:
+def unkeyed_table(given: Iterable[SinkBatch], mode: OutputMode) -> Table:
     """The table that is left: the rows of all batches, each batch as it came last; in complete mode the batch that came
     last."""
     given = list(given)
@@ -50,8 +50,8 @@ def find_in_table(wanted: Table, found: Table, key: Sequence[str], story: Story,
 
 
 def find_in_unkeyed(
-    reference: Sequence[Delivery] | None,
-    given: Sequence[Delivery],
+    reference: Sequence[SinkBatch] | None,
+    given: Sequence[SinkBatch],
     shape: OutputShape,
     story: Story,
     incomplete: bool,
@@ -84,7 +84,7 @@ def find_in_unkeyed(
 class _Said:
     """Something of a delivery that shows in no reference."""
 
-    delivery: Delivery
+    delivery: SinkBatch
     row: str
     count: int
     what: str
@@ -99,7 +99,7 @@ def _total(said: Iterable[_Said]) -> int:
 def _told(said: Iterable[_Said], story: Story) -> Iterator[Evidence]:
     for one in said:
         where, at, fault = story.given(one.delivery)
-        what = f"batch {one.delivery.batch} {shortened(one.row)} {one.what}"
+        what = f"batch {one.delivery.batch} {shortened_row(one.row)} {one.what}"
         yield Evidence(what, where, (*one.before, *at), fault)
 
 
@@ -112,7 +112,7 @@ class _Repeats:
     reordered: list[_Said]
 
     @classmethod
-    def of(cls, given: Iterable[Delivery]) -> _Repeats:
+    def of(cls, given: Iterable[SinkBatch]) -> _Repeats:
         found = cls([], [], [])
         seen: dict[int, tuple[Table, int]] = {}
         latest = -1
@@ -129,7 +129,7 @@ class _Repeats:
             latest = max(latest, one.batch)
         return found
 
-    def _hear_again(self, one: Delivery, before: Table, at: int) -> None:
+    def _hear_again(self, one: SinkBatch, before: Table, at: int) -> None:
         for row, count in (one.counts & before).items():
             self.again.append(_Said(one, row, count, f"came again {often(count)}", (at,)))
         for row, count in (one.counts - before).items():
@@ -153,13 +153,13 @@ class _Batches:
     """Of these, the rows that the table has, and so has once more: of the batch, or in append mode of any."""
     left_out: Mapping[int, Table]
     """What the table at the end lacks, by the batch that should have left it there."""
-    deliveries: Mapping[int, Sequence[Delivery]]
+    deliveries: Mapping[int, Sequence[SinkBatch]]
 
     @classmethod
-    def of(cls, reference: Sequence[Delivery], given: Sequence[Delivery], mode: OutputMode) -> _Batches:
+    def of(cls, reference: Sequence[SinkBatch], given: Sequence[SinkBatch], mode: OutputMode) -> _Batches:
         wanted = {batch: one.counts for batch, one in last_of_each(reference).items()}
         last = {batch: one.counts for batch, one in last_of_each(given).items()}
-        deliveries: dict[int, list[Delivery]] = {}
+        deliveries: dict[int, list[SinkBatch]] = {}
         for one in given:
             deliveries.setdefault(one.batch, []).append(one)
         most = {batch: _most(some) for batch, some in deliveries.items()}
@@ -197,7 +197,7 @@ class _Batches:
 _NONE: Table = Counter()
 
 
-def _most(deliveries: Iterable[Delivery]) -> Table:
+def _most(deliveries: Iterable[SinkBatch]) -> Table:
     most: Table = Counter()
     for delivery in deliveries:
         most |= delivery.counts
@@ -243,20 +243,21 @@ class _BatchWords:
     def never(self, tables: Mapping[int, Table]) -> Iterator[Evidence]:
         for batch, row, count in _in_order(tables):
             what = "was never delivered" if batch in self._batches.deliveries else "is missing, as is the whole batch"
-            yield self._missing(batch, row, f"batch {batch} {shortened(row)} {what}{_so_often(count)}")
+            yield self._missing(batch, row, f"batch {batch} {shortened_row(row)} {what}{_so_often(count)}")
 
     def left_out(self, tables: Mapping[int, Table]) -> Iterator[Evidence]:
         for batch, row, count in _in_order(tables):
-            yield self._missing(batch, row, f"the table lacks {shortened(row)} of batch {batch}{_so_often(count)}")
+            yield self._missing(batch, row, f"the table lacks {shortened_row(row)} of batch {batch}{_so_often(count)}")
 
     def extra(self, tables: Mapping[int, Table]) -> Iterator[Evidence]:
         for batch, row, _ in _in_order(tables):
             wanted = self._batches.wanted.get(batch, _NONE)[row]
             delivery = max(self._batches.deliveries[batch], key=lambda one: one.counts[row])
-            what = f"batch {batch} has {shortened(row)} {often(delivery.counts[row])}; without failures {often(wanted)}"
+            found = f"batch {batch} has {shortened_row(row)} {often(delivery.counts[row])}"
+            what = f"{found}; without failures {often(wanted)}"
             lacks = next(iter(sorted(self._batches.missing.get(batch, ()))), None)
             if lacks is not None:
-                what += f", and it lacks {shortened(lacks)}"
+                what += f", and it lacks {shortened_row(lacks)}"
             likely, _ = self._story.likely_input(columns_of(row), batch)
             yield Evidence(what + likely, *self._story.given(delivery))
 
@@ -281,9 +282,9 @@ class _TableWords:
         return tally(anomaly, total(deviations), map(self._evidence, deviations))
 
     def _evidence(self, deviation: Deviation) -> Evidence:
-        row = shortened(deviation.row)
+        row = shortened_row(deviation.row)
         if deviation.instead_of is not None:
-            what = f"the table has {row} where it should have {shortened(deviation.instead_of)}"
+            what = f"the table has {row} where it should have {shortened_row(deviation.instead_of)}"
         else:
             what = f"the table has {row} {often(deviation.found)}; without failures {often(deviation.wanted)}"
         likely, batch = self._story.likely_input(columns_of(deviation.row), None)

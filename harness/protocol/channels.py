@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ..core.model import Event
 from .messages import Data, Tie
 
-Waiting = tuple[list[Event], list[Tie] | None]
+PendingEvents = tuple[list[Event], list[Tie] | None]
 
 
 class OutputChannel:
@@ -25,7 +25,7 @@ class OutputChannel:
         """The incarnations that listen, in the order in which they came -> up to where each has acknowledged."""
         self.expected: dict[int, int] = {}
         """Those that listen to a fellow, and will open this one too -> up to where they have acknowledged."""
-        self.unsent: list[Waiting] | None = []
+        self.unsent: list[PendingEvents] | None = []
         """What nobody has been sent yet; None once somebody has opened the channel."""
         self.told = -1
         """The event time up to which the receivers know that nothing follows."""
@@ -36,7 +36,7 @@ class OutputChannel:
             self.unsent.append((events, ties))
         return self.listeners
 
-    def open(self, receiver: int) -> list[Waiting]:
+    def open(self, receiver: int) -> list[PendingEvents]:
         """`receiver` listens from now on. Returns what nobody has been sent."""
         unsent, self.unsent = self.unsent or [], None
         self.listeners.setdefault(receiver, self.expected.pop(receiver, 0))

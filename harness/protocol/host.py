@@ -7,6 +7,7 @@ input is part of the contract: the input arrives (before), the slice has taken i
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Protocol
 
 from ..core.addresses import Address, Point, Side
@@ -14,6 +15,7 @@ from ..core.model import replica_name
 from ..recording.records import Record
 from .effects import (
     Durable,
+    Effect,
     Fire,
     Gone,
     Input,
@@ -64,6 +66,8 @@ class World(Protocol):
         """Tell the manager that this incarnation is in step with its fellows."""
 
 
+Arrival = tuple[Point, str]
+"""The point that an input is, and its key."""
 _ANNOUNCED = frozenset(Point) - {Point.CHECKPOINT_DURABLE}
 """The points that a host passes itself; when a store has a checkpoint, the world knows."""
 
@@ -90,6 +94,10 @@ class Host:
         """A checkpoint of a slice here has reached its store."""
         self.feed(slice_id, Durable(checkpoint))
 
+    def forget(self) -> None:
+        """Nothing runs here any more."""
+        self.slices.clear()
+
     def feed(self, slice_id: str, given: Input) -> None:
         """Give a slice one input and carry out what it asks for.
 
@@ -99,7 +107,9 @@ class Host:
         world = self._world
         watched = world.watched(machine.name)
         if watched and not watched.isdisjoint(_ANNOUNCED):
-            self._feed_watched(machine, given, watched)
+            arrival = arrival_of(given)
+            if self.begin(machine, arrival, watched):
+                self.carry_out(machine, arrival, machine.on(given), watched)
             return
         # Not by pattern, which is slower: this loop is much of what a simulated run costs.
         for effect in machine.on(given):
@@ -115,20 +125,22 @@ class Host:
                 world.ready(slice_id, machine.incarnation)
             # A crash point that nobody watches is passed.
 
-    def _feed_watched(self, machine: Slice, given: Input, watched: frozenset[Point]) -> None:
-        """As above, with every point announced; stops where the node dies."""
+    def _passes(self, machine: Slice, watched: frozenset[Point], point: Point, key: str, side: Side) -> bool:
+        if point not in watched:
+            return True
+        address = Address(machine.spec.slice_id, machine.incarnation, point, key, side, machine.replica)
+        return self._world.arrive(address, machine.taken)
+
+    def begin(self, machine: Slice, arrival: Arrival | None, watched: frozenset[Point]) -> bool:
+        """Announce that an input is there. Returns whether the slice goes on with it."""
+        return arrival is None or self._passes(machine, watched, *arrival, Side.BEFORE)
+
+    def carry_out(
+        self, machine: Slice, arrival: Arrival | None, effects: list[Effect], watched: frozenset[Point]
+    ) -> None:
+        """Do what a slice has asked for about an input, with every point announced; stops where the node dies."""
         world, name = self._world, machine.spec.slice_id
-
-        def alive(point: Point, key: str, side: Side) -> bool:
-            if point not in watched:
-                return True
-            address = Address(name, machine.incarnation, point, key, side, machine.replica)
-            return world.arrive(address, machine.taken)
-
-        arrival = _arrival(given)
-        if arrival is not None and not alive(*arrival, Side.BEFORE):
-            return
-        effects = machine.on(given)
+        alive = partial(self._passes, machine, watched)
         if arrival is not None and not alive(*arrival, Side.AFTER):
             return
         for effect in effects:
@@ -162,7 +174,7 @@ class Host:
                         return
 
 
-def _arrival(given: Input) -> tuple[Point, str] | None:
+def arrival_of(given: Input) -> Arrival | None:
     """The point that an input is, and its key."""
     match given:
         case Start():

@@ -64,7 +64,7 @@ class SliceFenced:
 
 
 @dataclass(frozen=True)
-class Place:
+class PlaceSlice:
     """Start this incarnation on a node: from its slice's newest durable checkpoint, or beside its fellows, who have the
     state."""
 
@@ -112,7 +112,7 @@ class Trust:
 
 
 ManagerInput = NodeJoined | NodeLost | WaitedEnough | SliceUp | SliceReady | SliceFenced
-ManagerEffect = Place | PromoteSlice | Announce | Withdraw | Trust
+ManagerEffect = PlaceSlice | PromoteSlice | Announce | Withdraw | Trust
 
 
 @dataclass
@@ -268,6 +268,6 @@ class Manager:
             self._newest[slice_id] += 1
             member = _Member(replica, self._newest[slice_id], node, founder=not members)
             members.append(member)
-            effects.append(Place(slice_id, replica, member.incarnation, node, member.founder))
+            effects.append(PlaceSlice(slice_id, replica, member.incarnation, node, member.founder))
         self._homeless = waiting
         return effects

@@ -24,7 +24,7 @@ from ..core.quantities import Duration, Events
 from .messages import Checkpoint, Message, Tie
 
 if TYPE_CHECKING:
-    from .channels import InputChannel, Waiting
+    from .channels import InputChannel, PendingEvents
     from .effects import Durable, Gone, Promote, Start, Timer
     from .machine import Machine
 
@@ -224,7 +224,7 @@ class Log:
         """The slice emits these on a channel."""
         raise NotImplementedError
 
-    def open(self, to: str, receiver: int, after: int, waiting: list[Waiting]) -> None:
+    def open(self, to: str, receiver: int, after: int, waiting: list[PendingEvents]) -> None:
         """A receiver asks for what comes after a number; `waiting` has been sent to nobody."""
         raise NotImplementedError
 

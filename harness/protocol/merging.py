@@ -72,7 +72,7 @@ class Merge(Protocol):
 
 
 @dataclass(slots=True)
-class Run:
+class ChannelRun:
     """Consecutive events of one channel."""
 
     channel: int
@@ -81,19 +81,19 @@ class Run:
     events: list[Event]
     ties: list[Tie] | None = None
 
-    def split(self, most: int) -> tuple[Run, Run | None]:
+    def split(self, most: int) -> tuple[ChannelRun, ChannelRun | None]:
         """The first events, at most so many, and the rest."""
         if len(self.events) <= most:
             return self, None
         ties = self.ties
         return (
-            Run(self.channel, self.incarnation, self.events[:most], None if ties is None else ties[:most]),
-            Run(self.channel, self.incarnation, self.events[most:], None if ties is None else ties[most:]),
+            ChannelRun(self.channel, self.incarnation, self.events[:most], None if ties is None else ties[:most]),
+            ChannelRun(self.channel, self.incarnation, self.events[most:], None if ties is None else ties[most:]),
         )
 
-    def above(self, seq: int) -> Run:
+    def above(self, seq: int) -> ChannelRun:
         """Without what is numbered up to this."""
-        return Run(self.channel, self.incarnation, after(self.events, seq))
+        return ChannelRun(self.channel, self.incarnation, after(self.events, seq))
 
 
 class Sequencer(Protocol):
@@ -103,9 +103,9 @@ class Sequencer(Protocol):
     """Where it stands, as far as marks do not tell: of a merge by turns the channel, and how many events of it were
     taken in this turn; of epochs the one that is being taken."""
 
-    def put(self, run: Run) -> None: ...
+    def put(self, run: ChannelRun) -> None: ...
 
-    def next(self, most: int) -> Run | None:
+    def next(self, most: int) -> ChannelRun | None:
         """The events to be taken next, all of one channel and at most so many; None: none can be taken yet."""
 
     def closing(self) -> int | None:
@@ -154,13 +154,13 @@ class AsTheyCome(_WithoutEpochs):
 
     def __init__(self, channels: int) -> None:
         self.turn = (0, 0)
-        self._queue: deque[Run] = deque()
+        self._queue: deque[ChannelRun] = deque()
         self._clocks = [Clock() for _ in range(channels)]
 
-    def put(self, run: Run) -> None:
+    def put(self, run: ChannelRun) -> None:
         self._queue.append(run)
 
-    def next(self, most: int) -> Run | None:
+    def next(self, most: int) -> ChannelRun | None:
         if not self._queue:
             return None
         run, rest = self._queue.popleft().split(most)
@@ -196,7 +196,7 @@ class Clock:
     ended: bool = False
     _over: int = -1
 
-    def took(self, run: Run) -> None:
+    def took(self, run: ChannelRun) -> None:
         """An event tells that none before its time follows; another of the same time may. What comes again after all,
         because its source did not hear that it had come, takes time back."""
         self._over = run.events[-1].time - 1
@@ -216,13 +216,13 @@ class Queues(_WithoutEpochs):
 
     def __init__(self, channels: int) -> None:
         self.turn = (0, 0)
-        self.queues: list[deque[Run]] = [deque() for _ in range(channels)]
+        self.queues: list[deque[ChannelRun]] = [deque() for _ in range(channels)]
         self.clocks = [Clock() for _ in range(channels)]
 
-    def put(self, run: Run) -> None:
+    def put(self, run: ChannelRun) -> None:
         self.queues[run.channel].append(run)
 
-    def take(self, channel: int, most: int) -> Run:
+    def take(self, channel: int, most: int) -> ChannelRun:
         run, rest = self.queues[channel].popleft().split(most)
         if rest is not None:
             self.queues[channel].appendleft(rest)

@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 
 from ..core.errors import InvalidOperator, InvalidTopology, OwnFailure, StreamproofError
-from ..core.model import PLAIN, Event, Operator, carried, operator_of, processor, rows_of
+from ..core.model import PLAIN, Event, Operator, carried, operator_of, processor_of, rows_of
 from ..recording.records import CheckpointTaken, Closed, Kept, Taken
 from .channels import InputChannel
 from .effects import Durable, Inspect, Start
 from .machine import Machine
 from .mechanism import NO_LIMIT, Made
-from .merging import Run, end_of, sequencer
+from .merging import ChannelRun, end_of, sequencer
 from .messages import Checkpoint, CheckpointId, Tie
 from .spec import Numbering, SliceSpec
 
@@ -43,7 +43,7 @@ class OperatorSlice(Machine):
         with _user_code(spec.slice_id, "initial_state()"):
             self._state: Any = _blank(self.operator)
         super().__init__(spec)
-        self._process = processor(self.operator, 0)
+        self._process = processor_of(self.operator, 0)
         self.waiting = sequencer(spec.setup.merge, spec.slice_id, len(spec.upstream))
         """Input that has come in and cannot be taken yet."""
         self._after_each = self.hooks("made")
@@ -67,7 +67,7 @@ class OperatorSlice(Machine):
     # Life
 
     def _start(self, given: Start) -> None:
-        self._process = processor(self.operator, given.seed)
+        self._process = processor_of(self.operator, given.seed)
         super()._start(given)
         if not self.hooks("promoted"):
             if not given.founder:
@@ -135,7 +135,7 @@ class OperatorSlice(Machine):
         if self._can_take_at_once(len(events)):
             self._consume(peer, channel, incarnation, events, ties)
         else:
-            self.waiting.put(Run(channel.place, incarnation, events, ties))
+            self.waiting.put(ChannelRun(channel.place, incarnation, events, ties))
             self.work()
 
     def _can_take_at_once(self, count: int) -> bool:

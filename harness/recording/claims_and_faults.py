@@ -8,11 +8,10 @@ import msgspec
 
 from ..core.addresses import Address, Moment
 from ..core.errors import InvalidScenario
-from ..core.guarantees import Amount as Bound
-from ..core.guarantees import Guarantee, PowerLoss
+from ..core.guarantees import Amount, Guarantee, PowerLoss
 from ..core.promises import Promise
 from ..core.quantities import Duration, Events
-from ..core.schedule import Amount, AtTime, Fault, Trigger
+from ..core.schedule import AtTime, Fault, FaultAmount, Trigger
 
 
 class SavedBound(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -21,22 +20,27 @@ class SavedBound(msgspec.Struct, frozen=True, omit_defaults=True):
     micros: int | None = None
     events: int | None = None
     number: int | float | None = None
+    text: str | None = None
 
     @classmethod
-    def of(cls, bound: Bound) -> SavedBound:
+    def of(cls, bound: Amount) -> SavedBound:
         match bound:
             case Duration(micros=micros):
                 return cls(micros=micros)
             case Events(count=count):
                 return cls(events=count)
+            case str():
+                return cls(text=bound)
             case _:
                 return cls(number=bound)
 
-    def bound(self) -> Bound:
+    def bound(self) -> Amount:
         if self.micros is not None:
             return Duration(self.micros)
         if self.events is not None:
             return Events(self.events)
+        if self.text is not None:
+            return self.text
         if self.number is None:
             raise InvalidScenario("a claim states an amount of nothing")
         return self.number
@@ -93,7 +97,7 @@ class SavedFault(msgspec.Struct, frozen=True, omit_defaults=True):
     lasting: int | None = None
     """Microseconds until it heals."""
     one_way: bool = False
-    amounts: dict[str, Amount] = {}
+    amounts: dict[str, FaultAmount] = {}
 
     @classmethod
     def of(cls, fault: Fault) -> SavedFault:

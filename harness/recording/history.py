@@ -106,6 +106,9 @@ class FaultStruck(msgspec.Struct, frozen=True, tag="fault-struck", omit_defaults
     bite: Bite
     lost: Lost | None = None
     """Where the power failed: everything died, and this is gone."""
+    under_way: tuple[str, ...] = ()
+    """Where work takes time: what the node was working on, and had not taken when it died, by the addresses after which
+    it would have."""
 
 
 class FaultHealed(msgspec.Struct, frozen=True, tag="fault-healed"):

@@ -9,7 +9,7 @@ from typing import Protocol
 from .history import History, Stamp, TimelineEntry
 from .records import Record, Stamped
 
-Clock = Callable[[], int]
+RunClock = Callable[[], int]
 """Microseconds since the run began."""
 
 

@@ -70,7 +70,7 @@ class Executed(msgspec.Struct, frozen=True, array_like=True):
     """Of each epoch that ended: after how many events, up to what time it went, and what was made then."""
 
 
-Execution = dict[str, Executed]
+ExecutedSlices = dict[str, Executed]
 """Operator slice -> what it has made, upstream before downstream."""
 
 
@@ -114,13 +114,13 @@ def examine(topology: Topology, offered: Mapping[str, Sequence[Event]], origin: 
         body = _pickled(topology)
     except Exception as error:
         why = f"their topology cannot be pickled ({type(error).__name__}: {error})"
-        return Determinism(_differing(topology, beginnings, [execute(topology, beginnings)]), why)
+        return Determinism(_differing(topology, beginnings, [execute_slices(topology, beginnings)]), why)
     tasks = (_Task(body, "", False, beginnings), _Task(body, origin, True, beginnings))
     others = [_begin(seed) for seed in HASH_SEEDS]
     try:
         for process, task in zip(others, tasks, strict=True):
             _tell(process, task)
-        here = execute(topology, beginnings)
+        here = execute_slices(topology, beginnings)
         found, failures = [], []
         for process in others:
             came = _result(process)
@@ -135,13 +135,13 @@ def examine(topology: Topology, offered: Mapping[str, Sequence[Event]], origin: 
     return Determinism(_differing(topology, beginnings, [*found, here]), failures[0] if failures else "")
 
 
-def execute(
+def execute_slices(
     topology: Topology, offered: Mapping[str, Sequence[Event]], anew: Callable[[], Topology] | None = None
-) -> Execution:
+) -> ExecutedSlices:
     """Execute the topology once. With `anew`, each slice has an operator of its own, and another one from the middle of
     its input on, which goes on with the state and the random draws of the first."""
     channels: dict[tuple[str, str], list[Event]] = {}
-    found: Execution = {}
+    found: ExecutedSlices = {}
 
     def send(event: Event, slice_id: str) -> None:
         for to in topology.receivers(slice_id, event.key):
@@ -238,7 +238,7 @@ def _processor(operator: Operator[Any], random: Random) -> Processor:
 # Comparing
 
 
-def _differing(topology: Topology, offered: Mapping[str, Sequence[Event]], executions: Sequence[Execution]) -> str:
+def _differing(topology: Topology, offered: Mapping[str, Sequence[Event]], executions: Sequence[ExecutedSlices]) -> str:
     """The first difference between any two executions; empty when there is none."""
     first, *others = executions
     for slice_id, executed in first.items():
@@ -313,19 +313,19 @@ def _tell(process: subprocess.Popen[bytes], task: _Task) -> None:
     process.stdin = None
 
 
-def _result(process: subprocess.Popen[bytes]) -> Execution | str:
+def _result(process: subprocess.Popen[bytes]) -> ExecutedSlices | str:
     """What another process has found, or why it has found nothing."""
     try:
         said, _ = process.communicate(timeout=LIMIT_SECONDS)
     except subprocess.TimeoutExpired:
         return f"executing them in another process took more than {LIMIT_SECONDS:g} s"
     try:
-        return msgspec.msgpack.decode(said, type=Execution | str)
+        return msgspec.msgpack.decode(said, type=ExecutedSlices | str)
     except msgspec.MsgspecError:
         return f"the other process ended with status {process.returncode}"
 
 
-def _carry_out(task: _Task) -> Execution:
+def _carry_out(task: _Task) -> ExecutedSlices:
     body = task.topology
     # A scenario that no other process can make is copied.
     with suppress(Exception):
@@ -335,8 +335,8 @@ def _carry_out(task: _Task) -> Execution:
         topology: Topology = pickle.loads(body)
         return topology
 
-    once = execute(anew(), task.offered)
-    return execute(anew(), task.offered, anew) if task.again else once
+    once = execute_slices(anew(), task.offered)
+    return execute_slices(anew(), task.offered, anew) if task.again else once
 
 
 def _made_by(origin: str) -> bytes:
@@ -357,7 +357,7 @@ def main() -> int:
     task = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=_Task)
     try:
         with redirect_stdout(io.StringIO()):
-            found: Execution | str = _carry_out(task)
+            found: ExecutedSlices | str = _carry_out(task)
     except Exception as error:
         found = f"they cannot be executed in another process ({type(error).__name__}: {error})"
     with os.fdopen(out, "wb") as said:

@@ -11,17 +11,18 @@ from ..contracts.query import KIND
 from ..contracts.registry import Registry
 from ..contracts.scenario import Scenario
 from ..contracts.subject import SchemeSubject, Subject
-from ..core.errors import DamagedHistory, ExitStatus, InvalidHistory, InvalidOperator, ScenarioChanged
+from ..core.costs import described_costs
+from ..core.errors import DamagedHistory, ExitStatus, InvalidHistory, InvalidOperator, InvalidScenario, ScenarioChanged
 from ..core.guarantees import Guarantee
 from ..core.lattice import implied
 from ..core.model import Event, Role
 from ..core.reasons import Reason, Why
 from ..core.verdicts import Anomaly, Status, Verdict, unknown
-from ..judging.collation import Collation
+from ..judging.collation import CollatedQuery, Collation
 from ..judging.collecting import seldom_collected
 from ..judging.exercised import Exercised, called_for, said_never
-from ..judging.oracle import Case, Oracle, judge, strongest
-from ..judging.recovery import Recovery, recoveries
+from ..judging.oracle import Case, Oracle, judge_each, strongest
+from ..judging.recovery import Recovery, recoveries_of
 from ..judging.references import collate_references
 from ..judging.shapes import OutputShape
 from ..judging.tolerance import PATIENCE, PATIENCE_SIMULATED, Beyond, Tolerance, beyond, never_in_step, until
@@ -79,11 +80,12 @@ def _judge(
     scenario: Scenario, history: History, oracles: Mapping[str, Oracle], virtual_time: bool, determinism: Determinism
 ) -> Judgement:
     subject = scenario.subject
-    case = Case(history, subject.collate(history), subject.checkpoint_every, virtual_time)
-    case = _with_what_did_not_come(case, scenario.faults)
+    missed = not_come(scenario.faults, history)
+    costed = scenario.costs is not None
+    case = Case(history, subject.collate(history), subject.checkpoint_every, virtual_time, missed, costed)
     exercised = subject.exercised(history) if isinstance(subject, SchemeSubject) else None
     verdicts = judge_claims(subject, case, scenario.claimed, oracles, None if scenario.minimal else exercised)
-    judgement = _judgement(case, verdicts, judge(case, scenario.breaks, oracles), oracles, exercised)
+    judgement = _judgement(case, verdicts, judge_each(case, scenario.breaks, oracles), oracles, exercised)
     return _as_far_as_repeatable(judgement, determinism)
 
 
@@ -124,12 +126,6 @@ def _as_far_as_repeatable(judgement: Judgement, determinism: Determinism) -> Jud
     return replace(judgement, verdicts=verdicts, broken=broken, strongest=())
 
 
-def _with_what_did_not_come(case: Case, schedule: Sequence[object]) -> Case:
-    collation = case.collation
-    unproven = collation.unproven or not_come(schedule, case.history)
-    return replace(case, collation=replace(collation, unproven=unproven))
-
-
 def _judgement(
     case: Case,
     verdicts: Sequence[Verdict],
@@ -141,7 +137,7 @@ def _judgement(
         tuple(verdicts),
         tuple(broken),
         tuple(strongest(case, oracles)),
-        tuple(recoveries(case.history)),
+        tuple(case.analysis(recoveries_of)),
         case.collation,
         case.history.digest(),
         exercised,
@@ -155,14 +151,14 @@ def judge_claims(
     oracles: Mapping[str, Oracle],
     exercised: Exercised | None = None,
 ) -> list[Verdict]:
-    """As `judge`, for what a subject claims, or what that implies. Where the history goes beyond what the claim
+    """As `judge_each`, for what a subject claims, or what that implies. Where the history goes beyond what the claim
     tolerates, what had happened until then is judged, and the rest leaves it UNKNOWN. VIOLATED where a replica never
     gets in step again that it needs. What it does not claim is judged plainly.
 
     With what was `exercised`, a claim does not hold either where the faults called for what the claim rests on, and
     that was never at work. A run that is one of many, or is to be as small as can be, need not have it all at work.
     """
-    verdicts = judge(case, guarantees, oracles)
+    verdicts = judge_each(case, guarantees, oracles)
     if not isinstance(subject, SchemeSubject):
         return verdicts
     before = _Before(subject, case, oracles)
@@ -197,7 +193,7 @@ class _Before:
         if passed.at not in self._cases:
             history = until(self._case.history, passed.at)
             self._cases[passed.at] = replace(self._case, history=history, collation=self._subject.collate(history))
-        verdict = judge(self._cases[passed.at], [guarantee], self._oracles)[0]
+        verdict = judge_each(self._cases[passed.at], [guarantee], self._oracles)[0]
         if verdict.status is not Status.VIOLATED:
             return None
         return replace(verdict, summary=f"{verdict.summary}, before {passed.why}")
@@ -253,11 +249,15 @@ def judge_folder(path: Path, registry: Registry) -> tuple[Description, History, 
         )
     history = read_history(path)
     virtual = bool(description.cluster.get("cluster") == "simulated")
+    try:
+        scenario = replace(scenario, costs=described_costs(description.cluster.get("costs")))
+    except InvalidScenario as error:
+        raise DamagedHistory(f"{path / 'scenario.json'} cannot be read: {error}") from error
     determinism = examine_operators(scenario, beginning(history), description.origin)
     return description, history, judge_history(scenario, history, registry.oracles, virtual, determinism)
 
 
-def collate_query(path: Path, description: Description, history: History) -> Collation:
+def collate_query(path: Path, description: Description, history: History) -> CollatedQuery:
     """Of a run of a query, without its code.
 
     Raises InvalidHistory for a run of anything else, DamagedHistory for a query that is described amiss.
@@ -275,6 +275,10 @@ def _judge_query(
     path: Path, description: Description, oracles: Mapping[str, Oracle]
 ) -> tuple[Description, History, Judgement]:
     history = read_history(path)
-    case = _with_what_did_not_come(Case(history, collate_query(path, description, history)), description.schedule)
+    case = Case(history, collate_query(path, description, history), not_come=not_come(description.schedule, history))
     claims, breaks = ([one.as_guarantee() for one in some] for some in (description.claims, description.breaks))
-    return description, history, _judgement(case, judge(case, claims, oracles), judge(case, breaks, oracles), oracles)
+    return (
+        description,
+        history,
+        _judgement(case, judge_each(case, claims, oracles), judge_each(case, breaks, oracles), oracles),
+    )

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from ..contracts.registry import Named, Registry
+from ..core.costs import described_costs
 from ..core.errors import DamagedHistory, InvalidScenario, NotImportable, ScenarioChanged, UnknownName, Unsupported
 from ..core.workload import Workload
 from ..recording.folder import Description, read_description
@@ -44,6 +45,7 @@ def planned_again(folder: Path, registry: Registry) -> tuple[Description, Named]
     try:
         faults = tuple(fault.fault() for fault in description.schedule)
         claims, breaks = ([one.as_guarantee() for one in some] for some in (description.claims, description.breaks))
+        costs = described_costs(description.cluster.get("costs"))
     except InvalidScenario as error:
         raise DamagedHistory(f"{folder / 'scenario.json'} cannot be read: {error}") from error
     again = replace(
@@ -53,6 +55,7 @@ def planned_again(folder: Path, registry: Registry) -> tuple[Description, Named]
         claims=claims,
         breaks=breaks,
         minimal=description.minimal,
+        costs=costs if description.cluster.get("cluster") == "simulated" else scenario.costs,
     )
     return description, replace(named, scenario=again)
 

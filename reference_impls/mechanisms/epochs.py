@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from ...harness.core.errors import InvalidTopology
 from ...harness.core.proper import positive
 from ...harness.protocol.mechanism import NO_LIMIT, AtWork, Mechanism
-from ...harness.protocol.merging import ALWAYS, Order, Queues, Run, Sequencer, end_of, epoch_of, of_slice
+from ...harness.protocol.merging import ALWAYS, ChannelRun, Order, Queues, Sequencer, end_of, epoch_of, of_slice
 from ...harness.protocol.operator import OperatorSlice
 from .checkpointing import Taking
 
@@ -92,7 +92,7 @@ class InEpochs(Queues):
         """The last time of the current epoch."""
         return end_of(self.current, self.size)
 
-    def put(self, run: Run) -> None:
+    def put(self, run: ChannelRun) -> None:
         super().put(run)
         epoch = epoch_of(run.events[-1].time, self.size)
         self._last = max(self._last, epoch)
@@ -135,7 +135,7 @@ class InEpochs(Queues):
             return len(events)
         return next(count for count, event in enumerate(events) if event.time > upper)
 
-    def next(self, most: int) -> Run | None:
+    def next(self, most: int) -> ChannelRun | None:
         for channel in range(len(self.queues)):
             count = self.waits(channel)
             if count:
@@ -162,7 +162,7 @@ class InEpochs(Queues):
 class Bags(InEpochs):
     """A bag is what waits of a channel up to the end of the current epoch."""
 
-    def next(self, most: int) -> Run | None:
+    def next(self, most: int) -> ChannelRun | None:
         return super().next(most) if self.passed else None
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ...harness.core.errors import InvalidTopology
 from ...harness.core.proper import positive, proper
-from ...harness.protocol.merging import Order, Queues, Run, Sequencer, of_slice
+from ...harness.protocol.merging import ChannelRun, Order, Queues, Sequencer, of_slice
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class _ByTurns(Queues):
         super().__init__(len(weights))
         self._weights = weights
 
-    def next(self, most: int) -> Run | None:
+    def next(self, most: int) -> ChannelRun | None:
         if self.empty:
             return None
         while True:
@@ -104,7 +104,7 @@ class _ByTurns(Queues):
 
 
 class _ByTimes(Queues):
-    def next(self, most: int) -> Run | None:
+    def next(self, most: int) -> ChannelRun | None:
         """Up to where another channel may bring what comes first."""
         (_, first), limit = sorted((self.over(channel) + 1, channel) for channel in range(len(self.queues)))[:2]
         queue = self.queues[first]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from ...harness.core.model import Event
-from ...harness.protocol.channels import OutputChannel, Waiting
+from ...harness.protocol.channels import OutputChannel, PendingEvents
 from ...harness.protocol.effects import Gone
 from ...harness.protocol.machine import Machine
 from ...harness.protocol.mechanism import AtWork, Log, Mechanism
@@ -71,7 +71,7 @@ class _OutputLog(AtWork, Log):
     def keep(self, to: str, events: list[Event]) -> None:
         self._channels[to].kept.append(events)
 
-    def open(self, to: str, receiver: int, after: int, waiting: list[Waiting]) -> None:
+    def open(self, to: str, receiver: int, after: int, waiting: list[PendingEvents]) -> None:
         """What waits is in the log too, and goes out by it."""
         replayed = min(after, waiting[0][0][0].seq - 1) if waiting else after
         self._channels[to].readers[receiver] = _Reader(replayed)

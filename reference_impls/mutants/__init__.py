@@ -7,6 +7,6 @@ some schedule shows the anomaly that it names.
 from __future__ import annotations
 
 from .library import MUTANTS
-from .mutant import Mutant
+from .mutant import BrokenScheme
 
-__all__ = ["MUTANTS", "Mutant"]
+__all__ = ["MUTANTS", "BrokenScheme"]

@@ -10,7 +10,7 @@ from ...harness.protocol.spec import Numbering
 from ..active_replication import active_replication
 from ..mechanisms.duplicate_filter import DuplicateFilter
 from . import twists
-from .mutant import Mutant, numbering, twisting, unmerged, without
+from .mutant import BrokenScheme, numbering, twisting, unmerged, without
 
 _ORDER = "order.active-replication"
 
@@ -20,28 +20,28 @@ def _active(topology: Topology, every: Events) -> SchemeSubject:
 
 
 MUTANTS = (
-    Mutant(
+    BrokenScheme(
         "active-replication-without-inner-filter",
         "a receiver takes the first copy of an event, and no other",
         Anomaly.DUPLICATE_EFFECT,
         without(_active, DuplicateFilter),
         without_faults=True,
     ),
-    Mutant(
+    BrokenScheme(
         "active-replication-without-sink-filter",
         "the sink takes the first copy of an output, and no other",
         Anomaly.DUPLICATE_OUTPUT,
         without(_active, DuplicateFilter, Role.SINK),
         without_faults=True,
     ),
-    Mutant(
+    BrokenScheme(
         "active-replication-numbering-afresh",
         "replicas make the same under the same numbers",
         Anomaly.DUPLICATE_EFFECT,
         numbering(_active, Numbering.FRESH),
         without_faults=True,
     ),
-    Mutant(
+    BrokenScheme(
         "active-replication-taking-as-it-comes",
         "a deterministic merge gives all replicas the same order",
         Anomaly.LOST_INPUT,
@@ -49,40 +49,40 @@ MUTANTS = (
         on=_ORDER,
         without_faults=True,
     ),
-    Mutant(
+    BrokenScheme(
         "active-replication-joining-blank",
         "a replica that returns gets the state of a fellow before it speaks",
         Anomaly.LOST_INPUT,
         twisting(_active, twists.joins_without_the_state),
     ),
-    Mutant(
+    BrokenScheme(
         "active-replication-syncing-without-vector",
         "a replica that joins knows what is in the state that it got",
         Anomaly.DUPLICATE_EFFECT,
         twisting(_active, twists.syncs_without_vector),
         without_faults=True,
     ),
-    Mutant(
+    BrokenScheme(
         "active-replication-syncing-without-numbering",
         "a replica that joins goes on with its fellow's numbers",
         Anomaly.LOST_INPUT,
         twisting(_active, twists.syncs_without_numbering),
         without_faults=True,
     ),
-    Mutant(
+    BrokenScheme(
         "active-replication-never-in-step-again",
         "a replica that returns gets in step again",
         Anomaly.STALL,
         twisting(_active, twists.asks_nobody),
     ),
-    Mutant(
+    BrokenScheme(
         "active-replication-syncing-without-listeners",
         "a replica that joins keeps its log for all who listen to its fellow",
         Anomaly.LOST_INPUT,
         twisting(_active, twists.syncs_without_listeners),
         spread=True,
     ),
-    Mutant(
+    BrokenScheme(
         "active-replication-acknowledging-too-far",
         "what is acknowledged was taken",
         Anomaly.LOST_INPUT,

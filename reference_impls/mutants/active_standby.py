@@ -11,7 +11,7 @@ from ..active_standby import active_standby
 from ..mechanisms.duplicate_filter import DuplicateFilter
 from ..mechanisms.output_log import OutputLog
 from . import twists
-from .mutant import Mutant, numbering, twisting, without
+from .mutant import BrokenScheme, numbering, twisting, without
 
 
 def _silent(topology: Topology, every: Events) -> SchemeSubject:
@@ -19,52 +19,52 @@ def _silent(topology: Topology, every: Events) -> SchemeSubject:
 
 
 MUTANTS = (
-    Mutant(
+    BrokenScheme(
         "active-standby-without-output-log",
         "the secondary keeps what it makes until receivers have it",
         Anomaly.LOST_INPUT,
         without(_silent, OutputLog),
         without_faults=True,
     ),
-    Mutant(
+    BrokenScheme(
         "active-standby-keeping-its-log-to-itself",
         "a promoted secondary sends what its log holds",
         Anomaly.LOST_INPUT,
         twisting(_silent, twists.replays_nothing),
         without_faults=True,
     ),
-    Mutant(
+    BrokenScheme(
         "active-standby-joining-blank",
         "a replica that returns gets the state of its fellow before it is in step",
         Anomaly.LOST_INPUT,
         twisting(_silent, twists.joins_without_the_state),
     ),
-    Mutant(
+    BrokenScheme(
         "active-standby-syncing-without-vector",
         "a replica that joins knows what is in the state that it got",
         Anomaly.DUPLICATE_EFFECT,
         twisting(_silent, twists.syncs_without_vector),
         without_faults=True,
     ),
-    Mutant(
+    BrokenScheme(
         "active-standby-numbering-afresh",
         "the secondary makes the same under the same numbers",
         Anomaly.DUPLICATE_EFFECT,
         numbering(_silent, Numbering.FRESH),
     ),
-    Mutant(
+    BrokenScheme(
         "active-standby-without-sink-filter",
         "precise recovery needs the sink's filter too",
         Anomaly.DUPLICATE_OUTPUT,
         without(_silent, DuplicateFilter, Role.SINK),
     ),
-    Mutant(
+    BrokenScheme(
         "active-standby-never-in-step-again",
         "a replica that returns gets the state of its fellow, and is in step again",
         Anomaly.STALL,
         twisting(_silent, twists.asks_nobody),
     ),
-    Mutant(
+    BrokenScheme(
         "active-standby-syncing-without-listeners",
         "the secondary keeps its log for all who listen to its fellow",
         Anomaly.LOST_INPUT,

@@ -11,7 +11,7 @@ from ..amnesia import amnesia
 from ..mechanisms.duplicate_filter import DuplicateFilter
 from ..mechanisms.output_log import OutputLog
 from . import twists
-from .mutant import Mutant, along_with, numbering, twisting
+from .mutant import BrokenScheme, along_with, numbering, twisting
 
 
 def _blank(topology: Topology, every: Events) -> SchemeSubject:
@@ -19,37 +19,37 @@ def _blank(topology: Topology, every: Events) -> SchemeSubject:
 
 
 MUTANTS = (
-    Mutant(
+    BrokenScheme(
         "amnesia-continuing-the-numbering",
         "a new incarnation begins a new numbering, so that no receiver takes new output for old",
         Anomaly.LOST_INPUT,
         along_with(numbering(_blank, Numbering.CONTINUED), DuplicateFilter(), Role.OPERATOR, Role.SINK),
     ),
-    Mutant(
+    BrokenScheme(
         "amnesia-with-a-replaying-source",
         "nobody replays to a slice that does not know what others have of it",
         Anomaly.DUPLICATE_EFFECT,
         along_with(_blank, OutputLog(), Role.SOURCE),
     ),
-    Mutant(
+    BrokenScheme(
         "amnesia-skipping-its-first-batch",
         "a slice takes whatever comes once it is there again",
         Anomaly.LOST_INPUT,
         twisting(_blank, twists.skips_the_first_batch_after_its_return),
     ),
-    Mutant(
+    BrokenScheme(
         "amnesia-repeating-itself",
         "what is made is sent once",
         Anomaly.DUPLICATE_EFFECT,
         twisting(_blank, twists.repeats_its_first_batch),
     ),
-    Mutant(
+    BrokenScheme(
         "amnesia-swapping-its-outputs",
         "a channel keeps the order in which its events were made",
         Anomaly.REORDERED_OUTPUT,
         twisting(_blank, twists.swaps_outputs),
     ),
-    Mutant(
+    BrokenScheme(
         "amnesia-without-fencing",
         "whoever was replaced is listened to no more",
         Anomaly.DUPLICATE_OUTPUT,

@@ -10,7 +10,7 @@ from ...harness.contracts.subject import SchemeSubject
 from ...harness.core.model import Role, Topology
 from ...harness.core.quantities import Events
 from ...harness.protocol.machine import Slice
-from ...harness.protocol.merging import Run, epoch_of
+from ...harness.protocol.merging import ChannelRun, epoch_of
 from ...harness.protocol.operator import OperatorSlice
 from ..mechanisms.epochs import Bags, InEpochs
 from .mutant import Build
@@ -69,11 +69,11 @@ class ByArrival(Bags):
         super().__init__(channels, size)
         self._arrived: list[int] = []
 
-    def put(self, run: Run) -> None:
+    def put(self, run: ChannelRun) -> None:
         super().put(run)
         self._arrived.append(run.channel)
 
-    def next(self, most: int) -> Run | None:
+    def next(self, most: int) -> ChannelRun | None:
         if not self.passed:
             return None
         for channel in self._arrived:

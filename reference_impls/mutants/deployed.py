@@ -13,7 +13,7 @@ from ..mechanisms.checkpointing import AcknowledgeAt
 from ..mechanisms.duplicate_filter import DuplicateFilter
 from ..mechanisms.output_log import PART
 from . import twists
-from .mutant import Mutant, checkpointing, numbering, twisting, without
+from .mutant import BrokenScheme, checkpointing, numbering, twisting, without
 
 
 def _deployed(topology: Topology, every: Events) -> SchemeSubject:
@@ -21,37 +21,37 @@ def _deployed(topology: Topology, every: Events) -> SchemeSubject:
 
 
 MUTANTS = (
-    Mutant(
+    BrokenScheme(
         "deployed-taking-over-blank",
         "a promoted spare reads the newest checkpoint",
         Anomaly.LOST_INPUT,
         twisting(_deployed, twists.takes_over_without_the_checkpoint),
     ),
-    Mutant(
+    BrokenScheme(
         "deployed-acknowledging-before-durable",
         "upstream trims its log only by what a durable checkpoint covers",
         Anomaly.LOST_INPUT,
         checkpointing(_deployed, acknowledge=AcknowledgeAt.TAKEN),
     ),
-    Mutant(
+    BrokenScheme(
         "deployed-without-vector",
         "a checkpoint says what its state has taken from whom",
         Anomaly.DUPLICATE_EFFECT,
         checkpointing(_deployed, lacking=VECTOR),
     ),
-    Mutant(
+    BrokenScheme(
         "deployed-without-checkpointed-log",
         "a checkpoint holds the output log, so that neighbours may crash together",
         Anomaly.LOST_INPUT,
         checkpointing(_deployed, lacking=PART),
     ),
-    Mutant(
+    BrokenScheme(
         "deployed-numbering-afresh",
         "what is made again carries its old number",
         Anomaly.DUPLICATE_EFFECT,
         numbering(_deployed, Numbering.FRESH),
     ),
-    Mutant(
+    BrokenScheme(
         "deployed-without-inner-filter",
         "a receiver drops what it has taken already",
         Anomaly.DUPLICATE_EFFECT,

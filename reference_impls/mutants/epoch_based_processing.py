@@ -24,7 +24,7 @@ from ..mechanisms.epochs import CheckpointEpochs
 from ..mechanisms.output_log import PART as LOG
 from ..mechanisms.output_log import Logged
 from .broken_epochs import LowerInclusive, OnePasses, TakenEarly, sequencing
-from .mutant import Build, Mutant, changing, twisting
+from .mutant import BrokenScheme, Build, changing, twisting
 from .twists import Twisted
 
 _ON = "tumbling-count.epoch-based-processing"
@@ -129,7 +129,7 @@ def _without(effect: Effect, held: Sequence[Effect]) -> Effect:
 
 
 MUTANTS = (
-    Mutant(
+    BrokenScheme(
         "epochs-taken-early",
         "what belongs to a later epoch waits until the current one has closed",
         Anomaly.PHANTOM_OUTPUT,
@@ -137,35 +137,35 @@ MUTANTS = (
         on=_ON,
         without_faults=True,
     ),
-    Mutant(
+    BrokenScheme(
         "epochs-closed-by-one-channel",
         "an epoch closes when all channels have passed it",
         Anomaly.PHANTOM_OUTPUT,
         sequencing(_repeating, OnePasses),
         on=_ON,
     ),
-    Mutant(
+    BrokenScheme(
         "epochs-checkpointed-by-the-highest-number",
         "a checkpoint is taken at a boundary, where the number taken last of each channel says what was taken",
         Anomaly.LOST_INPUT,
         twisting(changing(_repeating, _within_epochs), _persists_the_highest_number),
         on=_ON,
     ),
-    Mutant(
+    BrokenScheme(
         "epochs-checkpointed-before-sending",
         "a checkpoint is taken after what was made at the end of the epoch has been sent, and holds it",
         Anomaly.LOST_INPUT,
         _sending_when_durable(_repeating),
         on=_ON,
     ),
-    Mutant(
+    BrokenScheme(
         "epochs-told-before-their-end",
         "where channels meet, nothing is made before an epoch ends",
         Anomaly.LOST_INPUT,
         _eager,
         on=_ON,
     ),
-    Mutant(
+    BrokenScheme(
         "epochs-with-their-lower-bound",
         "an epoch ends with its upper bound, and begins after its lower one",
         Anomaly.PHANTOM_OUTPUT,

@@ -12,7 +12,7 @@ from ..epoch_merge import epoch_merge
 from ..mechanisms.duplicate_filter import DuplicateFilter
 from . import twists
 from .broken_epochs import ByArrival, ByPosition, OnlyEventsPass, sequencing
-from .mutant import Mutant, claiming, twisting, without
+from .mutant import BrokenScheme, claiming, twisting, without
 
 _EAGER, _IDLE = "eager-jumping-join.epoch-merge", "jumping-join.epoch-merge-idle"
 _TWO_HOPS = "tumbling-count.epoch-based-processing"
@@ -23,7 +23,7 @@ def _merging(topology: Topology, every: Events) -> SchemeSubject:
 
 
 MUTANTS = (
-    Mutant(
+    BrokenScheme(
         "epoch-merge-by-arrival",
         "the channels of an epoch are taken in the order of their slices",
         Anomaly.REPLICA_DIVERGENCE,
@@ -32,7 +32,7 @@ MUTANTS = (
         without_faults=True,
         spread=True,
     ),
-    Mutant(
+    BrokenScheme(
         "epoch-merge-by-position",
         "what is taken together is of one epoch, and not the next bag of each channel",
         Anomaly.PHANTOM_OUTPUT,
@@ -40,7 +40,7 @@ MUTANTS = (
         on=_IDLE,
         without_faults=True,
     ),
-    Mutant(
+    BrokenScheme(
         "epoch-merge-without-silence",
         "silence, and the end of a channel, close epochs",
         Anomaly.STALL,
@@ -48,7 +48,7 @@ MUTANTS = (
         on=_IDLE,
         without_faults=True,
     ),
-    Mutant(
+    BrokenScheme(
         "epoch-merge-without-inner-filter",
         "a receiver takes the first copy of an event and drops the others",
         Anomaly.DUPLICATE_EFFECT,
@@ -56,7 +56,7 @@ MUTANTS = (
         on=_TWO_HOPS,
         without_faults=True,
     ),
-    Mutant(
+    BrokenScheme(
         "epoch-merge-without-sink-filter",
         "the sink takes the first copy of an output and drops the others",
         Anomaly.DUPLICATE_OUTPUT,
@@ -64,7 +64,7 @@ MUTANTS = (
         on=_IDLE,
         without_faults=True,
     ),
-    Mutant(
+    BrokenScheme(
         "epoch-merge-syncing-without-vector",
         "a replica that joins knows what is in the state that it got, and in which epoch it is",
         Anomaly.DUPLICATE_EFFECT,

@@ -13,7 +13,7 @@ from ..mechanisms.checkpointing import Checkpointing
 from ..mechanisms.duplicate_filter import DuplicateFilter
 from ..mechanisms.output_log import OutputLog
 from . import twists
-from .mutant import Mutant, along_with, checkpointing, numbering, twisting, without
+from .mutant import BrokenScheme, along_with, checkpointing, numbering, twisting, without
 
 
 def _gap(topology: Topology, every: Events) -> SchemeSubject:
@@ -21,37 +21,37 @@ def _gap(topology: Topology, every: Events) -> SchemeSubject:
 
 
 MUTANTS = (
-    Mutant(
+    BrokenScheme(
         "gap-restoring-nothing",
         "a crash takes back no more than was taken since the last durable checkpoint",
         Anomaly.STATE_ROLLBACK,
         without(_gap, Checkpointing),
     ),
-    Mutant(
+    BrokenScheme(
         "gap-without-checkpointed-state",
         "a checkpoint holds the state",
         Anomaly.PHANTOM_OUTPUT,
         checkpointing(_gap, lacking=STATE),
     ),
-    Mutant(
+    BrokenScheme(
         "gap-continuing-the-numbering",
         "a new incarnation begins a new numbering, so that no receiver takes new output for old",
         Anomaly.LOST_INPUT,
         along_with(numbering(_gap, Numbering.CONTINUED), DuplicateFilter(), Role.OPERATOR, Role.SINK),
     ),
-    Mutant(
+    BrokenScheme(
         "gap-replaying-without-vector",
         "nobody replays to a slice that does not know what its state holds",
         Anomaly.DUPLICATE_EFFECT,
         along_with(_gap, OutputLog(), Role.SOURCE),
     ),
-    Mutant(
+    BrokenScheme(
         "gap-skipping-its-first-batch",
         "a gap ends when the slice is there again",
         Anomaly.LOST_INPUT,
         twisting(_gap, twists.skips_the_first_batch_after_its_return),
     ),
-    Mutant(
+    BrokenScheme(
         "gap-checkpointing-too-rarely",
         "a checkpoint is taken as often as is declared",
         Anomaly.STATE_ROLLBACK,

@@ -10,7 +10,7 @@ from ...harness.protocol.spec import Numbering
 from ..k_safe_grouping import k_safe_grouping, unchecked
 from ..mechanisms.duplicate_filter import DuplicateFilter
 from . import twists
-from .mutant import Mutant, numbering, twisting, without
+from .mutant import BrokenScheme, numbering, twisting, without
 
 _SPLITTERS = "two-splitters.k-safe-grouping"
 
@@ -24,41 +24,41 @@ def _unchecked(topology: Topology, every: Events) -> SchemeSubject:
 
 
 MUTANTS = (
-    Mutant(
+    BrokenScheme(
         "k-safe-grouping-without-inner-filter",
         "a receiver drops by a high-water mark for each source and primary",
         Anomaly.DUPLICATE_EFFECT,
         without(_k_safe, DuplicateFilter),
         without_faults=True,
     ),
-    Mutant(
+    BrokenScheme(
         "k-safe-grouping-without-sink-filter",
         "whoever takes the output drops by a high-water mark too",
         Anomaly.DUPLICATE_OUTPUT,
         without(_k_safe, DuplicateFilter, Role.SINK),
         without_faults=True,
     ),
-    Mutant(
+    BrokenScheme(
         "k-safe-grouping-numbering-afresh",
         "a tuple keeps the number that it had at its source",
         Anomaly.DUPLICATE_EFFECT,
         numbering(_k_safe, Numbering.FRESH),
         without_faults=True,
     ),
-    Mutant(
+    BrokenScheme(
         "k-safe-grouping-emitting-before-it-is-in-step",
         "a worker that returns emits only when it has the state of its group",
         Anomaly.LOST_INPUT,
         twisting(_k_safe, twists.joins_without_the_state),
     ),
-    Mutant(
+    BrokenScheme(
         "k-safe-grouping-syncing-without-vector",
         "a worker that returns knows what is in the state that it got",
         Anomaly.DUPLICATE_EFFECT,
         twisting(_k_safe, twists.syncs_without_vector),
         without_faults=True,
     ),
-    Mutant(
+    BrokenScheme(
         "k-safe-grouping-where-splitters-merge",
         "the numbers rise on every way from a source through a primary",
         Anomaly.LOST_INPUT,
@@ -66,20 +66,20 @@ MUTANTS = (
         on=_SPLITTERS,
         without_faults=True,
     ),
-    Mutant(
+    BrokenScheme(
         "k-safe-grouping-never-in-step-again",
         "a worker that returns gets in step again",
         Anomaly.STALL,
         twisting(_k_safe, twists.asks_nobody),
     ),
-    Mutant(
+    BrokenScheme(
         "k-safe-grouping-syncing-without-listeners",
         "a worker that returns keeps its log for all who listen to its fellow",
         Anomaly.LOST_INPUT,
         twisting(_k_safe, twists.syncs_without_listeners),
         spread=True,
     ),
-    Mutant(
+    BrokenScheme(
         "k-safe-grouping-acknowledging-too-far",
         "what is acknowledged was taken",
         Anomaly.LOST_INPUT,

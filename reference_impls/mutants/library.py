@@ -16,9 +16,9 @@ from . import (
     source_replay,
     upstream_backup,
 )
-from .mutant import Mutant
+from .mutant import BrokenScheme
 
-MUTANTS: tuple[Mutant, ...] = (
+MUTANTS: tuple[BrokenScheme, ...] = (
     *amnesia.MUTANTS,
     *gap.MUTANTS,
     *upstream_backup.MUTANTS,

@@ -21,7 +21,7 @@ Build = Callable[[Topology, Events], SchemeSubject]
 
 
 @dataclass(frozen=True)
-class Mutant:
+class BrokenScheme:
     """A scheme with one rule broken."""
 
     name: str

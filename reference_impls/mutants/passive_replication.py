@@ -15,7 +15,7 @@ from ..mechanisms.merges import RoundRobin
 from ..mechanisms.output_log import PART, OutputLog
 from ..passive_replication import passive_replication
 from . import twists
-from .mutant import Mutant, checkpointing, claiming, numbering, twisting, unfenced, unmerged, without
+from .mutant import BrokenScheme, checkpointing, claiming, numbering, twisting, unfenced, unmerged, without
 
 _ORDER = "order.active-replication"
 
@@ -36,94 +36,94 @@ def _in_turn(topology: Topology, every: Events) -> SchemeSubject:
 _PRECISE = Claim(precise_recovery())
 
 MUTANTS = (
-    Mutant(
+    BrokenScheme(
         "passive-replication-without-inner-filter",
         "a receiver drops what it has taken already",
         Anomaly.DUPLICATE_EFFECT,
         without(_repeating, DuplicateFilter),
     ),
-    Mutant(
+    BrokenScheme(
         "passive-replication-acknowledging-before-durable",
         "upstream trims its log only by what a durable checkpoint covers",
         Anomaly.LOST_INPUT,
         checkpointing(_repeating, acknowledge=AcknowledgeAt.TAKEN),
     ),
-    Mutant(
+    BrokenScheme(
         "passive-replication-without-vector",
         "a checkpoint says what its state has taken from whom, so that no replay is taken twice",
         Anomaly.DUPLICATE_EFFECT,
         checkpointing(_repeating, lacking=VECTOR),
     ),
-    Mutant(
+    BrokenScheme(
         "passive-replication-without-checkpointed-log",
         "a checkpoint holds the output log, so that neighbours may crash together",
         Anomaly.LOST_INPUT,
         checkpointing(_repeating, lacking=PART),
     ),
-    Mutant(
+    BrokenScheme(
         "passive-replication-without-checkpointed-state",
         "a checkpoint holds the state that its timestamp vector speaks of",
         Anomaly.PHANTOM_OUTPUT,
         checkpointing(_repeating, lacking=STATE),
     ),
-    Mutant(
+    BrokenScheme(
         "passive-replication-without-output-log",
         "every slice keeps what it emits until it is acknowledged",
         Anomaly.LOST_INPUT,
         without(_repeating, OutputLog),
     ),
-    Mutant(
+    BrokenScheme(
         "passive-replication-without-source-log",
         "the source replays what no durable checkpoint covers",
         Anomaly.LOST_INPUT,
         without(_repeating, OutputLog, Role.SOURCE),
     ),
-    Mutant(
+    BrokenScheme(
         "passive-replication-numbering-afresh",
         "what is made again carries its old number, so that a filter knows it",
         Anomaly.DUPLICATE_EFFECT,
         numbering(_repeating, Numbering.FRESH),
     ),
-    Mutant(
+    BrokenScheme(
         "passive-replication-replaying-one-too-few",
         "a replay is everything after what the receiver has",
         Anomaly.LOST_INPUT,
         twisting(_repeating, twists.replays_one_too_few, Role.SOURCE, Role.OPERATOR),
         without_faults=True,
     ),
-    Mutant(
+    BrokenScheme(
         "passive-replication-holding-nothing",
         "what is new is held until the replay is over",
         Anomaly.LOST_INPUT,
         twisting(_repeating, twists.takes_what_is_new_before_the_replay_is_over),
     ),
-    Mutant(
+    BrokenScheme(
         "passive-replication-precise-without-sink-filter",
         "precise recovery needs the sink's filter too",
         Anomaly.DUPLICATE_OUTPUT,
         claiming(_repeating, _PRECISE),
     ),
-    Mutant(
+    BrokenScheme(
         "masked-passive-replication-numbering-afresh",
         "what is made again carries its old number, so that the sink's filter knows it",
         Anomaly.DUPLICATE_OUTPUT,
         numbering(_masked, Numbering.FRESH),
     ),
-    Mutant(
+    BrokenScheme(
         "passive-replication-taking-as-it-comes",
         "where channels meet, a replay is taken in the order of the first time",
         Anomaly.REORDERED_OUTPUT,
         unmerged(_masked),
         on=_ORDER,
     ),
-    Mutant(
+    BrokenScheme(
         "passive-replication-without-checkpointed-turn",
         "a checkpoint says whose turn it is where channels are merged in turn",
         Anomaly.REORDERED_OUTPUT,
         twisting(_in_turn, twists.persists_without_turn),
         on=_ORDER,
     ),
-    Mutant(
+    BrokenScheme(
         "passive-replication-without-fenced-store",
         "a store takes nothing from an incarnation that was replaced",
         Anomaly.LOST_INPUT,

@@ -11,7 +11,7 @@ from ..mechanisms.duplicate_filter import DuplicateFilter
 from ..mechanisms.output_log import OutputLog
 from ..passive_standby import passive_standby
 from . import twists
-from .mutant import Mutant, checkpointing, twisting, without
+from .mutant import BrokenScheme, checkpointing, twisting, without
 
 
 def _hot(topology: Topology, every: Events) -> SchemeSubject:
@@ -23,92 +23,92 @@ def _cold(topology: Topology, every: Events) -> SchemeSubject:
 
 
 MUTANTS = (
-    Mutant(
+    BrokenScheme(
         "passive-standby-hot-letting-input-pass",
         "the secondary keeps the input that is newer than the state that it holds",
         Anomaly.LOST_INPUT,
         twisting(_hot, twists.keeps_nothing_while_it_stands_by),
     ),
-    Mutant(
+    BrokenScheme(
         "passive-standby-hot-never-in-step-again",
         "a replica that returns asks for the state at once",
         Anomaly.STALL,
         twisting(_hot, twists.asks_nobody),
     ),
-    Mutant(
+    BrokenScheme(
         "passive-standby-hot-without-vector",
         "the secondary knows what is in the state that it holds",
         Anomaly.DUPLICATE_EFFECT,
         twisting(_hot, twists.syncs_without_vector),
     ),
-    Mutant(
+    BrokenScheme(
         "passive-standby-hot-without-log",
         "the secondary holds the primary's output log",
         Anomaly.LOST_INPUT,
         twisting(_hot, twists.syncs_without_log),
     ),
-    Mutant(
+    BrokenScheme(
         "passive-standby-hot-without-numbering",
         "the secondary goes on with the primary's numbers",
         Anomaly.LOST_INPUT,
         twisting(_hot, twists.syncs_without_numbering),
     ),
-    Mutant(
+    BrokenScheme(
         "passive-standby-hot-without-state",
         "the secondary holds the state that the vector speaks of",
         Anomaly.PHANTOM_OUTPUT,
         twisting(_hot, twists.syncs_without_state),
     ),
-    Mutant(
+    BrokenScheme(
         "passive-standby-hot-without-sink-filter",
         "precise recovery needs the sink's filter too",
         Anomaly.DUPLICATE_OUTPUT,
         without(_hot, DuplicateFilter, Role.SINK),
     ),
-    Mutant(
+    BrokenScheme(
         "passive-standby-hot-acknowledging-too-far",
         "what is acknowledged is in the state that the secondary has",
         Anomaly.LOST_INPUT,
         twisting(_hot, twists.acknowledges_too_far),
         spread=True,
     ),
-    Mutant(
+    BrokenScheme(
         "passive-standby-cold-acknowledging-before-it-is-held",
         "upstream trims its log only by what the secondary has",
         Anomaly.LOST_INPUT,
         checkpointing(_cold, acknowledge=AcknowledgeAt.TAKEN),
     ),
-    Mutant(
+    BrokenScheme(
         "passive-standby-cold-never-in-step-again",
         "a replica that returns asks for the state at once",
         Anomaly.STALL,
         twisting(_cold, twists.asks_nobody),
     ),
-    Mutant(
+    BrokenScheme(
         "passive-standby-cold-without-vector",
         "the secondary knows what is in the state that it holds",
         Anomaly.DUPLICATE_EFFECT,
         twisting(_cold, twists.syncs_without_vector),
     ),
-    Mutant(
+    BrokenScheme(
         "passive-standby-cold-without-log",
         "the secondary holds the primary's output log",
         Anomaly.LOST_INPUT,
         twisting(_cold, twists.syncs_without_log),
     ),
-    Mutant(
+    BrokenScheme(
         "passive-standby-cold-without-numbering",
         "the secondary goes on with the primary's numbers",
         Anomaly.LOST_INPUT,
         twisting(_cold, twists.syncs_without_numbering),
     ),
-    Mutant(
+    BrokenScheme(
         "passive-standby-cold-taking-over-blank",
         "a promoted secondary goes on from the state that it holds",
         Anomaly.LOST_INPUT,
         twisting(_cold, twists.takes_over_without_what_it_holds),
     ),
-    Mutant(
+    BrokenScheme(
         "passive-standby-cold-without-source-log",
         "the source replays what the secondary does not have",
         Anomaly.LOST_INPUT,

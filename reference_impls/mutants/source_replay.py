@@ -9,7 +9,7 @@ from ...harness.core.verdicts import Anomaly
 from ..mechanisms.tracking import Tell, Track
 from ..source_replay import source_replay
 from . import twists
-from .mutant import Mutant, twisting, without
+from .mutant import BrokenScheme, twisting, without
 
 _FOLLOWED = "stateless.source-replay"
 
@@ -19,42 +19,42 @@ def _followed(topology: Topology, every: Events) -> SchemeSubject:
 
 
 MUTANTS = (
-    Mutant(
+    BrokenScheme(
         "source-replay-following-nothing",
         "an event that is not known to be processed in time is sent again",
         Anomaly.LOST_INPUT,
         without(without(_followed, Track, Role.SOURCE), Tell, Role.OPERATOR, Role.SINK),
         on=_FOLLOWED,
     ),
-    Mutant(
+    BrokenScheme(
         "source-replay-forgetting-what-was-made",
         "an event is processed when all that was made of it is",
         Anomaly.LOST_INPUT,
         twisting(_followed, twists.tells_nothing_of_what_it_made),
         on=_FOLLOWED,
     ),
-    Mutant(
+    BrokenScheme(
         "source-replay-following-only-the-first-attempt",
         "an event that was sent again is followed again",
         Anomaly.LOST_INPUT,
         twisting(_followed, twists.follows_only_the_first_attempt, Role.SOURCE),
         on=_FOLLOWED,
     ),
-    Mutant(
+    BrokenScheme(
         "source-replay-telling-of-what-is-in-the-window",
         "an event is processed when it has left the windows that it is in",
         Anomaly.LOST_INPUT,
         twisting(_followed, twists.tells_of_what_is_in_the_window),
         on="windows.upstream-backup",
     ),
-    Mutant(
+    BrokenScheme(
         "source-replay-telling-before-it-takes",
         "what is told was taken",
         Anomaly.LOST_INPUT,
         twisting(_followed, twists.tells_and_does_not_take),
         on=_FOLLOWED,
     ),
-    Mutant(
+    BrokenScheme(
         "source-replay-dropping-what-comes-again",
         "nobody filters: an event that is sent again was not processed",
         Anomaly.LOST_INPUT,

@@ -38,7 +38,7 @@ def tumbling_masked() -> Scenario:
     )
 
 
-def joining() -> Scenario:
+def joining_in_epochs() -> Scenario:
     """Two sources meet at joins over a jumping window; one crashes, and what is replayed may come in another order."""
     return Scenario(
         subject=epoch_based_processing(jumping_join(epoch=8), sink_filter=True),
@@ -68,7 +68,7 @@ def equal_times() -> Scenario:
     )
 
 
-def merging() -> Scenario:
+def merging_in_epochs() -> Scenario:
     """Replicas of joins that tell each pair at once, in an order that is fixed; one crashes, and nothing pauses."""
     return Scenario(
         subject=epoch_merge(jumping_join(epoch=8, eager=True)),
@@ -91,9 +91,9 @@ def merging_idle() -> Scenario:
 SCENARIOS = (
     Entry("tumbling-count.epoch-based-processing", tumbling),
     Entry("tumbling-count.epoch-based-processing-masked", tumbling_masked),
-    Entry("jumping-join.epoch-based-processing", joining),
+    Entry("jumping-join.epoch-based-processing", joining_in_epochs),
     Entry("running-count.epoch-merge-without-events", without_events),
     Entry("jumping-join.epoch-merge-equal-times", equal_times),
-    Entry("eager-jumping-join.epoch-merge", merging),
+    Entry("eager-jumping-join.epoch-merge", merging_in_epochs),
     Entry("jumping-join.epoch-merge-idle", merging_idle),
 )

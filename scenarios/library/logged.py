@@ -5,9 +5,10 @@ from __future__ import annotations
 from ...faults.crash import crash
 from ...faults.partition import partition
 from ...harness.contracts.scenario import Scenario
+from ...harness.core.costs import Costs
 from ...harness.core.guarantees import exactly_once_output, precise_recovery, recovers_within, rollback_recovery
 from ...harness.core.library import Entry
-from ...harness.core.quantities import events, seconds
+from ...harness.core.quantities import events, ms, seconds
 from ...harness.core.schedule import checkpoint, recovery
 from ...reference_impls.deployed import deployed
 from ...reference_impls.passive_replication import passive_replication
@@ -43,6 +44,18 @@ def masked() -> Scenario:
     )
 
 
+def at_a_cost() -> Scenario:
+    """In the simulator, too, it takes its time to count again what was replayed: less than it may, more than none."""
+    return Scenario(
+        subject=passive_replication(word_count(), checkpoint_every=events(500), sink_filter=True),
+        workload=text(events=1_000, batch=10, rate=200),
+        faults=[crash("count-0").after(events(2_900))],
+        claims=[precise_recovery(), recovers_within(seconds(10))],
+        breaks=[recovers_within(ms(100))],
+        costs=Costs({"split": ms(0.2), "count": ms(0.5)}, cores=2),
+    )
+
+
 def neighbours() -> Scenario:
     """The splitter and a counter crash at once; the source replays for one, the restored log for the other."""
     return Scenario(
@@ -75,7 +88,7 @@ def trace_masked() -> Scenario:
     )
 
 
-def merging() -> Scenario:
+def merging_by_time() -> Scenario:
     """Channels of two relays merge by event time, so that a replay has the order of the first time."""
     return Scenario(
         subject=passive_replication(order(), checkpoint_every=events(50), sink_filter=True),
@@ -84,7 +97,7 @@ def merging() -> Scenario:
     )
 
 
-def joining() -> Scenario:
+def joining_streams() -> Scenario:
     """Two streams are joined; the joiner comes back with both sides, and makes every pair once."""
     return Scenario(
         subject=passive_replication(equi_join(), checkpoint_every=events(50), sink_filter=True),
@@ -172,12 +185,13 @@ def source_replays_twice() -> Scenario:
 SCENARIOS = (
     Entry("word-count.passive-replication", passive_replication_main),
     Entry("word-count.passive-replication-masked", masked),
+    Entry("word-count.passive-replication-at-a-cost", at_a_cost),
     Entry("word-count.passive-replication-shows", repeating_is_not_precise),
     Entry("word-count.neighbours-crash", neighbours),
     Entry("word-count.crash-during-recovery", during_recovery),
     Entry("trace.passive-replication", trace_masked),
-    Entry("order.passive-replication", merging),
-    Entry("join.passive-replication", joining),
+    Entry("order.passive-replication", merging_by_time),
+    Entry("join.passive-replication", joining_streams),
     Entry("word-count.deployed", deployed_spare),
     Entry("word-count.deployed-shows", deployed_shows),
     Entry("stateless.upstream-backup", upstream_logs),

@@ -11,21 +11,23 @@ from ...harness.core.addresses import Point, Side
 from ...harness.core.errors import UnknownName
 from ...harness.core.guarantees import at_least_once, at_most_once, exactly_once
 from ...harness.core.library import listed_by
+from ...harness.core.result_bounds import bounded_error_of_result
 from ...harness.core.verdicts import Anomaly, Status
 from .batches import acknowledges_early, batch_id_first, blind_append, remembers_in_memory, sqlite_by_batch
 from .counting import counts_by_processor, counts_in_pandas
 from .files import file_sink, file_sink_by_listing
 from .impure import asks_the_clock, counts_in_global, draws_at_random, writes_outside
 from .inputs import ad_events, some_words, visits
+from .lossy import loses_its_tail
 from .rows import foreach_rows
 from .stuck import fails_at_its_draft, waits_for_its_lock
-from .table import Shows, Subject, shows
+from .table import Shows, SubjectLine, shows
 from .timed import deduplication, session_windows, stream_join
 
 __all__ = [
     "SUBJECTS",
     "Shows",
-    "Subject",
+    "SubjectLine",
     "acknowledges_early",
     "asks_the_clock",
     "batch_id_first",
@@ -39,6 +41,7 @@ __all__ = [
     "file_sink",
     "file_sink_by_listing",
     "foreach_rows",
+    "loses_its_tail",
     "names",
     "remembers_in_memory",
     "session_windows",
@@ -58,9 +61,9 @@ _WHILE_IT_READS = (
     *shows(Victim.DRIVER, Side.AFTER, Point.TASK_END),
 )
 
-SUBJECTS: tuple[Subject, ...] = (
-    Subject(file_sink, some_words(), _ONCE, Status.HOLDS),
-    Subject(
+SUBJECTS: tuple[SubjectLine, ...] = (
+    SubjectLine(file_sink, some_words(), _ONCE, Status.HOLDS),
+    SubjectLine(
         file_sink_by_listing,
         some_words(),
         _ONCE,
@@ -72,7 +75,7 @@ SUBJECTS: tuple[Subject, ...] = (
         ),
         holds=_AT_LEAST,
     ),
-    Subject(
+    SubjectLine(
         blind_append,
         some_words(),
         _ONCE,
@@ -81,8 +84,8 @@ SUBJECTS: tuple[Subject, ...] = (
         (*shows(Victim.DRIVER, Side.AFTER, Point.ADD_BATCH), *shows(Victim.DRIVER, Side.BEFORE, Point.COMMIT_LOG)),
         holds=_AT_LEAST,
     ),
-    Subject(sqlite_by_batch, some_words(), _ONCE, Status.HOLDS),
-    Subject(
+    SubjectLine(sqlite_by_batch, some_words(), _ONCE, Status.HOLDS),
+    SubjectLine(
         batch_id_first,
         some_words(),
         _ONCE,
@@ -92,13 +95,13 @@ SUBJECTS: tuple[Subject, ...] = (
         _WHILE_IT_READS,
         holds=_AT_MOST,
     ),
-    Subject(foreach_rows, some_words(), _AT_LEAST, Status.HOLDS),
-    Subject(counts_by_processor, some_words(), _ONCE, Status.HOLDS),
-    Subject(counts_in_pandas, some_words(), _ONCE, Status.HOLDS),
-    Subject(deduplication, visits(), _ONCE, Status.HOLDS),
-    Subject(stream_join, ad_events(), _ONCE, Status.HOLDS),
-    Subject(session_windows, visits(), _ONCE, Status.HOLDS),
-    Subject(
+    SubjectLine(foreach_rows, some_words(), _AT_LEAST, Status.HOLDS),
+    SubjectLine(counts_by_processor, some_words(), _ONCE, Status.HOLDS),
+    SubjectLine(counts_in_pandas, some_words(), _ONCE, Status.HOLDS),
+    SubjectLine(deduplication, visits(), _ONCE, Status.HOLDS),
+    SubjectLine(stream_join, ad_events(), _ONCE, Status.HOLDS),
+    SubjectLine(session_windows, visits(), _ONCE, Status.HOLDS),
+    SubjectLine(
         counts_in_global,
         some_words(),
         _ONCE,
@@ -110,9 +113,9 @@ SUBJECTS: tuple[Subject, ...] = (
             *shows(Victim.DRIVER, Side.AFTER, Point.OFFSET_LOG),
         ),
     ),
-    Subject(asks_the_clock, some_words(), _ONCE, Status.UNKNOWN),
-    Subject(draws_at_random, some_words(), _ONCE, Status.UNKNOWN),
-    Subject(
+    SubjectLine(asks_the_clock, some_words(), _ONCE, Status.UNKNOWN),
+    SubjectLine(draws_at_random, some_words(), _ONCE, Status.UNKNOWN),
+    SubjectLine(
         writes_outside,
         some_words(),
         _ONCE,
@@ -124,7 +127,7 @@ SUBJECTS: tuple[Subject, ...] = (
         ),
         holds=_AT_LEAST,
     ),
-    Subject(
+    SubjectLine(
         acknowledges_early,
         some_words(),
         _ONCE,
@@ -136,7 +139,19 @@ SUBJECTS: tuple[Subject, ...] = (
         ),
         holds=_AT_MOST,
     ),
-    Subject(
+    SubjectLine(
+        loses_its_tail,
+        some_words(),
+        (bounded_error_of_result(rows=10),),
+        Status.VIOLATED,
+        Anomaly.BOUND_EXCEEDED,
+        (
+            *shows(Victim.DRIVER, Side.AFTER, Point.COMMIT_LOG, Point.OFFSET_LOG),
+            *shows(Victim.NODE, Side.AFTER, Point.COMMIT_LOG),
+        ),
+        holds=(bounded_error_of_result(rows=50),),
+    ),
+    SubjectLine(
         remembers_in_memory,
         some_words(),
         _ONCE,
@@ -145,7 +160,7 @@ SUBJECTS: tuple[Subject, ...] = (
         (*shows(Victim.DRIVER, Side.AFTER, Point.ADD_BATCH), *shows(Victim.DRIVER, Side.BEFORE, Point.COMMIT_LOG)),
         holds=_AT_LEAST,
     ),
-    Subject(
+    SubjectLine(
         waits_for_its_lock,
         some_words(),
         _ONCE,
@@ -154,7 +169,7 @@ SUBJECTS: tuple[Subject, ...] = (
         _WHILE_IT_READS,
         recovers=Status.VIOLATED,
     ),
-    Subject(
+    SubjectLine(
         fails_at_its_draft,
         some_words(),
         _ONCE,
@@ -171,7 +186,7 @@ def names() -> list[str]:
     return [one.name for one in SUBJECTS]
 
 
-def subject(name: str) -> Subject:
+def subject(name: str) -> SubjectLine:
     """Raises UnknownName."""
     for one in SUBJECTS:
         if one.name == name:

@@ -78,12 +78,16 @@ def write_behind(rows: DataFrame, folders: RunFolders) -> DataStreamWriter:
     return rows.writeStream.foreachBatch(WriteBehind(folders).take)
 
 
-def lines(spark: SparkSession, folders: RunFolders) -> DataFrame:
+def lines_of_batches(spark: SparkSession, folders: RunFolders) -> DataFrame:
     return sqlite.read_lines(spark, folders.sink)
 
 
 blind_append = foreach_batch(append_blindly, files.by_the_log, name="blind-append", batch_events=BATCH)
-sqlite_by_batch = foreach_batch(append_with_id, lines, name="sqlite-by-batch", batch_events=BATCH)
-batch_id_first = foreach_batch(append_after_id, lines, name="batch-id-first", batch_events=BATCH)
-remembers_in_memory = foreach_batch(append_unless_remembered, lines, name="remembers-in-memory", batch_events=BATCH)
-acknowledges_early = Query(as_it_comes, name="acknowledges-early", write=write_behind, read=lines, batch_events=BATCH)
+sqlite_by_batch = foreach_batch(append_with_id, lines_of_batches, name="sqlite-by-batch", batch_events=BATCH)
+batch_id_first = foreach_batch(append_after_id, lines_of_batches, name="batch-id-first", batch_events=BATCH)
+remembers_in_memory = foreach_batch(
+    append_unless_remembered, lines_of_batches, name="remembers-in-memory", batch_events=BATCH
+)
+acknowledges_early = Query(
+    as_it_comes, name="acknowledges-early", write=write_behind, read=lines_of_batches, batch_events=BATCH
+)

@@ -37,7 +37,9 @@ class CountWords(StatefulProcessor):
         pass
 
 
-def count_words(key: tuple[Any, ...], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+def count_words_in_pandas(
+    key: tuple[Any, ...], frames: Iterator[pd.DataFrame], state: GroupState
+) -> Iterator[pd.DataFrame]:
     count = (state.get[0] if state.exists else 0) + sum(len(frame) for frame in frames)
     state.update((count,))
     yield pd.DataFrame({"value": [key[0]], "count": [count]})
@@ -67,5 +69,7 @@ counts_by_processor = into_table(
     processor(CountWords, COUNT, key=("value",), name="counts-by-processor", batch_events=BATCH)
 )
 counts_in_pandas = into_table(
-    pandas_with_state(count_words, COUNT, "count LONG", key=("value",), name="counts-in-pandas", batch_events=BATCH)
+    pandas_with_state(
+        count_words_in_pandas, COUNT, "count LONG", key=("value",), name="counts-in-pandas", batch_events=BATCH
+    )
 )

@@ -33,8 +33,8 @@ class AppendLines:
         os.close(self._file)
 
 
-def lines(spark: SparkSession, folders: RunFolders) -> DataFrame:
+def lines_of_rows(spark: SparkSession, folders: RunFolders) -> DataFrame:
     return spark.read.schema("seq LONG, value STRING").json(str(folders.sink / "rows"))
 
 
-foreach_rows = foreach(AppendLines, lines, name="foreach-rows", batch_events=BATCH)
+foreach_rows = foreach(AppendLines, lines_of_rows, name="foreach-rows", batch_events=BATCH)

@@ -26,7 +26,7 @@ class Shows:
 
 
 @dataclass(frozen=True)
-class Subject:
+class SubjectLine:
     """One line of the table."""
 
     query: Query

@@ -18,10 +18,10 @@ from streamproof.harness.core.quantities import events
 from streamproof.harness.core.schedule import checkpoint
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.exploration.bench import Bench, Trial, resized
-from streamproof.harness.exploration.plans import EverySingle, Plan, RandomSchedules
-from streamproof.harness.exploration.search import Budget, Findings, search
+from streamproof.harness.exploration.plans import EverySingle, RandomSchedules, SearchPlan
+from streamproof.harness.exploration.search import SearchBudget, SearchFindings, search
 from streamproof.harness.exploration.shrinking import shrink
-from streamproof.harness.judging.oracle import Case, judge
+from streamproof.harness.judging.oracle import Case, judge_each
 from streamproof.harness.recording.recorder import MemoryRecorder
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 from streamproof.reference_impls.active_replication import active_replication
@@ -56,7 +56,7 @@ def _run(scenario: Scenario, registry: Registry, seed: int, judged: bool) -> Non
     if judged:
         history = recorder.history()
         case = Case(history, scenario.subject.collate(history), 50, virtual_time=True)
-        (verdict,) = judge(case, scenario.claimed, registry.oracles)
+        (verdict,) = judge_each(case, scenario.claimed, registry.oracles)
         assert verdict.status is Status.HOLDS
 
 
@@ -96,9 +96,9 @@ def test_the_cost_grows_linearly_with_the_events() -> None:
     assert spent[-1] / amounts[-1] < 1.5 * spent[0] / amounts[0]
 
 
-def _searched(bench: Bench, plan: Plan, jobs: int) -> Findings:
+def _searched(bench: Bench, plan: SearchPlan, jobs: int) -> SearchFindings:
     """By the wall clock, as whoever waits for it sees it: with the start of its processes, and what they say."""
-    return search(bench, [plan], Budget(SEARCHED), jobs=jobs)
+    return search(bench, [plan], SearchBudget(SEARCHED), jobs=jobs)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def _searched(bench: Bench, plan: Plan, jobs: int) -> Findings:
     [RandomSchedules(7, most=1), EverySingle(), RandomSchedules(7)],
     ids=["one crash at random", "every single crash", "random schedules"],
 )
-def test_a_search_on_one_core_and_on_two(plan: Plan) -> None:
+def test_a_search_on_one_core_and_on_two(plan: SearchPlan) -> None:
     """Random schedules of more than one crash take a census for each further one."""
     bench = Bench(_scenario(200), Registry(), seed=7)
     one, two = _searched(bench, plan, jobs=1), _searched(bench, plan, jobs=2)
@@ -136,7 +136,7 @@ def test_schedules_of_active_replication(topology: Callable[[], Topology]) -> No
 def test_shrinking_a_violation(origin: str) -> None:
     registry = Registry()
     bench = Bench(resized(registry.scenario(origin).scenario, 200, 10), registry, seed=7)
-    found = search(bench, [RandomSchedules(7)], Budget(SEARCHED), until=lambda violation: True)
+    found = search(bench, [RandomSchedules(7)], SearchBudget(SEARCHED), until=lambda violation: True)
     violation = found.violations[-1]
     began = time.process_time()
     small = shrink(bench, violation.trial, violation.kind)

@@ -32,7 +32,7 @@ from streamproof.harness.worlds.docker.cluster import DockerCluster
 from streamproof.harness.worlds.docker.engine import connect
 from streamproof.harness.worlds.docker.labels import NODE
 from streamproof.harness.worlds.docker.reaping import containers_of
-from streamproof.scenarios.subjects import Subject, subject
+from streamproof.scenarios.subjects import SubjectLine, subject
 
 pytestmark = pytest.mark.docker
 
@@ -66,7 +66,7 @@ def statuses(judged: JudgedRun) -> set[Status]:
     return {verdict.status for verdict in judged.verdicts}
 
 
-def saved(one: Subject, planned: Sequence[Planned]) -> SavedSchedule:
+def saved(one: SubjectLine, planned: Sequence[Planned]) -> SavedSchedule:
     return SavedSchedule(
         fed_from="",
         kind=KIND,

@@ -24,7 +24,7 @@ from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.errors import MissingTool, OwnFailure, StreamproofError, Unsupported
 from streamproof.harness.core.quantities import Duration, events, ms, seconds
 from streamproof.harness.core.schedule import Fault
-from streamproof.harness.core.wire import VERSION, Greeting, Place, accept, frame
+from streamproof.harness.core.wire import VERSION, Endpoint, Greeting, accept, frame
 from streamproof.harness.install.machine import find_toxiproxy
 from streamproof.harness.recording.history import FaultHealed, FaultStruck
 from streamproof.harness.recording.records import Taken
@@ -34,7 +34,7 @@ from streamproof.harness.worlds.spark.control.nodes import LOOPBACK
 from streamproof.harness.worlds.spark.control.slowing import ProxiedLinks
 from streamproof.harness.worlds.spark.control.toxics import Toxic, Toxiproxy
 from streamproof.harness.worlds.spark.schemes import relay
-from streamproof.harness.worlds.spark.schemes.relay import Relay
+from streamproof.harness.worlds.spark.schemes.relay import LinkRelay
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.word_count import word_count
 from streamproof.scenarios.workloads import words
@@ -45,7 +45,7 @@ Peer = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 @pytest.fixture
-def place() -> Iterator[Place]:
+def place() -> Iterator[Endpoint]:
     """Where a server listens."""
     with toxiproxy(seed=7) as place:
         yield place
@@ -54,20 +54,20 @@ def place() -> Iterator[Place]:
 # The adapter
 
 
-def test_toxics_come_and_go(place: Place) -> None:
+def test_toxics_come_and_go(place: Endpoint) -> None:
     server = Toxiproxy(place)
     assert server.version() == "2.5.0"
     host, _ = server.make("link-0", (LOOPBACK, 9))
     assert host == LOOPBACK
     assert server.toxics("link-0") == ()
     server.add("link-0", "late", toxics.latency(ms(20), ms(5)), "upstream")
-    server.add("link-0", "little", toxics.bandwidth(20_500), "downstream")
+    server.add("link-0", "little", toxics.bandwidth_toxic(20_500), "downstream")
     assert sorted(server.toxics("link-0")) == ["late", "little"]
     server.remove("link-0", "late")
     assert server.toxics("link-0") == ("little",)
 
 
-def test_servers_do_not_get_mixed_up(place: Place) -> None:
+def test_servers_do_not_get_mixed_up(place: Endpoint) -> None:
     with toxiproxy(seed=8) as other:
         one, another = Toxiproxy(place), Toxiproxy(other)
         one.make("of-one", (LOOPBACK, 9))
@@ -76,7 +76,7 @@ def test_servers_do_not_get_mixed_up(place: Place) -> None:
             another.toxics("of-one")
 
 
-def test_what_toxiproxy_refuses_is_said(place: Place) -> None:
+def test_what_toxiproxy_refuses_is_said(place: Endpoint) -> None:
     server = Toxiproxy(place)
     server.make("link-0", (LOOPBACK, 9))
     with pytest.raises(OwnFailure, match=r"toxiproxy refused post /proxies .*already exists"):
@@ -96,7 +96,7 @@ def test_a_server_that_says_nothing_is_given_up() -> None:
 
 def test_less_than_toxiproxy_can_count_is_refused() -> None:
     with pytest.raises(Unsupported, match="thousands of bytes/s: it cannot let only 999 bytes/s pass"):
-        toxics.bandwidth(999)
+        toxics.bandwidth_toxic(999)
 
 
 def test_where_there_is_no_server_the_command_that_brings_one_is_said(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_where_there_is_no_server_the_command_that_brings_one_is_said(tmp_path: 
 class Link:
     """Two peers, with the relay and a proxy between them."""
 
-    def __init__(self, relay: Relay, place: Place, incoming: asyncio.Queue[Peer]) -> None:
+    def __init__(self, relay: LinkRelay, place: Endpoint, incoming: asyncio.Queue[Peer]) -> None:
         self.relay = relay
         self._place = place
         self._incoming = incoming
@@ -135,10 +135,10 @@ class Link:
         return heal
 
 
-def on_a_link(place: Place, work: Callable[[Link], Awaitable[T]]) -> T:
+def on_a_link(place: Endpoint, work: Callable[[Link], Awaitable[T]]) -> T:
     async def whole() -> T:
         failures: list[StreamproofError] = []
-        between = Relay("token", lambda slice_id, incarnation: slice_id, failures.append)
+        between = LinkRelay("token", lambda slice_id, incarnation: slice_id, failures.append)
         at = await between.listen(LOOPBACK)
         between.pass_through(ProxiedLinks(Toxiproxy(place), at, lambda sender, receiver: True))
         incoming: asyncio.Queue[Peer] = asyncio.Queue()
@@ -171,7 +171,7 @@ async def there(sender: Peer, receiver: Peer, size: int = 5) -> float:
     return min(took)
 
 
-def test_a_delay_holds_for_both_directions_and_for_connections_made_meanwhile(place: Place) -> None:
+def test_a_delay_holds_for_both_directions_and_for_connections_made_meanwhile(place: Endpoint) -> None:
     async def work(link: Link) -> str:
         near, far = await link.dial()
         assert await there(near, far) < 0.1
@@ -194,7 +194,7 @@ def test_a_delay_holds_for_both_directions_and_for_connections_made_meanwhile(pl
     assert int(count) == 3 * 15 + len(frame(Greeting(VERSION, "token", "link", "node", "up", 1, "down", 1)))
 
 
-def test_a_delay_of_one_direction_leaves_the_other_alone(place: Place) -> None:
+def test_a_delay_of_one_direction_leaves_the_other_alone(place: Endpoint) -> None:
     async def work(link: Link) -> str:
         near, far = await link.dial()
         heal = link.slow(toxics.latency(ms(150)), one_way=True)
@@ -205,7 +205,7 @@ def test_a_delay_of_one_direction_leaves_the_other_alone(place: Place) -> None:
     assert on_a_link(place, work).endswith(": 15")
 
 
-def test_jitter_spreads_the_delay_and_is_drawn_from_the_seed(place: Place) -> None:
+def test_jitter_spreads_the_delay_and_is_drawn_from_the_seed(place: Endpoint) -> None:
     async def work(link: Link) -> list[float]:
         near, far = await link.dial()
         heal = link.slow(toxics.latency(ms(200), ms(180)))
@@ -231,11 +231,11 @@ def test_jitter_spreads_the_delay_and_is_drawn_from_the_seed(place: Place) -> No
     assert 2 * apart(first, again) < apart(first, different)
 
 
-def test_a_narrow_link_carries_so_many_bytes_a_second(place: Place) -> None:
+def test_a_narrow_link_carries_so_many_bytes_a_second(place: Endpoint) -> None:
     async def work(link: Link) -> str:
         near, far = await link.dial()
         assert await there(near, far, 100_000) < 0.5
-        heal = link.slow(toxics.bandwidth(100_000))
+        heal = link.slow(toxics.bandwidth_toxic(100_000))
         began = time.monotonic()
         near[1].write(b"x" * 100_000)
         await far[0].readexactly(100_000)
@@ -251,10 +251,10 @@ def test_a_narrow_link_carries_so_many_bytes_a_second(place: Place) -> None:
 
 @pytest.mark.parametrize(
     ("toxic", "on_its_way"),
-    [(toxics.latency(seconds(20)), 20_000_000), (toxics.bandwidth(500_000), 2_000_000)],
+    [(toxics.latency(seconds(20)), 20_000_000), (toxics.bandwidth_toxic(500_000), 2_000_000)],
     ids=["delay", "bandwidth"],
 )
-def test_what_was_on_its_way_arrives_whole_when_the_link_heals(place: Place, toxic: Toxic, on_its_way: int) -> None:
+def test_what_was_on_its_way_arrives_whole_when_the_link_heals(place: Endpoint, toxic: Toxic, on_its_way: int) -> None:
     """More than any socket buffers: the proxy would throw away what nobody reads."""
     sent = b"".join(number.to_bytes(4, "big") for number in range(5_000_000))
 
@@ -273,7 +273,7 @@ def test_what_was_on_its_way_arrives_whole_when_the_link_heals(place: Place, tox
     on_a_link(place, work)
 
 
-def test_that_a_peer_has_closed_is_heard_late_and_once_it_heals_at_once(place: Place) -> None:
+def test_that_a_peer_has_closed_is_heard_late_and_once_it_heals_at_once(place: Endpoint) -> None:
     async def work(link: Link) -> str:
         async def close(dialler: bool) -> float:
             """Returns when the other peer heard of it."""
@@ -287,7 +287,7 @@ def test_that_a_peer_has_closed_is_heard_late_and_once_it_heals_at_once(place: P
             return time.monotonic() - began
 
         assert await close(dialler=True) < 2
-        heal = link.slow(toxics.slow_close(seconds(2)))
+        heal = link.slow(toxics.slow_close_toxic(seconds(2)))
         assert await close(dialler=True) >= 2
         assert await close(dialler=False) >= 2
         near, far = await link.dial()
@@ -304,7 +304,7 @@ def test_that_a_peer_has_closed_is_heard_late_and_once_it_heals_at_once(place: P
     assert on_a_link(place, work).startswith("connections whose close took 20")
 
 
-def test_a_healing_that_does_not_heal_is_our_failure(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_healing_that_does_not_heal_is_our_failure(place: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     """toxiproxy says that it has ended, and goes on."""
 
     async def work(link: Link) -> None:
@@ -324,7 +324,7 @@ def test_a_healing_that_does_not_heal_is_our_failure(place: Place, monkeypatch: 
 
 def test_a_link_that_is_reset_while_it_is_dialled_leaves_no_connection() -> None:
     async def work() -> None:
-        between = Relay("token", lambda slice_id, incarnation: slice_id, pytest.fail)
+        between = LinkRelay("token", lambda slice_id, incarnation: slice_id, pytest.fail)
         at = await between.listen(LOOPBACK)
         heard: asyncio.Queue[bytes] = asyncio.Queue()
 

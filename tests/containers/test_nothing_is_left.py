@@ -21,7 +21,7 @@ from streamproof.harness.install.machine import inherited_import_path
 from streamproof.harness.worlds.docker import labels, spark
 from streamproof.harness.worlds.docker.engine import connect
 from streamproof.harness.worlds.docker.options import ContainerOptions
-from streamproof.harness.worlds.docker.reaping import name_of, reap_containers
+from streamproof.harness.worlds.docker.reaping import reap_containers, resource_name
 from streamproof.harness.worlds.embedded.reaping import ProcessId, labelled_processes
 
 pytestmark = pytest.mark.docker
@@ -88,7 +88,7 @@ class Harness:
         processes = [f"process {one.pid}" for one in labelled_processes() if one.owner == self.id]
         runs = self.folder / "runs"
         folders = [f"{path}" for pattern in ("*-cluster", "*/scratch") for path in runs.glob(pattern)]
-        return [*map(name_of, on_engine), *processes, *folders]
+        return [*map(resource_name, on_engine), *processes, *folders]
 
     def is_in(self, word: str) -> bool:
         """Whether the newest run's timeline has come to an entry of this kind."""

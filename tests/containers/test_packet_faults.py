@@ -30,7 +30,7 @@ from streamproof.harness.worlds.spark.control.disturbances import (
     DelayPackets,
     DropPackets,
     NarrowPackets,
-    Pairs,
+    NodePairs,
     ResetPackets,
 )
 
@@ -57,7 +57,7 @@ def nothing_left(nodes: PlainContainers) -> Iterator[None]:
     assert len(nodes.sidecars()) == len(NODES)
 
 
-def both_ways(*links: tuple[str, str]) -> Pairs:
+def both_ways(*links: tuple[str, str]) -> NodePairs:
     return tuple(pair for a, b in links for pair in ((a, b), (b, a)))
 
 
@@ -71,7 +71,7 @@ def both_ways(*links: tuple[str, str]) -> Pairs:
         pytest.param(both_ways(("a", "c"), ("b", "d")), id="ring"),  # Everybody sees two neighbours.
     ],
 )
-def test_a_cut_stops_the_packets_of_its_pairs_and_no_others(nodes: PlainContainers, pairs: Pairs) -> None:
+def test_a_cut_stops_the_packets_of_its_pairs_and_no_others(nodes: PlainContainers, pairs: NodePairs) -> None:
     cut = nodes.packets.disturb(CutPackets(pairs))
     arrived = nodes.send_all(10)
     proof = cut.heal()

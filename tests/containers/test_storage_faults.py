@@ -17,12 +17,12 @@ from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.worlds.docker import labels
 from streamproof.harness.worlds.docker.executing import run_inside
 from streamproof.harness.worlds.docker.reaping import remove_all
-from streamproof.harness.worlds.docker.storage import Store, disk_of
+from streamproof.harness.worlds.docker.storage import CheckpointVolume, disk_of
 
 pytestmark = pytest.mark.docker
 
 REST = ["sleep", "600"]
-MakeStore = Callable[[set[str]], Store]
+MakeStore = Callable[[set[str]], CheckpointVolume]
 
 
 @pytest.fixture
@@ -42,9 +42,9 @@ def folder(tmp_path: Path) -> Path:
 def make(nodes: BareNodes, folder: Path) -> MakeStore:
     """A store that is prepared, with two nodes that have it."""
 
-    def started(planned: set[str]) -> Store:
+    def started(planned: set[str]) -> CheckpointVolume:
         name = f"streamproof-{nodes.run}-store"
-        store = Store(nodes.client, nodes.image, name, nodes.labels.of(), folder, planned, nodes.of)
+        store = CheckpointVolume(nodes.client, nodes.image, name, nodes.labels.of(), folder, planned, nodes.of)
         store.prepare()
         for node in ("node-0", "node-1"):
             nodes.start(node, REST, store.mount)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from asking import Answer, Ask
-from streamproof.harness.command_line.cli import execute
+from streamproof.harness.command_line.cli import run_command_line
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def own_temporary_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: 
 @pytest.fixture
 def ask(capsys: pytest.CaptureFixture[str]) -> Ask:
     def ask(*arguments: object) -> Answer:
-        status = execute([str(argument) for argument in arguments])
+        status = run_command_line([str(argument) for argument in arguments])
         captured = capsys.readouterr()
         return Answer(status, captured.out, captured.err)
 

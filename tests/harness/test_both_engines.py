@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import fields
 from random import Random
 from typing import Any
 
@@ -12,9 +11,9 @@ import pytest
 
 from simulation import CASES, drawn, history_of, scenario_of, subject_of
 from streamproof.harness.core.verdicts import Tally
-from streamproof.harness.judging.collation import Collation
 from streamproof.harness.recording.history import History
 from streamproof.harness.recording.records import Delivered, Stamped
+from told_by import told_by
 
 SHORT = 7
 """Rows from which on a sequence is long, so that every history has some."""
@@ -44,8 +43,7 @@ def spoilt(history: History, random: Random) -> History:
 
 def told(case: str, history: History) -> dict[str, object]:
     """All that a collation counts, with its evidence, by a subject that has judged nothing before."""
-    collation: Collation = subject_of(case).collate(history)
-    found = {one.name: getattr(collation, one.name) for one in fields(collation)}
+    found = told_by(subject_of(case).collate(history))
     return {name: value for name, value in found.items() if isinstance(value, Tally | str)}
 
 

@@ -11,30 +11,31 @@ import pytest
 
 from mechanisms_of_users import hurrying
 from simulation import CASES, KINDS, SIMULATED, options_of, scenario_of
-from streamproof.harness.command_line.exploring import mutant_world
 from streamproof.harness.contracts.cluster import Run
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.addresses import Moment
+from streamproof.harness.core.costs import Costs
 from streamproof.harness.core.errors import InvalidOperator
 from streamproof.harness.core.model import Event, Operator, Output, Stage, Topology
-from streamproof.harness.core.quantities import events
+from streamproof.harness.core.quantities import events, ms
 from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.verdicts import Status
-from streamproof.harness.exploration.bench import Bench, crash
-from streamproof.harness.exploration.branching import Passed, Trunk
+from streamproof.harness.exploration.bench import Bench, untimed_crash
+from streamproof.harness.exploration.branching import TracedRun, Trunk
 from streamproof.harness.exploration.census import Reached
 from streamproof.harness.exploration.classes import distinct
 from streamproof.harness.exploration.exhausting import statements
+from streamproof.harness.exploration.mutants import mutant_world
 from streamproof.harness.exploration.plans import EverySingle, RandomSchedules, Successive
-from streamproof.harness.exploration.search import Budget, search
+from streamproof.harness.exploration.search import SearchBudget, search
 from streamproof.harness.protocol.controller import Controller
 from streamproof.harness.recording.recorder import MemoryRecorder
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 from streamproof.harness.worlds.simulated.world import Captured
 from streamproof.reference_impls.mutants.library import MUTANTS
-from streamproof.reference_impls.mutants.mutant import Mutant
+from streamproof.reference_impls.mutants.mutant import BrokenScheme
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.trace import trace
 from streamproof.scenarios.workloads import numbered
@@ -45,7 +46,7 @@ FIRSTS, SECONDS = 2, 1
 
 
 def at(where: Reached) -> Fault:
-    return crash([where.address.name]).at(Moment.exactly(where.address))
+    return untimed_crash([where.address.name]).at(Moment.exactly(where.address))
 
 
 def spread(some: Sequence[Any], count: int) -> Sequence[Any]:
@@ -58,7 +59,7 @@ def trunk_of(bench: Bench) -> Trunk:
     return trunk
 
 
-def branches(bench: Bench) -> Iterator[tuple[Passed, Reached]]:
+def branches(bench: Bench) -> Iterator[tuple[TracedRun, Reached]]:
     """Some single crashes, and some that follow them."""
     trunk = trunk_of(bench)
     for first in spread(distinct(trunk.calm.reached), FIRSTS):
@@ -87,12 +88,20 @@ def test_a_branch_of_every_scheme_is_a_whole_run(case: str) -> None:
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
-def test_a_branch_of_every_mutant_is_a_whole_run(mutant: Mutant) -> None:
+def test_a_branch_of_every_mutant_is_a_whole_run(mutant: BrokenScheme) -> None:
     home = REGISTRY.scenario(mutant.on).scenario
     assert isinstance(home.subject, SchemeSubject)
     broken = mutant.make(home.subject.topology, events(8))
     scenario = Scenario(broken, replace(home.workload, events=24, batch=4, rate=None))
     as_whole_runs(Bench(scenario, REGISTRY, seed=7, options=mutant_world(mutant)))
+
+
+@pytest.mark.parametrize("case", ["passive-replication/word-count-words", "active-standby/trace-numbered"])
+def test_a_branch_where_work_takes_time_is_a_whole_run(case: str) -> None:
+    scenario = scenario_of(case)
+    names = {slice_id.partition("-")[0] for slice_id in scenario.subject.actors}
+    slow = replace(scenario, costs=Costs(dict.fromkeys(names, ms(0.4)), room=events(12)))
+    as_whole_runs(Bench(slow, REGISTRY, seed=5))
 
 
 @pytest.mark.parametrize("careful", [False, True])
@@ -139,7 +148,8 @@ def test_what_is_enumerated_comes_to_the_same_in_branches_and_in_whole_runs() ->
 def test_what_was_exhausted_is_stated() -> None:
     subject = passive_replication(trace(), checkpoint_every=events(3))
     bench = Bench(Scenario(subject, numbered(events=12, batch=2)), REGISTRY, seed=5)
-    found = search(bench, [Successive(1), Successive(2)], Budget(schedules=len(bench.calm_classes) + 20), in_order=True)
+    budget = SearchBudget(schedules=len(bench.calm_classes) + 20)
+    found = search(bench, [Successive(1), Successive(2)], budget, in_order=True)
     single, pair = statements(bench, found)
     assert re.fullmatch(
         rf"all {len(bench.calm)} crashes \({len(bench.calm_classes)} leave different worlds behind\) of 5 slices, 3 of "
@@ -199,13 +209,13 @@ def test_a_state_of_a_users_own_is_put_back() -> None:
 
 def test_what_cannot_be_put_back_is_run_as_a_whole_and_said() -> None:
     bench = bench_with(Remembering(lambda: iter([1, 2, 3])))
-    found = search(bench, [EverySingle()], Budget(10))
+    found = search(bench, [EverySingle()], SearchBudget(10))
     assert found.tried == 10
     assert "list_iterator" in found.whole_runs
 
 
 def test_what_remembers_outside_of_its_world_is_run_as_a_whole_and_said() -> None:
-    found = search(bench_with(Forgetful()), [EverySingle()], Budget(10))
+    found = search(bench_with(Forgetful()), [EverySingle()], SearchBudget(10))
     assert "outside" in found.whole_runs
 
 
@@ -219,5 +229,5 @@ def test_a_violation_that_no_whole_run_shows_is_reported_as_such(monkeypatch: py
     sound = bench.outcome(bench.run((), bench.seed))
     monkeypatch.setattr(bench, "attempt", lambda trial: sound)
     with pytest.raises(InvalidOperator, match="no part of its simulated world"):
-        search(bench, [EverySingle()], Budget(200))
+        search(bench, [EverySingle()], SearchBudget(200))
     assert sound.status is not Status.VIOLATED

@@ -18,11 +18,11 @@ import pytest
 
 from heard_late import hear_late
 from streamproof.harness.certifying import affording, campaign, covering, lane
-from streamproof.harness.certifying.campaign import Budget, Certified, Progress
+from streamproof.harness.certifying.campaign import Budget, CampaignProgress, Certified
 from streamproof.harness.certifying.certificate import altered_files, read_certificate
 from streamproof.harness.certifying.conclusion import ClaimVerdict
 from streamproof.harness.certifying.crash_states import CopiedFolders, CrashState, NotQuiet
-from streamproof.harness.certifying.lane import Lane, Life, Passed
+from streamproof.harness.certifying.lane import Attempt, Lane, Passed
 from streamproof.harness.certifying.plan import How, Victim
 from streamproof.harness.certifying.planning import every_crash_point
 from streamproof.harness.certifying.proving import NO_END
@@ -212,7 +212,7 @@ def test_a_point_that_a_batch_passes_twice_is_recovered_from_both_times(
     install(monkeypatch, tmp_path, lanes=lanes)
     recover, states = covering.recover, []
 
-    def noted(lane: Lane, crashed: Crashed, watched: bool = False) -> Life:
+    def noted(lane: Lane, crashed: Crashed, watched: bool = False) -> Attempt:
         states.append(tuple(Path(kept.path).name for kept in crashed.state.files))
         return recover(lane, crashed, watched)
 
@@ -325,7 +325,7 @@ def test_a_lane_that_fails_ends_the_others_after_what_they_are_at(
     install(monkeypatch, tmp_path, lanes=2)
     tried: list[Lane] = []
 
-    def fails(lane: Lane, crashed: Crashed, watched: bool = False) -> Life:
+    def fails(lane: Lane, crashed: Crashed, watched: bool = False) -> Attempt:
         tried.append(lane)
         raise OwnFailure("the lane is gone")
 
@@ -405,7 +405,7 @@ def test_what_a_process_says_last_is_heard_when_it_has_ended(
 
 
 def test_whoever_watches_is_told_of_every_phase(certify: Callable[..., Certified]) -> None:
-    shown: list[Progress] = []
+    shown: list[CampaignProgress] = []
     certify(toy(Does.BY_ID), show=shown.append)
     phases = list(dict.fromkeys(progress.phase for progress in shown))
     assert phases == [
@@ -744,7 +744,7 @@ def test_what_was_there_before_an_error_is_there_after_it(certify: Callable[...,
 def test_who_interrupts_it_before_anything_was_tried_finds_nothing_half_done(
     certify: Callable[..., Certified], tmp_path: Path
 ) -> None:
-    def interrupt(progress: Progress) -> None:
+    def interrupt(progress: CampaignProgress) -> None:
         if progress.phase == "crash states":
             raise KeyboardInterrupt
 

@@ -22,10 +22,10 @@ from streamproof.harness.certifying.conclusion import (
     conclude,
     lines_of,
 )
-from streamproof.harness.certifying.plan import How, Trial, Victim
+from streamproof.harness.certifying.plan import CrashTrial, How, Victim
 from streamproof.harness.core.errors import ExitStatus
 from streamproof.harness.core.verdicts import Status
-from streamproof.harness.judging.statistics import Draw, lower_bound
+from streamproof.harness.judging.statistics import KillSample, lower_bound
 
 PLAN = tuple(Planned(crash_at(batch)) for batch in range(3))
 ALL_HELD = tuple(trial(crash_at(batch), how=How.CRASH_STATE, name=f"state-{batch}") for batch in range(3))
@@ -103,7 +103,7 @@ def test_kills_that_share_a_run_with_what_violates_are_not_said_to_violate() -> 
 
 
 def test_of_kills_that_share_a_run_one_alone_is_sure_to_violate() -> None:
-    draw = Draw.of("all 3 planned crashes", range(3), 3, seed=7)
+    draw = KillSample.of("all 3 planned crashes", range(3), 3, seed=7)
     drawn = [trial(PLAN[n].crash, name="shared", exactly_once=VIOLATED, sampled=True) for n in draw.drawn]
     bound = conclude(CLAIMS, PLAN, drawn, (), draw=draw).bounds[0]
     assert (bound.violations, bound.upper) == (3, 1.0)
@@ -222,7 +222,7 @@ def test_a_claim_of_which_no_trial_came_to_a_verdict_is_open_whatever_the_others
 
 
 def test_a_claim_that_a_trial_was_not_judged_for_is_open() -> None:
-    silent = Trial((crash_at(2),), How.KILL, "runs/one", {})
+    silent = CrashTrial((crash_at(2),), How.KILL, "runs/one", {})
     verdict = on_exactly_once(PLAN, (*ALL_HELD[:2], silent), ())
     assert verdict.reasons == ("1 of 3 planned crashes came to no verdict: no verdict was recorded",)
 
@@ -286,7 +286,7 @@ crashes = st.builds(
 lines = st.builds(Planned, crashes, st.booleans())
 verdicts = st.fixed_dictionaries({}, optional=dict.fromkeys(CLAIMS, st.sampled_from(Status)))
 trials = st.builds(
-    Trial,
+    CrashTrial,
     st.lists(crashes, min_size=1, max_size=2).map(tuple),
     # None of these is a loss of power: those are of claims of their own.
     st.sampled_from([how for how in How if how is not How.POWER_LOSS]),
@@ -300,15 +300,15 @@ campaigns = st.tuples(
     st.lists(trials, max_size=6),
     st.lists(st.builds(NotReached, lines, st.just("never came")), max_size=1),
 )
-Campaign = tuple[list[Planned], list[Trial], list[NotReached]]
+Campaign = tuple[list[Planned], list[CrashTrial], list[NotReached]]
 
 
-def concluded(campaign: Campaign, *more: Trial) -> Conclusion:
+def concluded(campaign: Campaign, *more: CrashTrial) -> Conclusion:
     plan, tried, missed = campaign
     return conclude(CLAIMS, plan, [*tried, *more], missed)
 
 
-def violates(one: Trial, claim: str) -> bool:
+def violates(one: CrashTrial, claim: str) -> bool:
     return one.verdicts.get(claim) is VIOLATED
 
 
@@ -351,7 +351,7 @@ def test_what_is_unknown_has_a_reason_and_nothing_else_has(campaign: Campaign) -
 
 
 @given(campaigns, trials)
-def test_one_more_crash_state_never_makes_a_violation_and_unmakes_none(campaign: Campaign, more: Trial) -> None:
+def test_one_more_crash_state_never_makes_a_violation_and_unmakes_none(campaign: Campaign, more: CrashTrial) -> None:
     assume(more.how is How.CRASH_STATE)
     for before, after in zip(concluded(campaign).verdicts, concluded(campaign, more).verdicts, strict=True):
         assert (before.status is VIOLATED) == (after.status is VIOLATED)
@@ -360,7 +360,7 @@ def test_one_more_crash_state_never_makes_a_violation_and_unmakes_none(campaign:
 
 
 @given(campaigns, trials)
-def test_one_more_trial_never_takes_a_violation_back(campaign: Campaign, more: Trial) -> None:
+def test_one_more_trial_never_takes_a_violation_back(campaign: Campaign, more: CrashTrial) -> None:
     for before, after in zip(concluded(campaign).verdicts, concluded(campaign, more).verdicts, strict=True):
         if before.status is VIOLATED:
             assert after.status is VIOLATED
@@ -397,10 +397,10 @@ def test_coverage_counts_the_same_as_the_verdicts(campaign: Campaign) -> None:
 
 # The sample
 
-DRAW = Draw.of("all 3 planned crashes", (0, 1, 2), 5, 7)
+DRAW = KillSample.of("all 3 planned crashes", (0, 1, 2), 5, 7)
 
 
-def kills(count: int = 5, *, violated: int = 0, unknown: int = 0) -> list[Trial]:
+def kills(count: int = 5, *, violated: int = 0, unknown: int = 0) -> list[CrashTrial]:
     statuses = [VIOLATED] * violated + [UNKNOWN] * unknown + [HOLDS] * (count - violated - unknown)
     return [
         trial(PLAN[place].crash, name=f"kill-{n}", sampled=True, exactly_once=status)
@@ -437,12 +437,16 @@ def test_a_trial_without_a_verdict_may_have_been_a_violation() -> None:
             [*kills(4), trial(PLAN[DRAW.drawn[4]].crash, how=How.CRASH_STATE, sampled=True)],
             "the sample has trials that are not one real kill each",
         ),
-        (Draw("all", (0, 1, 2), 5, 7, (0,) * 5), kills(), "what was drawn does not follow from the seed"),
-        (Draw.of("all", (0, 9), 5, 7), kills(), "the sample was drawn from crashes that were not planned as kills"),
-        (Draw.of("all", (0, 1, 2), 0, 7), [], "nothing was drawn"),
-        (Draw.of("none", (), 5, 7), [], "nothing was drawn"),
+        (KillSample("all", (0, 1, 2), 5, 7, (0,) * 5), kills(), "what was drawn does not follow from the seed"),
+        (
+            KillSample.of("all", (0, 9), 5, 7),
+            kills(),
+            "the sample was drawn from crashes that were not planned as kills",
+        ),
+        (KillSample.of("all", (0, 1, 2), 0, 7), [], "nothing was drawn"),
+        (KillSample.of("none", (), 5, 7), [], "nothing was drawn"),
     ],
 )
-def test_what_is_no_finished_sample_bounds_nothing(draw: Draw, sampled: list[Trial], why: str) -> None:
+def test_what_is_no_finished_sample_bounds_nothing(draw: KillSample, sampled: list[CrashTrial], why: str) -> None:
     bound = conclude(CLAIMS, PLAN, sampled, (), draw=draw).bounds[0]
     assert (bound.upper, bound.lower, bound.why_none) == (None, None, why)

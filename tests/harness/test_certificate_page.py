@@ -8,17 +8,18 @@ from typing import Any
 import pytest
 
 from certified import SUBJECT, crash_at, trial, unsealed
-from streamproof.harness.certifying.certificate import Certificate, Counterexample
+from streamproof.harness.certifying.certificate import Certificate, QueryCounterexample
 from streamproof.harness.certifying.conclusion import NotReached, Planned
 from streamproof.harness.certifying.page import KINDS, MEANINGS, page
 from streamproof.harness.certifying.plan import How, Victim
-from streamproof.harness.command_line.certificates import end_of_campaign
+from streamproof.harness.certifying.telling import view_of_certificate
 from streamproof.harness.contracts.subject import QUERY_POINTS, TASK_POINTS
 from streamproof.harness.core.addresses import Point, Side
 from streamproof.harness.core.verdicts import Status
-from streamproof.harness.judging.statistics import Draw
+from streamproof.harness.judging.statistics import KillSample
+from streamproof.harness.reporting.screen import certificate_screen
 
-SHOWN = Counterexample(
+SHOWN = QueryCounterexample(
     claim="exactly-once",
     crashes=(crash_at(2),),
     how=How.KILL,
@@ -170,7 +171,7 @@ def test_a_large_plan_is_summarized() -> None:
 
 def test_the_sample_says_what_it_was_drawn_from_and_what_it_bounds() -> None:
     plan = (Planned(crash_at(0)), Planned(crash_at(2)))
-    draw = Draw.of("all 2 planned crashes", (0, 1), 300, 7)
+    draw = KillSample.of("all 2 planned crashes", (0, 1), 300, 7)
     kills = tuple(trial(plan[place].crash, name=f"k{n}", sampled=True) for n, place in enumerate(draw.drawn))
     text = page(unsealed(plan=plan, trials=kills, draw=draw))
     drawn, said = "300 real kills drawn at random from all 2 planned crashes", "at most 1.0 % of such kills violate"
@@ -193,7 +194,7 @@ def test_the_sample_says_what_it_was_drawn_from_and_what_it_bounds() -> None:
 def test_what_others_wrote_is_no_markdown_and_not_endless(nasty: str) -> None:
     subject = {**SUBJECT, "name": "q", "schema": nasty}
     shown = {field: getattr(SHOWN, field) for field in SHOWN.__struct_fields__}
-    counterexample = Counterexample(**{**shown, "wrong": nasty, "input": nasty})
+    counterexample = QueryCounterexample(**{**shown, "wrong": nasty, "input": nasty})
     violated = trial(crash_at(2), exactly_once=Status.VIOLATED)
     certificate = unsealed(
         subject=subject,
@@ -214,7 +215,7 @@ def test_what_others_wrote_is_no_markdown_and_not_endless(nasty: str) -> None:
 def test_the_screen_says_the_same(tmp_path: Any) -> None:
     violated = trial(crash_at(2), exactly_once=Status.VIOLATED)
     certificate = unsealed(trials=(violated,), counterexample=SHOWN)
-    text = "\n".join(line.plain for line in end_of_campaign(certificate, tmp_path))
+    text = "\n".join(line.plain for line in certificate_screen(view_of_certificate(certificate, tmp_path)))
     assert "exactly-once          VIOLATED" in text
     assert "4  What is wrong then, an input that counts twice (duplicate-effect)" in text
     assert text.splitlines()[1] == "  exactly-once VIOLATED, exactly-once-output HOLDS"
@@ -223,4 +224,4 @@ def test_the_screen_says_the_same(tmp_path: Any) -> None:
 
 
 def test_the_screen_stays_a_screen_for_a_large_plan(tmp_path: Any) -> None:
-    assert len(list(end_of_campaign(large(), tmp_path))) < 40
+    assert len(list(certificate_screen(view_of_certificate(large(), tmp_path)))) < 40

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 
 from streamproof.harness.certifying.page import percent
-from streamproof.harness.judging.statistics import Draw, draw_sample, lower_bound, upper_bound
+from streamproof.harness.judging.statistics import KillSample, draw_sample, lower_bound, upper_bound
 
 counts = st.integers(1, 500).flatmap(lambda draws: st.tuples(st.integers(0, draws), st.just(draws)))
 
@@ -72,7 +72,7 @@ def test_draws_are_with_replacement_and_with_equal_chances() -> None:
 
 def test_nothing_is_drawn_from_nothing() -> None:
     assert draw_sample((), 5, 7) == ()
-    assert Draw.of("nothing", (), 5, 7).drawn == ()
+    assert KillSample.of("nothing", (), 5, 7).drawn == ()
 
 
 @given(st.floats(0, 1, allow_nan=False))

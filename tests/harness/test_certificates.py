@@ -38,7 +38,7 @@ from streamproof.harness.certifying.certificate import (
 from streamproof.harness.certifying.conclusion import Planned
 from streamproof.harness.certifying.plan import Crash, How
 from streamproof.harness.certifying.rejudging import Rejudged, judge_certificate, judge_run
-from streamproof.harness.command_line.cli import execute
+from streamproof.harness.command_line.cli import run_command_line
 from streamproof.harness.core.addresses import Point, Side
 from streamproof.harness.core.errors import (
     AlteredCertificate,
@@ -363,30 +363,30 @@ def test_a_run_of_something_else_is_refused(
 def test_judge_takes_a_certificate(
     holding: Path, violated: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    assert execute(["judge", str(holding)]) == 0
+    assert run_command_line(["judge", str(holding)]) == 0
     said = capsys.readouterr().out
     assert "1 of 1 planned crashes came to a verdict: 1 crash state, 1 real kill" in said
     assert "not covered  The loss of files that were not synced." in said
     assert "exactly-once          HOLDS" in said
     assert "files as written, and 2 trials judged again with the same verdicts" in said
-    assert execute(["judge", str(violated)]) == 1
+    assert run_command_line(["judge", str(violated)]) == 1
     said = capsys.readouterr().out
     assert "exactly-once-output   VIOLATED   the driver dies before the driver adds batch 2 to the commit log" in said
     assert "replay it: streamproof replay counterexample.json" in said
     folder = Path(shutil.copytree(violated, tmp_path / "forged"))
     rewritten(folder, lambda found: found["trials"][0].update(digest=""))
-    assert execute(["judge", str(folder)]) == 3
+    assert run_command_line(["judge", str(folder)]) == 3
     assert "does not say what its records come to" in capsys.readouterr().out
 
 
 def test_judge_changes_nothing_in_a_certificate(holding: Path) -> None:
     before = {file: file.read_bytes() for file in files_of(holding)}
-    execute(["judge", str(holding)])
+    run_command_line(["judge", str(holding)])
     assert {file: file.read_bytes() for file in files_of(holding)} == before
 
 
 def test_judge_prints_a_certificate_as_json(violated: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert execute(["judge", str(violated), "--json"]) == 1
+    assert run_command_line(["judge", str(violated), "--json"]) == 1
     found = json.loads(capsys.readouterr().out)
     assert found["exit_status"] == 1
     assert [verdict["status"] for verdict in found["verdicts"]] == ["HOLDS", "VIOLATED"]
@@ -403,7 +403,7 @@ def test_judge_ends_in_three_for_an_altered_certificate(
         file.unlink()
     else:
         file.write_bytes(file.read_bytes().replace(b"drained", b"drainee"))
-    assert execute(["judge", str(copied), "--json"]) == 3
+    assert run_command_line(["judge", str(copied), "--json"]) == 3
     captured = capsys.readouterr()
     assert json.loads(captured.out)["error"]["kind"] == (
         "InvalidCertificate" if harm == "remove" else "AlteredCertificate"

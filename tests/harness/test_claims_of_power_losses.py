@@ -12,7 +12,7 @@ import pytest
 from certified import AGAIN, BATCHES, CLAIMS, JUDGES, ONCE, crash_at, write_run
 from streamproof.harness.certifying.coming_back import with_stated_time
 from streamproof.harness.certifying.conclusion import NOT_REALLY, ClaimVerdict, NotReached, Planned, conclude
-from streamproof.harness.certifying.plan import Crash, How, Trial
+from streamproof.harness.certifying.plan import Crash, CrashTrial, How
 from streamproof.harness.certifying.rejudging import judge_read, read_run
 from streamproof.harness.certifying.subjects import claims_named
 from streamproof.harness.core.errors import InvalidScenario
@@ -41,15 +41,15 @@ def loss(batch: int = 2, what: str = LOST.what, terms: str = LOST.terms) -> Cras
     return crash_at(batch, lost=Lost(terms, what, Extent.CONTENTS, True))
 
 
-def tried(crash: Crash, name: str, status: Status = HOLDS, claim: str = SURVIVES) -> Trial:
-    return Trial((crash,), How.POWER_LOSS, f"runs/{name}", {claim: status})
+def tried(crash: Crash, name: str, status: Status = HOLDS, claim: str = SURVIVES) -> CrashTrial:
+    return CrashTrial((crash,), How.POWER_LOSS, f"runs/{name}", {claim: status})
 
 
-def killed(crash: Crash, status: Status = HOLDS) -> Trial:
-    return Trial((crash,), How.KILL, "runs/kill", {ONCE: status})
+def killed(crash: Crash, status: Status = HOLDS) -> CrashTrial:
+    return CrashTrial((crash,), How.KILL, "runs/kill", {ONCE: status})
 
 
-def concluded(plan: Sequence[Crash], *trials: Trial, **more: Any) -> dict[str, ClaimVerdict]:
+def concluded(plan: Sequence[Crash], *trials: CrashTrial, **more: Any) -> dict[str, ClaimVerdict]:
     found = conclude((exactly_once(), EXT4), list(map(Planned, plan)), trials, more.pop("not_reached", ()), **more)
     return {verdict.claim: verdict for verdict in found.verdicts}
 

@@ -11,7 +11,7 @@ from unittest.mock import MagicMock, Mock
 import pytest
 
 from streamproof.harness.worlds.docker import cleanliness
-from streamproof.harness.worlds.docker.cleanliness import Standing, changes, granted
+from streamproof.harness.worlds.docker.cleanliness import StandingNode, container_changes, granted
 
 FOUND: dict[str, Any] = {
     "Id": "sidecar",
@@ -23,9 +23,9 @@ FOUND: dict[str, Any] = {
 
 
 @pytest.fixture
-def node(monkeypatch: pytest.MonkeyPatch) -> Standing:
+def node(monkeypatch: pytest.MonkeyPatch) -> StandingNode:
     monkeypatch.setattr(cleanliness, "containers_of", lambda client, run: [])
-    return Standing("node-0", "0123456789abcdef", "10.0.0.2", granted(FOUND), comes_back=False)
+    return StandingNode("node-0", "0123456789abcdef", "10.0.0.2", granted(FOUND), comes_back=False)
 
 
 def engine(host: dict[str, Any] | None = None, said: tuple[bytes, bytes] = (b"", b""), status: int = 0) -> Mock:
@@ -37,15 +37,15 @@ def engine(host: dict[str, Any] | None = None, said: tuple[bytes, bytes] = (b"",
     return client
 
 
-def test_limits_are_compared_with_what_the_engine_made_of_them_at_the_start(node: Standing) -> None:
-    assert changes(engine(), "run", [node]).lasting == ()
-    (found,) = changes(engine({**FOUND["HostConfig"], "Memory": 1 << 29}), "run", [node]).lasting
+def test_limits_are_compared_with_what_the_engine_made_of_them_at_the_start(node: StandingNode) -> None:
+    assert container_changes(engine(), "run", [node]).lasting == ()
+    (found,) = container_changes(engine({**FOUND["HostConfig"], "Memory": 1 << 29}), "run", [node]).lasting
     assert "node-0 has other limits than at its start" in found
 
 
-def test_rules_that_cannot_be_listed_are_not_taken_for_none(node: Standing) -> None:
-    assert changes(engine(said=(b"", b"# Warning: other tables present\n")), "run", [node]).lasting == ()
-    (found,) = changes(engine(said=(b"", b"iptables-save: no such table\n"), status=1), "run", [node]).lasting
+def test_rules_that_cannot_be_listed_are_not_taken_for_none(node: StandingNode) -> None:
+    assert container_changes(engine(said=(b"", b"# Warning: other tables present\n")), "run", [node]).lasting == ()
+    (found,) = container_changes(engine(said=(b"", b"iptables-save: no such table\n"), status=1), "run", [node]).lasting
     assert found.endswith("looking failed with status 1 (iptables-save: no such table)")
 
 

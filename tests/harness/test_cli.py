@@ -19,7 +19,7 @@ import pytest
 
 from asking import Ask
 from readme import example
-from streamproof.harness.command_line import cli, clusters, doctor
+from streamproof.harness.command_line import clusters, diagnosis
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.errors import MissingTool
 from streamproof.harness.crash_points.inside_spark.agent import FETCH
@@ -593,7 +593,7 @@ def test_a_mistake_of_ours_ends_in_4(ask: Ask, monkeypatch: pytest.MonkeyPatch, 
     def broken() -> None:
         raise IndexError("of our own")
 
-    monkeypatch.setattr(cli, "_registry", broken)
+    monkeypatch.setattr("streamproof.harness.contracts.registry.Registry", broken)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     answer = ask("list", "--json")
     assert answer.status == 4
@@ -643,7 +643,7 @@ def java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     home = tmp_path / "java"
     (home / "bin").mkdir(parents=True)
     (home / "bin" / "java").touch()
-    monkeypatch.setattr(doctor, "find_java", lambda: machine.Java(home, 21))
+    monkeypatch.setattr(diagnosis, "find_java", lambda: machine.Java(home, 21))
     return home
 
 
@@ -683,8 +683,8 @@ def test_doctor_says_what_to_install(ask: Ask, monkeypatch: pytest.MonkeyPatch) 
     def none() -> None:
         raise MissingTool("no java")
 
-    monkeypatch.setattr(doctor, "find_java", none)
-    monkeypatch.setattr(doctor, "install_java", lambda: "get java")
+    monkeypatch.setattr(diagnosis, "find_java", none)
+    monkeypatch.setattr(diagnosis, "install_java", lambda: "get java")
     answer = ask("doctor")
     assert answer.status == 3
     assert "embedded Spark   cannot run" in answer.out
@@ -708,7 +708,7 @@ def test_the_newest_java_of_the_system_is_named(
         (tmp_path / name).write_text(f"#!/bin/sh\nprintf '%b' '{answer}'\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert command in doctor.install_java()
+    assert command in diagnosis.install_java()
 
 
 def left_behind(*survivors: reaping.LabelledProcess) -> list[reaping.Reaped]:
@@ -833,7 +833,7 @@ def test_version_and_help(ask: Ask) -> None:
 
 def test_starting_up_imports_neither_spark_nor_arrow() -> None:
     script = (
-        "import sys; from streamproof.harness.command_line.cli import execute; execute(['list']); "
+        "import sys; from streamproof.harness.command_line.cli import run_command_line; run_command_line(['list']); "
         "sys.exit(bool({'pyspark', 'pandas'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, check=False).returncode == 0

@@ -16,12 +16,13 @@ import campaigns
 from asking import Ask
 from streamproof import pytest_plugin
 from streamproof.harness.certifying import campaign, replaying
-from streamproof.harness.certifying.budget import Budget, Progress
+from streamproof.harness.certifying.budget import Budget, CampaignProgress
 from streamproof.harness.certifying.saved import write_saved
-from streamproof.harness.certifying.subjects import Shape
-from streamproof.harness.command_line import cli, clusters
-from streamproof.harness.command_line.certifying import CertifyingLine
-from streamproof.harness.contracts.registry import Registry, load
+from streamproof.harness.certifying.subjects import QueryShape
+from streamproof.harness.command_line import clusters
+from streamproof.harness.command_line.campaign_line import CertifyingLine
+from streamproof.harness.command_line.ending import INTERRUPTED
+from streamproof.harness.contracts.registry import Registry, load_object
 from streamproof.harness.core.errors import MissingTool
 from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.install import machine
@@ -185,7 +186,7 @@ def test_a_row_of_a_table_has_claims_and_input_too(called: Callable[..., dict[st
 
 def test_what_is_installed_goes_by_its_name(ask: Ask, module: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(Path.cwd()))
-    monkeypatch.setattr(Registry, "subjects", {"holds": load(f"{module}:ROW")})
+    monkeypatch.setattr(Registry, "subjects", {"holds": load_object(f"{module}:ROW")})
     answer = ask("certify", "holds", "--folder", "here")
     assert (answer.status, answer.err) == (0, "")
     assert json.loads(Path("here", "called.json").read_text())["claims"] == ["exactly-once-output"]
@@ -290,7 +291,7 @@ def test_ctrl_c_ends_it_as_any_command(ask: Ask, module: str, monkeypatch: pytes
 
     monkeypatch.setattr(campaign, "certify", interrupted)
     answer = ask("certify", f"{module}:holds", "--claim", "exactly-once")
-    assert (answer.status, answer.err) == (cli.INTERRUPTED, "streamproof: interrupted; nothing is left running\n")
+    assert (answer.status, answer.err) == (INTERRUPTED, "streamproof: interrupted; nothing is left running\n")
 
 
 # What was saved
@@ -304,7 +305,7 @@ def save(module: str, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
     def save(attribute: str, named: bool = True) -> None:
         origin = f"{module}:{attribute}"
-        query = Shape("update", ("word",)).query(load(origin))
+        query = QueryShape("update", ("word",)).query(load_object(origin))
         write_saved(Path("counterexample.json"), campaigns.saved(query, words(), origin if named else ""))
 
     return save
@@ -363,7 +364,7 @@ def test_the_live_line_says_the_phase_and_the_time_left(monkeypatch: pytest.Monk
     monkeypatch.setenv("COLUMNS", "200")
     terminal = Terminal()
     with CertifyingLine(terminal, "starting Spark") as line:
-        line.show(Progress("crash states", 12, 1060, 125.0))
+        line.show(CampaignProgress("crash states", 12, 1060, 125.0))
     _, first, second, *_, last = terminal.getvalue().split("\r\x1b[K")
     assert (first, last) == ("starting Spark", "")
     assert re.fullmatch(r"crash states: 12 of 1,060 · at most 2:0[45] min left", second)
@@ -373,7 +374,7 @@ def test_the_time_left_goes_on_while_nothing_is_said(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("TERM", "xterm")
     terminal = Terminal()
     with CertifyingLine(terminal, "starting Spark") as line:
-        line.show(Progress("kills", 1, 9, 1.0))
+        line.show(CampaignProgress("kills", 1, 9, 1.0))
         wait_until(lambda: "kills: 1 of 9 · the time is up, finishing" in terminal.getvalue(), 30, "the time to be up")
 
 
@@ -381,7 +382,7 @@ def test_in_a_pipe_a_line_says_now_and_then_that_it_is_alive() -> None:
     stream = io.StringIO()
     with CertifyingLine(stream, "starting Spark", alive=0.05) as line:
         wait_until(lambda: stream.getvalue(), 30, "a line")
-        line.show(Progress("kills", 1, 9, 100.0))
+        line.show(CampaignProgress("kills", 1, 9, 100.0))
         wait_until(lambda: "kills" in stream.getvalue(), 30, "another")
     said = stream.getvalue().splitlines()
     assert said[0] == "streamproof: starting Spark"
@@ -414,13 +415,13 @@ def test_a_script_finds_no_arguments_of_this_command(tmp_path: Path, monkeypatch
     (tmp_path / "parses.py").write_text("import sys\nFOUND = sys.argv[1:]\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr("sys.argv", ["streamproof", "certify", "parses:FOUND"])
-    assert load("parses:FOUND") == []
+    assert load_object("parses:FOUND") == []
 
 
 def test_where_nobody_watches_nothing_is_drawn() -> None:
     stream = io.StringIO()
     with CertifyingLine(stream, "starting Spark") as line:
-        line.show(Progress("kills", 1, 9, 1.0))
+        line.show(CampaignProgress("kills", 1, 9, 1.0))
     assert stream.getvalue() == ""
 
 

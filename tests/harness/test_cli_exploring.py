@@ -17,8 +17,8 @@ import msgspec
 import pytest
 
 from asking import Ask
-from streamproof.harness.command_line import exploring
-from streamproof.harness.exploration.counterexample import replay
+from streamproof.harness.exploration import exploring
+from streamproof.harness.exploration.counterexample import replay_counterexample
 from streamproof.harness.worlds.simulated.world import LIKE_EMBEDDED
 
 BROKEN = "mutant:passive-replication-without-source-log@trace.passive-replication"
@@ -62,7 +62,7 @@ def test_what_is_to_replay_on_spark_is_searched_in_a_world_like_it(ask: Ask, tmp
     assert kept["world"] == msgspec.json.decode(msgspec.json.encode(asdict(LIKE_EMBEDDED)))
     for seed in (kept["seed"] + 1, kept["seed"] + 2):
         (tmp_path / "other.json").write_text(json.dumps({**kept, "seed": seed}))
-        assert replay(tmp_path / "other.json").reproduced
+        assert replay_counterexample(tmp_path / "other.json").reproduced
 
 
 def test_no_counterexample_is_overwritten_unasked(ask: Ask, tmp_path: Path) -> None:

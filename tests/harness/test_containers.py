@@ -20,7 +20,7 @@ import pytest
 from docker.errors import ImageNotFound
 
 from streamproof.faults.crash import crash
-from streamproof.harness.command_line import doctor
+from streamproof.harness.command_line import diagnosis
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.errors import MissingTool, Unsupported, UserMistake
 from streamproof.harness.core.quantities import events
@@ -153,7 +153,7 @@ def test_without_the_image_the_command_that_builds_it_is_named(monkeypatch: pyte
     )
     with pytest.raises(MissingTool, match=wanted):
         DockerCluster().check(scenario())
-    found = doctor.diagnose()
+    found = diagnosis.diagnose()
     assert found.docker is False
     assert [command.split(" -m ")[1] for command in found.docker_commands] == [image.BUILD_MODULE]
 
@@ -176,15 +176,15 @@ def test_too_little_memory_is_said_before_anything_starts(tmp_path: Path, monkey
             kept.check(scenario())
         monkeypatch.setattr(WarmCluster, "keeps_one", True)
         kept.check(scenario())
-    monkeypatch.setattr(doctor, "_memory", lambda: doctor.Finding("memory", "much", True, False))
-    found = doctor.diagnose()
+    monkeypatch.setattr(diagnosis, "_memory", lambda: diagnosis.Finding("memory", "much", True, False))
+    found = diagnosis.diagnose()
     assert found.docker is False
     assert [finding.what for finding in found.findings if not finding.good and finding.containers] == ["room"]
 
 
 def test_the_doctor_knows_that_an_engine_elsewhere_is_of_no_use(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", "tcp://10.0.0.1:2375")
-    found = doctor.diagnose()
+    found = diagnosis.diagnose()
     assert found.docker is False
     assert found.docker_commands[0] == "unset DOCKER_HOST"
 
@@ -201,13 +201,13 @@ def test_the_doctor_knows_that_an_engine_elsewhere_is_of_no_use(monkeypatch: pyt
 def test_the_doctor_says_what_brings_an_engine(
     socket_there: bool, dockerd: bool, systemd: bool, command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    there = {doctor.SOCKET: socket_there, "/run/systemd/system": systemd}
-    monkeypatch.setattr(doctor.Path, "exists", lambda path: there[str(path)])
-    monkeypatch.setattr(doctor.Path, "is_dir", lambda path: there[str(path)])
-    monkeypatch.setattr(doctor.os, "access", lambda path, mode: False)
-    monkeypatch.setattr(doctor.os, "geteuid", lambda: 0)
-    monkeypatch.setattr(doctor.shutil, "which", lambda name: name if name == "apt-get" or dockerd else None)
-    assert doctor.install_engine() == command
+    there = {diagnosis.SOCKET: socket_there, "/run/systemd/system": systemd}
+    monkeypatch.setattr(diagnosis.Path, "exists", lambda path: there[str(path)])
+    monkeypatch.setattr(diagnosis.Path, "is_dir", lambda path: there[str(path)])
+    monkeypatch.setattr(diagnosis.os, "access", lambda path, mode: False)
+    monkeypatch.setattr(diagnosis.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(diagnosis.shutil, "which", lambda name: name if name == "apt-get" or dockerd else None)
+    assert diagnosis.install_engine() == command
 
 
 def test_another_python_than_the_image_has_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,8 +245,8 @@ def test_a_cluster_without_workers_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_doctor_knows_about_containers(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "install_engine", lambda: "get docker")
-    found = doctor.diagnose()
+    monkeypatch.setattr(diagnosis, "install_engine", lambda: "get docker")
+    found = diagnosis.diagnose()
     assert found.docker is False
     assert found.docker_commands[0] == "get docker"
     assert found.docker_commands[1].endswith("-m streamproof.harness.worlds.docker.build_image")

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from streamproof.harness.certifying import affording, campaign, continuing
-from streamproof.harness.certifying.campaign import Budget, Certified, Progress
+from streamproof.harness.certifying.campaign import Budget, CampaignProgress, Certified
 from streamproof.harness.certifying.certificate import JOURNAL, Certificate, altered_files, read_certificate
 from streamproof.harness.certifying.journal import Journal, read_journal
-from streamproof.harness.certifying.plan import How, Trial
+from streamproof.harness.certifying.plan import CrashTrial, How
 from streamproof.harness.certifying.planning import every_crash_point
 from streamproof.harness.certifying.rejudging import judge_certificate
 from streamproof.harness.contracts.query import Query
@@ -67,12 +67,12 @@ def tried(certificate: Certificate) -> Counter[tuple[How, bool, object]]:
     return Counter((trial.how, trial.sampled, trial.crashes) for trial in certificate.trials)
 
 
-def runs(trials: tuple[Trial, ...]) -> list[str]:
+def runs(trials: tuple[CrashTrial, ...]) -> list[str]:
     return list(dict.fromkeys(trial.folder for trial in trials))
 
 
-def interrupt_at(phase: str, after: int = 0) -> Callable[[Progress], None]:
-    def show(progress: Progress) -> None:
+def interrupt_at(phase: str, after: int = 0) -> Callable[[CampaignProgress], None]:
+    def show(progress: CampaignProgress) -> None:
         if progress.phase == phase and progress.done >= after:
             raise KeyboardInterrupt
 

@@ -16,7 +16,7 @@ from streamproof.harness.core.verdicts import Status
 from streamproof.harness.judging.commuting import find_false_commutative
 from streamproof.harness.protocol.merging import end_of, epoch_of
 from streamproof.harness.recording.records import Closed, Delivered
-from streamproof.harness.running.determinism import execute
+from streamproof.harness.running.determinism import execute_slices
 from streamproof.reference_impls.active_replication import active_replication
 from streamproof.reference_impls.amnesia import amnesia
 from streamproof.reference_impls.epoch_merge import epoch_merge
@@ -107,7 +107,7 @@ def test_what_is_made_at_the_ends_of_epochs_has_to_be_the_same_every_time_too() 
 
     def made(operator: Operator[Any]) -> Iterable[Any]:
         lines = [Event("source-0", seq, str(seq), "a", seq) for seq in range(1, 20)]
-        return [one.closed for one in execute(with_count(operator), {"source-0": lines}).values()]
+        return [one.closed for one in execute_slices(with_count(operator), {"source-0": lines}).values()]
 
     assert made(TumblingCount(8)) == made(TumblingCount(8))
     split, _, count, other = made(TumblingCount(8))

@@ -17,7 +17,7 @@ from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.exploration.bench import Bench
 from streamproof.harness.exploration.plans import EverySingle, RandomSchedules
-from streamproof.harness.exploration.search import Budget, search
+from streamproof.harness.exploration.search import SearchBudget, search
 from streamproof.harness.judging.exercised import Activity, called_for, said_never, unexercised
 from streamproof.harness.recording.history import History
 from streamproof.harness.running.run import run_in_memory
@@ -157,12 +157,12 @@ def test_what_was_never_at_work_is_said_in_words() -> None:
 
 def test_a_search_counts_the_schedules_under_which_each_mechanism_was_at_work() -> None:
     bench = Bench(Scenario(PASSIVE, INPUT), Registry(), seed=7, options=SLOW_SOURCE)
-    found = search(bench, [EverySingle(), RandomSchedules(7)], Budget(40))
+    found = search(bench, [EverySingle(), RandomSchedules(7)], SearchBudget(40))
     assert found.exercised[M.CHECKPOINT] >= 39
     assert 0 < found.exercised[M.RESTORE] <= 40
     assert unexercised(bench.rests_on, found.exercised) == ()
     bench = Bench(replace(vacuous(), faults=()), Registry(), seed=7, options=SLOW_SOURCE)
-    found = search(bench, [EverySingle(), RandomSchedules(7)], Budget(40))
+    found = search(bench, [EverySingle(), RandomSchedules(7)], SearchBudget(40))
     assert unexercised(bench.rests_on, found.exercised) == (M.CHECKPOINT, M.RESTORE, M.TRIM)
 
 
@@ -170,7 +170,7 @@ def test_most_schedules_of_a_claim_that_needs_a_replica_in_step_leave_it_one() -
     subject = active_standby(trace(), acknowledge_every=EVERY)
     bench = Bench(Scenario(subject, INPUT), Registry(), seed=7, options=SLOW_SOURCE)
     assert bench.is_limited
-    found = search(bench, [RandomSchedules(7)], Budget(60))
+    found = search(bench, [RandomSchedules(7)], SearchBudget(60))
     assert found.statuses[Status.VIOLATED] == 0
     assert found.judged > 30
     assert not Bench(Scenario(PASSIVE, INPUT), Registry(), seed=7).is_limited

@@ -31,19 +31,19 @@ from streamproof.harness.core.model import Event, Output
 from streamproof.harness.core.quantities import Duration, events, ms, seconds
 from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.verdicts import Anomaly, Status
-from streamproof.harness.exploration.bench import Bench, Kind, Trial, crash
+from streamproof.harness.exploration.bench import Bench, Trial, ViolationKind, untimed_crash
 from streamproof.harness.exploration.census import Reached
 from streamproof.harness.exploration.classes import distinct
 from streamproof.harness.exploration.counterexample import (
     Counterexample,
     counterexample,
-    load,
-    replay,
+    load_counterexample,
+    replay_counterexample,
     save,
 )
-from streamproof.harness.exploration.plans import EverySingle, Given, Plan, RandomSchedules, Successive
-from streamproof.harness.exploration.search import Budget, Findings, Violation, search
-from streamproof.harness.exploration.shrinking import STEADY, Shrunk, shows, shrink
+from streamproof.harness.exploration.plans import EverySingle, Given, RandomSchedules, SearchPlan, Successive
+from streamproof.harness.exploration.search import SearchBudget, SearchFindings, Violation, search
+from streamproof.harness.exploration.shrinking import STEADY, Shrunk, shows_violation, shrink
 from streamproof.harness.recording.claims_and_faults import SavedFault
 from streamproof.harness.recording.folder import read_description
 from streamproof.harness.recording.history import Placed
@@ -72,11 +72,11 @@ def bench_of(origin: str, amount: int = EVENTS) -> Bench:
     return Bench(named(origin, amount).scenario, REGISTRY, seed=7)
 
 
-def plans() -> list[Plan]:
+def plans() -> list[SearchPlan]:
     return [EverySingle(), RandomSchedules(7)]
 
 
-def told(findings: Findings) -> dict[str, Any]:
+def told(findings: SearchFindings) -> dict[str, Any]:
     """What a search found, without how long it took and on how many cores."""
     return {name: value for name, value in vars(findings).items() if name not in ("seconds", "jobs", "addresses")}
 
@@ -84,7 +84,7 @@ def told(findings: Findings) -> dict[str, Any]:
 @cache
 def shrunk() -> tuple[Violation, Shrunk]:
     bench = bench_of(BROKEN)
-    found = search(bench, plans(), Budget(400), until=lambda v: v.kind.anomaly == Anomaly.DUPLICATE_EFFECT)
+    found = search(bench, plans(), SearchBudget(400), until=lambda v: v.kind.anomaly == Anomaly.DUPLICATE_EFFECT)
     violation = found.violations[-1]
     return violation, shrink(bench, violation.trial, violation.kind, effort=EFFORT)
 
@@ -138,7 +138,7 @@ def test_addresses_taken_for_one_come_to_the_same(origin: str) -> None:
             first[one.address.actor] = one
             continue
         outcomes = [
-            bench.attempt(Trial((crash([place.address.actor]).at(Moment.exactly(place.address)),), 7))
+            bench.attempt(Trial((untimed_crash([place.address.actor]).at(Moment.exactly(place.address)),), 7))
             for place in (first[one.address.actor], one)
         ]
         assert outcomes[0].kind == outcomes[1].kind, str(one.address)
@@ -147,7 +147,7 @@ def test_addresses_taken_for_one_come_to_the_same(origin: str) -> None:
 
 def test_every_single_crash_strikes_every_address_or_one_that_leaves_the_same_world_behind() -> None:
     bench = bench_of(SOUND, 12)
-    found = search(bench, [EverySingle()], Budget())
+    found = search(bench, [EverySingle()], SearchBudget())
     assert found.exhausted
     assert found.covered == len(found.addresses) == len(bench.calm)
     stood_for = [address for others in found.alike.values() for address in others]
@@ -167,7 +167,7 @@ def test_every_pair_strikes_twice_and_the_second_after_the_first() -> None:
 
 def test_pairs_are_for_short_inputs_only() -> None:
     with pytest.raises(InvalidScenario, match=r"at most 30 events, not 40; .*--events 30"):
-        search(bench_of(SOUND), [Successive(2)], Budget(10))
+        search(bench_of(SOUND), [Successive(2)], SearchBudget(10))
 
 
 def test_random_schedules_are_lazy_and_drawn_from_their_seed() -> None:
@@ -194,16 +194,16 @@ def test_random_schedules_are_lazy_and_drawn_from_their_seed() -> None:
 @pytest.mark.parametrize("origin", [SOUND, BROKEN])
 def test_what_is_found_does_not_depend_on_the_number_of_jobs(origin: str) -> None:
     bench = bench_of(origin)
-    alone = search(bench, plans(), Budget(150), jobs=1)
+    alone = search(bench, plans(), SearchBudget(150), jobs=1)
     # Without an origin the scenario is sent as it is, and with one by its name.
-    together = search(bench, plans(), Budget(150), jobs=2, origin=origin if origin == SOUND else None)
+    together = search(bench, plans(), SearchBudget(150), jobs=2, origin=origin if origin == SOUND else None)
     assert told(alone) == told(together)
     assert alone.tried == 150
     assert bool(alone.violations) is (origin == BROKEN)
 
 
 def test_a_sound_scheme_gives_a_bound_and_no_violation() -> None:
-    found = search(bench_of(SOUND), [RandomSchedules(3, 60)], Budget())
+    found = search(bench_of(SOUND), [RandomSchedules(3, 60)], SearchBudget())
     assert (found.exhausted, found.tried) == (True, 60)
     assert found.random_held == found.statuses[Status.HOLDS] > 20
     assert found.bound == pytest.approx(1 - 0.05 ** (1 / found.random_held))
@@ -213,7 +213,7 @@ def test_a_sound_scheme_gives_a_bound_and_no_violation() -> None:
 
 def test_a_stall_is_unknown_for_a_reason_of_its_own() -> None:
     for_good = SimulationOptions(nodes=1, restart_node_after=None)
-    found = search(Bench(named(SOUND).scenario, REGISTRY, seed=7, options=for_good), [EverySingle()], Budget(10))
+    found = search(Bench(named(SOUND).scenario, REGISTRY, seed=7, options=for_good), [EverySingle()], SearchBudget(10))
     assert found.essential == found.statuses[Status.UNKNOWN] == 10
     assert all(reason.startswith("stall") for reason in found.reasons)
 
@@ -222,20 +222,20 @@ def test_what_needs_two_crashes_keeps_two() -> None:
     """A relay that has forgotten its log has nothing to replay to a tracer that crashes with it; alone, neither shows
     it."""
     bench = bench_of("mutant:passive-replication-without-checkpointed-log@trace.passive-replication")
-    found = search(bench, [EverySingle()], Budget(100))
+    found = search(bench, [EverySingle()], SearchBudget(100))
     assert found.violations == []
-    found = search(bench, [RandomSchedules(7)], Budget(300), until=lambda violation: True)
+    found = search(bench, [RandomSchedules(7)], SearchBudget(300), until=lambda violation: True)
     violation = found.violations[-1]
     small = shrink(bench, violation.trial, violation.kind, effort=EFFORT)
     assert sum(len(fault.targets) for fault in small.trial.schedule) == 2
 
 
 def test_enumerated_schedules_give_no_bound() -> None:
-    assert search(bench_of(SOUND), [EverySingle()], Budget(20)).bound is None
+    assert search(bench_of(SOUND), [EverySingle()], SearchBudget(20)).bound is None
 
 
 def test_a_budget_of_seconds_ends_the_search() -> None:
-    found = search(bench_of(SOUND), plans(), Budget(seconds=0.2))
+    found = search(bench_of(SOUND), plans(), SearchBudget(seconds=0.2))
     assert found.tried > 0
     assert found.seconds < 5
     assert not found.exhausted
@@ -244,24 +244,24 @@ def test_a_budget_of_seconds_ends_the_search() -> None:
 @pytest.mark.parametrize("budget", [{"schedules": 0}, {"seconds": 0.0}, {"seconds": -1.0}])
 def test_a_budget_is_positive(budget: dict[str, Any]) -> None:
     with pytest.raises(InvalidScenario, match="positive number"):
-        Budget(**budget)
+        SearchBudget(**budget)
 
 
 def test_an_interrupted_search_keeps_what_it_found() -> None:
-    def show(findings: Findings) -> None:
+    def show(findings: SearchFindings) -> None:
         if findings.tried == 90:
             raise KeyboardInterrupt
 
     for jobs in (1, 2):
-        found = search(bench_of(BROKEN), plans(), Budget(1_000), jobs=jobs, origin=None, show=show)
+        found = search(bench_of(BROKEN), plans(), SearchBudget(1_000), jobs=jobs, origin=None, show=show)
         assert (found.interrupted, found.tried) == (True, 90)
         assert found.violations
 
 
 def test_given_schedules_are_tried_in_their_order() -> None:
     bench = bench_of(SOUND)
-    faults = [crash(["relay-0"]).after(seconds(0.001)), crash(["relay-0"]).after(seconds(1_000))]
-    found = search(bench, [Given(tuple((fault,) for fault in faults))], Budget())
+    faults = [untimed_crash(["relay-0"]).after(seconds(0.001)), untimed_crash(["relay-0"]).after(seconds(1_000))]
+    found = search(bench, [Given(tuple((fault,) for fault in faults))], SearchBudget())
     assert found.statuses == {Status.HOLDS: 1, Status.UNKNOWN: 1}
 
 
@@ -283,7 +283,7 @@ def test_code_that_fails_under_a_schedule_is_reported_with_it() -> None:
     }
     scenario = replace(broken, subject=replace(subject, topology=replace(subject.topology, stages=stages)))
     with pytest.raises(InvalidOperator, match=r"(?s)seen before.*This was under seed 7 and the schedule: crash"):
-        search(Bench(scenario, REGISTRY, seed=7), [EverySingle()], Budget())
+        search(Bench(scenario, REGISTRY, seed=7), [EverySingle()], SearchBudget())
 
 
 def test_claims_on_time_are_left_out_and_said() -> None:
@@ -318,7 +318,7 @@ def test_mutants_are_scenarios_by_name() -> None:
 def test_a_violation_is_shrunk_to_one_fault_and_the_input_of_one_checkpoint() -> None:
     violation, small = shrunk()
     (fault,) = small.trial.schedule
-    assert small.kind == violation.kind == Kind("rollback-recovery-repeating", "duplicate-effect")
+    assert small.kind == violation.kind == ViolationKind("rollback-recovery-repeating", "duplicate-effect")
     assert len(fault.targets) == 1
     assert 20 < small.events <= 32, "as many as its first checkpoint takes, and some to come once it is durable"
     assert small.bench.attempt(small.trial).kind == small.kind
@@ -336,7 +336,7 @@ def test_input_is_left_to_come_after_a_strike_beside_the_way_of_the_data() -> No
     assert len(later) == 1
     # None can be left where there is no more.
     short = bench_of(BROKEN, 20)
-    kind = Kind("rollback-recovery-repeating", "duplicate-effect")
+    kind = ViolationKind("rollback-recovery-repeating", "duplicate-effect")
     violating = next(
         trial
         for piece in EverySingle().pieces(short)
@@ -354,13 +354,13 @@ def test_what_rests_on_who_was_faster_is_not_shrunk_to() -> None:
         seed=7,
         options=LIKE_EMBEDDED,
     )
-    found = search(bench, [EverySingle()], Budget(100))
-    shown = [shows(bench, violation.trial, violation.kind, STEADY) for violation in found.violations]
+    found = search(bench, [EverySingle()], SearchBudget(100))
+    shown = [shows_violation(bench, violation.trial, violation.kind, STEADY) for violation in found.violations]
     assert set(shown) == {True, False}
     steady = found.violations[shown.index(True)]
     small = shrink(bench, steady.trial, steady.kind, effort=3_000, seeds=STEADY)
     assert small.events < 80
-    assert shows(small.bench, small.trial, small.kind, STEADY)
+    assert shows_violation(small.bench, small.trial, small.kind, STEADY)
 
 
 def test_shrinking_gives_the_same_each_time() -> None:
@@ -372,9 +372,9 @@ def test_shrinking_gives_the_same_each_time() -> None:
 def test_faults_targets_and_times_that_do_not_matter_go() -> None:
     bench = bench_of("mutant:passive-replication-without-source-log@trace.passive-replication")
     schedule = (
-        crash(["trace-0"]).after(Duration(2_000)),
-        crash(["relay-0", "trace-1"]).after(Duration(8_000)),
-        crash(["trace-1"]).after(events(20)),
+        untimed_crash(["trace-0"]).after(Duration(2_000)),
+        untimed_crash(["relay-0", "trace-1"]).after(Duration(8_000)),
+        untimed_crash(["trace-1"]).after(events(20)),
     )
     kind = bench.attempt(Trial(schedule, 5)).kind
     assert kind is not None
@@ -398,7 +398,7 @@ def test_shrinking_is_bounded() -> None:
 
 
 def test_a_counterexample_is_read_as_it_was_written(file: Path) -> None:
-    found = load(file)
+    found = load_counterexample(file)
     assert found.origin == BROKEN
     assert found.kind == shrunk()[1].kind
     assert tuple(fault.fault() for fault in found.faults) == shrunk()[1].trial.schedule
@@ -410,16 +410,16 @@ def test_a_counterexample_is_read_as_it_was_written(file: Path) -> None:
 def test_a_counterexample_says_of_secondaries_too_with_which_node_they_die(tmp_path: Path) -> None:
     origin = "mutant:active-replication-never-in-step-again@word-count.active-replication"
     bench = bench_of(origin)
-    violation = search(bench, plans(), Budget(400), until=lambda v: True).violations[0]
+    violation = search(bench, plans(), SearchBudget(400), until=lambda v: True).violations[0]
     path = tmp_path / "counterexample.json"
     small = shrink(bench, violation.trial, violation.kind, effort=EFFORT)
     save(path, counterexample(named(origin), violation, small, named(origin).scenario))
     first: dict[str, str] = {}
-    for entry in replay(path).history.timeline:
+    for entry in replay_counterexample(path).history.timeline:
         if isinstance(entry, Placed):
             first.setdefault(entry.actor, entry.node)
     assert "count-1/1" in first
-    assert {actor: node for node, actors in load(path).placement.items() for actor in actors} == first
+    assert {actor: node for node, actors in load_counterexample(path).placement.items() for actor in actors} == first
 
 
 @pytest.mark.parametrize(
@@ -428,7 +428,7 @@ def test_a_counterexample_says_of_secondaries_too_with_which_node_they_die(tmp_p
         partition("relay-0", "trace-0", one_way=True).after(ms(3)).lasting(ms(4)),
         delay("relay-0", "trace-0", by=ms(2)).at(Moment(Point.STARTED, actor="trace-0")),
         pause("relay-0", "node-1").at(Moment.exactly(Address("trace-0", 1, Point.STARTED, "", Side.AFTER, 2))),
-        crash(["relay-0"]).after(events(3)),
+        untimed_crash(["relay-0"]).after(events(3)),
     ],
     ids=str,
 )
@@ -453,7 +453,7 @@ def test_what_lasts_is_shrunk_to_a_short_while_and_keeps_its_parameters() -> Non
 
 def test_a_link_keeps_both_ends_when_it_is_shrunk() -> None:
     bench = bench_of("mutant:passive-replication-without-source-log@trace.passive-replication")
-    schedule = (crash(["trace-1"]).after(ms(4)), loss("source-0", "relay-0").after(ms(9)))
+    schedule = (untimed_crash(["trace-1"]).after(ms(4)), loss("source-0", "relay-0").after(ms(9)))
     kind = bench.attempt(Trial(schedule, 5)).kind
     assert kind is not None
     small = shrink(bench, Trial(schedule, 5), kind)
@@ -462,25 +462,25 @@ def test_a_link_keeps_both_ends_when_it_is_shrunk() -> None:
 
 
 def test_a_counterexample_replays_to_the_very_history(file: Path) -> None:
-    replayed = replay(file)
+    replayed = replay_counterexample(file)
     assert replayed.reproduced
     assert replayed.exact
-    assert replayed.judgement.digest == load(file).digest
+    assert replayed.judgement.digest == load_counterexample(file).digest
 
 
 def test_every_kind_of_trigger_is_kept(tmp_path: Path) -> None:
     violation, small = shrunk()
     schedule = (
         *small.trial.schedule,
-        crash(["trace-0"]).after(Duration(5_000)),
-        crash(["trace-1"]).after(events(3)),
+        untimed_crash(["trace-0"]).after(Duration(5_000)),
+        untimed_crash(["trace-1"]).after(events(3)),
     )
     kept = counterexample(
         named(BROKEN), violation, replace(small, trial=Trial(schedule, small.trial.seed)), named(BROKEN).scenario
     )
     save(tmp_path / "it.json", kept)
-    assert tuple(fault.fault() for fault in load(tmp_path / "it.json").faults) == schedule
-    assert replay(tmp_path / "it.json").exact
+    assert tuple(fault.fault() for fault in load_counterexample(tmp_path / "it.json").faults) == schedule
+    assert replay_counterexample(tmp_path / "it.json").exact
 
 
 def test_a_violated_claim_fails_a_test_in_one_line(file: Path) -> None:
@@ -519,17 +519,17 @@ def test_what_is_no_counterexample_is_refused(tmp_path: Path, content: str, mess
     path = tmp_path / "bad.json"
     path.write_text(content)
     with pytest.raises(InvalidCounterexample, match=message):
-        load(path)
+        load_counterexample(path)
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidCounterexample, match=r"none.json cannot be read: No such file"):
-        load(tmp_path / "none.json")
+        load_counterexample(tmp_path / "none.json")
 
 
 def test_another_version_is_refused(file: Path) -> None:
     with pytest.raises(UnknownCounterexampleVersion, match="has version 1; this streamproof reads version 4"):
-        load(altered(file, version=1))
+        load_counterexample(altered(file, version=1))
 
 
 @pytest.mark.parametrize(
@@ -543,17 +543,17 @@ def test_another_version_is_refused(file: Path) -> None:
 )
 def test_a_damaged_counterexample_is_refused(file: Path, fields: dict[str, Any]) -> None:
     with pytest.raises(InvalidCounterexample):
-        replay(altered(file, **fields))
+        replay_counterexample(altered(file, **fields))
 
 
 def test_another_scenario_is_refused(file: Path) -> None:
     with pytest.raises(ScenarioChanged, match=r"another scenario: its subject was .*'trace'.* is .*'word-count'"):
-        replay(file, scenario=scenario_of("passive-replication/word-count-words"))
+        replay_counterexample(file, scenario=scenario_of("passive-replication/word-count-words"))
     other = replace(repaired(), workload=numbered(seed=8))
     with pytest.raises(ScenarioChanged, match="its workload was"):
-        replay(file, scenario=other)
+        replay_counterexample(file, scenario=other)
     with pytest.raises(ScenarioChanged, match=r"not claimed any more; claimed: precise-recovery"):
-        replay(
+        replay_counterexample(
             file,
             scenario=replace(
                 repaired(), subject=passive_replication(trace(), checkpoint_every=EVERY, sink_filter=True)
@@ -563,8 +563,8 @@ def test_another_scenario_is_refused(file: Path) -> None:
 
 def test_a_scenario_without_a_name_has_to_be_handed_over(file: Path) -> None:
     with pytest.raises(InvalidCounterexample, match="hand over the scenario itself"):
-        replay(altered(file, origin=None))
-    assert replay(file, scenario=named(BROKEN).scenario).exact
+        replay_counterexample(altered(file, origin=None))
+    assert replay_counterexample(file, scenario=named(BROKEN).scenario).exact
 
 
 class Elsewhere(SimulatedCluster):
@@ -575,11 +575,11 @@ class Elsewhere(SimulatedCluster):
 
 def test_a_cluster_that_places_slices_otherwise_is_refused(file: Path) -> None:
     with pytest.raises(Unsupported, match=r"elsewhere with 2 nodes places them otherwise"):
-        replay(file, Elsewhere(SimulationOptions(nodes=2)))
+        replay_counterexample(file, Elsewhere(SimulationOptions(nodes=2)))
 
 
 def test_a_real_cluster_gets_the_input_at_the_pace_at_which_it_was_found(file: Path, tmp_path: Path) -> None:
-    replayed = replay(altered(file, faults=[]), Elsewhere(), folder=tmp_path / "run")
+    replayed = replay_counterexample(altered(file, faults=[]), Elsewhere(), folder=tmp_path / "run")
     assert replayed.scenario.workload.interval == SimulationOptions().offer_interval
     assert read_description(tmp_path / "run").workload["rate"] == 1_000 * replayed.scenario.workload.batch
 

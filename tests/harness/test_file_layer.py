@@ -18,15 +18,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from streamproof.harness.certifying.crash_states import CrashState, Entry, Looks
+from streamproof.harness.certifying.crash_states import CrashState, Looks, StateEntry
 from streamproof.harness.certifying.file_points import FilePoints
 from streamproof.harness.certifying.journaled_folders import JournaledFolders
 from streamproof.harness.core.errors import MissingTool
 from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.crash_points.files.mounting import MountedFolder, check_mounts
 from streamproof.harness.crash_points.files.mounts import mounts_of, unmount_all
-from streamproof.harness.crash_points.files.operations import POINTS, Kind, read_operations
-from streamproof.harness.crash_points.files.trees import File, Link, Tree
+from streamproof.harness.crash_points.files.operations import POINTS, OperationKind, read_operations
+from streamproof.harness.crash_points.files.trees import File, Symlink, Tree
 
 RUN = "tests-of-files"
 
@@ -92,7 +92,7 @@ def told(tree: Tree) -> dict[str, object]:
         match node:
             case File():
                 return bytes(node.content)
-            case Link():
+            case Symlink():
                 return node
         return "folder"
 
@@ -231,11 +231,11 @@ class TestJournal:
         (mounted.mount / "a").read_text()
         os.listdir(mounted.mount)
         looked = mounted.looked_at(begin)
-        assert (Kind.OPENED, "a") in looked
-        assert (Kind.OPENED, "b") not in looked
-        assert (Kind.LISTED, "") in looked
+        assert (OperationKind.OPENED, "a") in looked
+        assert (OperationKind.OPENED, "b") not in looked
+        assert (OperationKind.LISTED, "") in looked
         mounted.be_quiet()
-        assert (Kind.OPENED, "a") not in mounted.looked_at(mounted.position)
+        assert (OperationKind.OPENED, "a") not in mounted.looked_at(mounted.position)
 
 
 @needs_mounts
@@ -355,9 +355,9 @@ class TestStates:
 
 
 class TestLooks:
-    FILES = (Entry("/s", None), Entry("/s/a", "1", size=1), Entry("/s/.a.tmp", "2", size=9))
+    FILES = (StateEntry("/s", None), StateEntry("/s/a", "1", size=1), StateEntry("/s/.a.tmp", "2", size=9))
 
-    def state(self, *more: Entry, without: str = "") -> CrashState:
+    def state(self, *more: StateEntry, without: str = "") -> CrashState:
         files = {entry.path: entry for entry in (*self.FILES, *more) if entry.path != without}
         return CrashState(tuple(files.values()))
 
@@ -365,19 +365,19 @@ class TestLooks:
         return looks.tell_apart(self.state(), other)
 
     def test_tell_contents_apart_that_were_read(self) -> None:
-        other = self.state(Entry("/s/a", "7", size=1))
+        other = self.state(StateEntry("/s/a", "7", size=1))
         assert self.tell_apart(Looks(frozenset({"/s/a"}), frozenset(), frozenset()), other)
         assert not self.tell_apart(Looks(frozenset(), frozenset({"/s/a"}), frozenset({"/s"})), other)
 
     def test_tell_sizes_and_absence_apart_that_were_asked_for(self) -> None:
         asked = Looks(frozenset(), frozenset({"/s/a", "/s/b"}), frozenset())
-        assert self.tell_apart(asked, self.state(Entry("/s/a", "7", size=2)))
-        assert self.tell_apart(asked, self.state(Entry("/s/b", "7", size=2)))
-        assert not self.tell_apart(asked, self.state(Entry("/s/c", "7", size=2)))
+        assert self.tell_apart(asked, self.state(StateEntry("/s/a", "7", size=2)))
+        assert self.tell_apart(asked, self.state(StateEntry("/s/b", "7", size=2)))
+        assert not self.tell_apart(asked, self.state(StateEntry("/s/c", "7", size=2)))
 
     def test_tell_names_apart_that_were_listed_but_for_hidden_ones_that_nobody_looked_at(self) -> None:
         listed = Looks(frozenset(), frozenset(), frozenset({"/s"}))
-        assert self.tell_apart(listed, self.state(Entry("/s/b", "7")))
+        assert self.tell_apart(listed, self.state(StateEntry("/s/b", "7")))
         assert not self.tell_apart(listed, self.state(without="/s/.a.tmp"))
         looked = Looks(frozenset(), frozenset({"/s/.a.tmp"}), frozenset({"/s"}))
         assert self.tell_apart(looked, self.state(without="/s/.a.tmp"))

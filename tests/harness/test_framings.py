@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamproof.harness.crash_points.outside.bursts import Bursts
-from streamproof.harness.crash_points.outside.framing import Conversation, Part, Unreadable
+from streamproof.harness.crash_points.outside.framing import Conversation, FramedPart, Unreadable
 from streamproof.harness.crash_points.outside.http import Http, kind_of_path
 from streamproof.harness.crash_points.outside.kafka import Kafka
 from streamproof.harness.crash_points.outside.postgres import Postgres
@@ -30,7 +30,7 @@ def pieces(data: bytes, cuts: Sequence[int]) -> Iterator[bytes]:
 
 
 def read(
-    how: Callable[[bytes], Iterator[Part]], chunks: Iterator[bytes]
+    how: Callable[[bytes], Iterator[FramedPart]], chunks: Iterator[bytes]
 ) -> tuple[bytes, list[Begun], list[int], bytes]:
     """What was passed on, where requests begin, where answers end, and what was answered in the store's stead."""
     passed, reply, begun, ended = b"", b"", [], []

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from streamproof.harness.certifying.conclusion import Planned
 from streamproof.harness.certifying.killing import fault_of, spread, streams
 from streamproof.harness.certifying.plan import Crash, Victim
-from streamproof.harness.certifying.shrinking import Place, Reproduction, moved, place_of, shrink
+from streamproof.harness.certifying.shrinking import CrashPlace, Reproduction, crash_place, moved, shrink_kills
 from streamproof.harness.core.addresses import DRIVER, TASK, Moment, Point, Side
 
 BATCHES, ROWS = 8, 40
@@ -41,8 +41,8 @@ PLANNED = st.builds(
     st.booleans(),
 )
 PLANS = st.lists(PLANNED, max_size=30)
-KEYS: Mapping[Place, Crash] = {
-    place_of(crash, crash.batch): crash
+KEYS: Mapping[CrashPlace, Crash] = {
+    crash_place(crash, crash.batch): crash
     for batch in range(BATCHES)
     for point in POINTS
     for side in Side
@@ -190,7 +190,7 @@ def test_what_is_left_shows_it_and_is_no_bigger(found: Reproduction, data: st.Da
         tried[smaller] = needed(smaller, culprit, first_batch, rows)
         return tried[smaller]
 
-    least = shrink(found, KEYS, shows)
+    least = shrink_kills(found, KEYS, shows)
     assert least == found or tried[least]
     assert least.size <= found.size
     assert len(least.planned) == 1
@@ -208,7 +208,7 @@ def test_it_comes_to_one_crash_in_the_first_batch_that_shows_it_and_one_row_a_ba
     culprit = planned(6, point)
     others = tuple(planned(n, Point.OFFSET_LOG, Side.AFTER) for n in (1, 3, 7))
     found = Reproduction((*others, culprit), BATCHES * ROWS, ROWS)
-    least = shrink(found, KEYS, lambda smaller: needed(smaller, culprit, first_batch, 1))
+    least = shrink_kills(found, KEYS, lambda smaller: needed(smaller, culprit, first_batch, 1))
     assert least == Reproduction((planned(batch, point),), batch + 1, 1)
 
 
@@ -219,19 +219,19 @@ def test_one_run_suffices_where_a_first_batch_of_one_row_shows_it() -> None:
         tried.append(smaller)
         return needed(smaller, planned(4), 0, 1)
 
-    least = shrink(Reproduction((planned(4),), BATCHES * ROWS, ROWS), KEYS, shows)
+    least = shrink_kills(Reproduction((planned(4),), BATCHES * ROWS, ROWS), KEYS, shows)
     assert [least] == tried == [Reproduction((planned(0),), 1, 1)]
 
 
 def test_it_keeps_as_many_rows_a_batch_as_it_takes() -> None:
     found = Reproduction((planned(2),), 5 * ROWS, ROWS)
-    assert shrink(found, KEYS, lambda smaller: needed(smaller, planned(2), 0, 4)).batch_events == 5
+    assert shrink_kills(found, KEYS, lambda smaller: needed(smaller, planned(2), 0, 4)).batch_events == 5
 
 
 def test_two_crashes_that_only_together_show_it_stay_together() -> None:
     one, other = planned(1), planned(3, Point.ADD_BATCH)
     found = Reproduction((one, planned(2), other), BATCHES * ROWS, ROWS)
-    least = shrink(found, KEYS, lambda smaller: {one, other} <= set(smaller.planned))
+    least = shrink_kills(found, KEYS, lambda smaller: {one, other} <= set(smaller.planned))
     assert least.planned == (one, other)
 
 
@@ -247,17 +247,17 @@ def test_when_no_time_is_left_it_stays_with_the_smallest_that_was_seen(found: Re
             seen.append(smaller)
         return asked <= runs
 
-    least = shrink(found, KEYS, shows)
+    least = shrink_kills(found, KEYS, shows)
     assert least == min(seen, key=lambda one: one.size)
 
 
 def test_what_never_shows_again_stays_as_it_was_found() -> None:
     found = Reproduction((planned(3), planned(5)), BATCHES * ROWS, ROWS)
-    assert shrink(found, KEYS, lambda smaller: False) == found
+    assert shrink_kills(found, KEYS, lambda smaller: False) == found
 
 
 def test_a_crash_in_a_closing_batch_keeps_all_of_the_input() -> None:
     closing = planned(BATCHES - 1)
     found = Reproduction((closing,), (BATCHES - 2) * ROWS, ROWS)
-    least = shrink(found, {}, lambda smaller: smaller.batch_events == ROWS)
+    least = shrink_kills(found, {}, lambda smaller: smaller.batch_events == ROWS)
     assert least == found

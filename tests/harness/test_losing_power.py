@@ -10,7 +10,7 @@ import pytest
 from streamproof.harness.certifying import campaign
 from streamproof.harness.certifying.campaign import UNSYNCED, Budget
 from streamproof.harness.certifying.journaled_folders import JournaledFolders
-from streamproof.harness.certifying.lane import Life, Passed
+from streamproof.harness.certifying.lane import Attempt, Passed
 from streamproof.harness.certifying.losing_power import ByLoss, plan_losses, terms_of
 from streamproof.harness.certifying.planning import every_crash_point
 from streamproof.harness.certifying.profile import Profile
@@ -19,8 +19,8 @@ from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.addresses import DRIVER, Address, Point, Side
 from streamproof.harness.core.guarantees import at_least_once, exactly_once, survives_power_loss
 from streamproof.harness.core.verdicts import Status
-from streamproof.harness.core.wire import Place
-from streamproof.harness.crash_points.files.operations import Kind, Operation, framed
+from streamproof.harness.core.wire import Endpoint
+from streamproof.harness.crash_points.files.operations import Operation, OperationKind, framed
 from streamproof.scenarios.workloads import words
 from toy_spark import Does, ToyCluster, install, toy
 
@@ -41,21 +41,21 @@ class Mounted:
     def position(self) -> int:
         return self.journal.stat().st_size
 
-    def announce(self, place: Place, token: str, node: str, incarnation: int) -> None: ...
+    def announce(self, place: Endpoint, token: str, node: str, incarnation: int) -> None: ...
 
     def be_quiet(self) -> None: ...
 
 
 OPERATIONS = (
-    Operation(Kind.MKDIR, "sink"),
-    Operation(Kind.MKDIR, "checkpoint"),
-    Operation(Kind.SYNC_FOLDER, ""),
-    Operation(Kind.CREATE, "sink/.draft", file=1),
-    Operation(Kind.WRITE, "sink/.draft", data=b"rows", file=1),
-    Operation(Kind.RENAME, "sink/.draft", other="sink/0"),
-    Operation(Kind.CREATE, "checkpoint/.0.{random}.tmp", file=2),
-    Operation(Kind.WRITE, "checkpoint/.0.{random}.tmp", data=b"v1", file=2),
-    Operation(Kind.RENAME, "checkpoint/.0.{random}.tmp", other="checkpoint/0"),
+    Operation(OperationKind.MKDIR, "sink"),
+    Operation(OperationKind.MKDIR, "checkpoint"),
+    Operation(OperationKind.SYNC_FOLDER, ""),
+    Operation(OperationKind.CREATE, "sink/.draft", file=1),
+    Operation(OperationKind.WRITE, "sink/.draft", data=b"rows", file=1),
+    Operation(OperationKind.RENAME, "sink/.draft", other="sink/0"),
+    Operation(OperationKind.CREATE, "checkpoint/.0.{random}.tmp", file=2),
+    Operation(OperationKind.WRITE, "checkpoint/.0.{random}.tmp", data=b"v1", file=2),
+    Operation(OperationKind.RENAME, "checkpoint/.0.{random}.tmp", other="checkpoint/0"),
 )
 
 
@@ -68,11 +68,11 @@ class LaneOf:
     no_journal: str = ""
 
 
-def lived(home: Path, random: str) -> tuple[LaneOf, Life]:
+def lived(home: Path, random: str) -> tuple[LaneOf, Attempt]:
     mounted = Mounted(home)
     store = JournaledFolders(mounted, "token", "lane-1")  # type: ignore[arg-type]
     store.begin(("127.0.0.1", 1), 1)
-    life = Life(DRIVER, 1)
+    life = Attempt(DRIVER, 1)
     marks: list[int] = []
     for one in OPERATIONS:
         named = Operation(

@@ -12,7 +12,7 @@ from streamproof.harness.protocol.manager import (
     ManagerInput,
     NodeJoined,
     NodeLost,
-    Place,
+    PlaceSlice,
     PromoteSlice,
     SliceFenced,
     SliceReady,
@@ -44,12 +44,12 @@ class Observer:
         self.replicas, self.speaking = replicas, speaking
         self.live: set[str] = set()
         self.begun = False
-        self.earlier: list[Place] = []
+        self.earlier: list[PlaceSlice] = []
         """What another manager has placed."""
-        self.placed: list[Place] = []
-        self.members: dict[str, dict[int, Place]] = {name: {} for name in SLICES}
-        self.up: set[Place] = set()
-        self.ready: set[Place] = set()
+        self.placed: list[PlaceSlice] = []
+        self.members: dict[str, dict[int, PlaceSlice]] = {name: {} for name in SLICES}
+        self.up: set[PlaceSlice] = set()
+        self.ready: set[PlaceSlice] = set()
         self.speak: dict[str, set[int]] = {name: set() for name in SLICES}
 
     def happen(self, step: str, number: int) -> None:
@@ -71,10 +71,10 @@ class Observer:
                 self.give(SliceReady(place.slice_id, place.incarnation), ())
         self.check()
 
-    def on_node(self, node: str) -> list[Place]:
+    def on_node(self, node: str) -> list[PlaceSlice]:
         return [p for members in self.members.values() for p in members.values() if p.node == node]
 
-    def give(self, given: ManagerInput, lost: Sequence[Place]) -> None:
+    def give(self, given: ManagerInput, lost: Sequence[PlaceSlice]) -> None:
         effects = self.manager.on(given)
         withdrawn = [e for e in effects if isinstance(e, Withdraw)]
         assert {(e.slice_id, e.incarnation) for e in withdrawn} == {(p.slice_id, p.incarnation) for p in lost}
@@ -89,7 +89,7 @@ class Observer:
     def follow(self, effect: ManagerEffect) -> None:
         members = self.members[effect.slice_id]
         match effect:
-            case Place():
+            case PlaceSlice():
                 assert effect.node in self.live
                 assert effect.node not in {p.node for p in members.values()}, "replicas stand apart"
                 assert effect.replica not in {p.replica for p in members.values()}
@@ -137,7 +137,7 @@ def test_whatever_happens_replicas_stand_apart_and_somebody_speaks(
 
 
 def places(effects: Iterable[ManagerEffect]) -> list[tuple[str, str]]:
-    return [(p.slice_id, p.node) for p in effects if isinstance(p, Place)]
+    return [(p.slice_id, p.node) for p in effects if isinstance(p, PlaceSlice)]
 
 
 def test_a_slice_of_a_lost_node_goes_to_a_spare_one_first() -> None:
@@ -146,7 +146,7 @@ def test_a_slice_of_a_lost_node_goes_to_a_spare_one_first() -> None:
     assert places(placed) == [("split-0", "node-0"), ("count-0", "node-1"), ("count-1", "node-2")]
     assert manager.on(NodeLost("node-1")) == [
         Withdraw("count-0", 1),
-        Place("count-0", 0, 2, "node-3", founder=True),
+        PlaceSlice("count-0", 0, 2, "node-3", founder=True),
     ]
 
 
@@ -155,7 +155,7 @@ def test_slices_without_a_node_wait_for_the_next_to_join() -> None:
     manager.on(NodeJoined("node-0"))
     assert manager.on(NodeLost("node-0")) == [Withdraw(name, 1) for name in SLICES]
     assert manager.on(NodeLost("node-0")) == [], "hearing of it twice changes nothing"
-    assert manager.on(NodeJoined("node-1")) == [Place(name, 0, 2, "node-1", founder=True) for name in SLICES]
+    assert manager.on(NodeJoined("node-1")) == [PlaceSlice(name, 0, 2, "node-1", founder=True) for name in SLICES]
 
 
 def test_the_standby_in_step_is_promoted_and_the_replica_that_returns_stands_by() -> None:
@@ -172,7 +172,7 @@ def test_the_standby_in_step_is_promoted_and_the_replica_that_returns_stands_by(
         PromoteSlice("count-0", 3, "node-2"),
         Announce("count-0", 3, "node-2", speaks=True),
     ]
-    assert manager.on(NodeJoined("node-0")) == [Place("count-0", 0, 4, "node-0", founder=False)]
+    assert manager.on(NodeJoined("node-0")) == [PlaceSlice("count-0", 0, 4, "node-0", founder=False)]
     assert manager.on(SliceUp("count-0", 4)) == [Announce("count-0", 4, "node-0", speaks=False)]
 
 
@@ -212,9 +212,9 @@ def test_a_manager_that_comes_back_makes_do_with_the_nodes_that_are_left() -> No
     manager = Manager(SLICES, 3, newest={"split-0": 4, "count-0": 1})
     assert manager.on(NodeJoined("node-0")) == []
     assert manager.on(WaitedEnough()) == [
-        Place("split-0", 0, 5, "node-0", founder=True),
-        Place("count-0", 0, 2, "node-0", founder=True),
-        Place("count-1", 0, 1, "node-0", founder=True),
+        PlaceSlice("split-0", 0, 5, "node-0", founder=True),
+        PlaceSlice("count-0", 0, 2, "node-0", founder=True),
+        PlaceSlice("count-1", 0, 1, "node-0", founder=True),
     ]
     assert manager.on(WaitedEnough()) == []
 
@@ -241,6 +241,6 @@ def test_one_that_the_store_lets_speak_no_more_is_placed_again() -> None:
     ]
     assert manager.on(SliceFenced("count-0", 2)) == [
         Withdraw("count-0", 2),
-        Place("count-0", 0, 4, "node-1", founder=True),
+        PlaceSlice("count-0", 0, 4, "node-1", founder=True),
     ]
     assert manager.on(SliceFenced("count-0", 2)) == [], "it is known"

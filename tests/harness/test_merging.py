@@ -20,7 +20,7 @@ from streamproof.harness.core.errors import InvalidTopology, UnknownName
 from streamproof.harness.core.model import Edge, Event, Partitioning, Stage, Topology
 from streamproof.harness.core.quantities import events as of
 from streamproof.harness.core.verdicts import Status
-from streamproof.harness.protocol.merging import ALWAYS, Merge, Run, Sequencer, sequencer
+from streamproof.harness.protocol.merging import ALWAYS, ChannelRun, Merge, Sequencer, sequencer
 from streamproof.harness.recording.records import Taken
 from streamproof.reference_impls.mechanisms.merges import ByTime, RoundRobin
 from streamproof.reference_impls.passive_replication import passive_replication
@@ -107,7 +107,7 @@ class Feeding:
         elif rest:
             count = self.data.draw(st.integers(1, len(rest)))
             streams.arrived[channel] += count
-            self.waiting.put(Run(channel, 1, rest[:count]))
+            self.waiting.put(ChannelRun(channel, 1, rest[:count]))
         else:
             streams.ended[channel] = True
             self.waiting.end(channel, True)
@@ -227,7 +227,7 @@ def test_without_a_merge_what_came_first_is_taken_first(given_streams: Streams, 
         while events:
             count = data.draw(st.integers(1, len(events)))
             came += events[:count]
-            waiting.put(Run(channel, 1, events[:count]))
+            waiting.put(ChannelRun(channel, 1, events[:count]))
             del events[:count]
     while (run := waiting.next(data.draw(st.integers(1, 5)))) is not None:
         taken += run.events
@@ -252,7 +252,7 @@ def test_the_waiting_times_of_table_4_1(merge: Merge | None, waited: dict[int, i
     came = {time: arrival for arrival, _, time in arrivals()}
     waits: dict[int, int] = {}
     for seq, (now, channel, time) in enumerate(arrivals(), start=1):
-        waiting.put(Run(channel, 1, [Event(f"up-{channel}", seq, "k", None, time)]))
+        waiting.put(ChannelRun(channel, 1, [Event(f"up-{channel}", seq, "k", None, time)]))
         while (run := waiting.next(1)) is not None:
             waits[run.events[0].time] = now - came[run.events[0].time]
     assert waits == waited
@@ -265,7 +265,7 @@ def event(time: int, seq: int = 1) -> Event:
 
 def test_an_idle_channel_holds_nothing_up_once_it_says_that_it_is_silent() -> None:
     waiting = sequencer(ByTime(), "s-0", 2)
-    waiting.put(Run(1, 1, [event(5), event(7, 2)]))
+    waiting.put(ChannelRun(1, 1, [event(5), event(7, 2)]))
     assert waiting.next(9) is None
     waiting.silence(0, 4)
     assert waiting.next(9) is None, "one of time 5 on the first channel would come first"
@@ -278,7 +278,7 @@ def test_an_idle_channel_holds_nothing_up_once_it_says_that_it_is_silent() -> No
 def test_that_an_event_was_taken_does_not_promise_that_no_other_of_its_time_follows() -> None:
     for merge, channels in ((None, 1), (RoundRobin(), 2), (ByTime(), 2)):
         waiting = sequencer(merge, "s-0", channels)
-        waiting.put(Run(0, 1, [event(5)]))
+        waiting.put(ChannelRun(0, 1, [event(5)]))
         if channels == 2:
             waiting.end(1, True)
         assert waiting.next(9) is not None
@@ -291,7 +291,7 @@ def test_a_channel_that_has_another_speaker_has_not_ended() -> None:
     waiting = sequencer(ByTime(), "s-0", 2)
     waiting.end(0, True)
     waiting.end(0, False)
-    waiting.put(Run(1, 1, [event(5)]))
+    waiting.put(ChannelRun(1, 1, [event(5)]))
     assert waiting.next(9) is None
 
 
@@ -335,7 +335,7 @@ def test_whoever_has_no_weights_takes_one_of_each_channel() -> None:
     (last,) = (spec for spec in in_turn({"first": (3, 1, 2)}).specs if spec.slice_id == "last-0")
     waiting = sequencer(last.setup.merge, "last-0", 2)
     for channel in (0, 1):
-        waiting.put(Run(channel, 1, [Event("s-0", seq, "k", None, seq) for seq in (1, 2)]))
+        waiting.put(ChannelRun(channel, 1, [Event("s-0", seq, "k", None, seq) for seq in (1, 2)]))
     turns = [waiting.next(9) for _ in range(4)]
     assert [(run.channel, len(run.events)) for run in turns if run is not None] == [(0, 1), (1, 1)] * 2
 

@@ -9,11 +9,11 @@ from streamproof.harness.core.model import Event
 from streamproof.harness.protocol.messages import Acknowledge, Batch, Message, Open
 from streamproof.harness.worlds.simulated.agenda import Agenda
 from streamproof.harness.worlds.simulated.disk import Disks
-from streamproof.harness.worlds.simulated.network import Link, Network
+from streamproof.harness.worlds.simulated.network import Direction, Network
 
-DOWN: Link = ("a-0", 1, "b-0", 1)
-UP: Link = ("b-0", 1, "a-0", 1)
-OTHER: Link = ("a-0", 1, "c-0", 1)
+DOWN: Direction = ("a-0", 1, "b-0", 1)
+UP: Direction = ("b-0", 1, "a-0", 1)
+OTHER: Direction = ("a-0", 1, "c-0", 1)
 BOTH = (("a-0", "b-0"), ("b-0", "a-0"))
 
 
@@ -34,14 +34,14 @@ class Wire:
             lambda slice_id, incarnation: (slice_id, incarnation) not in self.dead,
         )
 
-    def _arrive(self, link: Link, message: Message) -> None:
+    def _arrive(self, link: Direction, message: Message) -> None:
         self.arrived.append(f"{link[0]}>{link[2]} {message.identity}")
 
-    def _reopen(self, link: Link, message: Message) -> None:
+    def _reopen(self, link: Direction, message: Message) -> None:
         self.network.accept(link)
         self._arrive(link, message)
 
-    def send(self, *seqs: int, link: Link = DOWN) -> None:
+    def send(self, *seqs: int, link: Direction = DOWN) -> None:
         for seq in seqs:
             self.network.send(link, Batch(link[1], [Event("a-0", seq, "k", seq, 0)]))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -15,12 +16,13 @@ from streamproof.harness.certifying.subjects import claims_named
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.errors import InvalidHistory, InvalidScenario
-from streamproof.harness.core.guarantees import Guarantee, amnesia, at_least_once, exactly_once, gap_recovery
+from streamproof.harness.core.guarantees import Guarantee, amnesia_recovery, at_least_once, exactly_once, gap_recovery
 from streamproof.harness.core.lattice import implied, ranked
 from streamproof.harness.core.quantities import Duration, Events, events, ms, seconds
 from streamproof.harness.core.reasons import Why
-from streamproof.harness.core.verdicts import Status, Verdict
-from streamproof.harness.judging.oracle import Case, Oracle
+from streamproof.harness.core.verdicts import Status, Verdict, tally
+from streamproof.harness.judging.oracle import Case, Oracle, decide
+from streamproof.harness.recording.records import Delivered
 from streamproof.harness.running.run import run_in_memory
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 from streamproof.reference_impls.passive_replication import passive_replication
@@ -178,6 +180,41 @@ def test_the_strongest_are_looked_for_before_all_that_they_imply() -> None:
         assert all(name not in implied(other, JUDGES) for other in implied(name, JUDGES) - {name}), "a circle"
 
 
+COUNTED: list[int] = []
+"""For each time that the analysis was computed, how many events it had seen."""
+
+
+def delivered(case: Case) -> int:
+    """An analysis of a user's."""
+    COUNTED.append(sum(len(one.rows) for one in case.history.each(Delivered)))
+    return COUNTED[-1]
+
+
+def _at_least(case: Case, guarantee: Guarantee) -> Verdict:
+    """At least one event came."""
+    few = (tally("nothing", 1, ()),) if case.analysis(delivered) < 1 else ()
+    return decide(case, guarantee, few, f"{case.analysis(delivered)} came")
+
+
+def test_an_analysis_of_ones_own_is_computed_once_a_history_and_only_if_asked_for() -> None:
+    oracles = [Oracle(name, _at_least) for name in ("one-comes", "one-comes-too")]
+    registry = RegistryWith(*oracles)
+    COUNTED.clear()
+
+    def judged(*claims: Guarantee) -> list[Status]:
+        planned = replace(scenario(), claims=claims)
+        _, judgement = run_in_memory(planned, SimulatedCluster(), registry.faults, registry.oracles, seed=1)
+        return [verdict.status for verdict in judgement.verdicts]
+
+    assert judged(at_least_once()) == [Status.HOLDS]
+    assert COUNTED == []
+    both = [oracle.claim() for oracle in oracles]
+    assert judged(*both) == [Status.HOLDS] * 2
+    assert COUNTED == [24]
+    assert judged(*both) == [Status.HOLDS] * 2
+    assert COUNTED == [24, 24]
+
+
 def raising(error: Exception) -> Oracle:
     def judge(case: Case, guarantee: Guarantee) -> Verdict:
         """Fails."""
@@ -188,7 +225,7 @@ def raising(error: Exception) -> Oracle:
 
 def scenario() -> Scenario:
     subject = passive_replication(trace(), checkpoint_every=events(8))
-    return Scenario(subject, numbered(events=24, batch=4), claims=[at_least_once(), amnesia(), exactly_once()])
+    return Scenario(subject, numbered(events=24, batch=4), claims=[at_least_once(), amnesia_recovery(), exactly_once()])
 
 
 def test_an_oracle_that_raises_leaves_its_own_verdict_unknown_and_no_other() -> None:

@@ -12,7 +12,7 @@ from streamproof.harness.core.carriers import PACKET_QUEUE, PACKET_RULES
 from streamproof.harness.core.errors import OwnFailure, Unsupported
 from streamproof.harness.core.quantities import ms
 from streamproof.harness.worlds.docker import delaying, rules, shaping
-from streamproof.harness.worlds.docker.disturbing import Carriers
+from streamproof.harness.worlds.docker.disturbing import Disturbers
 from streamproof.harness.worlds.docker.packets import PacketCarrier
 from streamproof.harness.worlds.docker.sidecars import Sidecars, python, sources
 from streamproof.harness.worlds.spark.control.disturbances import (
@@ -252,4 +252,4 @@ def test_what_the_kernel_cannot_do_is_refused_when_the_first_node_starts() -> No
 
 def test_what_nobody_carries_is_refused() -> None:
     with pytest.raises(Unsupported, match=r"nothing in this run of containers was made ready.*CutPackets"):
-        Carriers(()).disturb(CutPackets(PAIRS))
+        Disturbers(()).disturb(CutPackets(PAIRS))

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from profiles import FIVE, both_sides, done, life, of_batch, passed
 from streamproof.harness.certifying.conclusion import Planned
-from streamproof.harness.certifying.crash_states import CrashState, Entry
+from streamproof.harness.certifying.crash_states import CrashState, StateEntry
 from streamproof.harness.certifying.killing import spread
-from streamproof.harness.certifying.lane import Life, Passed
+from streamproof.harness.certifying.lane import Attempt, Passed
 from streamproof.harness.certifying.messages import messages_first, unreached, unseen, without_repeats
 from streamproof.harness.certifying.plan import Victim
 from streamproof.harness.certifying.planning import (
@@ -29,7 +29,7 @@ from streamproof.harness.certifying.planning import (
     worst_to_recover_from,
 )
 from streamproof.harness.certifying.profile import batch_of, profile_of
-from streamproof.harness.certifying.shrinking import place_of
+from streamproof.harness.certifying.shrinking import crash_place
 from streamproof.harness.contracts.query import Query, RunFolders, Store
 from streamproof.harness.core.addresses import DRIVER, TASK, Point, Side
 from streamproof.harness.core.errors import InvalidScenario
@@ -92,7 +92,7 @@ def test_what_comes_after_the_last_commit_leaves_nothing_to_be_done() -> None:
 
 def test_of_a_life_that_committed_nothing_every_point_counts() -> None:
     begun = both_sides(Point.OFFSET_LOG, "0")
-    assert profile_of(Life("reference-1", 1, begun)).passed == tuple(begun)
+    assert profile_of(Attempt("reference-1", 1, begun)).passed == tuple(begun)
 
 
 def test_the_driver_dies_at_every_point_of_every_batch() -> None:
@@ -146,7 +146,7 @@ def test_nodes_die_at_each_place_that_the_user_has_named_and_are_moved_to_no_oth
     plan = [one for one in of_nodes(profile, [Victim.EXECUTOR]) if one.crash.point is Point.USER]
     assert [one.crash.key for one in plan] == ["1/upload", "1/download"]
     crashes = [crash_at(profile, one, Victim.DRIVER) for one in reversed(profile.passed)]
-    keys = {place_of(crash, crash.batch): crash for crash in crashes}
+    keys = {crash_place(crash, crash.batch): crash for crash in crashes}
     assert [one.crash.key for one in spread(plan, [3], keys)] == ["3/upload", "3/download"]
 
 
@@ -218,7 +218,7 @@ def test_a_crash_while_it_recovers_is_another_one_than_the_same_in_the_first_lif
 def lines_of(batch: int, *places: str, actor: str = DRIVER, states: Sequence[str] = ()) -> list[Passed]:
     """As they are passed, one after the other; `states` is what was durable at each, by a name."""
     found = [passed(Point.LINE, Side.BEFORE, f"{batch}/{place}", actor) for place in places]
-    named = [CrashState((Entry(state, None),)) for state in states] or [one.state for one in found]
+    named = [CrashState((StateEntry(state, None),)) for state in states] or [one.state for one in found]
     return [replace(one, state=state, text="con.commit()") for one, state in zip(found, named, strict=True)]
 
 

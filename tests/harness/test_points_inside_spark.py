@@ -14,7 +14,7 @@ import pytest
 
 from streamproof.harness.core.addresses import FINE_POINTS, Point, Side
 from streamproof.harness.core.errors import InvalidScenario, MissingTool, OwnFailure, Unsupported
-from streamproof.harness.core.wire import Place
+from streamproof.harness.core.wire import Endpoint
 from streamproof.harness.crash_points.inside_python import user_points
 from streamproof.harness.crash_points.inside_python.user_points import POINTS, crash_point, points_environment
 from streamproof.harness.crash_points.inside_spark import agent, listener
@@ -31,7 +31,7 @@ ANYWHERE = ("127.0.0.1", 0)
 LINE = b"secret driver 2 4711 before offset-log 3\n"
 
 
-async def answer(place: Place, *lines: bytes) -> bytes:
+async def answer(place: Endpoint, *lines: bytes) -> bytes:
     """All that the listener says to somebody who says these lines, one after the other, and then no more."""
     reader, writer = await asyncio.open_connection(*place)
     said = b""
@@ -46,7 +46,7 @@ async def answer(place: Place, *lines: bytes) -> bytes:
 
 
 def listening(
-    scene: Callable[[Place, PointListener], Awaitable[None]], arrived: Callable[[HeldPoint], Awaitable[None]]
+    scene: Callable[[Endpoint, PointListener], Awaitable[None]], arrived: Callable[[HeldPoint], Awaitable[None]]
 ) -> list[str]:
     """Play a scene with a listener; returns what the loop was told to have gone wrong."""
     wrong: list[str] = []
@@ -71,7 +71,7 @@ class TestListener:
         async def arrive(held: HeldPoint) -> None:
             arrived.append(held)
 
-        async def scene(place: Place, _: PointListener) -> None:
+        async def scene(place: Endpoint, _: PointListener) -> None:
             assert await answer(place, LINE) == b"g"
 
         assert listening(scene, arrive) == []
@@ -80,7 +80,7 @@ class TestListener:
         assert held.peer[0] == "127.0.0.1"
 
     def test_holds_as_long_as_it_is_dealt_with_and_others_come_through(self) -> None:
-        async def scene(place: Place, _: PointListener) -> None:
+        async def scene(place: Endpoint, _: PointListener) -> None:
             held = asyncio.create_task(answer(place, LINE))
             await asyncio.wait_for(reached.wait(), 10)
             assert await answer(place, LINE.replace(b"driver", b"other")) == b"g"
@@ -102,7 +102,7 @@ class TestListener:
         async def arrive(held: HeldPoint) -> None:
             keys.append(held.key)
 
-        async def scene(place: Place, _: PointListener) -> None:
+        async def scene(place: Endpoint, _: PointListener) -> None:
             assert await answer(place, LINE, LINE.replace(b"3", b"4"), LINE.replace(b" 3\n", b" a b\n")) == b"ggg"
 
         assert listening(scene, arrive) == []
@@ -128,7 +128,7 @@ class TestListener:
         async def arrive(held: HeldPoint) -> None:
             arrived.append(held)
 
-        async def scene(place: Place, _: PointListener) -> None:
+        async def scene(place: Endpoint, _: PointListener) -> None:
             assert await answer(place, line) == b""
             assert await answer(place, LINE) == b"g"
 
@@ -141,7 +141,7 @@ class TestListener:
         async def arrive(held: HeldPoint) -> None:
             raise AssertionError(held)
 
-        async def scene(place: Place, _: PointListener) -> None:
+        async def scene(place: Endpoint, _: PointListener) -> None:
             reader, writer = await asyncio.open_connection(*place)
             assert await asyncio.wait_for(reader.read(), 10) == b""
             writer.close()
@@ -152,7 +152,7 @@ class TestListener:
         async def arrive(held: HeldPoint) -> None:
             raise OwnFailure("no more disk")
 
-        async def scene(place: Place, _: PointListener) -> None:
+        async def scene(place: Endpoint, _: PointListener) -> None:
             assert await answer(place, LINE) == b""
 
         (wrong,) = listening(scene, arrive)
@@ -163,7 +163,7 @@ class TestListener:
             reached.set()
             await asyncio.Event().wait()
 
-        async def scene(place: Place, points: PointListener) -> None:
+        async def scene(place: Endpoint, points: PointListener) -> None:
             held = asyncio.create_task(answer(place, LINE))
             await asyncio.wait_for(reached.wait(), 10)
             await points.close()
@@ -180,7 +180,7 @@ class TestListener:
             await go.wait()
             done.append(held.key)
 
-        async def scene(place: Place, _: PointListener) -> None:
+        async def scene(place: Endpoint, _: PointListener) -> None:
             _, writer = await asyncio.open_connection(*place)
             writer.write(LINE)
             await asyncio.wait_for(reached.wait(), 10)
@@ -340,7 +340,9 @@ mkdir -p "$ivy/jars" && cp {jar} "$ivy/jars/org.jboss.byteman_byteman-{agent.VER
 
 class TestAgent:
     def test_that_is_not_there_is_asked_for_with_the_command(self, cache: dict[str, str]) -> None:
-        with pytest.raises(MissingTool, match=r"is not there.*-m streamproof\.harness\.inside_spark\.agent"):
+        with pytest.raises(
+            MissingTool, match=r"is not there.*-m streamproof\.harness\.crash_points\.inside_spark\.agent"
+        ):
             find_agent(cache)
 
     def test_is_fetched_once_and_then_found(
@@ -409,7 +411,7 @@ class TestUsersPoint:
         async def arrive(held: HeldPoint) -> None:
             arrived.append(held)
 
-        async def scene(place: Place, _: PointListener) -> None:
+        async def scene(place: Endpoint, _: PointListener) -> None:
             for name, value in points_environment(place, "secret", "worker-1", 2).items():
                 monkeypatch.setenv(name, value)
             await asyncio.to_thread(crash_point, "after-upload")
@@ -427,7 +429,7 @@ class TestUsersPoint:
         async def arrive(held: HeldPoint) -> None:
             raise OwnFailure("no more disk")
 
-        async def scene(place: Place, _: PointListener) -> None:
+        async def scene(place: Endpoint, _: PointListener) -> None:
             monkeypatch.setenv(POINTS, f"{place[0]}:{place[1]} secret driver 1")
             await asyncio.to_thread(crash_point, "after-upload")
 

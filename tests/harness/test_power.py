@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamproof.harness.core.promises import Promise
-from streamproof.harness.crash_points.files.operations import Kind, Operation
+from streamproof.harness.crash_points.files.operations import Operation, OperationKind
 from streamproof.harness.crash_points.files.power import PAGE, power_losses
 from streamproof.harness.crash_points.files.trees import FOLDER, File, Tree
 
@@ -39,9 +39,9 @@ class Program:
         self.tree = Tree()
         self._files = 0
 
-    def do(self, kind: Kind, path: str, other: str = "", offset: int = 0, data: bytes = b"") -> Program:
+    def do(self, kind: OperationKind, path: str, other: str = "", offset: int = 0, data: bytes = b"") -> Program:
         file = 0
-        if kind is Kind.CREATE:
+        if kind is OperationKind.CREATE:
             self._files += 1
             file = self._files
         elif isinstance(node := self.tree.nodes.get(path), File):
@@ -53,13 +53,13 @@ class Program:
 
     def write(self, path: str, data: bytes, offset: int = 0) -> Program:
         if path not in self.tree.nodes:
-            self.do(Kind.CREATE, path)
-        return self.do(Kind.WRITE, path, offset=offset, data=data)
+            self.do(OperationKind.CREATE, path)
+        return self.do(OperationKind.WRITE, path, offset=offset, data=data)
 
     def sync_all(self) -> Program:
         for path, node in list(self.tree.nodes.items()):
-            self.do(Kind.SYNC if isinstance(node, File) else Kind.SYNC_FOLDER, path)
-        return self.do(Kind.SYNC_FOLDER, "")
+            self.do(OperationKind.SYNC if isinstance(node, File) else OperationKind.SYNC_FOLDER, path)
+        return self.do(OperationKind.SYNC_FOLDER, "")
 
 
 PATHS = ("a", "b", "d/a", "d/b")
@@ -68,7 +68,7 @@ PATHS = ("a", "b", "d/a", "d/b")
 @st.composite
 def programs(draw: st.DrawFn) -> Program:
     made = Program()
-    made.do(Kind.MKDIR, "d")
+    made.do(OperationKind.MKDIR, "d")
     for _ in range(draw(st.integers(0, 12))):
         path = draw(st.sampled_from(PATHS))
         match draw(st.sampled_from(["write", "write", "truncate", "rename", "unlink", "sync", "sync-folder"])):
@@ -76,15 +76,15 @@ def programs(draw: st.DrawFn) -> Program:
                 data = bytes([draw(st.integers(1, 255))]) * draw(st.sampled_from([3, PAGE, 3 * PAGE]))
                 made.write(path, data, draw(st.sampled_from([0, 0, 2, PAGE])))
             case "truncate" if path in made.tree.nodes:
-                made.do(Kind.TRUNCATE, path, offset=draw(st.sampled_from([0, 1, PAGE])))
+                made.do(OperationKind.TRUNCATE, path, offset=draw(st.sampled_from([0, 1, PAGE])))
             case "rename" if path in made.tree.nodes:
-                made.do(Kind.RENAME, path, draw(st.sampled_from(PATHS)))
+                made.do(OperationKind.RENAME, path, draw(st.sampled_from(PATHS)))
             case "unlink" if path in made.tree.nodes:
-                made.do(Kind.UNLINK, path)
+                made.do(OperationKind.UNLINK, path)
             case "sync" if path in made.tree.nodes:
-                made.do(Kind.SYNC, path)
+                made.do(OperationKind.SYNC, path)
             case "sync-folder":
-                made.do(Kind.SYNC_FOLDER, draw(st.sampled_from(["", "d"])))
+                made.do(OperationKind.SYNC_FOLDER, draw(st.sampled_from(["", "d"])))
     return made
 
 
@@ -101,7 +101,9 @@ def test_what_was_done_is_there_first_of_all_and_each_tree_is_another(made: Prog
 @settings(deadline=None)
 @given(made=programs())
 def test_a_strict_file_system_loses_a_tail_and_nothing_that_any_sync_covers(made: Program) -> None:
-    syncs = [place for place, one in enumerate(made.done) if one.kind in (Kind.SYNC, Kind.SYNC_FOLDER)]
+    syncs = [
+        place for place, one in enumerate(made.done) if one.kind in (OperationKind.SYNC, OperationKind.SYNC_FOLDER)
+    ]
     kept = syncs[-1] + 1 if syncs else 0
     prefixes = [shown(applied(Tree(), made.done[:end])) for end in range(kept, len(made.done) + 1)]
     assert all(tree in prefixes for tree in left(made.done, Promise.STRICT))
@@ -120,9 +122,9 @@ def test_a_content_that_a_sync_covers_is_in_every_tree_that_has_its_file(made: P
     seen = Tree()
     covered: dict[File, bytes] = {}
     for one in made.done:
-        if one.kind in (Kind.WRITE, Kind.TRUNCATE):
+        if one.kind in (OperationKind.WRITE, OperationKind.TRUNCATE):
             covered.pop(seen.file_of(one), None)
-        elif one.kind is Kind.SYNC:
+        elif one.kind is OperationKind.SYNC:
             covered[seen.file_of(one)] = bytes(seen.file_of(one).content)
         seen.apply(one)
     inodes = {inode: covered[file] for inode, file in seen.files.items() if file in covered}
@@ -136,7 +138,7 @@ def test_a_content_that_a_sync_covers_is_in_every_tree_that_has_its_file(made: P
 @given(made=programs())
 def test_names_that_the_journal_has_committed_are_in_every_tree(made: Program) -> None:
     """Whatever was synced, with ext4; and none that is not moved later."""
-    made.do(Kind.SYNC_FOLDER, "")
+    made.do(OperationKind.SYNC_FOLDER, "")
     names = set(made.tree.nodes)
     for loss in power_losses(Tree(), made.done, Promise.EXT4_ORDERED):
         assert set(loss.tree.nodes) == names, loss.what
@@ -154,8 +156,8 @@ def renamed_in_place(*, synced: bool = False, over: bool = False) -> Program:
         made.write("out", b"old").sync_all()
     made.write("draft", b"rows")
     if synced:
-        made.do(Kind.SYNC, "draft")
-    return made.do(Kind.RENAME, "draft", "out")
+        made.do(OperationKind.SYNC, "draft")
+    return made.do(OperationKind.RENAME, "draft", "out")
 
 
 def test_a_file_that_was_renamed_to_a_new_name_can_be_empty_with_ext4() -> None:
@@ -176,20 +178,20 @@ def test_a_rename_over_a_file_brings_the_content_along_with_ext4_and_not_with_po
 
 
 def test_a_truncation_that_is_written_again_brings_the_content_along_with_ext4_and_not_with_posix_alone() -> None:
-    made = Program().write("out", b"old").sync_all().do(Kind.TRUNCATE, "out").write("out", b"new")
+    made = Program().write("out", b"old").sync_all().do(OperationKind.TRUNCATE, "out").write("out", b"new")
     assert left(made.done, Promise.EXT4_ORDERED) == [{"out": b"new"}, {"out": b"old"}]
     assert {"out": b"new"} in left(made.done, Promise.NONE)
 
 
 def test_a_sync_of_one_file_commits_all_names_and_no_other_content_with_ext4() -> None:
-    made = Program().write("a", b"a").write("b", b"b").do(Kind.SYNC, "b")
+    made = Program().write("a", b"a").write("b", b"b").do(OperationKind.SYNC, "b")
     assert left(made.done, Promise.EXT4_ORDERED) == [{"a": b"a", "b": b"b"}, {"a": b"", "b": b"b"}]
 
 
 def test_with_posix_alone_a_synced_file_can_lose_its_name_until_its_folder_is_synced() -> None:
-    made = Program().write("a", b"a").do(Kind.SYNC, "a")
+    made = Program().write("a", b"a").do(OperationKind.SYNC, "a")
     assert {} in left(made.done, Promise.NONE)
-    assert left(made.do(Kind.SYNC_FOLDER, "").done, Promise.NONE) == [{"a": b"a"}]
+    assert left(made.do(OperationKind.SYNC_FOLDER, "").done, Promise.NONE) == [{"a": b"a"}]
 
 
 def test_with_posix_alone_of_two_names_the_first_can_be_lost_without_the_second() -> None:
@@ -211,8 +213,8 @@ def test_a_page_that_is_written_in_place_is_as_it_was_when_it_was_synced() -> No
 
 
 def test_what_is_done_in_a_folder_that_is_synced_is_kept_and_covers_nothing_else() -> None:
-    made = Program().do(Kind.MKDIR, "kept").do(Kind.MKDIR, "sink").do(Kind.SYNC_FOLDER, "")
-    made.write("sink/a", b"a").write("kept/0", b"v1").do(Kind.SYNC, "kept/0")
+    made = Program().do(OperationKind.MKDIR, "kept").do(OperationKind.MKDIR, "sink").do(OperationKind.SYNC_FOLDER, "")
+    made.write("sink/a", b"a").write("kept/0", b"v1").do(OperationKind.SYNC, "kept/0")
     found = left(made.done, Promise.EXT4_ORDERED, None, "kept")
     assert all(tree["kept/0"] == b"v1" for tree in found)
     assert {"kept": None, "sink": None, "kept/0": b"v1"} in found
@@ -223,19 +225,19 @@ def test_what_was_there_before_the_first_operation_is_on_the_disk() -> None:
     base = Tree()
     base.nodes["d"] = FOLDER
     base.nodes["d/a"] = base.files[7] = File(bytearray(b"a"))
-    made = [Operation(Kind.WRITE, "d/a", data=b"b", file=7)]
+    made = [Operation(OperationKind.WRITE, "d/a", data=b"b", file=7)]
     for promise in Promise:
         assert left(made, promise, base) == [{"d": None, "d/a": b"b"}, {"d": None, "d/a": b"a"}]
 
 
 def test_an_inode_that_is_used_again_is_another_file() -> None:
     made = [
-        Operation(Kind.CREATE, "a", file=7),
-        Operation(Kind.WRITE, "a", data=b"a", file=7),
-        Operation(Kind.SYNC, "a", file=7),
-        Operation(Kind.UNLINK, "a"),
-        Operation(Kind.CREATE, "b", file=7),
-        Operation(Kind.WRITE, "b", data=b"b", file=7),
+        Operation(OperationKind.CREATE, "a", file=7),
+        Operation(OperationKind.WRITE, "a", data=b"a", file=7),
+        Operation(OperationKind.SYNC, "a", file=7),
+        Operation(OperationKind.UNLINK, "a"),
+        Operation(OperationKind.CREATE, "b", file=7),
+        Operation(OperationKind.WRITE, "b", data=b"b", file=7),
     ]
     assert left(made, Promise.EXT4_ORDERED) == [{"b": b"b"}, {"a": b"a"}, {"b": b""}, {}]
 
@@ -247,5 +249,11 @@ def test_a_loss_says_what_was_lost() -> None:
 
 
 def test_with_posix_alone_who_syncs_a_folder_has_synced_the_names_by_which_it_is_reached() -> None:
-    made = Program().do(Kind.MKDIR, "d").write("d/a", b"a").do(Kind.SYNC, "d/a").do(Kind.SYNC_FOLDER, "d")
+    made = (
+        Program()
+        .do(OperationKind.MKDIR, "d")
+        .write("d/a", b"a")
+        .do(OperationKind.SYNC, "d/a")
+        .do(OperationKind.SYNC_FOLDER, "d")
+    )
     assert left(made.done, Promise.NONE) == [{"d": None, "d/a": b"a"}]

@@ -44,8 +44,8 @@ from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 from streamproof.harness.worlds.spark.control.nodes import Driver
 from streamproof.harness.worlds.spark.control.run_messages import Arrived, Failed
 from streamproof.harness.worlds.spark.queries.deployment import QueryDeployment
-from streamproof.harness.worlds.spark.queries.driver import canonical_rows
-from streamproof.harness.worlds.spark.queries.lives import Life
+from streamproof.harness.worlds.spark.queries.lives import DriverIncarnation
+from streamproof.harness.worlds.spark.queries.rows import canonical_rows
 from streamproof.harness.worlds.spark.queries.source import EventReader, SourcePlan, write_events
 from streamproof.scenarios.query_word_count import query_word_count
 from streamproof.scenarios.workloads import words
@@ -365,7 +365,7 @@ def test_a_process_that_ends_by_itself_after_a_fault_is_a_query_that_failed(
         server.start_timers()
         wait_until(lambda: len(recorder.timeline) == len(faults), 5, "the faults to strike")
         deployment._launched = time.monotonic_ns()
-        deployment._lives[0] = Life(0, "driver", cast(Driver, EndedDriver(status, log)), 0, ready=ready)
+        deployment._lives[0] = DriverIncarnation(0, "driver", cast(Driver, EndedDriver(status, log)), 0, ready=ready)
         assert server.call(deployment._ended_by_itself()) is failed
         assert server.failure is None
     failures = [entry for entry in recorder.timeline if isinstance(entry, LifeFailed)]
@@ -378,7 +378,9 @@ def test_a_run_is_given_up_when_the_query_gives_no_sign_for_as_long_as_it_may(tm
     run = Run("test", scenario(), 1, recorder, {}, tmp_path, patience=ms(50))
     deployment = QueryDeployment(run, SparkProcesses("not-started", tmp_path))
     with deployment.server:
-        deployment._lives[0] = Life(0, "driver", cast(Driver, EndedDriver(0, tmp_path)), 0, conversations=1)
+        deployment._lives[0] = DriverIncarnation(
+            0, "driver", cast(Driver, EndedDriver(0, tmp_path)), 0, conversations=1
+        )
         assert not deployment.drained(seconds(60))
     assert deployment.silent() >= 50_000
     assert "it gave no sign of work for" in deployment.waiting_for()

@@ -41,7 +41,7 @@ from streamproof.harness.worlds.embedded.processes import SparkProcesses
 from streamproof.harness.worlds.spark.control.run_messages import Arrived, Begun, Failed, Finishing
 from streamproof.harness.worlds.spark.control.run_server import _Span
 from streamproof.harness.worlds.spark.queries.deployment import QueryDeployment
-from streamproof.harness.worlds.spark.queries.lives import Life, executors_needed, standbys, successions
+from streamproof.harness.worlds.spark.queries.lives import DriverIncarnation, executors_needed, standbys, successions
 from streamproof.harness.worlds.spark.queries.references import of_references
 from streamproof.reference_impls.amnesia import amnesia
 from streamproof.scenarios.query_word_count import query_word_count
@@ -262,7 +262,7 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *faults: Fault) -> 
     monkeypatch.setattr(processes, "stop_node", stop)
     monkeypatch.setattr(processes, "resume", lambda stopped: made.done.append("resume"))
     for number, node in ((2, "driver-2"), (1, "driver")):
-        deployment._lives[number] = Life(number, node, DriverStub(), 0, ready=True)
+        deployment._lives[number] = DriverIncarnation(number, node, DriverStub(), 0, ready=True)
         deployment._incarnation = number
     with deployment.server as server:
         server.call(deployment._watch.listen(server.token, deployment._held))

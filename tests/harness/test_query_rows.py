@@ -41,12 +41,12 @@ from streamproof.harness.contracts.query import Query
 from streamproof.harness.core.errors import InvalidOperator
 from streamproof.harness.core.model import Event
 from streamproof.harness.judging.exactness import same_value
-from streamproof.harness.judging.references import DRIVER, REFERENCES, SINK, batch_of, collate_references
+from streamproof.harness.judging.references import DRIVER, REFERENCES, SINK, batch_of_row, collate_references
 from streamproof.harness.judging.shapes import OutputMode, OutputShape, keyed
 from streamproof.harness.recording.history import Drained, History, Stamp
 from streamproof.harness.recording.records import Delivered, Ended, Stamped
 from streamproof.harness.worlds.spark.queries.row_values import canonical_row
-from streamproof.harness.worlds.spark.queries.rows import canonical_rows, canonical_table, check_schema, text_of
+from streamproof.harness.worlds.spark.queries.rows import canonical_rows, canonical_table, check_schema, row_text
 
 
 class CelsiusType(UserDefinedType):
@@ -92,7 +92,7 @@ def test_the_order_in_which_rows_come_does_not_matter(rows: list[Row], random: A
 @given(st.lists(ROWS, max_size=8, unique_by=lambda row: row.user))
 def test_rows_have_the_keys_that_the_judge_finds_in_them(rows: list[Row]) -> None:
     found = {event.key: event.value for event in canonical_rows(UPDATE, rows, 3)}
-    wanted = dict(keyed(msgspec.json.decode(text_of(UPDATE, row)), UPDATE.key) for row in rows)
+    wanted = dict(keyed(msgspec.json.decode(row_text(UPDATE, row)), UPDATE.key) for row in rows)
     assert found.keys() == wanted.keys()
     assert all(same_value(found[key], wanted[key]) for key in wanted)
 
@@ -117,7 +117,7 @@ def test_two_runs_that_give_the_same_rows_agree_whatever_is_in_them(rows: list[R
 @pytest.mark.parametrize("other", [None, 0.0, float("inf"), float("-inf"), "NaN", {}])
 def test_a_number_that_is_none_is_no_other_value(other: Any) -> None:
     nan = Row(user="a", n=float("nan"))
-    assert text_of(APPEND, nan) == '{"n":{"$float":"NaN"},"user":"a"}' != text_of(APPEND, Row(user="a", n=other))
+    assert row_text(APPEND, nan) == '{"n":{"$float":"NaN"},"user":"a"}' != row_text(APPEND, Row(user="a", n=other))
     assert canonical_rows(UPDATE, [nan], 0) == [Event("q", 0, "a", {"$float": "NaN"}, 0)]
 
 
@@ -158,12 +158,12 @@ def test_a_number_that_is_none_is_no_other_value(other: Any) -> None:
     ],
 )
 def test_what_spark_has_is_written_in_one_way(value: Any, text: str) -> None:
-    assert text_of(APPEND, Row(v=value)) == f'{{"v":{text}}}'
+    assert row_text(APPEND, Row(v=value)) == f'{{"v":{text}}}'
 
 
 def test_what_cannot_be_recorded_is_the_querys_mistake() -> None:
     with pytest.raises(InvalidOperator, match="cannot be recorded"):
-        text_of(APPEND, Row(v=object()))
+        row_text(APPEND, Row(v=object()))
 
 
 def same(one: Any, other: Any) -> bool:
@@ -226,7 +226,7 @@ ANY: st.SearchStrategy[Any] = st.recursive(
 @settings(max_examples=600, deadline=None)
 @given(ANY, ANY)
 def test_two_values_are_one_record_where_they_are_the_same_and_nowhere_else(one: Any, other: Any) -> None:
-    texts = [text_of(APPEND, Row(v=value)) for value in (one, other)]
+    texts = [row_text(APPEND, Row(v=value)) for value in (one, other)]
     assert (texts[0] == texts[1]) == same(one, other)
     assert msgspec.json.decode(texts[0]).keys() == {"v"}
 
@@ -245,7 +245,7 @@ def test_equal_rows_are_counted_and_others_told_apart(values: list[Any]) -> None
     table = canonical_table(APPEND, rows)
     assert len(table) == len(distinct)
     assert sum(table.values()) == len(rows)
-    assert table[text_of(APPEND, rows[0])] == 1 + sum(same(value, values[0]) for value in values)
+    assert table[row_text(APPEND, rows[0])] == 1 + sum(same(value, values[0]) for value in values)
 
 
 def test_an_hour_that_comes_twice_is_two_hours(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,13 +257,13 @@ def test_an_hour_that_comes_twice_is_two_hours(monkeypatch: pytest.MonkeyPatch) 
         seen = [instant.astimezone(ZoneInfo("Europe/Berlin")).replace(tzinfo=None) for instant in instants]
         assert seen[0] == seen[1], "as Python compares them"
         schema = StructType([StructField("t", TimestampType())])
-        texts = [text_of(APPEND, Row(t=value), schema) for value in seen]
+        texts = [row_text(APPEND, Row(t=value), schema) for value in seen]
     finally:
         monkeypatch.undo()
         clock.tzset()
     assert texts == [f'{{"t":{{"$timestamp":"2026-10-25T0{hour}:30:00Z"}}}}' for hour in (0, 1)]
     local = StructType([StructField("t", TimestampNTZType())])
-    assert text_of(APPEND, Row(t=seen[0]), local) == '{"t":{"$timestamp_ntz":"2026-10-25T02:30:00"}}'
+    assert row_text(APPEND, Row(t=seen[0]), local) == '{"t":{"$timestamp_ntz":"2026-10-25T02:30:00"}}'
 
 
 def test_the_schema_reaches_what_is_within() -> None:
@@ -288,7 +288,7 @@ TWICE = Row("a", "b", "a")(1, 2, 3)
 def test_a_row_with_a_name_twice_is_refused_and_never_loses_a_column(row: Row) -> None:
     for query in (APPEND, UPDATE):
         with pytest.raises(InvalidOperator, match=r"name 'a'; give one of them another name"):
-            text_of(query, row)
+            row_text(query, row)
 
 
 def struct_of(*names: str) -> StructType:
@@ -334,7 +334,7 @@ def test_what_pyspark_cannot_collect_is_refused_with_what_to_do(kind: DataType, 
 
 
 def test_rows_carry_their_batch() -> None:
-    assert {batch_of(event.seq) for event in canonical_rows(APPEND, [Row(v=1), Row(v=2)], 7)} == {7}
+    assert {batch_of_row(event.seq) for event in canonical_rows(APPEND, [Row(v=1), Row(v=2)], 7)} == {7}
     # As hand-made histories have them.
     history = query_history(OutputShape(OutputMode.APPEND), [Given(0, [{"v": 1}])], [Given(0, [{"v": 1}])])
     assert collate_references(history, OutputShape(OutputMode.APPEND)).unjudgeable == ""

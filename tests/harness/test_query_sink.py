@@ -17,7 +17,8 @@ from streamproof.harness.judging.references import REFERENCES, SINK
 from streamproof.harness.judging.shapes import OutputMode
 from streamproof.harness.recording.history import History
 from streamproof.harness.recording.records import Delivered, EmptyBatch, Record, Stamped, Taken
-from streamproof.harness.worlds.spark.queries.driver import QueryPlan, QueryRun, _checked, _Execution
+from streamproof.harness.worlds.spark.queries.driver import _checked, _Execution
+from streamproof.harness.worlds.spark.queries.driver_plan import QueryPlan, QueryRun
 from streamproof.harness.worlds.spark.queries.references import of_references
 
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 
 from simulation import history_of
-from streamproof.harness.command_line.exploring import mutant_world
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.errors import InvalidScenario
 from streamproof.harness.core.quantities import seconds
 from streamproof.harness.core.workload import Workload
 from streamproof.harness.exploration.bench import Bench
+from streamproof.harness.exploration.mutants import mutant_world
 from streamproof.harness.recording.history import History
 from streamproof.harness.recording.records import Delivered, Offered
 from streamproof.harness.worlds.embedded.cluster import check_subject

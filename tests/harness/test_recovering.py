@@ -10,8 +10,8 @@ from typing import Any, cast
 import pytest
 
 from certified import CLAIMS, JUDGES, ONCE, ONCE_OUTPUT
-from streamproof.harness.certifying.crash_states import CrashState, Entry
-from streamproof.harness.certifying.lane import Lane, Life, Passed
+from streamproof.harness.certifying.crash_states import CrashState, StateEntry
+from streamproof.harness.certifying.lane import Attempt, Lane, Passed
 from streamproof.harness.certifying.plan import Crash, Victim
 from streamproof.harness.certifying.recovering import (
     Crashed,
@@ -43,7 +43,7 @@ BATCHES: Sequence[Mapping[str, int]] = ({"a": 1, "b": 1}, {"a": 2, "c": 1}, {"b"
 QUERY = query_word_count(batch_events=2)
 EVERY = 100
 """Microseconds from one batch to the next."""
-STATE = CrashState((Entry("/sink", None),))
+STATE = CrashState((StateEntry("/sink", None),))
 
 
 class NoLane:
@@ -70,9 +70,9 @@ def lived(
     *,
     read: Mapping[str, int] | None = None,
     ends: bool = True,
-) -> Life:
+) -> Attempt:
     """Passes two points a batch, before and after its rows are given."""
-    life = Life(actor, incarnation)
+    life = Attempt(actor, incarnation)
 
     def note(record: Record) -> None:
         life.records.append(Stamped(EVERY * (1 + len(life.records)), record))
@@ -112,7 +112,7 @@ def crash_of(passed: Passed, recovering: bool = False) -> Crash:
     return Crash(address.point, address.side, address.key, address.actor, Victim.DRIVER, batch, kinds, recovering)
 
 
-def died_at(point: Point, side: Side, batch: int, life: Life = REFERENCE_LIVES[0]) -> Crashed:
+def died_at(point: Point, side: Side, batch: int, life: Attempt = REFERENCE_LIVES[0]) -> Crashed:
     passed = next(
         one
         for one in life.passed
@@ -124,7 +124,7 @@ def died_at(point: Point, side: Side, batch: int, life: Life = REFERENCE_LIVES[0
 def written(
     folder: Path,
     crashed: Crashed,
-    life: Life,
+    life: Attempt,
     group: Sequence[Crashed] = (),
     query: Query = QUERY,
     before: Sequence[Stamped] = BEFORE,
@@ -133,7 +133,7 @@ def written(
     write_run(folder, named(query), lane, crashed, group or [crashed], life, before, 7)
 
 
-def judged(folder: Path, crashed: Crashed, life: Life, **more: Any) -> JudgedRun:
+def judged(folder: Path, crashed: Crashed, life: Attempt, **more: Any) -> JudgedRun:
     written(folder, crashed, life, **more)
     return judge_run(folder, crashed.crashes, CLAIMS, JUDGES)
 
@@ -146,7 +146,7 @@ def anomalies(run: JudgedRun) -> set[Anomaly]:
     return {tally.anomaly for verdict in run.verdicts for tally in verdict.anomalies}
 
 
-def recovered(batches: Mapping[int, Mapping[str, int]], incarnation: int = 2, **more: Any) -> Life:
+def recovered(batches: Mapping[int, Mapping[str, int]], incarnation: int = 2, **more: Any) -> Attempt:
     return lived(DRIVER, SINK, incarnation, batches, **more)
 
 
@@ -219,13 +219,13 @@ RECOVERS = recovers(seconds(90))
 BOO = InvalidOperator("query 'q' failed: FileExistsError: part-0")
 
 
-def coming_back(folder: Path, life: Life) -> Verdict:
+def coming_back(folder: Path, life: Attempt) -> Verdict:
     written(folder, BEFORE_SINK, life)
     (verdict,) = judge_run(folder, BEFORE_SINK.crashes, [RECOVERS], JUDGES).verdicts
     return verdict
 
 
-def failing(incarnation: int, failed_in: int = 1, failure: StreamproofError = BOO) -> Life:
+def failing(incarnation: int, failed_in: int = 1, failure: StreamproofError = BOO) -> Attempt:
     life = recovered({1: BATCHES[1]}, incarnation=incarnation, ends=False)
     life.failure, life.failed_in, life.failed_at = failure, failed_in, life.records[-1].at + 1
     return life
@@ -279,7 +279,7 @@ class LaneOfFailures:
 
     def restore(self, state: CrashState) -> None: ...
 
-    def live(self, actor: str, sink: str, incarnation: int, watched: bool) -> Life:
+    def live(self, actor: str, sink: str, incarnation: int, watched: bool) -> Attempt:
         self.lived.append(incarnation)
         return failing(incarnation, self.at.pop(0)) if self.at else recovered({1: BATCHES[1]}, incarnation=incarnation)
 
@@ -302,7 +302,7 @@ def test_who_is_watched_lives_once() -> None:
 
 
 def test_a_life_that_failed_before_it_said_anything_is_unknown_too(tmp_path: Path) -> None:
-    life = Life(DRIVER, 2, failure=InvalidOperator("query 'q' failed: it cannot be read"))
+    life = Attempt(DRIVER, 2, failure=InvalidOperator("query 'q' failed: it cannot be read"))
     run = judged(tmp_path / "run", BEFORE_SINK, life)
     assert set(run.statuses.values()) == {Status.UNKNOWN}
     assert "it cannot be read" in run.reason
@@ -343,10 +343,10 @@ def test_what_the_sink_was_given_in_between_or_what_is_durable_makes_another_gro
     states = LifeStates(REFERENCE_LIVES[0])
     (passed,), (after,) = BEFORE_SINK.passed, AFTER_SINK.passed
     assert not states.same(passed, after)
-    later = replace(passed, state=CrashState((Entry("/sink", None), Entry("/sink/part-0", "abc"))))
+    later = replace(passed, state=CrashState((StateEntry("/sink", None), StateEntry("/sink/part-0", "abc"))))
     assert not states.same(passed, later)
     # Times are none of its business.
-    touched = replace(passed, state=CrashState((Entry("/sink", None, 5),)))
+    touched = replace(passed, state=CrashState((StateEntry("/sink", None, 5),)))
     assert states.same(passed, touched)
 
 
@@ -371,9 +371,9 @@ def test_who_crashes_again_while_it_recovers_lives_a_third_time(tmp_path: Path) 
 # The record
 
 
-def later(life: Life, by: int) -> Life:
+def later(life: Attempt, by: int) -> Attempt:
     """The same, microseconds later."""
-    moved = Life(life.actor, life.incarnation)
+    moved = Attempt(life.actor, life.incarnation)
     moved.records += [Stamped(stamped.at + by, stamped.record) for stamped in life.records]
     moved.passed += [replace(passed, at=passed.at + by) for passed in life.passed]
     return moved

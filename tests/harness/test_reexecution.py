@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 
 from simulation import CASES, WORLDS, drawn, history_of, scenario_of
 from streamproof.harness.contracts.subject import SchemeSubject
+from streamproof.harness.judging.expected import expect
 from streamproof.harness.judging.ordering import order_matters
-from streamproof.harness.judging.reexecution import Reexecution, expect, reexecute
+from streamproof.harness.judging.reexecution import Reexecution
+from streamproof.harness.judging.reexecutor import reexecute
 from streamproof.harness.judging.reruns import Derivation
 from verdicts_of import rejudged
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
 
 import pytest
 
@@ -21,12 +20,20 @@ from streamproof.harness.core.guarantees import (
 from streamproof.harness.core.model import Event
 from streamproof.harness.core.verdicts import Anomaly, Tally
 from streamproof.harness.judging.collation import Collation
-from streamproof.harness.judging.oracle import Case, judge
-from streamproof.harness.judging.references import DRIVER, REFERENCES, SINK, batch_of, collate_references, row_number
+from streamproof.harness.judging.oracle import Case, judge_each
+from streamproof.harness.judging.references import (
+    DRIVER,
+    REFERENCES,
+    SINK,
+    batch_of_row,
+    collate_references,
+    row_number,
+)
 from streamproof.harness.judging.shapes import OutputMode, OutputShape
 from streamproof.harness.recording.history import Aborted, Bite, Drained, FaultStruck, History, Stamp
 from streamproof.harness.recording.records import Delivered, Ended, Offered, Record, Stamped
 from streamproof.oracles import ORACLES
+from told_by import told_by
 
 SHAPE = OutputShape(OutputMode.UPDATE, ("word",))
 Batch = tuple[int, dict[str, int]]
@@ -60,15 +67,14 @@ def history_of(
 
 
 def counts(collation: Collation) -> dict[str, int]:
-    tallies = {field.name: getattr(collation, field.name) for field in fields(collation)}
-    return {name: tally.count for name, tally in tallies.items() if isinstance(tally, Tally) and tally.count}
+    return {name: one.count for name, one in told_by(collation).items() if isinstance(one, Tally) and one.count}
 
 
 def statuses(history: History) -> dict[str, str]:
     oracles = {oracle.guarantee: oracle for oracle in ORACLES}
     names = (PRECISE, ROLLBACK_REPEATING, ROLLBACK_DIVERGENT, EXACTLY_ONCE_OUTPUT, EXACTLY_ONCE, GAP)
     case = Case(history, collate_references(history, SHAPE))
-    verdicts = judge(case, [Guarantee(name) for name in (*names, AT_LEAST_ONCE, AT_MOST_ONCE)], oracles)
+    verdicts = judge_each(case, [Guarantee(name) for name in (*names, AT_LEAST_ONCE, AT_MOST_ONCE)], oracles)
     return {verdict.guarantee.name: verdict.status.value for verdict in verdicts}
 
 
@@ -83,7 +89,7 @@ def holding(history: History) -> set[str]:
 
 @pytest.mark.parametrize("batch", [0, 1, 7_000_000])
 def test_a_row_carries_its_batch(batch: int) -> None:
-    assert batch_of(row_number(batch, 0)) == batch_of(row_number(batch, 999_999)) == batch
+    assert batch_of_row(row_number(batch, 0)) == batch_of_row(row_number(batch, 999_999)) == batch
     assert row_number(batch, 3) > row_number(batch, 2)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from streamproof.harness.core.addresses import Side
 from streamproof.harness.crash_points.outside.protocols import PROTOCOLS
-from streamproof.harness.crash_points.outside.relay import Fate, HeldMessage, Relay, RelayedStore, Sender
+from streamproof.harness.crash_points.outside.relay import Fate, HeldMessage, RelayedStore, Sender, StoreRelay
 from streamproof.harness.crash_points.outside.senders import pid_of
 
 Held = tuple[str, str]
@@ -72,11 +72,13 @@ class Store:
 
 
 @asynccontextmanager
-async def relayed(listener: Listener, protocol: str = "http") -> AsyncIterator[tuple[Relay, Store, tuple[str, int]]]:
+async def relayed(
+    listener: Listener, protocol: str = "http"
+) -> AsyncIterator[tuple[StoreRelay, Store, tuple[str, int]]]:
     store = Store()
     server = await asyncio.start_server(store.serve, "127.0.0.1", 0)
     store.place = server.sockets[0].getsockname()
-    relay = Relay([RelayedStore("web", store.place, PROTOCOLS[protocol])], "127.0.0.1", listener)
+    relay = StoreRelay([RelayedStore("web", store.place, PROTOCOLS[protocol])], "127.0.0.1", listener)
     try:
         host, _, port = (await relay.open(1, "run-1-driver"))["web"].rpartition(":")
         yield relay, store, (host, int(port))
@@ -275,7 +277,7 @@ def test_a_store_that_is_not_there_is_said_and_the_client_is_hung_up_on() -> Non
     async def run() -> None:
         with socket.create_server(("127.0.0.1", 0)) as nobody:
             place = nobody.getsockname()
-        relay = Relay([RelayedStore("web", place, PROTOCOLS["http"])], "127.0.0.1", listener)
+        relay = StoreRelay([RelayedStore("web", place, PROTOCOLS["http"])], "127.0.0.1", listener)
         host, _, port = (await relay.open(1, "run"))["web"].rpartition(":")
         reader, writer = await asyncio.open_connection(host, int(port))
         assert await reader.read() == b""
@@ -292,7 +294,7 @@ def test_what_holds_the_runs_label_is_called_the_same_in_every_run() -> None:
         store = Store(answer=b"Z\0\0\0\5I")
         server = await asyncio.start_server(store.serve, "127.0.0.1", 0)
         place = server.sockets[0].getsockname()
-        relay = Relay([RelayedStore("db", place, PROTOCOLS["postgres"])], "127.0.0.1", listener)
+        relay = StoreRelay([RelayedStore("db", place, PROTOCOLS["postgres"])], "127.0.0.1", listener)
         host, _, port = (await relay.open(1, label))["db"].rpartition(":")
         _, writer = await asyncio.open_connection(host, int(port))
         text = f"insert into {table} values (1)".encode() + b"\0"

@@ -25,7 +25,7 @@ from streamproof.harness.core.quantities import events
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.recording.history import History
 from streamproof.harness.recording.records import Offered, Stamped
-from streamproof.harness.running.determinism import EVENTS, Determinism, beginning, examine, execute
+from streamproof.harness.running.determinism import EVENTS, Determinism, beginning, examine, execute_slices
 from streamproof.harness.running.judgement import judge_folder, require_repeatable
 from streamproof.harness.running.run import run_named
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
@@ -183,8 +183,8 @@ def test_honest_ones_are_not_suspected() -> None:
 
 def test_an_operator_goes_on_with_the_state_and_the_draws_of_another() -> None:
     topology = chain(Draw(), Counting())
-    assert execute(topology, OFFERED, lambda: chain(Draw(), Counting())) == execute(topology, OFFERED)
-    whole = execute(chain(KeepsInItself()), OFFERED, lambda: chain(KeepsInItself()))["op0-0"]
+    assert execute_slices(topology, OFFERED, lambda: chain(Draw(), Counting())) == execute_slices(topology, OFFERED)
+    whole = execute_slices(chain(KeepsInItself()), OFFERED, lambda: chain(KeepsInItself()))["op0-0"]
     assert [outputs[0][1] for outputs in whole.outputs] == [*range(1, 21), *range(1, 21)]
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handmade import Draw, Highest, Log, Made, Pass, chain
-from streamproof.harness.judging.reexecution import Reexecutor
+from streamproof.harness.judging.reexecutor import Reexecutor
 from streamproof.harness.judging.reruns import Derivation, Rerun
 from streamproof.harness.protocol.spec import Numbering
 

@@ -10,14 +10,14 @@ import pytest
 
 from asking import Ask
 from streamproof.harness.contracts.registry import Registry
-from streamproof.harness.contracts.scaling import EVENTS, changes, scaled
+from streamproof.harness.contracts.scaling import EVENTS, scaled, scaled_down
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.errors import InvalidScenario, UnknownName
 from streamproof.harness.core.guarantees import gap_recovery
 from streamproof.harness.core.model import Role
 from streamproof.harness.core.quantities import Duration, Events, events
-from streamproof.harness.exploration.counterexample import load, scenario_of
+from streamproof.harness.exploration.counterexample import load_counterexample, scenario_of
 from streamproof.reference_impls.gap import gap
 from streamproof.reference_impls.mechanisms.acknowledging import AcknowledgeEvery
 from streamproof.reference_impls.passive_replication import passive_replication
@@ -80,7 +80,7 @@ def test_windows_stay_and_event_time_passes_faster() -> None:
 
 
 def test_what_was_brought_down_is_said() -> None:
-    assert list(changes(LARGE, scaled(LARGE))) == [
+    assert list(scaled_down(LARGE, scaled(LARGE))) == [
         "30 events, not 20,000",
         "batches of 2, not 100",
         "a checkpoint every 5 events, not 5,000",
@@ -137,7 +137,7 @@ def test_a_counterexample_of_a_scaled_world_is_replayed_at_its_scale(ask: Ask, t
     assert ask("explore", BROKEN, "--schedules", 20, "--jobs", 1).status == 1
     path = tmp_path / "counterexample.json"
     assert json.loads(path.read_text())["origin"] == f"scaled:30@{BROKEN}"
-    replayed = scenario_of(path, load(path), Registry())
+    replayed = scenario_of(path, load_counterexample(path), Registry())
     assert replayed.subject.checkpoint_every == 3
     assert replayed.minimal
     assert "the very history that was found" in ask("replay", "counterexample.json").out

@@ -37,7 +37,13 @@ from streamproof.harness.core.errors import (
     Unsupported,
     UserMistake,
 )
-from streamproof.harness.core.guarantees import Guarantee, amnesia, exactly_once, precise_recovery, recovers_within
+from streamproof.harness.core.guarantees import (
+    Guarantee,
+    amnesia_recovery,
+    exactly_once,
+    precise_recovery,
+    recovers_within,
+)
 from streamproof.harness.core.places import numbered_workers
 from streamproof.harness.core.quantities import events, ms, seconds
 from streamproof.harness.core.schedule import Fault, batch, checkpoint, recovery
@@ -228,13 +234,16 @@ WRONG: dict[str, tuple[Scenario, str]] = {
         claiming(Guarantee("exactly-once", events(5))),
         "exactly-once does not take within; it takes: nothing",
     ),
-    "a claim that should break": (claiming(amnesia(), breaks=(amnesia(),)), "is claimed, and expected to break"),
+    "a claim that should break": (
+        claiming(amnesia_recovery(), breaks=(amnesia_recovery(),)),
+        "is claimed, and expected to break",
+    ),
     "replicas of a query": (
         of_query(Guarantee("replicas-agree")),
         r"replicas-agree cannot be claimed of .*; what can be: "
         r"at-least-once, at-most-once, exactly-once, exactly-once-output, recovers, recovers-within, rollback-.*",
     ),
-    "gaps of a query": (of_query(amnesia()), "amnesia cannot be claimed of"),
+    "gaps of a query": (of_query(amnesia_recovery()), "amnesia cannot be claimed of"),
     "a precise recovery of a query": (of_query(precise_recovery()), "speaks of slices and their orders"),
     "single outputs of a sink of the user's": (
         of_query(Guarantee("exactly-once-output"), read=print, write=print),

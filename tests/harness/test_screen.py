@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from streamproof.faults.crash import crash
-from streamproof.harness.command_line.planning import plan
+from streamproof.harness.command_line.library import first_sentence
+from streamproof.harness.command_line.planning import plan, plan_screen
 from streamproof.harness.command_line.progress_line import ProgressLine
-from streamproof.harness.command_line.screen import end_of_run, evidence, first_sentence, forgotten, planned
 from streamproof.harness.contracts.cluster import Live
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.guarantees import Guarantee, exactly_once, precise_recovery, rollback_recovery
@@ -17,7 +17,7 @@ from streamproof.harness.core.quantities import seconds
 from streamproof.harness.core.reasons import Reason, Why
 from streamproof.harness.core.schedule import Fault, checkpoint
 from streamproof.harness.core.verdicts import Anomaly, Evidence, Status, Verdict, tally
-from streamproof.harness.judging.collation import Collation
+from streamproof.harness.judging.collation import CollatedQuery
 from streamproof.harness.judging.recovery import Recovery
 from streamproof.harness.recording.claims_and_faults import SavedFault
 from streamproof.harness.recording.folder import Description
@@ -32,6 +32,8 @@ from streamproof.harness.recording.history import (
     TimelineEntry,
 )
 from streamproof.harness.recording.records import CheckpointTaken, Record, Stamped, Started, Taken
+from streamproof.harness.reporting.runs import evidence, forgotten, view_of_run
+from streamproof.harness.reporting.screen import run_screen
 from streamproof.harness.running.judgement import Judgement
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 from verdicts_of import JUDGES
@@ -73,21 +75,20 @@ def verdict(guarantee: Guarantee, status: Status, summary: str = "", reason: str
 def judged(
     verdicts: Sequence[Verdict] = (), broken: Sequence[Verdict] = (), recoveries: Sequence[Recovery] = ()
 ) -> Judgement:
-    nothing = tally(Anomaly.LOST_INPUT, 0, ())
-    collation = Collation(("outputs",), "", "", "", *[nothing] * 9, inputs=0)
+    collation = CollatedQuery(observables=("outputs",), inputs=0)
     return Judgement(tuple(verdicts), tuple(broken), (rollback_recovery(),), tuple(recoveries), collation, "d")
 
 
 def shown(
     description: Description, timeline: Sequence[TimelineEntry], judgement: Judgement, records: Sequence[Stamped] = ()
 ) -> list[str]:
-    lines = end_of_run(description, History(records, timeline), judgement, Path("runs/a run"))
-    return [line.plain for line in lines]
+    view = view_of_run(description, History(records, timeline), judgement, Path("runs/a run"))
+    return [line.plain for line in run_screen(view)]
 
 
 def test_a_query_is_under_no_scheme() -> None:
     named = Registry().scenario("query.word-count")
-    lines = [line.plain for line in planned(plan(named, SimulatedCluster(), Registry().faults, JUDGES, 7))]
+    lines = [line.plain for line in plan_screen(plan(named, SimulatedCluster(), Registry().faults, JUDGES, 7))]
     assert lines[0].startswith("query-word-count, a Structured Streaming query     simulator, 3 nodes")
     assert "  hits       driver" in lines
 
@@ -183,7 +184,7 @@ def test_the_line_of_a_guarantee(status: Status, broken: bool, summary: str, sty
     judgement = judged(broken=[one]) if broken else judged([one])
     (line,) = (
         line
-        for line in end_of_run(described(), History([], []), judgement, Path("r"))
+        for line in run_screen(view_of_run(described(), History([], []), judgement, Path("r")))
         if "precise-recovery" in line.plain
     )
     assert line.plain == f"  precise-recovery   {status.value:<8}   {summary}".rstrip()

@@ -6,21 +6,21 @@ from dataclasses import replace
 
 from certified import unsealed
 from profiles import FIVE, life
-from streamproof.harness.certifying.lane import Life
+from streamproof.harness.certifying.lane import Attempt
 from streamproof.harness.certifying.page import not_covered_said
 from streamproof.harness.certifying.seen_outside import unannounced_of, uncut_of
 from streamproof.harness.contracts.query import Query, Store
-from streamproof.harness.crash_points.inside_python.effects import Effect
+from streamproof.harness.crash_points.inside_python.effects import OutsideEffect
 from streamproof.harness.crash_points.inside_python.following import Noted
 
-LOG = Effect("file", "/var/log/x", "sinks.write:17")
+LOG = OutsideEffect("file", "/var/log/x", "sinks.write:17")
 
 
 def query(**more: object) -> Query:
     return Query(lambda frame: frame, **more)  # type: ignore[arg-type]
 
 
-def noting(*noted: Noted) -> Life:
+def noting(*noted: Noted) -> Attempt:
     return replace(life(FIVE), noted=list(noted))
 
 
@@ -30,8 +30,8 @@ def test_an_effect_is_said_once_as_often_as_one_life_has_it() -> None:
     assert (found.name, found.place, found.times, found.accepted) == ("file /var/log/x", "sinks.write:17", 3, False)
 
 
-def replace_times(effect: Effect, times: int) -> Effect:
-    return Effect(effect.kind, effect.target, effect.place, times)
+def replace_times(effect: OutsideEffect, times: int) -> OutsideEffect:
+    return OutsideEffect(effect.kind, effect.target, effect.place, times)
 
 
 def test_it_is_accepted_by_its_name_alone() -> None:

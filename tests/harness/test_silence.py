@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from streamproof.harness.worlds.spark.schemes.silence import Silence
+from streamproof.harness.worlds.spark.schemes.silence import SilenceWatch
 
 
 def test_a_node_that_is_silent_for_longer_than_the_limit_is_lost() -> None:
-    silence = Silence(limit=2.0, every=0.5, now=0.0)
+    silence = SilenceWatch(limit=2.0, every=0.5, now=0.0)
     silence.heard("node-0", 0.0)
     silence.heard("node-1", 0.0)
     lost = []
@@ -19,7 +19,7 @@ def test_a_node_that_is_silent_for_longer_than_the_limit_is_lost() -> None:
 
 
 def test_one_who_was_stopped_takes_nobody_for_lost_before_it_has_listened_again() -> None:
-    silence = Silence(limit=2.0, every=0.5, now=0.0)
+    silence = SilenceWatch(limit=2.0, every=0.5, now=0.0)
     silence.heard("node-0", 0.0)
     assert silence.look(0.5) == []
     assert silence.look(60.0) == [], "whatever has come meanwhile has not been read"
@@ -28,7 +28,7 @@ def test_one_who_was_stopped_takes_nobody_for_lost_before_it_has_listened_again(
 
 
 def test_what_was_silent_before_the_listener_stopped_has_no_more_time_than_it_had() -> None:
-    silence = Silence(limit=2.0, every=0.5, now=0.0)
+    silence = SilenceWatch(limit=2.0, every=0.5, now=0.0)
     silence.heard("node-0", 0.0)
     silence.heard("node-1", 0.0)
     assert [silence.look(look * 0.5) for look in range(1, 4)] == [[], [], []]

@@ -55,11 +55,11 @@ def test_a_narrow_link_holds_back_only_what_waits_for_what_was_before_it(
     passes: list[Passes], held_back: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """1,000 bytes/s: a byte takes 1 ms."""
-    assert counted(toxics.bandwidth(1_000), passes, monkeypatch) == held_back
+    assert counted(toxics.bandwidth_toxic(1_000), passes, monkeypatch) == held_back
 
 
 def test_what_comes_out_of_a_narrow_link_in_parts_waits_for_its_own_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = Slowing(lambda sender, receiver: True, toxics.bandwidth(1_000))
+    one = Slowing(lambda sender, receiver: True, toxics.bandwidth_toxic(1_000))
     one.began = 0.0
     passage = Passage(("up", "down"), [one])
     for at, step, size in ((0.01, passage.enter, 300), (0.11, passage.leave, 100), (0.31, passage.leave, 200)):

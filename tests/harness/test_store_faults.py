@@ -13,7 +13,7 @@ from streamproof.harness.core.carriers import DISK_THROTTLE, STORE_FOLDER, STORE
 from streamproof.harness.core.errors import OwnFailure, Unsupported
 from streamproof.harness.core.quantities import seconds
 from streamproof.harness.worlds.docker import storage
-from streamproof.harness.worlds.docker.storage import Store, seconds_written
+from streamproof.harness.worlds.docker.storage import CheckpointVolume, seconds_written
 from streamproof.harness.worlds.spark.control.disturbances import FailStore, FillStore, LoseStore, NarrowDisk, SlowDisk
 
 KEEPER, USUAL = "keeper", 0.01
@@ -53,8 +53,8 @@ class Machine:
         self.full = operation == "fill" or self.full
         return Mock(said=[{"full": 1}] if operation == "fill" else list(self.probe))
 
-    def store(self, folder: Path, *planned: str) -> Store:
-        store = Store(self.client, "image", "store", {}, folder, set(planned), lambda node: f"{node}-1")
+    def store(self, folder: Path, *planned: str) -> CheckpointVolume:
+        store = CheckpointVolume(self.client, "image", "store", {}, folder, set(planned), lambda node: f"{node}-1")
         store.prepare()
         return store
 

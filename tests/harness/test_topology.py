@@ -8,7 +8,7 @@ import pytest
 
 from streamproof.harness.core.errors import InvalidOperator, InvalidTopology
 from streamproof.harness.core.model import Edge, Operator, Partitioning, Role, Stage, Topology
-from streamproof.scenarios.random_draws import Draw
+from streamproof.scenarios.random_draws import DrawNumber
 from streamproof.scenarios.trace import Relay, trace
 
 FULL, SPLIT, MERGE, ONE = Partitioning.FULL, Partitioning.SPLIT, Partitioning.MERGE, Partitioning.ONE_TO_ONE
@@ -102,7 +102,7 @@ def saying(operator: Operator[Any], **attributes: object) -> Topology:
         *((Relay, "window", value, "a positive whole number, or None") for value in (0, -5, 2.5, False)),
         *((Relay, "order_sensitive", value, "True or False") for value in (None, 1, "no")),
         *((Relay, "deterministic", value, "True or False") for value in (None, 0)),
-        (Draw, "deterministic", True, "derive it from streamproof.Operator"),
+        (DrawNumber, "deterministic", True, "derive it from streamproof.Operator"),
     ],
 )
 def test_an_operator_that_says_of_itself_what_cannot_be_is_refused(
@@ -116,7 +116,7 @@ def test_an_operator_that_says_of_itself_what_cannot_be_is_refused(
 def test_what_an_operator_can_say_of_itself_is_let_through() -> None:
     saying(Relay(), fan_out=1, window=1, order_sensitive=True, deterministic=False)
     saying(Relay(), fan_out=None, window=None)
-    saying(Draw())
+    saying(DrawNumber())
 
 
 def test_slices_come_upstream_before_downstream() -> None:

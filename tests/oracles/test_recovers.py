@@ -13,7 +13,7 @@ from streamproof.harness.core.guarantees import RECOVERS, Guarantee, recovers
 from streamproof.harness.core.lattice import implied, ranked
 from streamproof.harness.core.quantities import seconds
 from streamproof.harness.core.verdicts import Anomaly, Verdict
-from streamproof.harness.judging.oracle import Case, judge
+from streamproof.harness.judging.oracle import Case, judge_each
 from streamproof.harness.judging.references import DRIVER, collate_references
 from streamproof.harness.judging.shapes import OutputMode, OutputShape
 from streamproof.harness.judging.stalls import ATTEMPTS, STATED
@@ -60,7 +60,7 @@ def verdict(
     """Of a query that gave its only batch before anything struck, and gave a sign of work at these times."""
     records = [*WHOLE.records, *(Stamped(at, AGAIN) for at in signs)]
     history = History(records, timeline, sealed)
-    return judge(Case(history, collate_references(history, SHAPE)), [claim], JUDGES)[0]
+    return judge_each(Case(history, collate_references(history, SHAPE)), [claim], JUDGES)[0]
 
 
 def anomalies(found: Verdict) -> list[Anomaly]:

@@ -9,7 +9,7 @@ import pytest
 
 from streamproof.harness.core.errors import InvalidTopology
 from streamproof.harness.core.model import Event, Stage
-from streamproof.harness.protocol.merging import Merge, Run, Sequencer, sequencer
+from streamproof.harness.protocol.merging import ChannelRun, Merge, Sequencer, sequencer
 from streamproof.reference_impls.epoch_based_processing import epoch_based_processing
 from streamproof.reference_impls.mechanisms.epochs import EpochBags, Epochs
 from streamproof.reference_impls.mechanisms.merges import ByTime
@@ -44,7 +44,7 @@ class Probe:
 
     def feed(self, arrivals: Iterable[tuple[int, int, int]]) -> None:
         for now, channel, time in arrivals:
-            self.waiting.put(Run(channel, 1, [Event(f"c-{channel}", now, "k", None, time)]))
+            self.waiting.put(ChannelRun(channel, 1, [Event(f"c-{channel}", now, "k", None, time)]))
             self.take(now)
 
 
@@ -113,7 +113,7 @@ class TestBoth:
     ) -> None:
         probe = Probe(merge)
         for number, time in enumerate((1, 4, 7), start=1):
-            probe.waiting.put(Run(0, 1, [Event("c-0", number, "k", None, time)]))
+            probe.waiting.put(ChannelRun(0, 1, [Event("c-0", number, "k", None, time)]))
         probe.waiting.drop(0, 2)
         probe.waiting.turn = (2, 0)
         probe.waiting.silence(1, 9)
@@ -125,8 +125,8 @@ class TestBoth:
 
 def test_bags_are_taken_in_the_order_of_their_channels_and_not_of_arrival() -> None:
     waiting = sequencer(EpochBags(3), "s-0", 2)
-    waiting.put(Run(1, 1, [Event("c-1", 1, "k", None, 1)]))
-    waiting.put(Run(0, 1, [Event("c-0", 1, "k", None, 2)]))
+    waiting.put(ChannelRun(1, 1, [Event("c-1", 1, "k", None, 1)]))
+    waiting.put(ChannelRun(0, 1, [Event("c-0", 1, "k", None, 2)]))
     waiting.silence(0, 3)
     waiting.silence(1, 3)
     taken = [run.channel for _ in range(2) if (run := waiting.next(9)) is not None]

@@ -10,20 +10,20 @@ import pytest
 from simulation import EVERY
 from simulation import scenario_of as scenario_of_case
 from streamproof import crash, delay, ms
-from streamproof.harness.command_line.exploring import mutant_world
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.model import Role, Topology
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.exploration.bench import Bench
+from streamproof.harness.exploration.mutants import mutant_world
 from streamproof.harness.exploration.plans import EverySingle, RandomSchedules
-from streamproof.harness.exploration.search import Budget, search
+from streamproof.harness.exploration.search import SearchBudget, search
 from streamproof.harness.protocol.effects import Effect, Input, Receive
 from streamproof.harness.protocol.machine import Machine, Slice
 from streamproof.harness.protocol.messages import Acknowledge
 from streamproof.reference_impls import SCHEMES
-from streamproof.reference_impls.mutants import MUTANTS, Mutant
+from streamproof.reference_impls.mutants import MUTANTS, BrokenScheme
 from streamproof.reference_impls.mutants.mutant import twisting
 from streamproof.scenarios.workloads import numbered
 from verdicts_of import run
@@ -33,7 +33,7 @@ MOST = 1_500
 """Schedules that a mutant may survive; the one that takes longest needs a fraction of them."""
 
 
-def scenario_of(mutant: Mutant) -> Scenario:
+def scenario_of(mutant: BrokenScheme) -> Scenario:
     home = REGISTRY.scenario(mutant.on).scenario
     subject = home.subject
     assert isinstance(subject, SchemeSubject)
@@ -43,13 +43,15 @@ def scenario_of(mutant: Mutant) -> Scenario:
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
-def test_every_mutant_is_caught_by_its_anomaly(mutant: Mutant, record_property: Callable[[str, object], None]) -> None:
+def test_every_mutant_is_caught_by_its_anomaly(
+    mutant: BrokenScheme, record_property: Callable[[str, object], None]
+) -> None:
     bench = Bench(scenario_of(mutant), REGISTRY, seed=7, options=mutant_world(mutant))
     anomaly = str(mutant.anomaly)
     found = search(
         bench,
         [EverySingle(), EverySingle("handed-over-loss"), RandomSchedules(7, kinds=mutant.kinds)],
-        Budget(MOST),
+        SearchBudget(MOST),
         until=lambda violation: violation.kind.anomaly == anomaly,
     )
     kinds = {kind.anomaly for kind in found.kinds}
@@ -58,7 +60,7 @@ def test_every_mutant_is_caught_by_its_anomaly(mutant: Mutant, record_property: 
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
-def test_a_mutant_shows_without_any_fault_only_where_it_says_so(mutant: Mutant) -> None:
+def test_a_mutant_shows_without_any_fault_only_where_it_says_so(mutant: BrokenScheme) -> None:
     scenario = scenario_of(mutant)
     claims = run(scenario, ()).verdicts[: len(scenario.claimed)]
     violated = any(verdict.status is Status.VIOLATED for verdict in claims)
@@ -98,7 +100,7 @@ def test_every_scheme_has_at_least_five_mutants() -> None:
     assert min(schemes.values()) >= 5
 
 
-def _scheme_of(mutant: Mutant) -> str:
+def _scheme_of(mutant: BrokenScheme) -> str:
     """The kind of the subject that was broken, before it got the mutant's name."""
     subject = REGISTRY.scenario(mutant.on).scenario.subject
     assert isinstance(subject, SchemeSubject)

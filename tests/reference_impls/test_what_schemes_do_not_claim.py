@@ -15,7 +15,7 @@ from streamproof.harness.core.quantities import Events, seconds
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.exploration.bench import Bench
 from streamproof.harness.exploration.plans import EverySingle, RandomSchedules
-from streamproof.harness.exploration.search import Budget, search
+from streamproof.harness.exploration.search import SearchBudget, search
 from streamproof.reference_impls.active_replication import active_replication
 from streamproof.reference_impls.k_safe_grouping import k_safe_grouping
 from streamproof.reference_impls.mechanisms.merges import RoundRobin
@@ -52,7 +52,7 @@ def test_what_a_scheme_does_not_claim_some_schedule_violates(case: str, guarante
     scenario = scenario_of(case)
     asking = Scenario(scenario.subject, scenario.workload, claims=[guarantee])
     bench = Bench(asking, REGISTRY, seed=3, options=WORLDS["usual"])
-    found = search(bench, [EverySingle(), RandomSchedules(3)], Budget(600), until=lambda violation: True)
+    found = search(bench, [EverySingle(), RandomSchedules(3)], SearchBudget(600), until=lambda violation: True)
     assert found.statuses[Status.VIOLATED] > 0
 
 

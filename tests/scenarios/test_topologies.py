@@ -22,7 +22,7 @@ from streamproof.harness.core.model import (
     carried,
     channel_name,
     operator_of,
-    processor,
+    processor_of,
     rows_of,
 )
 from streamproof.harness.core.verdicts import Status
@@ -32,7 +32,7 @@ from streamproof.reference_impls.amnesia import amnesia
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.equi_join import EquiJoin, equi_join
 from streamproof.scenarios.order import Chain, FirstWord, Regroup, order, two_splitters
-from streamproof.scenarios.random_draws import Draw, random_draws
+from streamproof.scenarios.random_draws import DrawNumber, random_draws
 from streamproof.scenarios.stateless import Forward, Normalise, Tag, stateless
 from streamproof.scenarios.trace import Relay, Trace, trace
 from streamproof.scenarios.windows import WindowedCount, windows
@@ -69,7 +69,7 @@ def carried_by(topology: Topology, workload: Workload) -> dict[str, list[Event]]
             continue
         else:
             operator = topology.stages[operator_of(name)].operator
-            state, take = operator.initial_state(), processor(operator, 1)
+            state, take = operator.initial_state(), processor_of(operator, 1)
             inputs = [event for up in topology.upstream(name) for event in channels[channel_name(up, name)]]
             made = []
             for event in sorted(inputs, key=lambda event: event.time):
@@ -96,7 +96,7 @@ def test_a_topology_runs_and_is_judged_without_a_false_alarm(name: str) -> None:
 
 OPERATORS: dict[str, Callable[[], Operator[Any]]] = {
     operator.__name__: operator
-    for operator in (Relay, Trace, Count, Forward, Normalise, Tag, Draw, Chain, FirstWord, Split)
+    for operator in (Relay, Trace, Count, Forward, Normalise, Tag, DrawNumber, Chain, FirstWord, Split)
 } | {
     "Regroup": lambda: Regroup(3),
     "WindowedCount": lambda: WindowedCount(WINDOW),
@@ -131,7 +131,7 @@ def interleaved(channels: Sequence[Sequence[Event]], random: Random) -> list[Eve
 
 
 def taken_in(operator: Operator[Any], events: Iterable[Event], state: Any, seed: int = 1) -> list[Output]:
-    take = processor(operator, seed)
+    take = processor_of(operator, seed)
     return [(key, carried(value)) for event in events for key, value in take(event, state)]
 
 
@@ -158,7 +158,7 @@ def test_an_operator_keeps_what_it_declares(name: str, data: st.DataObject) -> N
     operator = OPERATORS[name]()
     events = data.draw(streams(of_text=name in _OF_TEXT))
     state = operator.initial_state()
-    take = processor(operator, 1)
+    take = processor_of(operator, 1)
     for event in events:
         before = msgspec.msgpack.encode(event)
         made = len(list(take(event, state)))
@@ -228,7 +228,9 @@ def test_a_join_says_which_names_its_sides_have() -> None:
 def test_draws_are_those_of_the_seed() -> None:
     events = [Event("s-0", n, "a", n, n) for n in range(1, 20)]
     states: list[dict[str, int]] = [{}, {}, {}]
-    first, again, other = (taken_in(Draw(), events, state, seed) for state, seed in zip(states, (1, 1, 2), strict=True))
+    first, again, other = (
+        taken_in(DrawNumber(), events, state, seed) for state, seed in zip(states, (1, 1, 2), strict=True)
+    )
     assert first == again != other
     assert states[0] == states[1] == {"a": sum(draw for _, (_, draw) in first)}
 

@@ -22,21 +22,21 @@ from streamproof.harness.core.verdicts import Status
 from streamproof.harness.recording.folder import read_description
 from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
 from streamproof.harness.worlds.embedded.reaping import labelled_processes
-from streamproof.scenarios.subjects import SUBJECTS, Subject, subject
+from streamproof.scenarios.subjects import SUBJECTS, SubjectLine, subject
 
 pytestmark = pytest.mark.spark
 
 DRIVER_ONLY = every_crash_point(Victim.DRIVER, recovering=False, split_brain=False)
 
 
-def small(name: str) -> Subject:
+def small(name: str) -> SubjectLine:
     """With one batch, which suffices for a verdict, and the two closing ones."""
     one = subject(name)
     return replace(one, workload=replace(one.workload, events=one.query.batch_events))
 
 
 def certified(
-    one: Subject,
+    one: SubjectLine,
     folder: Path,
     *,
     claims: Sequence[Guarantee] = (),
@@ -151,7 +151,7 @@ WHOLE = Budget(minutes=20)
 
 @pytest.mark.long
 @pytest.mark.parametrize("one", SUBJECTS, ids=lambda one: one.name)
-def test_each_subject_comes_to_what_the_table_says_of_what_it_claims(one: Subject, tmp_path: Path) -> None:
+def test_each_subject_comes_to_what_the_table_says_of_what_it_claims(one: SubjectLine, tmp_path: Path) -> None:
     found = certified(one, tmp_path, budget=WHOLE)
     said = statuses(found)
     recovered = said.pop("recovers")
@@ -167,7 +167,7 @@ def test_each_subject_comes_to_what_the_table_says_of_what_it_claims(one: Subjec
 
 @pytest.mark.long
 @pytest.mark.parametrize("one", [one for one in SUBJECTS if one.holds], ids=lambda one: one.name)
-def test_what_holds_of_a_wrong_subject_all_the_same_is_said_to_hold(one: Subject, tmp_path: Path) -> None:
+def test_what_holds_of_a_wrong_subject_all_the_same_is_said_to_hold(one: SubjectLine, tmp_path: Path) -> None:
     found = certified(one, tmp_path, claims=one.holds, budget=WHOLE)
     said = statuses(found)
     assert said.pop("recovers") is Status.HOLDS, reasons(found)

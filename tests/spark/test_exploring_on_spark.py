@@ -18,12 +18,12 @@ from typing import Any
 import pytest
 
 from streamproof import Event, Output, Topology, numbered
-from streamproof.harness.command_line.cli import execute
+from streamproof.harness.command_line.cli import run_command_line
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.errors import InvalidOperator
 from streamproof.harness.exploration.bench import Bench
-from streamproof.harness.exploration.plans import EverySingle, Plan, RandomSchedules, Successive
-from streamproof.harness.exploration.search import Budget, Findings, search
+from streamproof.harness.exploration.plans import EverySingle, RandomSchedules, SearchPlan, Successive
+from streamproof.harness.exploration.search import SearchBudget, SearchFindings, search
 from streamproof.harness.worlds.embedded.reaping import LabelledProcess, labelled_processes
 from streamproof.scenarios.trace import Trace
 
@@ -33,7 +33,7 @@ BROKEN = "mutant:passive-replication-without-vector@trace.passive-replication"
 REPLAYING = "mutant:passive-replication-without-inner-filter@trace.passive-replication"
 SOUND = "trace.passive-replication"
 LOCAL = "local[2]"
-PLANS: list[Plan] = [EverySingle(), RandomSchedules(7)]
+PLANS: list[SearchPlan] = [EverySingle(), RandomSchedules(7)]
 
 
 class Own(Trace):
@@ -64,7 +64,7 @@ def bench_of(origin: str, amount: int = 40, operator: Any = None) -> Bench:
     return Bench(replace(scenario, workload=numbered(events=amount, batch=4), faults=()), Registry(), seed=7)
 
 
-def told(findings: Findings) -> dict[str, Any]:
+def told(findings: SearchFindings) -> dict[str, Any]:
     """What a search found, without who searched and for how long."""
     left_out = ("seconds", "jobs", "master", "losses")
     return {name: value for name, value in vars(findings).items() if name not in left_out}
@@ -84,8 +84,8 @@ def python_workers() -> list[LabelledProcess]:
 
 def test_it_finds_what_a_search_on_this_machine_finds() -> None:
     bench = bench_of(BROKEN, operator=Own())
-    here = search(bench, PLANS, Budget(150))
-    there = search(bench, PLANS, Budget(150), master=LOCAL)
+    here = search(bench, PLANS, SearchBudget(150))
+    there = search(bench, PLANS, SearchBudget(150), master=LOCAL)
     assert told(here) == told(there)
     assert there.violations
     assert (there.jobs, there.master, there.lost, there.cut_short) == (2, LOCAL, 0, "")
@@ -94,7 +94,7 @@ def test_it_finds_what_a_search_on_this_machine_finds() -> None:
 
 def test_pairs_come_to_their_end_there_too() -> None:
     bench = bench_of(SOUND, 1)
-    there = search(bench, [EverySingle(), Successive(2)], Budget(), master=LOCAL)
+    there = search(bench, [EverySingle(), Successive(2)], SearchBudget(), master=LOCAL)
     assert there.exhausted
     assert there.pairs is not None
     assert there.pairs.exact
@@ -107,7 +107,7 @@ def test_a_worker_that_is_killed_costs_nothing(master: str) -> None:
     rounds = iter((10, 60, 110, 160) if master == LOCAL else (10,))
     due = next(rounds)
 
-    def show(findings: Findings) -> None:
+    def show(findings: SearchFindings) -> None:
         nonlocal due
         # A worker that was between two tasks takes nothing with it: then the next ones are killed.
         if findings.tried >= due and not findings.losses:
@@ -118,33 +118,33 @@ def test_a_worker_that_is_killed_costs_nothing(master: str) -> None:
                 killed.append(process.pid)
 
     bench = bench_of(BROKEN)
-    there = search(bench, PLANS, Budget(200), master=master, show=show)
+    there = search(bench, PLANS, SearchBudget(200), master=master, show=show)
     assert killed
-    assert told(there) == told(search(bench, PLANS, Budget(200)))
+    assert told(there) == told(search(bench, PLANS, SearchBudget(200)))
     assert there.losses or master != LOCAL
     assert ours() == []
 
 
 def test_what_kills_its_workers_is_lost_and_the_rest_is_searched() -> None:
     bench = bench_of(REPLAYING, 1, Deadly(os.getpid()))
-    there = search(bench, [EverySingle()], Budget(), master=LOCAL)
+    there = search(bench, [EverySingle()], SearchBudget(), master=LOCAL)
     assert there.exhausted
     assert 0 < there.lost < len(there.addresses) / 2
     assert there.tried + there.lost == len(there.addresses)
     assert sum(there.losses.values()) > there.lost, "a part of the search, and then the pieces that it was lost with"
     # What is lost here fails there, where it takes nobody with it.
     with pytest.raises(InvalidOperator, match="seen before"):
-        search(bench, [EverySingle()], Budget())
+        search(bench, [EverySingle()], SearchBudget())
 
 
 @pytest.mark.parametrize("kind", ["driver", "driver-jvm"])
 def test_a_search_whose_driver_dies_keeps_what_it_found(kind: str) -> None:
-    def show(findings: Findings) -> None:
+    def show(findings: SearchFindings) -> None:
         for process in ours():
             if findings.tried >= 10 and process.kind == kind:
                 process.process.end()
 
-    there = search(bench_of(SOUND), PLANS, Budget(1_000_000), master=LOCAL, show=show)
+    there = search(bench_of(SOUND), PLANS, SearchBudget(1_000_000), master=LOCAL, show=show)
     assert there.tried >= 10
     assert there.cut_short
     assert not there.exhausted
@@ -159,7 +159,7 @@ def test_code_that_fails_under_a_schedule_is_reported_with_it() -> None:
             return super().process(event, state)
 
     with pytest.raises(InvalidOperator, match=r"(?s)seen before.*This was under seed 7 and the schedule: crash"):
-        search(bench_of(BROKEN, operator=Fragile()), [EverySingle()], Budget(), master=LOCAL)
+        search(bench_of(BROKEN, operator=Fragile()), [EverySingle()], SearchBudget(), master=LOCAL)
     assert ours() == []
 
 
@@ -177,7 +177,7 @@ def test_a_scenario_in_the_current_directory_is_sent_along(
         "    subject = passive_replication(trace(), checkpoint_every=events(20))\n"
         "    return Scenario(subject, numbered(events=40), claims=[exactly_once_output()])\n"
     )
-    status = execute(["explore", "user_spread:mine", "--schedules", "20", "--spark-master", LOCAL, "--json"])
+    status = run_command_line(["explore", "user_spread:mine", "--schedules", "20", "--spark-master", LOCAL, "--json"])
     document = json.loads(capsys.readouterr().out)
     assert status == 1
     assert document["spark_master"] == LOCAL
@@ -193,7 +193,7 @@ def test_a_scenario_in_the_current_directory_is_sent_along(
     ],
 )
 def test_a_master_that_cannot_be_used_is_refused(master: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert execute(["explore", SOUND, "--schedules", "20", "--spark-master", master]) == 3
+    assert run_command_line(["explore", SOUND, "--schedules", "20", "--spark-master", master]) == 3
     captured = capsys.readouterr()
     assert message in captured.err
     assert "Traceback" not in captured.err

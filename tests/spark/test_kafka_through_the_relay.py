@@ -15,7 +15,7 @@ from kafka_broker import kafka_broker
 from streamproof.harness.core.addresses import Side
 from streamproof.harness.core.errors import MissingTool
 from streamproof.harness.crash_points.outside.protocols import PROTOCOLS
-from streamproof.harness.crash_points.outside.relay import Fate, HeldMessage, Relay, RelayedStore, Sender
+from streamproof.harness.crash_points.outside.relay import Fate, HeldMessage, RelayedStore, Sender, StoreRelay
 
 # It needs Java, as Spark does.
 pytestmark = pytest.mark.spark
@@ -55,7 +55,7 @@ def relayed(listener: Listener, port: int) -> Iterator[str]:
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
-    relay = Relay([RelayedStore("kafka", ("127.0.0.1", port), PROTOCOLS["kafka"])], "127.0.0.1", listener)
+    relay = StoreRelay([RelayedStore("kafka", ("127.0.0.1", port), PROTOCOLS["kafka"])], "127.0.0.1", listener)
     try:
         yield asyncio.run_coroutine_threadsafe(relay.open(1, "run"), loop).result()["kafka"]
         assert relay.seen["kafka"].unread == ""

@@ -22,7 +22,7 @@ import pytest
 from streamproof.harness.core.addresses import Point, Side
 from streamproof.harness.core.errors import MissingTool, Unsupported
 from streamproof.harness.core.waiting import wait_until
-from streamproof.harness.core.wire import Place
+from streamproof.harness.core.wire import Endpoint
 from streamproof.harness.crash_points.inside_python.user_points import points_environment
 from streamproof.harness.crash_points.inside_spark.agent import VERSION as AGENT
 from streamproof.harness.crash_points.inside_spark.agent import fetch_agent, find_agent
@@ -51,7 +51,7 @@ async def let_go(_: HeldPoint) -> None:
 
 
 @contextmanager
-def listening(arrived: Callable[[HeldPoint], Awaitable[None]]) -> Iterator[tuple[Place, Callable[[], None]]]:
+def listening(arrived: Callable[[HeldPoint], Awaitable[None]]) -> Iterator[tuple[Endpoint, Callable[[], None]]]:
     """A listener in a loop of its own; gives its place, and what closes it."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
@@ -77,7 +77,7 @@ class Run:
     folder: Path
     process: subprocess.Popen[str] = field(init=False)
 
-    def start(self, kind: str, place: Place, agent: Path) -> None:
+    def start(self, kind: str, place: Endpoint, agent: Path) -> None:
         (self.folder / "in").mkdir(parents=True, exist_ok=True)
         for batch in range(BATCHES):
             file = self.folder / "in" / f"{batch}.parquet"

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from streamproof.harness.certifying.lane import Lane
 from streamproof.harness.contracts.query import Query
 from streamproof.harness.contracts.query_parts import foreach_batch
-from streamproof.harness.contracts.registry import Named, Registry, load
+from streamproof.harness.contracts.registry import Named, Registry, load_object
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.guarantees import exactly_once
 from streamproof.harness.crash_points.inside_spark.versions import supported
@@ -49,7 +49,7 @@ def query(folder: Path) -> Iterator[Query]:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.syspath_prepend(str(folder))
-        yield load("plain_script:counted")()
+        yield load_object("plain_script:counted")()
         session = SparkSession.getActiveSession()
         assert session is not None
         session.stop()

@@ -22,8 +22,9 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from streamproof.harness.contracts.query_parts import pandas_with_state, processor, processor_in_pandas
 from streamproof.harness.core.verdicts import Status
 from streamproof.scenarios.subjects import SUBJECTS, batches, names, subject
-from streamproof.scenarios.subjects.counting import COUNT, CountWords, count_words
+from streamproof.scenarios.subjects.counting import COUNT, CountWords, count_words_in_pandas
 from streamproof.scenarios.subjects.inputs import BATCH, EVENTS, some_words
+from streamproof.scenarios.subjects.lossy import HELD
 from streamproof.scenarios.workloads import numbered
 from subject_runner import SubjectRun, local_session
 
@@ -91,6 +92,7 @@ def test_two_runs_agree_unless_the_subject_is_not_deterministic(
         "asks-the-clock",
         "writes-outside",
         "acknowledges-early",
+        "loses-its-tail",
         "remembers-in-memory",
         "waits-for-its-lock",
         "fails-at-its-draft",
@@ -239,6 +241,17 @@ def test_what_was_acknowledged_before_it_was_written_dies_with_its_process(
     assert (whole["acknowledges-early"] - run.read(spark)).total() == BATCH
 
 
+def test_the_last_rows_die_with_their_process(
+    spark: SparkSession, whole: dict[str, Counter[str]], tmp_path: Path
+) -> None:
+    run = made("loses-its-tail", tmp_path)
+    run.run(spark, 3)
+    run.run(spark)
+    lost = whole["loses-its-tail"] - run.read(spark)
+    assert lost.total() == HELD
+    assert not run.read(spark) - whole["loses-its-tail"]
+
+
 def test_counts_in_a_global_die_with_their_worker(
     spark: SparkSession, whole: dict[str, Counter[str]], tmp_path: Path
 ) -> None:
@@ -284,7 +297,9 @@ def count_in_pandas() -> type[StatefulProcessor]:
 OPERATORS = {
     "processor": processor(CountWords, COUNT, key=("value",), batch_events=BATCH),
     "processor-in-pandas": processor_in_pandas(count_in_pandas(), COUNT, key=("value",), batch_events=BATCH),
-    "pandas-with-state": pandas_with_state(count_words, COUNT, "count LONG", key=("value",), batch_events=BATCH),
+    "pandas-with-state": pandas_with_state(
+        count_words_in_pandas, COUNT, "count LONG", key=("value",), batch_events=BATCH
+    ),
 }
 
 

@@ -10,7 +10,7 @@ import line_sinks
 import wrong_sinks
 from streamproof.harness.certifying.budget import Budget
 from streamproof.harness.certifying.campaign import Certified, certify
-from streamproof.harness.certifying.certificate import PAGE, Counterexample
+from streamproof.harness.certifying.certificate import PAGE, QueryCounterexample
 from streamproof.harness.certifying.ledger import FIRST_CONFIRMED
 from streamproof.harness.certifying.page import story
 from streamproof.harness.certifying.plan import How, Victim
@@ -83,7 +83,7 @@ def test_a_sink_is_refuted_soon_and_by_the_line_at_which_it_died(
     assert function in (found.folder / PAGE).read_text().replace("\\", "")
 
 
-def told(shown: Counterexample) -> str:
+def told(shown: QueryCounterexample) -> str:
     return "\n".join(story(shown))
 
 

@@ -13,10 +13,10 @@ import msgspec
 
 from ...core.errors import MissingTool, ProcessDied, StorageFailed
 from ...core.waiting import wait_until
-from ...core.wire import Place
-from .mounts import name_of, unmount
-from .operations import LOOKS, Kind, read_operations
-from .orders import Order, ServingPlan
+from ...core.wire import Endpoint
+from .mounts import mount_name, unmount
+from .operations import LOOKS, OperationKind, read_operations
+from .orders import ServingPlan, StandingOrder
 
 FUSE_DEVICE = Path("/dev/fuse")
 READY_SECONDS = 30.0
@@ -46,7 +46,7 @@ class MountedFolder:
         self.mount, self.below, self.journal = home / "mounted", home / "below", home / "journal"
         self._nameless = home / "nameless"
         self._plan = home / "plan.json"
-        self._name = name_of(run)
+        self._name = mount_name(run)
         self._environment = dict(environment)
         self._log = log
 
@@ -92,26 +92,26 @@ class MountedFolder:
             self._process.stdout.close()
             unmount(self.mount)
 
-    def announce(self, place: Place, token: str, node: str, incarnation: int) -> None:
+    def announce(self, place: Endpoint, token: str, node: str, incarnation: int) -> None:
         """From now on, tell `place` of each operation that changes something, and journal it. Raises ProcessDied."""
-        self._obey(Order(place, token, node, incarnation))
+        self._obey(StandingOrder(place, token, node, incarnation))
 
     def be_quiet(self) -> None:
         """From now on, journal what is looked at alone. Raises ProcessDied."""
-        self._obey(Order())
+        self._obey(StandingOrder())
 
     @property
     def position(self) -> int:
         """In the journal: what has been answered is before it."""
         return self.journal.stat().st_size
 
-    def looked_at(self, begin: int) -> frozenset[tuple[Kind, str]]:
+    def looked_at(self, begin: int) -> frozenset[tuple[OperationKind, str]]:
         """What has been looked at since a position: a kind of look, and a path."""
         return frozenset(
             (one.kind, one.path) for _, one in read_operations(self.journal, begin, self.position) if one.kind in LOOKS
         )
 
-    def _obey(self, order: Order) -> None:
+    def _obey(self, order: StandingOrder) -> None:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:

@@ -12,14 +12,14 @@ MARK: Final = "streamproof"
 _MOUNTS: Final = Path("/proc/self/mounts")
 
 
-def name_of(run: str) -> str:
+def mount_name(run: str) -> str:
     """What the file systems of a run are called in the table."""
     return f"{MARK}:{run}"
 
 
 def mounts_of(run: str | None = None) -> list[Path]:
     """Where file systems of ours are mounted: of one run, or of all."""
-    wanted = f"{MARK}:" if run is None else f"{name_of(run)} "
+    wanted = f"{MARK}:" if run is None else f"{mount_name(run)} "
     try:
         lines = _MOUNTS.read_text().splitlines()
     except FileNotFoundError:

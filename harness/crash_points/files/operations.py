@@ -16,7 +16,7 @@ import msgspec
 from ...core.errors import DamagedHistory, StorageFailed
 
 
-class Kind(StrEnum):
+class OperationKind(StrEnum):
     CREATE = "create"
     """A file that was not there, or not under this name."""
     WRITE = "write"
@@ -41,14 +41,14 @@ class Kind(StrEnum):
     """Which names a folder has was looked at."""
 
 
-LOOKS = (Kind.OPENED, Kind.ASKED, Kind.LISTED)
+LOOKS = (OperationKind.OPENED, OperationKind.ASKED, OperationKind.LISTED)
 """What only looks."""
-POINTS = frozenset(Kind) - {*LOOKS, Kind.TIMES}
+POINTS = frozenset(OperationKind) - {*LOOKS, OperationKind.TIMES}
 """What is a crash point."""
 
 
 class Operation(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    kind: Kind
+    kind: OperationKind
     path: str
     """From the root of the mounted folder on, without a leading slash; empty: a file whose last name is gone."""
     at: int = 0

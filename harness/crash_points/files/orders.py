@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ...core.wire import Place
+from ...core.wire import Endpoint
 
 
 class ServingPlan(msgspec.Struct, frozen=True):
@@ -19,10 +19,10 @@ class ServingPlan(msgspec.Struct, frozen=True):
     """Of the file system, in the machine's table of mounts."""
 
 
-class Order(msgspec.Struct, frozen=True):
+class StandingOrder(msgspec.Struct, frozen=True):
     """From the owner. It is answered by an empty object once it is in force."""
 
-    asks: Place | None = None
+    asks: Endpoint | None = None
     """Who is told of points; None: nobody, and only what is looked at is journalled."""
     token: str = ""
     node: str = ""

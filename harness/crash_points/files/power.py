@@ -31,15 +31,25 @@ from typing import Final
 import msgspec
 
 from ...core.promises import Extent, Promise
-from .operations import Kind, Operation
-from .trees import File, Link, Tree
+from .operations import Operation, OperationKind
+from .trees import File, Symlink, Tree
 
 PAGE: Final = 4096
 NEWEST: Final = 8
 """How many names, the newest of those that are not synced, are lost one after the other or each by itself."""
-_NAMES = frozenset({Kind.CREATE, Kind.RENAME, Kind.LINK, Kind.SYMLINK, Kind.UNLINK, Kind.MKDIR, Kind.RMDIR})
-_CONTENTS = frozenset({Kind.WRITE, Kind.TRUNCATE})
-_SYNCS = frozenset({Kind.SYNC, Kind.SYNC_FOLDER})
+_NAMES = frozenset(
+    {
+        OperationKind.CREATE,
+        OperationKind.RENAME,
+        OperationKind.LINK,
+        OperationKind.SYMLINK,
+        OperationKind.UNLINK,
+        OperationKind.MKDIR,
+        OperationKind.RMDIR,
+    }
+)
+_CONTENTS = frozenset({OperationKind.WRITE, OperationKind.TRUNCATE})
+_SYNCS = frozenset({OperationKind.SYNC, OperationKind.SYNC_FOLDER})
 _LISTED = 2
 """How many paths a description of a loss names."""
 
@@ -97,7 +107,7 @@ def _strict(done: _Done) -> Iterator[_Lost]:
     if lost:
         paths = done.changed(lost)
         yield _Lost(f"everything since the last fsync: {_listed(paths)}", Extent.EVERYTHING, paths, lost)
-        last = max((place for place in lost if done.operations[place].kind is not Kind.TIMES), default=lost[0])
+        last = max((place for place in lost if done.operations[place].kind is not OperationKind.TIMES), default=lost[0])
         newest = done.operations[last]
         later = [place for place in lost if place >= last]
         yield _Lost(f"the last change: {_said(newest)}", Extent.SOME, _paths(newest), later)
@@ -105,7 +115,7 @@ def _strict(done: _Done) -> Iterator[_Lost]:
 
 def _ext4_ordered(done: _Done) -> Iterator[_Lost]:
     names = [place for place in done.names if place > done.last_sync]
-    open_contents = {file: lost for file in done.files if (lost := done.lost_of(file, done.end, Kind.WRITE))}
+    open_contents = {file: lost for file in done.files if (lost := done.lost_of(file, done.end, OperationKind.WRITE))}
     # Back to the last commit of the journal: truncations are in it, too.
     back = done.last_sync + 1
     everything = [*names, *(place for file in done.files for place in done.lost_of(file, back))]
@@ -185,7 +195,7 @@ class _Done:
         for place, one in enumerate(operations):
             self._note(place, one, seen, beginnings)
             seen.apply(one)
-            if one.kind is Kind.CREATE:
+            if one.kind is OperationKind.CREATE:
                 self._of[place] = made = seen.file_of(one)
                 self._called[made] = one.path
         self.named = {node: path for path, node in seen.nodes.items() if isinstance(node, File)}
@@ -199,18 +209,18 @@ class _Done:
         """Before it is done."""
         if synced and f"{one.path}/".startswith(synced):
             return
-        if one.kind in _CONTENTS or one.kind is Kind.SYNC:
+        if one.kind in _CONTENTS or one.kind is OperationKind.SYNC:
             file = self._of[place] = seen.file_of(one)
             called = self._called.setdefault(file, one.path)
             if synced and f"{called}/".startswith(synced):
                 return
-            if one.kind is Kind.SYNC:
+            if one.kind is OperationKind.SYNC:
                 self._synced_at[file] = place
             else:
                 self.files.setdefault(file, []).append(place)
-            if one.kind is Kind.TRUNCATE and one.offset == 0 and file.content:
+            if one.kind is OperationKind.TRUNCATE and one.offset == 0 and file.content:
                 self._brought.append((place, file, True))
-        elif one.kind is Kind.RENAME:
+        elif one.kind is OperationKind.RENAME:
             moved, there = seen.nodes.get(one.path), seen.nodes.get(one.other)
             if isinstance(moved, File) and isinstance(there, File) and moved is not there:
                 self._brought.append((place, moved, False))
@@ -230,7 +240,7 @@ class _Done:
     def synced_at(self, file: File) -> int:
         return self._synced_at.get(file, -1)
 
-    def lost_of(self, file: File, end: int, kind: Kind | None = None) -> list[int]:
+    def lost_of(self, file: File, end: int, kind: OperationKind | None = None) -> list[int]:
         """Of a file, what can be missing where the names are those before `end`: of that kind alone, and all from there
         on."""
         kept = self.synced_at(file)
@@ -249,7 +259,7 @@ class _Done:
         for place in sorted(places, reverse=True):
             one = self.operations[place]
             file = self._of.get(place)
-            named = one.other if one.kind is Kind.RENAME else one.path if file is None else self.called(file)
+            named = one.other if one.kind is OperationKind.RENAME else one.path if file is None else self.called(file)
             found.setdefault(named or "a file without a name")
         return list(found)
 
@@ -257,7 +267,7 @@ class _Done:
         """Those that an fsync of their folder covers, and what they rest on."""
         kept: set[int] = set()
         for place, one in enumerate(self.operations):
-            if one.kind is Kind.SYNC_FOLDER:
+            if one.kind is OperationKind.SYNC_FOLDER:
                 kept.update(other for other in self.names if other < place and one.path in _folders(self._at(other)))
         for place in sorted(kept, reverse=True):
             _rest_on(place, self.names, self.operations, kept)
@@ -277,13 +287,13 @@ class _Done:
     def without(self, lost: Collection[int], pages: Mapping[File, Collection[int]]) -> Tree:
         """What is there without these operations; of files whose `pages` are named, those pages of them are kept."""
         tree = self.base.copied()
-        never = {self._of[place] for place in lost if self.operations[place].kind is Kind.CREATE}
+        never = {self._of[place] for place in lost if self.operations[place].kind is OperationKind.CREATE}
         for place, one in enumerate(self.operations):
             file = self._of.get(place)
             if place not in lost:
                 if file is None or file not in never:
                     tree.apply(one)
-            elif file in pages and one.kind is Kind.WRITE:
+            elif file in pages and one.kind is OperationKind.WRITE:
                 kept = () if file is None else pages[file]
                 for part in _parts(one):
                     if part.offset // PAGE in kept:
@@ -303,12 +313,12 @@ def _rest_on(place: int, names: Sequence[int], operations: Sequence[Operation], 
 
 
 def _paths(one: Operation) -> tuple[str, ...]:
-    return (one.path, one.other) if one.kind in (Kind.RENAME, Kind.LINK) else (one.path,)
+    return (one.path, one.other) if one.kind in (OperationKind.RENAME, OperationKind.LINK) else (one.path,)
 
 
 def _folders(one: Operation) -> set[str]:
     """Whose names it changes."""
-    paths = _paths(one) if one.kind is Kind.RENAME else (one.path,)
+    paths = _paths(one) if one.kind is OperationKind.RENAME else (one.path,)
     return {path.rpartition("/")[0] for path in paths}
 
 
@@ -322,7 +332,7 @@ def _meet(one: Operation, other: Operation) -> bool:
 
 
 def _pages(one: Operation) -> range:
-    if one.kind is not Kind.WRITE or not one.data:
+    if one.kind is not OperationKind.WRITE or not one.data:
         return range(0)
     return range(one.offset // PAGE, (one.offset + len(one.data) - 1) // PAGE + 1)
 
@@ -335,7 +345,7 @@ def _parts(one: Operation) -> Iterator[Operation]:
 
 
 def _said(one: Operation) -> str:
-    return f"the {one.kind} of {one.path}" + (f" to {one.other}" if one.kind is Kind.RENAME else "")
+    return f"the {one.kind} of {one.path}" + (f" to {one.other}" if one.kind is OperationKind.RENAME else "")
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -346,6 +356,6 @@ def _listed(names: Sequence[str]) -> str:
 def _shape(tree: Tree) -> object:
     """Equal for two trees that hold the same."""
     return frozenset(
-        (path, bytes(node.content) if isinstance(node, File) else node.text if isinstance(node, Link) else None)
+        (path, bytes(node.content) if isinstance(node, File) else node.text if isinstance(node, Symlink) else None)
         for path, node in tree.nodes.items()
     )

@@ -30,8 +30,8 @@ import msgspec
 
 from ...core.addresses import Point, Side
 from .mounts import unmount
-from .operations import POINTS, Kind, Operation, framed
-from .orders import Order, ServingPlan
+from .operations import POINTS, Operation, OperationKind, framed
+from .orders import ServingPlan, StandingOrder
 
 ASK_SECONDS = 10.0
 """How long it may take to reach whoever is told of points."""
@@ -55,7 +55,7 @@ class _Handle:
 class _Asking:
     """The connection over which points are announced."""
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: StandingOrder) -> None:
         self._order = order
         self._connection: socket.socket | None = None
 
@@ -70,7 +70,7 @@ class _Asking:
     def ask(self, one: Operation) -> bool:
         """Returns once the harness says go, or nobody is left to say so. False: the caller is being killed."""
         order = self._order
-        what = f"{one.kind} {one.path}" + (f" > {one.other}" if one.kind is Kind.RENAME else "")
+        what = f"{one.kind} {one.path}" + (f" > {one.other}" if one.kind is OperationKind.RENAME else "")
         # A line ends at its end, and a path can hold anything.
         key = f"?/{what}".encode(errors="surrogateescape").decode(errors="replace").replace("\n", "?")
         line = f"{order.token} {order.node} {order.incarnation} {one.thread} {Side.AFTER} {Point.FILE} {key}\n"
@@ -138,9 +138,9 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         """What is done and what is journalled is in one order."""
         self._asking: _Asking | None = None
         self._struck = False
-        self._seen: set[tuple[Kind, str]] = set()
+        self._seen: set[tuple[OperationKind, str]] = set()
 
-    def obey(self, order: Order) -> None:
+    def obey(self, order: StandingOrder) -> None:
         with self._lock:
             if self._asking is not None:
                 self._asking.close()
@@ -150,7 +150,7 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
 
     # What changes something
 
-    def _change(self, kind: Kind, path: str, **more: Any) -> None:
+    def _change(self, kind: OperationKind, path: str, **more: Any) -> None:
         """Note what was done, with the lock held, and tell who wants to know."""
         if self._asking is None:
             return
@@ -177,9 +177,9 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
             fd = os.open(self._at(path), (flags | os.O_CREAT) & ~os.O_NOFOLLOW, mode)
             file = os.fstat(fd).st_ino
             if not there:
-                self._change(Kind.CREATE, path, file=file)
+                self._change(OperationKind.CREATE, path, file=file)
             elif flags & os.O_TRUNC:
-                self._change(Kind.TRUNCATE, path, file=file)
+                self._change(OperationKind.TRUNCATE, path, file=file)
             return self._opened(fd, file, flags, path)
 
     def open(self, path: str, flags: int) -> int:
@@ -188,12 +188,12 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
                 self._refuse_after_death()
                 fd = os.open(self._at(path), flags & ~os.O_NOFOLLOW)
                 file = os.fstat(fd).st_ino
-                self._change(Kind.TRUNCATE, path, file=file)
+                self._change(OperationKind.TRUNCATE, path, file=file)
                 return self._opened(fd, file, flags, path)
         # What a process may write, the kernel reads for it where a page is written in part.
         access = os.O_RDWR if flags & os.O_ACCMODE == os.O_WRONLY else flags & os.O_ACCMODE
         fd = os.open(self._at(path), (flags & ~os.O_ACCMODE & ~os.O_NOFOLLOW) | access)
-        self._look(Kind.OPENED, path)
+        self._look(OperationKind.OPENED, path)
         with self._lock:
             return self._opened(fd, os.fstat(fd).st_ino, flags, path)
 
@@ -210,7 +210,7 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
             if handle.appends:
                 offset = os.fstat(handle.fd).st_size
             written = os.pwrite(handle.fd, data, offset)
-            self._change(Kind.WRITE, handle.path, offset=offset, data=bytes(data[:written]), file=handle.file)
+            self._change(OperationKind.WRITE, handle.path, offset=offset, data=bytes(data[:written]), file=handle.file)
             return written
 
     def truncate(self, path: str | None, length: int, fh: int | None = None) -> int:
@@ -218,7 +218,7 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
             self._refuse_after_death()
             about = self._meant(path, fh)
             os.truncate(about, length)
-            self._change(Kind.TRUNCATE, self._named(path, fh), offset=length, file=os.stat(about).st_ino)
+            self._change(OperationKind.TRUNCATE, self._named(path, fh), offset=length, file=os.stat(about).st_ino)
             return 0
 
     def rename(self, old: str, new: str, flags: int = 0) -> int:
@@ -234,24 +234,24 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
                 # to get it, that is one step.
                 self._rename_handles(old, "")
                 if not _renames(mfusepy.fuse_get_context()[2]):
-                    self._change(Kind.UNLINK, old)
+                    self._change(OperationKind.UNLINK, old)
             else:
                 self._rename_handles(old, new)
-                self._change(Kind.RENAME, old, other=new[1:])
+                self._change(OperationKind.RENAME, old, other=new[1:])
             return 0
 
     def link(self, target: str, source: str) -> int:
         with self._lock:
             self._refuse_after_death()
             os.link(self._at(source), self._at(target))
-            self._change(Kind.LINK, target, other=source[1:])
+            self._change(OperationKind.LINK, target, other=source[1:])
             return 0
 
     def symlink(self, target: str, source: str) -> int:
         with self._lock:
             self._refuse_after_death()
             os.symlink(source, self._at(target))
-            self._change(Kind.SYMLINK, target, other=source)
+            self._change(OperationKind.SYMLINK, target, other=source)
             return 0
 
     def unlink(self, path: str) -> int:
@@ -260,34 +260,34 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
             os.unlink(self._at(path))
             if not path.rpartition("/")[2].startswith(_NAMELESS):
                 self._rename_handles(path, "")
-                self._change(Kind.UNLINK, path)
+                self._change(OperationKind.UNLINK, path)
             return 0
 
     def mkdir(self, path: str, mode: int) -> int:
         with self._lock:
             self._refuse_after_death()
             os.mkdir(self._at(path), mode)
-            self._change(Kind.MKDIR, path)
+            self._change(OperationKind.MKDIR, path)
             return 0
 
     def rmdir(self, path: str) -> int:
         with self._lock:
             self._refuse_after_death()
             os.rmdir(self._at(path))
-            self._change(Kind.RMDIR, path)
+            self._change(OperationKind.RMDIR, path)
             return 0
 
     def fsync(self, path: str | None, datasync: int, fh: int) -> int:
         # Whoever loses power is the harness, which knows what was synced: the disk below has nothing to do.
         with self._lock:
             self._refuse_after_death()
-            self._change(Kind.SYNC, self._handles[fh].path, file=self._handles[fh].file)
+            self._change(OperationKind.SYNC, self._handles[fh].path, file=self._handles[fh].file)
             return 0
 
     def fsyncdir(self, path: str | None, datasync: int, fh: int) -> int:
         with self._lock:
             self._refuse_after_death()
-            self._change(Kind.SYNC_FOLDER, path or self._folders.get(fh, "/"))
+            self._change(OperationKind.SYNC_FOLDER, path or self._folders.get(fh, "/"))
             return 0
 
     def utimens(self, path: str | None, times: tuple[int, int] | None = None, fh: int | None = None) -> int:
@@ -296,7 +296,7 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
             about = self._meant(path, fh)
             now = time.time_ns()
             os.utime(about, ns=times or (now, now))
-            self._change(Kind.TIMES, self._named(path, fh), offset=os.stat(about).st_mtime_ns)
+            self._change(OperationKind.TIMES, self._named(path, fh), offset=os.stat(about).st_mtime_ns)
             return 0
 
     def chmod(self, path: str | None, mode: int, fh: int | None = None) -> int:
@@ -325,7 +325,7 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
 
     # What only looks
 
-    def _look(self, kind: Kind, path: str) -> None:
+    def _look(self, kind: OperationKind, path: str) -> None:
         if (kind, path) in self._seen:
             return
         with self._lock:
@@ -337,7 +337,7 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         if fh and fh in self._handles:
             about = os.fstat(self._handles[fh].fd)
         elif path is not None:
-            self._look(Kind.ASKED, path)
+            self._look(OperationKind.ASKED, path)
             about = os.lstat(self._at(path))
         else:
             raise OSError(errno.ENOENT, "a file without a name, and without a handle")
@@ -347,7 +347,7 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
         return found
 
     def readlink(self, path: str) -> str:
-        self._look(Kind.ASKED, path)
+        self._look(OperationKind.ASKED, path)
         return os.readlink(self._at(path))
 
     def opendir(self, path: str) -> int:
@@ -359,7 +359,7 @@ class Folders(mfusepy.Operations):  # type: ignore[misc]
 
     def readdir(self, path: str | None, fh: int) -> Iterator[tuple[str, dict[str, int], int]]:
         folder = path or self._folders[fh]
-        self._look(Kind.LISTED, folder)
+        self._look(OperationKind.LISTED, folder)
         with os.scandir(self._at(folder)) as entries:
             found = [(entry.name, {"st_ino": entry.inode(), "st_mode": _mode(entry)}, 0) for entry in entries]
         # A name without an inode is passed over by who reads a folder.
@@ -441,7 +441,7 @@ _OF_THE_DISK = ("f_bsize", "f_frsize", "f_blocks", "f_bfree", "f_bavail", "f_fil
 
 def _listen(folders: Folders, plan: ServingPlan) -> None:
     for line in sys.stdin.buffer:
-        folders.obey(msgspec.json.decode(line, type=Order))
+        folders.obey(msgspec.json.decode(line, type=StandingOrder))
         sys.stdout.buffer.write(b"{}\n")
         sys.stdout.buffer.flush()
     unmount(Path(plan.mount))

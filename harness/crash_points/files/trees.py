@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...core.errors import OwnFailure, StorageFailed
-from .operations import Kind, Operation
+from .operations import Operation, OperationKind
 
 
 @dataclass(eq=False, slots=True)
@@ -46,7 +46,7 @@ class File:
 
 
 @dataclass(frozen=True)
-class Link:
+class Symlink:
     """A symbolic one."""
 
     text: str
@@ -57,14 +57,14 @@ class Folder:
 
 
 FOLDER = Folder()
-Node = File | Link | Folder
+TreeNode = File | Symlink | Folder
 
 
 class Tree:
     """Path -> what is there. The root is the empty path, and always there."""
 
     def __init__(self) -> None:
-        self.nodes: dict[str, Node] = {}
+        self.nodes: dict[str, TreeNode] = {}
         self.files: dict[int, File] = {}
         """Inode -> the file that an operation through a handle means."""
 
@@ -76,7 +76,7 @@ class Tree:
             for path in sorted(folder.rglob("*")):
                 name = str(path.relative_to(folder))
                 if path.is_symlink():
-                    tree.nodes[name] = Link(os.readlink(path))
+                    tree.nodes[name] = Symlink(os.readlink(path))
                 elif path.is_dir():
                     tree.nodes[name] = FOLDER
                 else:
@@ -113,7 +113,7 @@ class Tree:
                         os.utime(path, ns=(node.changed, node.changed))
                         made[id(node)] = path
                         self.files[path.stat().st_ino] = node
-                    case Link():
+                    case Symlink():
                         path.symlink_to(node.text)
                     case _:
                         path.mkdir(exist_ok=True)
@@ -131,30 +131,30 @@ class Tree:
         Raises OwnFailure for one that cannot have been done to this tree.
         """
         match one.kind:
-            case Kind.CREATE:
+            case OperationKind.CREATE:
                 made = File(changed=one.at)
                 made.write(0, b"")
                 self.nodes[one.path] = self.files[one.file] = made
-            case Kind.WRITE:
+            case OperationKind.WRITE:
                 file = self.file_of(one)
                 file.write(one.offset, one.data)
                 file.changed = one.at
-            case Kind.TRUNCATE:
+            case OperationKind.TRUNCATE:
                 file = self.file_of(one)
                 file.truncate(one.offset)
                 file.changed = one.at
-            case Kind.RENAME:
+            case OperationKind.RENAME:
                 self._rename(one.path, one.other)
-            case Kind.LINK:
+            case OperationKind.LINK:
                 self.nodes[one.path] = self._node(one.other)
-            case Kind.SYMLINK:
-                self.nodes[one.path] = Link(one.other)
-            case Kind.UNLINK | Kind.RMDIR:
+            case OperationKind.SYMLINK:
+                self.nodes[one.path] = Symlink(one.other)
+            case OperationKind.UNLINK | OperationKind.RMDIR:
                 self._node(one.path)
                 del self.nodes[one.path]
-            case Kind.MKDIR:
+            case OperationKind.MKDIR:
                 self.nodes[one.path] = FOLDER
-            case Kind.TIMES:
+            case OperationKind.TIMES:
                 node = self.nodes.get(one.path)
                 if isinstance(node, File):
                     node.changed = one.offset
@@ -172,7 +172,7 @@ class Tree:
         for name in [old, *self.under(old)]:
             self.nodes[new + name[len(old) :]] = self.nodes.pop(name)
 
-    def _node(self, path: str) -> Node:
+    def _node(self, path: str) -> TreeNode:
         node = self.nodes.get(path)
         if node is None:
             raise OwnFailure(f"the journal of file operations has {path!r}, which is not there at that moment")

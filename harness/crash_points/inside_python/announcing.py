@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from ...core.addresses import Point, Side
 from ...core.errors import OwnFailure
-from ...core.wire import Place
+from ...core.wire import Endpoint
 from .user_points import CONNECT_SECONDS, POINTS
 
 MOST_TEXT = 200
@@ -19,7 +19,7 @@ MOST_TEXT = 200
 class Announcer:
     """Each thread has a connection of its own, which is kept: most of what a line costs would be a new one."""
 
-    def __init__(self, place: Place, head: str) -> None:
+    def __init__(self, place: Endpoint, head: str) -> None:
         self._place = place
         self._head = head
         self._kept = threading.local()
@@ -38,7 +38,7 @@ class Announcer:
             raise OwnFailure(f"the environment variable {POINTS} is malformed") from error
 
     @property
-    def place(self) -> Place:
+    def place(self) -> Endpoint:
         return self._place
 
     def hold(self, actor: str, side: Side, key: str, text: str) -> None:

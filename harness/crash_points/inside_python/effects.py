@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ...core.wire import Place
+from ...core.wire import Endpoint
 from .names import module_of, place_of, shortened
 from .watching import Watching, outside
 from .whose import OURS
@@ -29,7 +29,7 @@ LONGEST: Final = 500
 """Characters of a target."""
 
 
-class Effect(msgspec.Struct, frozen=True, order=True):
+class OutsideEffect(msgspec.Struct, frozen=True, order=True):
     """What was done, as often as it was done in the same place."""
 
     kind: str
@@ -44,7 +44,7 @@ class Effect(msgspec.Struct, frozen=True, order=True):
 class Effects:
     """Notes them, from `install` on, while it is `active`. A hook of Python's cannot be taken away again."""
 
-    def __init__(self, watching: Watching, owns: Callable[[FrameType], bool], harness: Place) -> None:
+    def __init__(self, watching: Watching, owns: Callable[[FrameType], bool], harness: Endpoint) -> None:
         self._folders = tuple({name for one in watching.folders for name in (one, os.path.realpath(one))})
         self._owns = owns
         self._harness = harness
@@ -61,7 +61,7 @@ class Effects:
         """Whether something was noted since it was last asked."""
         return bool(self._seen)
 
-    def taken(self) -> list[Effect]:
+    def taken(self) -> list[OutsideEffect]:
         """Those since it was last asked. Files that are gone again are none."""
         with self._lock:
             seen, self._seen = self._seen, Counter()
@@ -69,7 +69,7 @@ class Effects:
         merged: Counter[tuple[str, str, str]] = Counter()
         for (kind, target, place), times in lasting.items():
             merged[kind, shortened(target)[:LONGEST], place] += times
-        return [Effect(*key, times) for key, times in sorted(merged.items())]
+        return [OutsideEffect(*key, times) for key, times in sorted(merged.items())]
 
     def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
         found = _EFFECTS.get(event)

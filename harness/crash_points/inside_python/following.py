@@ -12,7 +12,7 @@ import msgspec
 
 from ...core.errors import OwnFailure
 from .announcing import Announcer
-from .effects import Effect, Effects
+from .effects import Effects, OutsideEffect
 from .tracing import Tracer
 from .watching import Watching, read_watching
 
@@ -20,7 +20,7 @@ from .watching import Watching, read_watching
 class Noted(msgspec.Struct, frozen=True):
     """What a process says of the user's code, without waiting to be let go on."""
 
-    effects: tuple[Effect, ...] = ()
+    effects: tuple[OutsideEffect, ...] = ()
     unannounced: int = 0
     """How often lines were passed that had been announced often enough."""
 

@@ -8,14 +8,14 @@ import sys
 
 from ...core.addresses import Point, Side
 from ...core.errors import InvalidScenario, OwnFailure
-from ...core.wire import Place
+from ...core.wire import Endpoint
 
 POINTS = "STREAMPROOF_POINTS"
 """The environment variable that says where a process of a run announces its points; none: nowhere."""
 CONNECT_SECONDS = 10.0
 
 
-def points_environment(place: Place, token: str, node: str, incarnation: int) -> dict[str, str]:
+def points_environment(place: Endpoint, token: str, node: str, incarnation: int) -> dict[str, str]:
     """What the driver and the Python workers of a run must find in their environment."""
     return {POINTS: f"{place[0]}:{place[1]} {token} {node} {incarnation}"}
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from ...core.addresses import DRIVER, TASK, Point, Side
-from ...core.wire import Place
+from ...core.wire import Endpoint
 
 LONGEST_LINE = 4 << 10
 LINE_SECONDS = 5.0
@@ -24,7 +24,7 @@ class HeldPoint:
     incarnation: int
     pid: int
     """As the process itself sees it."""
-    peer: Place
+    peer: Endpoint
     """From where it has connected."""
     side: Side
     point: Point
@@ -59,7 +59,7 @@ class PointListener:
 
     def __init__(
         self,
-        address: Place,
+        address: Endpoint,
         token: str,
         arrived: Callable[[HeldPoint], Awaitable[None]],
         noted: Callable[[SaidInPassing], None] = lambda said: None,
@@ -71,7 +71,7 @@ class PointListener:
         self._server: asyncio.Server | None = None
         self._connections: set[_Connection] = set()
 
-    async def start(self) -> Place:
+    async def start(self) -> Endpoint:
         """Listen; returns where, with the port that was taken for port 0."""
         loop = asyncio.get_running_loop()
         host, port = self._address
@@ -98,7 +98,7 @@ class PointListener:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    def _read(self, line: bytes, peer: Place) -> HeldPoint | SaidInPassing | None:
+    def _read(self, line: bytes, peer: Endpoint) -> HeldPoint | SaidInPassing | None:
         """None for a line that is not as it should be."""
         try:
             token, node, incarnation, pid, side, rest = line.split(b" ", 5)

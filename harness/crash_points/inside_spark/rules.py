@@ -12,7 +12,7 @@ from importlib import resources
 
 from ...core.addresses import Point, Side
 from ...core.errors import InvalidScenario
-from ...core.wire import Place
+from ...core.wire import Endpoint
 from .versions import Hook, SparkVersion
 
 CONNECT_MS = 10_000
@@ -21,7 +21,7 @@ CONNECT_MS = 10_000
 
 def script(
     version: SparkVersion,
-    place: Place,
+    place: Endpoint,
     token: str,
     node: str,
     incarnation: int,
@@ -95,7 +95,7 @@ ENDRULE
 """
 
 
-def _start(version: SparkVersion, place: Place, head: str) -> str:
+def _start(version: SparkVersion, place: Endpoint, head: str) -> str:
     # Byteman's strings are escaped as JSON's are.
     source = json.dumps(resources.files(__package__).joinpath("Announcer.java").read_text(encoding="utf-8"))
     host, port = place

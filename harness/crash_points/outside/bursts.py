@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...core.wire import Place
-from .framing import Part, Request, no_more
+from ...core.wire import Endpoint
+from .framing import FramedPart, Request, no_more
 
 NAME = "burst"
 
@@ -19,27 +19,27 @@ class Bursts:
         self._outstanding = outstanding
         self._asking = False
 
-    def asked(self, data: bytes) -> Iterator[Part]:
+    def asked(self, data: bytes) -> Iterator[FramedPart]:
         if not data:
             return
         begins = None if self._asking else Request(NAME)
         if begins is not None:
             self._asking = True
             self._outstanding += 1
-        yield Part(data, begins)
+        yield FramedPart(data, begins)
 
-    def answered(self, data: bytes) -> Iterator[Part]:
+    def answered(self, data: bytes) -> Iterator[FramedPart]:
         if not data:
             return
         ends, self._outstanding, self._asking = self._outstanding, 0, False
-        yield Part(data, ends=ends)
+        yield FramedPart(data, ends=ends)
 
-    def ended(self) -> Iterator[Part]:
+    def ended(self) -> Iterator[FramedPart]:
         return no_more()
 
     def unread(self) -> tuple[bytes, bytes]:
         return b"", b""
 
 
-def bursts(store: Place, relay: Place) -> Bursts:
+def bursts(store: Endpoint, relay: Endpoint) -> Bursts:
     return Bursts()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from ...core.wire import Place
+from ...core.wire import Endpoint
 
 
 class Unreadable(Exception):
@@ -29,7 +29,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Part:
+class FramedPart:
     """Bytes of one direction that are passed on as a whole."""
 
     data: bytes
@@ -46,23 +46,23 @@ class Part:
 class Conversation(Protocol):
     """One connection. Raises Unreadable."""
 
-    def asked(self, data: bytes) -> Iterator[Part]:
+    def asked(self, data: bytes) -> Iterator[FramedPart]:
         """What the client has sent."""
 
-    def answered(self, data: bytes) -> Iterator[Part]:
+    def answered(self, data: bytes) -> Iterator[FramedPart]:
         """What the store has sent."""
 
-    def ended(self) -> Iterator[Part]:
+    def ended(self) -> Iterator[FramedPart]:
         """The store has ended what it sends."""
 
     def unread(self) -> tuple[bytes, bytes]:
         """What the client, and the store, have sent and was given in no part."""
 
 
-Converse = Callable[[Place, Place], Conversation]
+Converse = Callable[[Endpoint, Endpoint], Conversation]
 """A new connection's, with the store's place, as the store says it itself, and the relay's."""
 
 
-def no_more() -> Iterator[Part]:
+def no_more() -> Iterator[FramedPart]:
     """Of a protocol in which the end of a connection ends no answer."""
     return iter(())

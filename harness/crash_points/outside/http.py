@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from ...core.wire import Place
-from .framing import Part, Request, Unreadable
+from ...core.wire import Endpoint
+from .framing import FramedPart, Request, Unreadable
 
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 _START: Final = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) (\S+) HTTP/1\.[01]")
@@ -118,7 +118,7 @@ class Http:
         self._methods: deque[str] = deque()
         """Of the requests that have not been answered."""
 
-    def asked(self, data: bytes) -> Iterator[Part]:
+    def asked(self, data: bytes) -> Iterator[FramedPart]:
         stream = self._up
         stream.held += data
         while True:
@@ -134,15 +134,15 @@ class Http:
                 method, target = found[1].decode(), found[2].decode("latin-1")
                 stream.body = _body_of(head, default=0, rest=stream)
                 self._methods.append(method)
-                yield Part(head, Request(f"{method} {kind_of_path(target)}", method not in _SAFE))
+                yield FramedPart(head, Request(f"{method} {kind_of_path(target)}", method not in _SAFE))
             else:
                 given, whole = stream.of_body()
                 if given:
-                    yield Part(given)
+                    yield FramedPart(given)
                 if not whole:
                     return
 
-    def answered(self, data: bytes) -> Iterator[Part]:
+    def answered(self, data: bytes) -> Iterator[FramedPart]:
         stream = self._down
         stream.held += data
         while True:
@@ -157,7 +157,7 @@ class Http:
                 if code == _SWITCHING or (self._methods[0] == "CONNECT" and 200 <= code < 300):
                     raise stream.put_back(head, "another protocol from here on")
                 if code < 200:
-                    yield Part(head, needed=True)
+                    yield FramedPart(head, needed=True)
                     continue
                 if self._methods[0] == "HEAD" or code in (_NO_CONTENT, _NOT_MODIFIED):
                     stream.body = _Body()
@@ -172,7 +172,7 @@ class Http:
             if not whole:
                 return
 
-    def ended(self) -> Iterator[Part]:
+    def ended(self) -> Iterator[FramedPart]:
         body = self._down.body
         if body is not None and body.until_close:
             self._down.body = None
@@ -181,10 +181,10 @@ class Http:
     def unread(self) -> tuple[bytes, bytes]:
         return self._up.held, self._down.held
 
-    def _answer(self, data: bytes, whole: bool) -> Part:
+    def _answer(self, data: bytes, whole: bool) -> FramedPart:
         if whole:
             self._methods.popleft()
-        return Part(data, ends=int(whole))
+        return FramedPart(data, ends=int(whole))
 
     def _see_start(self, held: bytes) -> None:
         """That what comes may become a request: else, nothing would ever be passed on."""
@@ -209,5 +209,5 @@ def _body_of(head: bytes, default: int | None, rest: _Stream) -> _Body:
     return _Body(int(length))
 
 
-def http(store: Place, relay: Place) -> Http:
+def http(store: Endpoint, relay: Endpoint) -> Http:
     return Http()

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from ...core.wire import Place
-from .framing import Part, Request, Unreadable, no_more
+from ...core.wire import Endpoint
+from .framing import FramedPart, Request, Unreadable, no_more
 
 _HEAD: Final = struct.Struct(">ihhi")
 _ANSWER: Final = struct.Struct(">ii")
@@ -110,7 +110,7 @@ class _Asked:
 
 
 class Kafka:
-    def __init__(self, store: Place, relay: Place) -> None:
+    def __init__(self, store: Endpoint, relay: Endpoint) -> None:
         self._told = tuple(zip(_encoded(store), _encoded(relay), strict=True))
         self._up = b""
         self._left = 0
@@ -118,13 +118,13 @@ class Kafka:
         self._down = b""
         self._asked: deque[_Asked] = deque()
 
-    def asked(self, data: bytes) -> Iterator[Part]:
+    def asked(self, data: bytes) -> Iterator[FramedPart]:
         self._up += data
         while self._up:
             if self._left:
                 given, self._up = self._up[: self._left], self._up[self._left :]
                 self._left -= len(given)
-                yield Part(given)
+                yield FramedPart(given)
                 continue
             if len(self._up) < _HEAD.size:
                 return
@@ -135,9 +135,9 @@ class Kafka:
             self._asked.append(_Asked(number, name))
             head, self._up = self._up[: _HEAD.size], self._up[_HEAD.size :]
             self._left = size + 4 - _HEAD.size
-            yield Part(head, Request(name, name not in _READS))
+            yield FramedPart(head, Request(name, name not in _READS))
 
-    def answered(self, data: bytes) -> Iterator[Part]:
+    def answered(self, data: bytes) -> Iterator[FramedPart]:
         self._down += data
         while len(self._down) >= _ANSWER.size:
             size, number = _ANSWER.unpack_from(self._down)
@@ -147,9 +147,9 @@ class Kafka:
                 return
             frame, self._down = self._down[: size + 4], self._down[size + 4 :]
             ends, name = self._answer(number)
-            yield Part(self._moved(frame) if name in _PLACES else frame, ends=ends)
+            yield FramedPart(self._moved(frame) if name in _PLACES else frame, ends=ends)
 
-    def ended(self) -> Iterator[Part]:
+    def ended(self) -> Iterator[FramedPart]:
         return no_more()
 
     def unread(self) -> tuple[bytes, bytes]:
@@ -171,7 +171,7 @@ class Kafka:
         return struct.pack(">i", len(body)) + body
 
 
-def _encoded(place: Place) -> tuple[bytes, bytes]:
+def _encoded(place: Endpoint) -> tuple[bytes, bytes]:
     """As brokers say where they are: host and port, in the older versions of an answer and in the newer ones."""
     host, port = place[0].encode(), struct.pack(">i", place[1])
     return struct.pack(">h", len(host)) + host + port, _compact(len(host) + 1) + host + port
@@ -186,5 +186,5 @@ def _compact(number: int) -> bytes:
     return found + bytes([number])
 
 
-def kafka(store: Place, relay: Place) -> Kafka:
+def kafka(store: Endpoint, relay: Endpoint) -> Kafka:
     return Kafka(store, relay)

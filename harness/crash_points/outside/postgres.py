@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from ...core.wire import Place
-from .framing import Part, Request, Unreadable, no_more
+from ...core.wire import Endpoint
+from .framing import FramedPart, Request, Unreadable, no_more
 from .statements import kind_of_sql
 
 _LENGTH: Final = struct.Struct(">i")
@@ -52,7 +52,7 @@ class Postgres:
         self._flushed = False
         """Whether the client waits for what is answered in the midst of an exchange."""
 
-    def asked(self, data: bytes) -> Iterator[Part]:
+    def asked(self, data: bytes) -> Iterator[FramedPart]:
         self._up += data
         while True:
             part = self._startup() if not self._started else self._message()
@@ -60,7 +60,7 @@ class Postgres:
                 return
             yield part
 
-    def answered(self, data: bytes) -> Iterator[Part]:
+    def answered(self, data: bytes) -> Iterator[FramedPart]:
         self._down += data
         while len(self._down) >= 5:
             (length,) = _LENGTH.unpack_from(self._down, 1)
@@ -75,15 +75,15 @@ class Postgres:
                 self._ready = True
             elif message[0] in _COPY:
                 self._begin_copy()
-            yield Part(message, ends=ends, needed=message[0] in _COPY or (self._flushed and not ends))
+            yield FramedPart(message, ends=ends, needed=message[0] in _COPY or (self._flushed and not ends))
 
-    def ended(self) -> Iterator[Part]:
+    def ended(self) -> Iterator[FramedPart]:
         return no_more()
 
     def unread(self) -> tuple[bytes, bytes]:
         return self._up, self._down
 
-    def _startup(self) -> Part | None:
+    def _startup(self) -> FramedPart | None:
         if len(self._up) < 8:
             return None
         (length,) = _LENGTH.unpack_from(self._up)
@@ -94,11 +94,11 @@ class Postgres:
             return None
         message, self._up = self._up[:length], self._up[length:]
         if code in (_SSL, _GSS):
-            return Part(message, reply=b"N")
+            return FramedPart(message, reply=b"N")
         self._started = True
-        return Part(message)
+        return FramedPart(message)
 
-    def _message(self) -> Part | None:
+    def _message(self) -> FramedPart | None:
         if len(self._up) < 5:
             return None
         (length,) = _LENGTH.unpack_from(self._up, 1)
@@ -107,7 +107,7 @@ class Postgres:
         if len(self._up) <= length:
             return None
         message, self._up = self._up[: length + 1], self._up[length + 1 :]
-        return Part(message, self._request(chr(message[0]), message[5:]))
+        return FramedPart(message, self._request(chr(message[0]), message[5:]))
 
     def _request(self, kind: str, body: bytes) -> Request | None:
         match kind:
@@ -168,5 +168,5 @@ def _texts(body: bytes, count: int) -> list[bytes]:
     return parts[:count]
 
 
-def postgres(store: Place, relay: Place) -> Postgres:
+def postgres(store: Endpoint, relay: Endpoint) -> Postgres:
     return Postgres()

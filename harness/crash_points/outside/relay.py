@@ -20,9 +20,9 @@ from functools import partial
 from typing import Final, Protocol
 
 from ...core.addresses import Side
-from ...core.wire import Place
+from ...core.wire import Endpoint
 from .bursts import Bursts
-from .framing import Conversation, Converse, Part, Request, Unreadable
+from .framing import Conversation, Converse, FramedPart, Request, Unreadable
 from .senders import pid_of
 
 CONNECT_SECONDS: Final = 10.0
@@ -43,7 +43,7 @@ class RelayedStore:
     """A store that is reached through the relay."""
 
     name: str
-    place: Place
+    place: Endpoint
     converse: Converse
 
 
@@ -122,7 +122,7 @@ class _Door:
     """None: what passes is nobody's."""
     label: re.Pattern[str]
     seen: Seen
-    place: Place = ("", 0)
+    place: Endpoint = ("", 0)
 
 
 @dataclass(eq=False)
@@ -130,7 +130,7 @@ class _Connection:
     """Of a client, and of the relay in its stead."""
 
     door: _Door
-    peer: Place
+    peer: Endpoint
     pid: int
     client: asyncio.StreamWriter
     store: asyncio.StreamWriter
@@ -171,7 +171,7 @@ class _Over(Exception):
     """A connection goes on no more."""
 
 
-class Relay:
+class StoreRelay:
     """Of one run. It lives in the event loop in which it is opened."""
 
     def __init__(self, stores: Sequence[RelayedStore], address: str, listens: Listens) -> None:
@@ -256,7 +256,7 @@ class Relay:
             connection.forget()
             to_store.close()
 
-    def _pid_of(self, peer: Place, ours: Place) -> int:
+    def _pid_of(self, peer: Endpoint, ours: Endpoint) -> int:
         pid = pid_of(peer, ours, reversed(self._senders))
         if pid:
             self._senders.pop(pid, None)
@@ -297,7 +297,7 @@ class Relay:
         for part in connection.conversation.asked(asked):
             self._ask(connection, part)
 
-    def _ask(self, connection: _Connection, part: Part) -> None:
+    def _ask(self, connection: _Connection, part: FramedPart) -> None:
         if part.reply:
             connection.client.write(part.reply)
             return
@@ -325,7 +325,7 @@ class Relay:
         self._hold(connection, asked, Side.BEFORE, 0)
         connection.asked.append(asked)
 
-    def _answer(self, connection: _Connection, part: Part) -> None:
+    def _answer(self, connection: _Connection, part: FramedPart) -> None:
         connection.held.append(part.data)
         waits = any(asked.key for asked in connection.asked)
         for _ in range(min(part.ends, len(connection.asked))):
@@ -359,7 +359,7 @@ class Relay:
             raise _Over
 
 
-def _parts(connection: _Connection, read: Callable[[], Iterator[Part]]) -> Iterator[Part]:
+def _parts(connection: _Connection, read: Callable[[], Iterator[FramedPart]]) -> Iterator[FramedPart]:
     """As far as it can be read."""
     try:
         yield from read()

@@ -9,13 +9,13 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from ...core.wire import Place
+from ...core.wire import Endpoint
 
 PROC = Path("/proc")
 _ESTABLISHED = "01"
 
 
-def pid_of(peer: Place, ours: Place, first: Iterable[int] = ()) -> int:
+def pid_of(peer: Endpoint, ours: Endpoint, first: Iterable[int] = ()) -> int:
     """Of the process that has connected from `peer` to `ours`; 0: none of this machine that can be seen. Those named
     `first` are looked at before all others."""
     inode = _inode(peer, ours)
@@ -31,7 +31,7 @@ def pid_of(peer: Place, ours: Place, first: Iterable[int] = ()) -> int:
     return 0
 
 
-def _inode(peer: Place, ours: Place) -> str:
+def _inode(peer: Endpoint, ours: Endpoint) -> str:
     """Of the peer's socket. One that speaks both versions of IP is listed with the newer."""
     plain = (_hex(peer), _hex(ours))
     mapped = tuple(f"{_MAPPED}{text}" for text in plain)
@@ -47,7 +47,7 @@ def _inode(peer: Place, ours: Place) -> str:
     return ""
 
 
-def _hex(place: Place) -> str:
+def _hex(place: Endpoint) -> str:
     """As the kernel writes an address: four bytes in the machine's order, and the port."""
     packed = socket.inet_aton(place[0])
     return f"{int.from_bytes(packed, sys.byteorder):08X}:{place[1]:04X}"

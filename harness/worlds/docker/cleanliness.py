@@ -13,7 +13,7 @@ from docker.models.containers import Container
 from ...install.settings import DAEMON_MODULE
 from ..spark.control.warm import Unclean
 from .labels import RUN
-from .reaping import containers_of, name_of
+from .reaping import containers_of, resource_name
 from .sidecars import is_sidecar, sidecar_name
 
 _EXECUTORS = ("org.apache.spark.executor.", "pyspark.daemon", "pyspark.worker", DAEMON_MODULE)
@@ -43,7 +43,7 @@ def granted(found: Mapping[str, Any]) -> Granted:
 
 
 @dataclass(frozen=True)
-class Standing:
+class StandingNode:
     """A node that stays between runs, and what it was given."""
 
     name: str
@@ -55,7 +55,7 @@ class Standing:
     """Whether it is started again when it has ended."""
 
 
-def changes(client: docker.DockerClient, run: str, nodes: Sequence[Standing]) -> Unclean:
+def container_changes(client: docker.DockerClient, run: str, nodes: Sequence[StandingNode]) -> Unclean:
     """What is not as it was. Raises the engine's own errors."""
     lasting: list[str] = []
     passing: list[str] = []
@@ -65,8 +65,8 @@ def changes(client: docker.DockerClient, run: str, nodes: Sequence[Standing]) ->
         # Earlier incarnations of a node have ended, and stay until the end of the next run.
         if not belongs_to(one, stay) and state not in ("exited", "dead"):
             # Perhaps the next incarnation of a worker is being made, and its sidecar takes the place of the one before.
-            coming = state == "created" or is_sidecar(name_of(one))
-            (passing if coming else lasting).append(f"container {name_of(one)} is {state}")
+            coming = state == "created" or is_sidecar(resource_name(one))
+            (passing if coming else lasting).append(f"container {resource_name(one)} is {state}")
     for node in nodes:
         found = _running(client, node)
         if found is None:
@@ -82,10 +82,10 @@ def changes(client: docker.DockerClient, run: str, nodes: Sequence[Standing]) ->
 
 def belongs_to(one: Container, nodes: Sequence[str]) -> bool:
     """Whether it is one of these containers, or the sidecar of one."""
-    return one.id in nodes or any(name_of(one) == sidecar_name(_run(one), node) for node in nodes)
+    return one.id in nodes or any(resource_name(one) == sidecar_name(_run(one), node) for node in nodes)
 
 
-def _running(client: docker.DockerClient, node: Standing) -> dict[str, Any] | None:
+def _running(client: docker.DockerClient, node: StandingNode) -> dict[str, Any] | None:
     try:
         found: dict[str, Any] = client.api.inspect_container(node.container)
     except NotFound:
@@ -93,7 +93,7 @@ def _running(client: docker.DockerClient, node: Standing) -> dict[str, Any] | No
     return found if found["State"]["Running"] else None
 
 
-def _changes(node: Standing, found: dict[str, Any]) -> Iterator[str]:
+def _changes(node: StandingNode, found: dict[str, Any]) -> Iterator[str]:
     if found["State"]["Paused"]:
         yield "is paused"
     if granted(found) != node.granted:
@@ -122,7 +122,7 @@ def _run(one: Container) -> str:
     return str(one.attrs["Labels"][RUN])
 
 
-def _has_executor(client: docker.DockerClient, node: Standing) -> bool:
+def _has_executor(client: docker.DockerClient, node: StandingNode) -> bool:
     """Of a container that runs: of a paused one this would wait until it goes on."""
     try:
         processes = client.api.top(node.container)["Processes"]

@@ -17,7 +17,7 @@ from ...core.carriers import CPU_QUOTA, DISK_THROTTLE, MEMORY_LIMIT, OF_PACKETS,
 from ...core.errors import MissingTool
 from ...core.places import numbered_workers
 from ...install.settings import profile_settings
-from ..embedded.cluster import check_subject, deploy_subject, profile_of
+from ..embedded.cluster import check_subject, deploy_subject, settings_profile
 from ..spark.control.nodes import OTHER_NODES
 from ..spark.control.warm import WarmCluster
 from ..spark.queries.lives import MOST_EXECUTORS, STANDBYS, executors_needed
@@ -77,7 +77,7 @@ class DockerCluster:
             yield _WarmDockerCluster(self.options, warm)
 
     def _options(self, scenario: Scenario) -> ContainerOptions:
-        profile = profile_of(scenario, self.options.profile)
+        profile = settings_profile(scenario, self.options.profile)
         return replace(self.options, profile=profile, executors=max(self.options.executors, self._executors(scenario)))
 
     def _executors(self, scenario: Scenario) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ...recording.history import Proof
 from ..spark.control.disturbances import DelayPackets
-from .obstacles import Address, Obstacle, by_receiver
+from .obstacles import AddressOf, Obstacle, by_receiver
 from .rules import add_chain, remove_chain
 from .sidecars import python
 
@@ -18,7 +18,7 @@ _TABLE = "mangle"
 _END_SECONDS = 5
 
 
-def obstacle(disturbance: DelayPackets, number: int, address: Address) -> Obstacle:
+def obstacle(disturbance: DelayPackets, number: int, address: AddressOf) -> Obstacle:
     """`number` sets it apart from all others of the run. Each pair draws its jitter from a seed of its own."""
     senders = by_receiver(disturbance.pairs)
     jitter = disturbance.jitter.micros if disturbance.jitter else 0

@@ -22,7 +22,7 @@ class Carrier(Protocol):
         """The node has a new container, which runs, but nothing in it yet: what is in force is so for it too."""
 
 
-class Carriers:
+class Disturbers:
     """Those of one cluster."""
 
     def __init__(self, carriers: Sequence[Carrier]) -> None:

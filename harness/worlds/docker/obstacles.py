@@ -8,7 +8,7 @@ from typing import Protocol
 
 from ...recording.history import Proof
 
-Address = Callable[[str], str]
+AddressOf = Callable[[str], str]
 """A node's, which every incarnation of it has."""
 
 

@@ -13,14 +13,14 @@ from ...core.carriers import PACKET_QUEUE, PACKET_RULES, PACKET_SHAPER
 from ...core.errors import OwnFailure, Unsupported
 from ...core.quantities import ms
 from ...recording.history import Proof
-from ..spark.control.disturbances import CutPackets, DelayPackets, DropPackets, NarrowPackets, Pairs, ResetPackets
+from ..spark.control.disturbances import CutPackets, DelayPackets, DropPackets, NarrowPackets, NodePairs, ResetPackets
 from . import delaying, rules, shaping
-from .obstacles import Address, Obstacle, by_sender
+from .obstacles import AddressOf, Obstacle, by_sender
 from .sidecars import Sidecars, python
 
 T = TypeVar("T")
 OfPackets = CutPackets | ResetPackets | DropPackets | DelayPackets | NarrowPackets
-TRIALS: Mapping[str, Callable[[Pairs], Sequence[OfPackets]]] = {
+TRIALS: Mapping[str, Callable[[NodePairs], Sequence[OfPackets]]] = {
     PACKET_RULES: lambda pairs: (CutPackets(pairs), ResetPackets(pairs), DropPackets(pairs, 0.5)),
     PACKET_QUEUE: lambda pairs: (DelayPackets(pairs, ms(1), None, 0),),
     PACKET_SHAPER: lambda pairs: (NarrowPackets(pairs, 1_000),),
@@ -45,7 +45,7 @@ class PacketCarrier:
 
     carries = (CutPackets, ResetPackets, DropPackets, DelayPackets, NarrowPackets)
 
-    def __init__(self, sidecars: Sidecars, address: Address, planned: Iterable[str]) -> None:
+    def __init__(self, sidecars: Sidecars, address: AddressOf, planned: Iterable[str]) -> None:
         """`planned` is by what the packets of this cluster will be disturbed."""
         self._sidecars = sidecars
         self._address = address

@@ -108,7 +108,7 @@ def remove_all(
     while True:
         left = [one for one in _list(client, label) if wanted(one)]
         for one in left:
-            removed[type(one)].add(name_of(one))
+            removed[type(one)].add(resource_name(one))
         there = [one for one in left if isinstance(one, Container)]
         # What containers use can only go after them.
         remove_containers(there)
@@ -128,8 +128,8 @@ def remove_all(
             break
         time.sleep(_PAUSE)
     still = [] if empty == 2 else [one for one in _list(client, label) if wanted(one)]
-    stuck = [name_of(one) for one in still if isinstance(one, Network) and not _is_used(one)]
-    survivors = [*(name for one in still if (name := name_of(one)) not in stuck), *(folder or ())]
+    stuck = [resource_name(one) for one in still if isinstance(one, Network) and not _is_used(one)]
+    survivors = [*(name for one in still if (name := resource_name(one)) not in stuck), *(folder or ())]
     removed[Network] -= set(stuck)
     containers, networks, volumes = (tuple(sorted(removed[kind])) for kind in (Container, Network, Volume))
     return Removed(containers, networks, volumes, tuple(survivors), tuple(stuck))
@@ -157,7 +157,7 @@ def containers_of(client: docker.DockerClient, run: str) -> list[Container]:
     return _containers(client, f"{RUN}={run}")
 
 
-def name_of(one: Resource) -> str:
+def resource_name(one: Resource) -> str:
     # In a list the engine names a container otherwise than by itself.
     return str(one.attrs["Names"][0]).removeprefix("/") if "Names" in one.attrs else str(one.name)
 

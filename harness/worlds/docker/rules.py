@@ -10,12 +10,12 @@ from collections.abc import Iterable
 
 from ...recording.history import Proof
 from ..spark.control.disturbances import CutPackets, DropPackets, ResetPackets
-from .obstacles import Address, Obstacle, by_receiver
+from .obstacles import AddressOf, Obstacle, by_receiver
 
 Ruled = CutPackets | ResetPackets | DropPackets
 
 
-def obstacle(disturbance: Ruled, number: int, address: Address) -> Obstacle:
+def obstacle(disturbance: Ruled, number: int, address: AddressOf) -> Obstacle:
     """`number` sets it apart from all others of the run."""
     chain = f"STREAMPROOF-{number}"
     verdict, what = _verdict(disturbance)

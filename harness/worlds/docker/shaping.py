@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ...recording.history import Proof
 from ..spark.control.disturbances import NarrowPackets
-from .obstacles import Address, Obstacle, by_sender
+from .obstacles import AddressOf, Obstacle, by_sender
 
 _DEVICE = "eth0"
 _PACKET = 1600
@@ -22,7 +22,7 @@ _DRAINED = 100
 """How often it is looked, every 20 ms, whether what has waited is gone, before it is dropped."""
 
 
-def obstacle(disturbance: NarrowPackets, number: int, address: Address) -> Obstacle:
+def obstacle(disturbance: NarrowPackets, number: int, address: AddressOf) -> Obstacle:
     """`number` sets it apart from all others of the run."""
     links = {
         sender: [(_class(number, place), address(receiver)) for place, receiver in enumerate(receivers)]

@@ -40,10 +40,10 @@ from ...core.errors import (
     UserMistake,
 )
 from ...core.waiting import wait_until
-from ...core.wire import Place
+from ...core.wire import Endpoint
 from ...install.private_files import write_private
 from ...install.settings import LOG4J2, MOST_CORES, as_properties, profile_settings
-from ...install.toxiproxy_server import PORT, answers, server_command
+from ...install.toxiproxy_server import PORT, server_command, toxiproxy_answers
 from ..embedded.reaping import NODE, RUN, mark_scratch, remove_scratch, this_process
 from ..spark.control.coming_up import MASTER_IS_UP, WORKER_IS_REGISTERED, has_come_up, master_comes
 from ..spark.control.disturbances import Disturbance, InForce
@@ -52,9 +52,9 @@ from ..spark.control.master_page import not_idle, read_master_page
 from ..spark.control.nodes import ADDRESS
 from ..spark.control.warm import Unclean
 from . import image
-from .cleanliness import Granted, Standing, belongs_to, changes, granted
+from .cleanliness import Granted, StandingNode, belongs_to, container_changes, granted
 from .code import code_under_test
-from .disturbing import Carrier, Carriers
+from .disturbing import Carrier, Disturbers
 from .engine import connect
 from .executing import run_inside
 from .jars import bring_jars
@@ -67,7 +67,7 @@ from .packets import TRIALS, PacketCarrier
 from .proofs import KILLED, ContainerKill, ContainerStop, PartKill
 from .reaping import containers_of, remove_all, remove_containers
 from .sidecars import Sidecars
-from .storage import Store
+from .storage import CheckpointVolume
 
 MASTER = "master"
 _MASTER_PORT = 7077
@@ -176,7 +176,7 @@ class SparkContainers:
             # First, since its label says where the scratch folder is that the reaper must remove.
             self._network: RunNetwork = make_network(self._engine, self.run_id, self._labels.of())
             self._prepare_folder()
-            self._carriers = Carriers(self._prepare_carriers())
+            self._carriers = Disturbers(self._prepare_carriers())
             self._add(MASTER, MASTER)
             for number in range(self.options.workers):
                 self._add(f"node-{number}", f"worker-{number}")
@@ -285,13 +285,13 @@ class SparkContainers:
             self._launch(node, self._layout.driver(module, args), stdout, stderr, environment)
             return ContainerDriver(self, name, node.container, stdout, stderr)
 
-    def start_toxiproxy(self, seed: int) -> Place:
+    def start_toxiproxy(self, seed: int) -> Endpoint:
         """A server of the run's own, which is no node: no fault hits it."""
         node = _Node("toxiproxy", "toxiproxy", _TOXIPROXY)
         place = self._address(node), PORT
         log = self.logs_folder / "toxiproxy.log"
         self._launch(node, server_command("toxiproxy-server", *place, seed), log, log, {"LOG_LEVEL": "info"})
-        wait_until(lambda: answers(place), self.options.start_seconds, "toxiproxy to come up", node.tail)
+        wait_until(lambda: toxiproxy_answers(place), self.options.start_seconds, "toxiproxy to come up", node.tail)
         return place
 
     def _launch_master(self, node: _Node) -> None:
@@ -439,7 +439,7 @@ class SparkContainers:
     def unclean(self) -> Unclean:
         """What is not as it was when the cluster came up."""
         try:
-            found = changes(self._engine, self.run_id, [self._given(node) for node in self._standing()])
+            found = container_changes(self._engine, self.run_id, [self._given(node) for node in self._standing()])
         except (DockerException, RequestException) as problem:
             return Unclean((f"the Docker engine does not answer: {problem}",))
         if found != Unclean():
@@ -451,10 +451,10 @@ class SparkContainers:
             return Unclean((str(problem),))
         return Unclean(passing=tuple(not_idle(page, self.options.workers)))
 
-    def _given(self, node: _Node) -> Standing:
+    def _given(self, node: _Node) -> StandingNode:
         comes_back = self._restart_after(node) is not None
         assert node.granted is not None  # Every node that stands was started.
-        return Standing(node.name, node.container, self._address(node), node.granted, comes_back)
+        return StandingNode(node.name, node.container, self._address(node), node.granted, comes_back)
 
     def _standing(self) -> list[_Node]:
         """Every node but the drivers."""
@@ -577,7 +577,7 @@ class SparkContainers:
             carriers.append(PacketCarrier(sidecars, lambda name: self._address(self._node(name)), self._planned))
         if not self._planned.isdisjoint({CPU_QUOTA, MEMORY_LIMIT}):
             carriers.append(Limits(self._engine, self._container_of))
-        store = Store(
+        store = CheckpointVolume(
             self._engine,
             self._image,
             f"streamproof-{self.run_id}-store",

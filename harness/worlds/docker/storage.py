@@ -49,7 +49,7 @@ _CLEAR_SHARE, _CLEAR_FACTOR = 0.25, 2
 """Of what was asked for, and of what is usual: a write that took longer by less than that may have done so anyway."""
 
 
-class Store:
+class CheckpointVolume:
     """The checkpoint store of one run. Its containers mount `mount`; who removes what carries the run's labels removes
     what this starts."""
 
@@ -307,7 +307,7 @@ class _OnStore(Protocol):
 
 
 class FullStore:
-    def __init__(self, store: Store, filler: Background) -> None:
+    def __init__(self, store: CheckpointVolume, filler: Background) -> None:
         self._store = store
         self.filler = filler
         self.healed = False
@@ -327,7 +327,7 @@ class FullStore:
 
 
 class FailingStore:
-    def __init__(self, store: Store, node: str) -> None:
+    def __init__(self, store: CheckpointVolume, node: str) -> None:
         self._store = store
         self.node = node
         self._container = ""
@@ -356,7 +356,7 @@ class FailingStore:
 
 
 class SlowStore:
-    def __init__(self, store: Store, node: str, throttle: _Throttle, asked: float) -> None:
+    def __init__(self, store: CheckpointVolume, node: str, throttle: _Throttle, asked: float) -> None:
         """`asked` is how many seconds longer a write should take."""
         self._store = store
         self._node = node

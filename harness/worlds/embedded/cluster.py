@@ -66,7 +66,7 @@ class EmbeddedCluster:
         return nullcontext(self)
 
     def _options(self, scenario: Scenario) -> EmbeddedOptions:
-        profile = profile_of(scenario, self.options.profile)
+        profile = settings_profile(scenario, self.options.profile)
         return replace(self.options, profile=profile, executors=max(self.options.executors, executors_needed(scenario)))
 
 
@@ -84,7 +84,7 @@ def check_subject(scenario: Scenario, workers: int) -> None:
         raise Unsupported(f"{subject.name} takes its batches as fast as it can: leave out the workload's rate")
 
 
-def profile_of(scenario: Scenario, for_queries: str) -> str:
+def settings_profile(scenario: Scenario, for_queries: str) -> str:
     """The profile of settings that its subject runs with."""
     return for_queries if isinstance(scenario.subject, Query) else _SCHEMES
 

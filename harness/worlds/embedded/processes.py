@@ -23,7 +23,7 @@ from typing import TypeVar
 from ...contracts.injection import Part
 from ...core.errors import DeadlinePassed, ProcessDied, StorageFailed, StreamproofError, Unsupported, UserMistake
 from ...core.waiting import wait_until
-from ...core.wire import Place
+from ...core.wire import Endpoint
 from ...install.class_archive import archive_options
 from ...install.machine import Spark, find_java, find_spark, find_toxiproxy, inherited_import_path, link_home
 from ...install.private_files import write_private
@@ -36,7 +36,7 @@ from ..spark.control.layout import MASTER_CLASS, QUICK_JVM, WORKER_CLASS, Layout
 from ..spark.control.log_tails import log_tail
 from ..spark.control.nodes import ADDRESS, LOOPBACK
 from . import reaping
-from .reaping import LabelledProcess, Labels, ProcessId, end_all, labelled_processes, part_of, stop_all
+from .reaping import LabelledProcess, Labels, ProcessId, end_all, labelled_processes, processes_of_part, stop_all
 
 T = TypeVar("T")
 
@@ -345,7 +345,7 @@ class SparkProcesses:
         where its owner is gone."""
         return self._environment(_Node(name, role))
 
-    def start_toxiproxy(self, seed: int) -> Place:
+    def start_toxiproxy(self, seed: int) -> Endpoint:
         """A server of the run's own, which is no node: no fault hits it."""
         node = _Node("toxiproxy", "toxiproxy")
         command = server_command(str(find_toxiproxy()), LOOPBACK, 0, seed)
@@ -474,7 +474,7 @@ class SparkProcesses:
         node = self._node(name)
         with node.lock:
             # First stopped: what is stopped cannot fork, and nobody starts another in its place before it is gone.
-            stopped = stop_all(lambda: part_of(part, self._processes_of(node)), self.options.kill_seconds)
+            stopped = stop_all(lambda: processes_of_part(part, self._processes_of(node)), self.options.kill_seconds)
             return self._kill(node, lambda: [process for process in stopped if process.process.alive()])
 
     def has_come_up(self, name: str) -> bool:

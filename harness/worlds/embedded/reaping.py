@@ -292,7 +292,7 @@ def _stat(pid: int) -> _Stat | None:
 
 
 @dataclass(frozen=True)
-class Ended:
+class AllEnded:
     """What `end_all` did: when the first signal went out, whom it hit, and who is alive nevertheless."""
 
     when: int
@@ -303,7 +303,7 @@ class Ended:
 
 def end_all(
     find: Callable[[], Iterable[LabelledProcess]], seconds: float = 10.0, number: signal.Signals = signal.SIGKILL
-) -> Ended:
+) -> AllEnded:
     """Signal what `find` lists, wait until it is gone, and list again, until two lists in a row are empty.
 
     A process that is forked between the listing and the killing is in the next list; once a list's processes are gone,
@@ -325,7 +325,7 @@ def end_all(
             break
         listed = list(find())
     survivors = tuple(process for process in hit.values() if process.process.alive())
-    return Ended(when, time.monotonic_ns(), tuple(hit.values()), survivors)
+    return AllEnded(when, time.monotonic_ns(), tuple(hit.values()), survivors)
 
 
 def stop_all(find: Callable[[], Iterable[LabelledProcess]], seconds: float = 10.0) -> tuple[LabelledProcess, ...]:
@@ -347,7 +347,7 @@ def stop_all(find: Callable[[], Iterable[LabelledProcess]], seconds: float = 10.
     return tuple(process for process in hit.values() if process.process.stopped())
 
 
-def part_of(part: Part, processes: Sequence[LabelledProcess]) -> list[LabelledProcess]:
+def processes_of_part(part: Part, processes: Sequence[LabelledProcess]) -> list[LabelledProcess]:
     """Of a node: the processes of Spark's Python workers, or those and all else that comes from the executor."""
     found = {process.pid for process in processes if process.kind in _PARTS[part]}
     if part is Part.EXECUTOR:

@@ -7,7 +7,7 @@ from heapq import heapify, heappush
 from typing import Any
 
 Action = Callable[..., object]
-Entry = tuple[int, int, Action, tuple[Any, ...]]
+QueueEntry = tuple[int, int, Action, tuple[Any, ...]]
 """When, its place among what is due at the same time, what to do, and with what."""
 
 _URGENT = -(1 << 60)
@@ -23,7 +23,7 @@ class Agenda:
         """Microseconds."""
         self.order = 0
         """The last place that was given away."""
-        self.queue: list[Entry] = []
+        self.queue: list[QueueEntry] = []
         self._urgent = _URGENT
 
     def at(self, when: int, action: Action, *given: Any) -> None:
@@ -39,7 +39,7 @@ class Agenda:
         self._urgent += 1
         heappush(self.queue, (self.now, self._urgent, action, given))
 
-    def take(self, wanted: Callable[[Action, tuple[Any, ...]], bool]) -> list[Entry]:
+    def take(self, wanted: Callable[[Action, tuple[Any, ...]], bool]) -> list[QueueEntry]:
         """Remove entries, and return them in their order."""
         taken = sorted((e for e in self.queue if wanted(e[2], e[3])), key=lambda entry: entry[:2])
         if taken:

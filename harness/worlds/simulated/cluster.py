@@ -43,7 +43,8 @@ class SimulatedCluster:
         """All of it is simulated."""
 
     def describe(self, scenario: Scenario) -> Mapping[str, object]:
-        return {"cluster": self.name, **asdict(self.options)}
+        costs = {} if scenario.costs is None else {"costs": scenario.costs.describe()}
+        return {"cluster": self.name, **asdict(self.options), **costs}
 
     @contextmanager
     def deploy(self, run: Run) -> Iterator[Deployment]:
@@ -85,6 +86,7 @@ class SimulatedDeployment:
             run.recorder,
             options,
             run.seed,
+            run.scenario.costs,
         )
         self._show = run.show
         self.now: Callable[[], Stamp] = self._world.stamp

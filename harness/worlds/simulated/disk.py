@@ -10,7 +10,7 @@ from .agenda import Action, Agenda
 
 
 @dataclass(eq=False)
-class SlowDisk:
+class SlowedDisk:
     """What one fault does to a node's disk."""
 
     by: int
@@ -26,7 +26,7 @@ class FailingDisk:
 
 @dataclass
 class _Disturbed:
-    slow: list[SlowDisk] = field(default_factory=list)
+    slow: list[SlowedDisk] = field(default_factory=list)
     failing: list[FailingDisk] = field(default_factory=list)
     refused: list[tuple[Action, tuple[Any, ...]]] = field(default_factory=list)
     """What hosts write again once the disk takes it."""
@@ -61,8 +61,8 @@ class Disks:
         disturbed.refused.append((write, given))
         return True
 
-    def slow(self, node: str, by: int) -> SlowDisk:
-        slow = SlowDisk(by)
+    def slow(self, node: str, by: int) -> SlowedDisk:
+        slow = SlowedDisk(by)
         self._of(node).slow.append(slow)
         return slow
 
@@ -71,9 +71,9 @@ class Disks:
         self._of(node).failing.append(failing)
         return failing
 
-    def mend(self, node: str, fault: SlowDisk | FailingDisk) -> None:
+    def mend(self, node: str, fault: SlowedDisk | FailingDisk) -> None:
         disturbed = self._of(node)
-        if isinstance(fault, SlowDisk):
+        if isinstance(fault, SlowedDisk):
             disturbed.slow.remove(fault)
         else:
             disturbed.failing.remove(fault)

@@ -12,16 +12,16 @@ from typing import Any
 from ...protocol.messages import Message
 from ...recording.records import Record
 from .agenda import Action
-from .network import Link
+from .network import Direction
 
-Note = Callable[[Record], None]
-SendOn = Callable[[Link, Message], None]
+NoteRecord = Callable[[Record], None]
+SendOn = Callable[[Direction, Message], None]
 
 
 class Freezable:
     """Frozen as long as one who has frozen it has not let go."""
 
-    def __init__(self, note: Note, send_on: SendOn) -> None:
+    def __init__(self, note: NoteRecord, send_on: SendOn) -> None:
         self.note = note
         self.send_on = send_on
         self._awake = note, send_on
@@ -42,7 +42,7 @@ class Freezable:
             def put_off_note(record: Record) -> None:
                 self.puts_off(note, record)
 
-            def put_off_send(link: Link, message: Message) -> None:
+            def put_off_send(link: Direction, message: Message) -> None:
                 self.puts_off(send_on, link, message)
 
             self.note, self.send_on = put_off_note, put_off_send

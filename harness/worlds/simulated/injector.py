@@ -13,12 +13,12 @@ from ...core.quantities import Duration
 from ...protocol.controller import Strike
 from ...recording.history import Bite, FaultHealed, FaultStruck, Proof, Stamp, TimelineEntry
 from .agenda import Agenda
-from .disk import Disks, FailingDisk, SlowDisk
-from .network import Link as Connection
+from .disk import Disks, FailingDisk, SlowedDisk
+from .network import Direction as Connection
 from .network import Network, Path
 
 
-class Node(Protocol):
+class SimulatedNode(Protocol):
     """One simulated machine, as faults see it."""
 
     name: str
@@ -36,6 +36,10 @@ class Node(Protocol):
     def incarnations(self) -> tuple[tuple[str, int], ...]:
         """Of the slices that run there."""
 
+    @property
+    def under_way(self) -> tuple[str, ...]:
+        """Where work takes time: the addresses after which what is worked on there would have been taken."""
+
 
 class Victims(Protocol):
     """The world, as faults see it."""
@@ -46,17 +50,17 @@ class Victims(Protocol):
     def outstanding(self) -> bool:
         """Whether input is still to be processed."""
 
-    def node_of(self, target: str) -> Node | None:
+    def node_of(self, target: str) -> SimulatedNode | None:
         """The node of this name, or that runs the actor of this name."""
 
     def ends_of(self, name: str) -> tuple[str, ...]:
         """The ends of links that a name stands for."""
 
-    def kill(self, node: Node) -> None: ...
+    def kill(self, node: SimulatedNode) -> None: ...
 
-    def freeze(self, node: Node) -> None: ...
+    def freeze(self, node: SimulatedNode) -> None: ...
 
-    def let_go(self, node: Node) -> None:
+    def let_go(self, node: SimulatedNode) -> None:
         """One who has frozen it does so no more."""
 
     def reconnect(self, link: Connection) -> None:
@@ -94,7 +98,8 @@ class Injector:
         machines = _Machines(self._world, self._places, random, lambda: self.heal(number))
         address = None if strike.address is None else str(strike.address)
         for bite in self._kinds[fault.kind].inflict(machines, fault):
-            self._log(FaultStruck(self._stamp(), number, str(fault), address, bite))
+            under_way = machines.under_way.get(bite.node or "", ())
+            self._log(FaultStruck(self._stamp(), number, str(fault), address, bite, under_way=under_way))
         if machines.lasting:
             self._in_force[number] = strike, machines.lasting
             if fault.duration is not None:
@@ -122,6 +127,8 @@ class _Machines(Machines):
     def __init__(self, world: Victims, places: Places, random: Random, heal: Callable[[], None]) -> None:
         self.lasting: list[tuple[str, _Heal]] = []
         """Targets, and what ends what is done to them."""
+        self.under_way: dict[str, tuple[str, ...]] = {}
+        """Node that was crashed -> the addresses of the work that was lost with it."""
         self._world = world
         self._places = places
         self._random = random
@@ -132,6 +139,7 @@ class _Machines(Machines):
         outstanding = self._world.outstanding()
         hit, nowhere = self._nodes(targets)
         ran = {node.name: (node.actors, node.incarnations) for _, node in hit}
+        self.under_way = {node.name: node.under_way for _, node in hit}
         for _, node in hit:
             self._world.kill(node)
         bites = [Bite(target, None, (), outstanding, gone=False) for target in nowhere]
@@ -149,7 +157,7 @@ class _Machines(Machines):
             self.lasting.append((target, self._frozen(node)))
         return self._lasting_bites(hit, nowhere)
 
-    def _frozen(self, node: Node) -> _Heal:
+    def _frozen(self, node: SimulatedNode) -> _Heal:
         before, life = node.put_off, node.life
         self._world.freeze(node)
 
@@ -203,7 +211,7 @@ class _Machines(Machines):
         return self._on_disks(targets, self._world.disks.fail, "writes refused")
 
     def _on_disks(
-        self, targets: Sequence[str], disturb: Callable[[str], SlowDisk | FailingDisk], what: str
+        self, targets: Sequence[str], disturb: Callable[[str], SlowedDisk | FailingDisk], what: str
     ) -> list[Bite]:
         hit, nowhere = self._nodes(targets)
         disks = self._world.disks
@@ -220,10 +228,10 @@ class _Machines(Machines):
         self.lasting += [(target, healing(node.name)) for target, node in hit]
         return self._lasting_bites(hit, nowhere)
 
-    def _nodes(self, targets: Iterable[str]) -> tuple[list[tuple[str, Node]], list[str]]:
+    def _nodes(self, targets: Iterable[str]) -> tuple[list[tuple[str, SimulatedNode]], list[str]]:
         """The nodes that are alive, each with the first target that stands for it; and the targets that stand for
         none."""
-        hit: list[tuple[str, Node]] = []
+        hit: list[tuple[str, SimulatedNode]] = []
         nowhere: list[str] = []
         for target in targets:
             meant = self._places.stands_for(target, self._random) or (target,)
@@ -236,7 +244,7 @@ class _Machines(Machines):
                     hit.append((label, node))
         return hit, nowhere
 
-    def _lasting_bites(self, hit: Sequence[tuple[str, Node]], nowhere: Sequence[str]) -> list[Bite]:
+    def _lasting_bites(self, hit: Sequence[tuple[str, SimulatedNode]], nowhere: Sequence[str]) -> list[Bite]:
         outstanding = self._world.outstanding()
         return [
             *(Bite(target, None, (), outstanding) for target in nowhere),

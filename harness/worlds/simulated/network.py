@@ -13,7 +13,7 @@ from typing import Any
 from ...protocol.messages import Message, Open
 from .agenda import Action, Agenda
 
-Link = tuple[str, int, str, int]
+Direction = tuple[str, int, str, int]
 """Sender, its incarnation, receiver, its incarnation: one direction of a connection."""
 Path = tuple[str, str]
 """Names of a sender and of a receiver, whatever their incarnations: one direction of what a fault is aimed at."""
@@ -23,7 +23,7 @@ _OPENING = (Open,)
 
 
 @dataclass(eq=False)
-class Disturbance:
+class LinkDisturbance:
     """What one fault does to the network, and how many messages it got in the way of."""
 
     paths: tuple[Path, ...]
@@ -31,13 +31,13 @@ class Disturbance:
 
 
 @dataclass(eq=False)
-class Slower(Disturbance):
+class Slower(LinkDisturbance):
     by: int = 0
 
 
 @dataclass(eq=False)
-class Broken(Disturbance):
-    links: dict[Link, None] = field(default_factory=dict)
+class Broken(LinkDisturbance):
+    links: dict[Direction, None] = field(default_factory=dict)
     """The directions that carry nothing any more."""
     reopened: Callable[[], None] = lambda: None
 
@@ -46,9 +46,9 @@ class Broken(Disturbance):
 class _Disturbed:
     """The state of one path."""
 
-    cuts: list[Disturbance] = field(default_factory=list)
+    cuts: list[LinkDisturbance] = field(default_factory=list)
     slower: list[Slower] = field(default_factory=list)
-    held: list[tuple[Action, Link, Message]] = field(default_factory=list)
+    held: list[tuple[Action, Direction, Message]] = field(default_factory=list)
     """What was sent and cannot pass, in order."""
 
 
@@ -60,8 +60,8 @@ class Network:
         agenda: Agenda,
         random: Callable[[], float],
         delay: tuple[int, int],
-        arrive: Callable[[Link, Message], None],
-        reopen: Callable[[Link, Message], None],
+        arrive: Callable[[Direction, Message], None],
+        reopen: Callable[[Direction, Message], None],
         name_of: Callable[[str, int], str],
         lives: Callable[[str, int], bool],
     ) -> None:
@@ -75,13 +75,13 @@ class Network:
         self._reopen = reopen
         self._name_of = name_of
         self._lives = lives
-        self._channels: dict[Link, int] = {}
+        self._channels: dict[Direction, int] = {}
         """When the last message on a link arrives: links are FIFO."""
         self._paths: dict[Path, _Disturbed] = {}
-        self._broken: dict[Link, Broken] = {}
+        self._broken: dict[Direction, Broken] = {}
         self._disturbed = False
 
-    def send(self, link: Link, message: Message) -> None:
+    def send(self, link: Direction, message: Message) -> None:
         if self._disturbed:
             self._send_disturbed(link, message)
             return
@@ -95,13 +95,13 @@ class Network:
         agenda.order += 1
         heappush(agenda.queue, (when, agenda.order, self._arrive, (link, message)))
 
-    def _transmit(self, action: Action, link: Link, message: Message, more: int = 0) -> None:
+    def _transmit(self, action: Action, link: Direction, message: Message, more: int = 0) -> None:
         when = self._agenda.now + self._low + int(self._spread * self._random()) + more
         when = max(when, self._channels.get(link, 0))
         self._channels[link] = when
         self._agenda.at(when, action, link, message)
 
-    def _send_disturbed(self, link: Link, message: Message) -> None:
+    def _send_disturbed(self, link: Direction, message: Message) -> None:
         action: Action = self._arrive
         broken = self._broken.get(link)
         if broken is not None:
@@ -113,7 +113,7 @@ class Network:
             action = self._reopen
         self._pass(action, link, message)
 
-    def _pass(self, action: Action, link: Link, message: Message) -> None:
+    def _pass(self, action: Action, link: Direction, message: Message) -> None:
         path = self._paths.get(self._path(link))
         if path is None:
             self._transmit(action, link, message)
@@ -124,20 +124,20 @@ class Network:
                 slower.count += self._is_awaited(link)
             self._transmit(action, link, message, sum(slower.by for slower in path.slower))
 
-    def _hold(self, path: _Disturbed, action: Action, link: Link, message: Message) -> None:
+    def _hold(self, path: _Disturbed, action: Action, link: Direction, message: Message) -> None:
         for cut in path.cuts:
             cut.count += self._is_awaited(link)
         path.held.append((action, link, message))
 
-    def _is_awaited(self, link: Link) -> bool:
+    def _is_awaited(self, link: Direction) -> bool:
         """Whether somebody is there to miss what is sent on a link."""
         return self._lives(link[2], link[3])
 
-    def _path(self, link: Link) -> Path:
+    def _path(self, link: Direction) -> Path:
         sender, sends, to, receives = link
         return self._name_of(sender, sends), self._name_of(to, receives)
 
-    def _on_its_way(self, wanted: Callable[[Link], bool]) -> list[tuple[Action, Link, Message]]:
+    def _on_its_way(self, wanted: Callable[[Direction], bool]) -> list[tuple[Action, Direction, Message]]:
         """Take from the network what has been sent on these links and has not arrived."""
 
         def is_wanted(action: Action, given: tuple[Any, ...]) -> bool:
@@ -147,16 +147,16 @@ class Network:
 
     # Cuts and delays
 
-    def cut(self, paths: Iterable[Path]) -> Disturbance:
+    def cut(self, paths: Iterable[Path]) -> LinkDisturbance:
         """Hold back what is on its way, and what is sent, until `mend_cut`."""
-        cut = Disturbance(tuple(paths))
+        cut = LinkDisturbance(tuple(paths))
         for path in cut.paths:
             self._state(path).cuts.append(cut)
         for action, link, message in self._on_its_way(lambda link: self._path(link) in cut.paths):
             self._hold(self._paths[self._path(link)], action, link, message)
         return cut
 
-    def mend_cut(self, cut: Disturbance) -> None:
+    def mend_cut(self, cut: LinkDisturbance) -> None:
         """What was held back and no other cut holds arrives, unless the node that had to send it again is dead."""
         for name in cut.paths:
             path = self._paths[name]
@@ -194,7 +194,7 @@ class Network:
         """Lose what these (slice, incarnation) have sent and what has not arrived. Returns how many messages."""
         return self._lose(lambda link: (link[0], link[1]) in senders)
 
-    def _lose(self, wanted: Callable[[Link], bool]) -> int:
+    def _lose(self, wanted: Callable[[Direction], bool]) -> int:
         """Returns how many messages are lost that somebody would have received."""
         lost = [link for _, link, _ in self._on_its_way(wanted)]
         for path in self._paths.values():
@@ -223,11 +223,11 @@ class Network:
         for link in list(broken.links):
             self.mend(link)
 
-    def accept(self, link: Link) -> None:
+    def accept(self, link: Direction) -> None:
         """A new connection is accepted: the other direction carries too."""
         self.mend(_back(link))
 
-    def mend(self, link: Link) -> None:
+    def mend(self, link: Direction) -> None:
         """Let a direction of a broken connection carry again."""
         broken = self._broken.pop(link, None)
         if broken is not None:
@@ -237,5 +237,5 @@ class Network:
                 broken.reopened()
 
 
-def _back(link: Link) -> Link:
+def _back(link: Direction) -> Direction:
     return link[2], link[3], link[0], link[1]

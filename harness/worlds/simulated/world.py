@@ -16,21 +16,24 @@ from typing import Any, Final
 
 from ...contracts.injection import FaultKind
 from ...core.addresses import Address, Point, Side
+from ...core.costs import Costs
 from ...core.model import Event, Role, operator_of, replica_name, slice_of
 from ...core.places import numbered_workers
 from ...core.quantities import Duration
 from ...core.workload import Workload
 from ...protocol.controller import Controller
+from ...protocol.directory import Directory, Told
 from ...protocol.effects import Fire, Gone, Input, Inspect, Promote, Reroute, Start, Timer
 from ...protocol.host import Host
-from ...protocol.machine import Machine, Slice, wrapped
+from ...protocol.machine import Machine, wrapped
+from ...protocol.making import Feed, make_machine
 from ...protocol.manager import (
     Announce,
     Manager,
     ManagerInput,
     NodeJoined,
     NodeLost,
-    Place,
+    PlaceSlice,
     PromoteSlice,
     SliceFenced,
     SliceReady,
@@ -40,10 +43,7 @@ from ...protocol.manager import (
     Withdraw,
 )
 from ...protocol.messages import Checkpoint, Message
-from ...protocol.operator import OperatorSlice
 from ...protocol.progress import Progress
-from ...protocol.sink import SinkSlice
-from ...protocol.source import SourceSlice
 from ...protocol.spec import SliceSpec
 from ...protocol.stores import CheckpointStore, FencedOff
 from ...recording.history import Drained, FaultMissed, NodeGone, NodeUp, Placed, Stalled, Stamp
@@ -54,8 +54,9 @@ from .capturing import Capture
 from .disk import Disks
 from .freezing import Freezable
 from .injector import Injector
-from .injector import Node as Victim
-from .network import Link, Network
+from .injector import SimulatedNode as Victim
+from .network import Direction, Network
+from .working import Workforce
 
 HARNESS = "harness"
 """The host of the sources and sinks, outside every fault domain."""
@@ -117,7 +118,9 @@ class _Node(Freezable):
         """Rises with each restart, so that what was under way in an earlier life is void."""
         self.lost = False
         """Whether it was given up for lost though it is alive, and has not heard of it yet."""
-        self.host = Host(self)
+        self.work = None if world.workforce is None else world.workforce.host(self, cores=name != HARNESS)
+        """Where work takes time: the host, as what works."""
+        self.host = self.work or Host(self)
         self._world = world
         self.watched = world.watched
         self.arrive: Callable[[Address, int], bool] = partial(world.arrive, self)
@@ -148,6 +151,10 @@ class _Node(Freezable):
     @property
     def incarnations(self) -> tuple[tuple[str, int], ...]:
         return tuple((slice_id, machine.incarnation) for slice_id, machine in self.host.slices.items())
+
+    @property
+    def under_way(self) -> tuple[str, ...]:
+        return () if self.work is None else self.work.under_way
 
 
 class _Batches:
@@ -188,6 +195,7 @@ class SimulatedWorld:
         recorder: Recorder,
         options: SimulationOptions,
         seed: int,
+        costs: Costs | None = None,
     ) -> None:
         self.steps = 0
         self.at_rest = False
@@ -196,8 +204,7 @@ class SimulatedWorld:
         self._note = recorder.note
         self._specs = {spec.slice_id: spec for spec in specs}
         self._batches = batches
-        self._stretch = stretch
-        self._interval = interval
+        self._feed = Feed(lambda source: _Batches(batches[source]), interval, stretch)
         self._controller = controller
         self._watched: dict[str, frozenset[Point]] = {}
         self._awaits_delivery = controller.watches(Point.SEND_DELIVERED)
@@ -206,6 +213,7 @@ class SimulatedWorld:
         self._random = Random(seed).random
         self._agenda = Agenda()
         self._later = self._agenda.later
+        self.workforce = None if costs is None else Workforce(self._agenda, costs)
         self.network = Network(
             self._agenda,
             self._random,
@@ -222,14 +230,9 @@ class SimulatedWorld:
         self._places: dict[tuple[str, int], _Node] = {}
         """(slice, incarnation) -> where it was started."""
         self._replicas: dict[tuple[str, int], int] = {}
-        self._announced: dict[str, dict[int, bool]] = {}
-        """Slice -> the incarnations that have been announced -> whether they speak."""
+        self._directory = Directory(specs)
         self._current: dict[str, set[int]] = {}
         """Slice -> those that speak, and are alive."""
-        self._listeners: dict[str, list[str]] = {
-            spec.slice_id: [s.slice_id for s in specs if spec.slice_id in (*s.upstream, *s.addressees)]
-            for spec in specs
-        }
         self._nodes = {f"node-{i}": _Node(f"node-{i}", self) for i in range(options.nodes)}
         self._harness = _Node(HARNESS, self)
         operator_slices = [s.slice_id for s in specs if s.role is Role.OPERATOR]
@@ -254,7 +257,7 @@ class SimulatedWorld:
         """Let the sources offer; from here on time triggers count."""
         for spec in self._specs.values():
             if spec.role is not Role.OPERATOR:
-                self._start(self._harness, self._harness.life, Place(spec.slice_id, 0, 1, HARNESS, founder=True))
+                self._start(self._harness, self._harness.life, PlaceSlice(spec.slice_id, 0, 1, HARNESS, founder=True))
         for when in self._controller.times():
             self._agenda.at(when.micros, self._strike_due, when)
 
@@ -287,7 +290,7 @@ class SimulatedWorld:
         for node in (*self._nodes.values(), self._harness):
             if node.alive:
                 for slice_id, machine in node.host.slices.items():
-                    if machine.incarnation in self._announced.get(slice_id, ()):
+                    if machine.incarnation in self._directory.of(slice_id):
                         node.host.feed(slice_id, Inspect())
         for number, fault in self._controller.pending():
             self._recorder.log(FaultMissed(self.stamp(), number, str(fault)))
@@ -297,6 +300,8 @@ class SimulatedWorld:
         has found the circles."""
         for part in (*self._nodes.values(), self._harness, self.network, self.disks, self._injector, *self._made):
             vars(part).clear()
+        if self.workforce is not None:
+            vars(self.workforce).clear()
         # What was still due when it was given up.
         self._agenda.queue.clear()
 
@@ -314,7 +319,7 @@ class SimulatedWorld:
 
     def capture(self) -> Captured:
         """Everything as it is now, between two steps. Raises NotCapturable."""
-        fixed = (self._specs, self._batches, *self._batches.values(), self._listeners, self._ends, self._made)
+        fixed = (self._specs, self._batches, *self._batches.values(), self._ends, self._made)
         # What is due is called with messages, and with nodes, which are reached anyway.
         return Capture(self, fixed, [self._agenda.queue]), len(self._made)
 
@@ -348,7 +353,7 @@ class SimulatedWorld:
         if type(record) is not Taken:
             self.progress.note(record)
 
-    def _arrive(self, link: Link, message: Message) -> None:
+    def _arrive(self, link: Direction, message: Message) -> None:
         sender, _, to, receiver = link
         node = self._places.get((to, receiver))
         if node is None or not node.alive:
@@ -363,20 +368,20 @@ class SimulatedWorld:
             return
         node.host.deliver(sender, to, message)
 
-    def _reopen(self, link: Link, message: Message) -> None:
+    def _reopen(self, link: Direction, message: Message) -> None:
         """As `_arrive`, on a new connection. What a frozen node had sent before goes out on the old one."""
         node = self._places.get(link[2:])
         if node is None or not node.puts_off(self._reopen, link, message):
             self.network.accept(link)
             self._arrive(link, message)
 
-    def _deliver(self, node: _Node, link: Link, message: Message) -> None:
+    def _deliver(self, node: _Node, link: Direction, message: Message) -> None:
         """What a frozen node was about to take in."""
         sender, _, to, receiver = link
         if not node.puts_off(self._deliver, node, link, message) and self._running(node, node.life, to, receiver):
             node.host.deliver(sender, to, message)
 
-    def _delivered(self, node: _Node, link: Link, message: Message) -> bool:
+    def _delivered(self, node: _Node, link: Direction, message: Message) -> bool:
         """Announce that a message has arrived; it is a point of its sender. Returns whether the receiver goes on."""
         sender, incarnation, to, receiver = link
         replica = self._replica(sender, incarnation)
@@ -443,7 +448,7 @@ class SimulatedWorld:
     def _manage(self, given: ManagerInput) -> None:
         for effect in self._manager.on(given):
             match effect:
-                case Place(node=name):
+                case PlaceSlice(node=name):
                     node = self._nodes[name]
                     self._later(self._options.redeployment, self._start, node, node.life, effect)
                 case PromoteSlice(slice_id=slice_id, incarnation=incarnation):
@@ -455,7 +460,7 @@ class SimulatedWorld:
                 case Trust(slice_id=slice_id, incarnation=incarnation):
                     self.note(InStep(slice_id, incarnation))
 
-    def _start(self, node: _Node, life: int, place: Place) -> None:
+    def _start(self, node: _Node, life: int, place: PlaceSlice) -> None:
         if not node.alive or node.life != life or node.puts_off(self._start, node, life, place):
             return
         slice_id, incarnation = place.slice_id, place.incarnation
@@ -472,26 +477,15 @@ class SimulatedWorld:
         start = Start(
             incarnation, checkpoint, place.replica, place.founder, self._specs[slice_id].chance(incarnation, self._seed)
         )
-        node.host.start(self._machine(slice_id), start)
+        machine = make_machine(self._specs[slice_id], self._feed)
+        self._made.append(machine)
+        node.host.start(wrapped(machine), start)
         if not self._running(node, life, slice_id, incarnation):
             return
         if node is self._harness:
             self._announce(slice_id, incarnation, speaks=True)
         else:
             self._later(self._options.control_delay, self._manage, SliceUp(slice_id, incarnation))
-
-    def _machine(self, slice_id: str) -> Slice:
-        spec = self._specs[slice_id]
-        machine: Machine
-        match spec.role:
-            case Role.SOURCE:
-                machine = SourceSlice(spec, _Batches(self._batches[slice_id]), self._interval, self._stretch)
-            case Role.SINK:
-                machine = SinkSlice(spec)
-            case Role.OPERATOR:
-                machine = OperatorSlice(spec)
-        self._made.append(machine)
-        return wrapped(machine)
 
     def ready(self, slice_id: str, incarnation: int) -> None:
         self._later(self._options.control_delay, self._manage, SliceReady(slice_id, incarnation))
@@ -509,36 +503,20 @@ class SimulatedWorld:
         self._tell(slice_id, incarnation, Promote(checkpoint))
 
     def _announce(self, slice_id: str, incarnation: int, speaks: bool) -> None:
-        """Those who deal with the slice hear of it, and it hears of them."""
-        spec, known = self._specs[slice_id], self._announced.setdefault(slice_id, {})
-        first, silent = incarnation not in known, not known.get(incarnation)
-        if first:
-            for peer in (*spec.upstream, *(s for s in spec.addressees if s not in spec.upstream)):
-                for speaker, heard in self._announced.get(peer, {}).items():
-                    if heard:
-                        self._later_tell(slice_id, incarnation, Reroute(peer, speaker))
-            for fellow in known:
-                self._later_tell(slice_id, fellow, Reroute(slice_id, incarnation))
-                self._later_tell(slice_id, incarnation, Reroute(slice_id, fellow))
-        known[incarnation] = speaks
-        if speaks and silent:
-            if self._running_somewhere(slice_id, incarnation):
-                self._current.setdefault(slice_id, set()).add(incarnation)
-            for listener in self._listeners[slice_id]:
-                for receiver in self._announced.get(listener, ()):
-                    self._later_tell(listener, receiver, Reroute(slice_id, incarnation))
+        silent = not self._directory.of(slice_id).get(incarnation)
+        if speaks and silent and self._running_somewhere(slice_id, incarnation):
+            self._current.setdefault(slice_id, set()).add(incarnation)
+        for told in self._directory.announce(slice_id, incarnation, speaks):
+            self._later_tell(told, Reroute(told.of, told.other))
 
     def _withdraw(self, slice_id: str, incarnation: int) -> None:
         """Nobody listens to it any more."""
-        self._announced.get(slice_id, {}).pop(incarnation, None)
         self._current.get(slice_id, set()).discard(incarnation)
-        spec = self._specs[slice_id]
-        for peer in (*dict.fromkeys((*spec.upstream, *spec.addressees, *spec.downstream)), slice_id):
-            for other in self._announced.get(peer, ()):
-                self._later_tell(peer, other, Gone(slice_id, incarnation))
+        for told in self._directory.withdraw(slice_id, incarnation):
+            self._later_tell(told, Gone(slice_id, incarnation))
 
-    def _later_tell(self, slice_id: str, incarnation: int, given: Input) -> None:
-        self._later(self._options.control_delay, self._tell, slice_id, incarnation, given)
+    def _later_tell(self, told: Told, given: Input) -> None:
+        self._later(self._options.control_delay, self._tell, told.slice_id, told.incarnation, given)
 
     def _tell(self, slice_id: str, incarnation: int, given: Input) -> None:
         if self._running_somewhere(slice_id, incarnation):
@@ -595,7 +573,7 @@ class SimulatedWorld:
         node.alive = False
         node.forget()
         self._speak_no_more(node)
-        node.host.slices.clear()
+        node.host.forget()
         if not node.lost:
             self._later(self._options.detection, self._lose, node, node.life)
         node.lost = False
@@ -609,6 +587,8 @@ class SimulatedWorld:
     def freeze(self, node: Victim) -> None:
         assert isinstance(node, _Node)
         node.freeze()
+        if node.freezes == 1 and node.work is not None:
+            node.work.pause()
         if node.freezes == 1 and not node.lost:
             self._later(self._options.detection, self._give_up, node, node.life, node.times_frozen)
 
@@ -618,6 +598,8 @@ class SimulatedWorld:
         if node.alive and node.life == life and still and not node.lost:
             node.lost = True
             self._speak_no_more(node)
+            if self.workforce is not None:
+                self.workforce.eased()
             self._lose(node, life)
 
     def let_go(self, node: Victim) -> None:
@@ -625,6 +607,8 @@ class SimulatedWorld:
         assert isinstance(node, _Node)
         for action, given in node.let_go():
             self._agenda.next(self._go_on, node, node.life, action, given)
+        if node.work is not None and not node.freezes:
+            node.put_off += node.work.resume()
         if node.lost and not node.freezes:
             self._later(self._options.control_delay, self._give_in, node, node.life)
 
@@ -636,14 +620,14 @@ class SimulatedWorld:
         """It hears that its slices were given to others: it forgets them, and joins as if it were new."""
         if not node.alive or node.life != life or node.puts_off(self._give_in, node, life):
             return
-        node.host.slices.clear()
+        node.host.forget()
         node.lost = False
         self._restart(node, life)
 
-    def reconnect(self, link: Link) -> None:
+    def reconnect(self, link: Direction) -> None:
         self._later(self._options.control_delay, self._reconnect, link)
 
-    def _reconnect(self, link: Link) -> None:
+    def _reconnect(self, link: Direction) -> None:
         """One end of a connection notices that it is broken. On a channel it is for the receiver to speak first."""
         slice_id, incarnation, peer, other = link
         if not (self._running_somewhere(slice_id, incarnation) and self._running_somewhere(peer, other)):
@@ -657,7 +641,7 @@ class SimulatedWorld:
 
     def _listens(self, slice_id: str, upstream: str, incarnation: int) -> bool:
         """Whether a slice takes input from an incarnation of another."""
-        return upstream in self._specs[slice_id].upstream and self._announced.get(upstream, {}).get(incarnation, False)
+        return upstream in self._specs[slice_id].upstream and self._directory.of(upstream).get(incarnation, False)
 
     def _lose(self, node: _Node, life: int) -> None:
         self._recorder.log(NodeGone(self.stamp(), node.name))

@@ -8,7 +8,7 @@ from typing import Protocol
 from ....core.quantities import Duration
 from ....recording.history import Proof
 
-Pairs = tuple[tuple[str, str], ...]
+NodePairs = tuple[tuple[str, str], ...]
 """(sending node, receiving node): each is one way."""
 
 
@@ -16,21 +16,21 @@ Pairs = tuple[tuple[str, str], ...]
 class CutPackets:
     """Nothing passes."""
 
-    pairs: Pairs
+    pairs: NodePairs
 
 
 @dataclass(frozen=True)
 class ResetPackets:
     """What is sent is answered with a reset of its connection."""
 
-    pairs: Pairs
+    pairs: NodePairs
 
 
 @dataclass(frozen=True)
 class DropPackets:
     """A share of the packets is lost, each by chance."""
 
-    pairs: Pairs
+    pairs: NodePairs
     share: float
 
 
@@ -38,7 +38,7 @@ class DropPackets:
 class DelayPackets:
     """Packets arrive later, in order."""
 
-    pairs: Pairs
+    pairs: NodePairs
     by: Duration
     jitter: Duration | None
     """Give or take up to so much, drawn from the seed."""
@@ -49,7 +49,7 @@ class DelayPackets:
 class NarrowPackets:
     """At most `rate` bytes/s pass."""
 
-    pairs: Pairs
+    pairs: NodePairs
     rate: int
 
 

@@ -30,7 +30,7 @@ from .disturbances import (
     LoseStore,
     NarrowDisk,
     NarrowPackets,
-    Pairs,
+    NodePairs,
     ResetPackets,
     SlowDisk,
     ThrottleCpu,
@@ -253,7 +253,7 @@ class ClusterMachines(Machines):
         self.hit.update(ends)
         return [self._lasting_bite(name, name, self._actors(ends))]
 
-    def _pairs(self, *links: Link) -> Pairs:
+    def _pairs(self, *links: Link) -> NodePairs:
         """The nodes at both ends, each with each that is another."""
         pairs: list[tuple[str, str]] = []
         for link in links:
@@ -308,11 +308,11 @@ def _aside(heal: Heal) -> SlowHeal:
     return lambda: asyncio.to_thread(heal)
 
 
-def _back(pairs: Pairs) -> Pairs:
+def _back(pairs: NodePairs) -> NodePairs:
     return tuple((other, one) for one, other in pairs)
 
 
-def _ends_of(pairs: Pairs) -> tuple[str, ...]:
+def _ends_of(pairs: NodePairs) -> tuple[str, ...]:
     return tuple(dict.fromkeys(node for pair in pairs for node in pair))
 
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from ....contracts.injection import Part
 from ....core.errors import StreamproofError
-from ....core.wire import Place
+from ....core.wire import Endpoint
 from ....recording.history import Proof
 from .disturbances import Disturbance, InForce
 
@@ -118,5 +118,5 @@ class Nodes(Protocol):
     def disturb(self, disturbance: Disturbance) -> InForce:
         """Raises Unsupported for what this cluster cannot do."""
 
-    def start_toxiproxy(self, seed: int) -> Place:
+    def start_toxiproxy(self, seed: int) -> Endpoint:
         """A server of the run's own, that draws from the seed. Raises MissingTool where there is none to be started."""

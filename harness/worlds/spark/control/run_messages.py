@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ....core.addresses import Address
-from ....core.wire import Place
+from ....core.wire import Endpoint
 from ....recording.records import Record
 
 HEARTBEAT = 0.2
@@ -17,7 +17,7 @@ HEARTBEAT_LIMIT = 2.0
 class Join(msgspec.Struct, frozen=True, tag="join", array_like=True):
     """Agent to manager: this node is here, and takes links there."""
 
-    links: Place
+    links: Endpoint
 
 
 class Heartbeat(msgspec.Struct, frozen=True, tag="heartbeat", array_like=True):
@@ -31,7 +31,7 @@ class Up(msgspec.Struct, frozen=True, tag="up", array_like=True):
     incarnation: int
 
 
-class Ready(msgspec.Struct, frozen=True, tag="ready", array_like=True):
+class InSync(msgspec.Struct, frozen=True, tag="ready", array_like=True):
     """Agent to manager: this incarnation is in step with its fellows."""
 
     slice: str
@@ -56,7 +56,7 @@ class StartSlice(msgspec.Struct, frozen=True, tag="start-slice", array_like=True
     """Of its random draws."""
 
 
-class PromoteSlice(msgspec.Struct, frozen=True, tag="promote-slice", array_like=True):
+class PromoteIncarnation(msgspec.Struct, frozen=True, tag="promote-slice", array_like=True):
     """Manager to agent: let this incarnation speak for its slice."""
 
     slice: str
@@ -70,7 +70,7 @@ class Route(msgspec.Struct, frozen=True, tag="route", array_like=True):
     replica: int
     incarnation: int
     node: str
-    links: Place
+    links: Endpoint
     speaks: bool
     """For its slice."""
 
@@ -154,8 +154,8 @@ class Go(msgspec.Struct, frozen=True, tag="go", array_like=True):
     """Controller to host."""
 
 
-ToManager = Join | Heartbeat | Up | Ready | Fenced
-FromManager = StartSlice | PromoteSlice | Route | Withdrawn | InspectAll
+ToManager = Join | Heartbeat | Up | InSync | Fenced
+FromManager = StartSlice | PromoteIncarnation | Route | Withdrawn | InspectAll
 
 
 class Trusted(msgspec.Struct, frozen=True, tag="trusted", array_like=True):

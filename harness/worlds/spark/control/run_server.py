@@ -27,7 +27,7 @@ from ....core.errors import OwnFailure, StorageRefused, StreamproofError
 from ....core.model import replica_name
 from ....core.quantities import Duration
 from ....core.schedule import Fault
-from ....core.wire import Greeting, Place, accept, decoded, frame, read_frame
+from ....core.wire import Endpoint, Greeting, accept, decoded, frame, read_frame
 from ....protocol.controller import Controller, Strike
 from ....recording.history import FaultHealed, FaultMissed, FaultStruck, NodeGone, NodeUp, Placed
 from ....recording.recorder import MonotonicClock, Recorder
@@ -100,7 +100,7 @@ class RunServer:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="run server", daemon=True)
         self._connections: set[asyncio.Task[Any]] = set()
-        self.place: Place = ("", 0)
+        self.place: Endpoint = ("", 0)
 
     def __enter__(self) -> RunServer:
         self._thread.start()
@@ -122,7 +122,7 @@ class RunServer:
         future: Future[T] = asyncio.run_coroutine_threadsafe(work, self._loop)
         return future.result()
 
-    async def _listen(self) -> Place:
+    async def _listen(self) -> Endpoint:
         self._server = await asyncio.start_server(self._answer, self._address, 0)
         host, port = self._server.sockets[0].getsockname()
         return host, port

@@ -15,7 +15,7 @@ from contextlib import suppress
 from itertools import count
 
 from ....core.errors import OwnFailure
-from ....core.wire import Place
+from ....core.wire import Endpoint
 from ....recording.history import Proof
 from .toxics import Stream, Toxic, Toxiproxy
 
@@ -118,7 +118,7 @@ class ProxiedLinks:
     toxiproxy is asked in a thread of its own, in order: some of its answers come only once what it holds has been read.
     """
 
-    def __init__(self, server: Toxiproxy, relay: Place, wanted: Between) -> None:
+    def __init__(self, server: Toxiproxy, relay: Endpoint, wanted: Between) -> None:
         self._server = server
         self._relay = relay
         self._wanted = wanted
@@ -126,14 +126,14 @@ class ProxiedLinks:
         self._numbers = count()
         self._in_force: dict[Slowing, str] = {}
         """Those that proxies are made with, and the names of their toxics."""
-        self._proxies: dict[tuple[str, str], tuple[str, Place]] = {}
+        self._proxies: dict[tuple[str, str], tuple[str, Endpoint]] = {}
         """(who dials, who is dialled) -> the name of the proxy, and where it listens. This and what is in force is for
         the thread alone."""
 
     def close(self) -> None:
         self._thread.shutdown(cancel_futures=True)
 
-    async def place(self, dialler: str, dialled: str) -> Place | None:
+    async def place(self, dialler: str, dialled: str) -> Endpoint | None:
         """Where to dial instead; None for a link that needs no proxy."""
         if not self._wanted(dialler, dialled) and not self._wanted(dialled, dialler):
             return None
@@ -147,13 +147,13 @@ class ProxiedLinks:
             asked.result(STRIKE_SECONDS)
         return slowing
 
-    async def heal(self, slowing: Slowing) -> list[Place]:
+    async def heal(self, slowing: Slowing) -> list[Endpoint]:
         """Returns where the proxies listen that did it. Raises OwnFailure when one goes on."""
         return await asyncio.wrap_future(self._thread.submit(self._remove_everywhere, slowing))
 
     # In the thread
 
-    def _proxy(self, ends: tuple[str, str]) -> Place:
+    def _proxy(self, ends: tuple[str, str]) -> Endpoint:
         if ends not in self._proxies:
             name = f"link-{len(self._proxies)}"
             self._proxies[ends] = name, self._server.make(name, self._relay)
@@ -172,7 +172,7 @@ class ProxiedLinks:
         for stream in _streams(slowing, ends):
             self._server.add(proxy, f"{self._in_force[slowing]}-{stream}", slowing.toxic, stream)
 
-    def _remove_everywhere(self, slowing: Slowing) -> list[Place]:
+    def _remove_everywhere(self, slowing: Slowing) -> list[Endpoint]:
         slowing.ended = time.monotonic()
         toxic = self._in_force.pop(slowing)
         healed = []

@@ -15,7 +15,7 @@ from toxiproxy.exceptions import InvalidToxic, NotFound, ProxyExists
 
 from ....core.errors import OwnFailure, Unsupported
 from ....core.quantities import Duration
-from ....core.wire import Place
+from ....core.wire import Endpoint
 
 Stream = Literal["upstream", "downstream"]
 """Towards the server that is dialled, or back to the one that dials."""
@@ -41,14 +41,14 @@ def latency(by: Duration, jitter: Duration | None = None) -> Toxic:
     return Toxic("latency", (("latency", more), ("jitter", jitters)), least)
 
 
-def bandwidth(rate: int) -> Toxic:
+def bandwidth_toxic(rate: int) -> Toxic:
     """At most so many bytes/s pass, rounded down to whole thousands. Raises Unsupported for less than one of them."""
     if rate < 1000:
         raise Unsupported(f"toxiproxy counts in thousands of bytes/s: it cannot let only {rate} bytes/s pass")
     return Toxic("bandwidth", (("rate", rate // 1000),), rate=rate // 1000 * 1000)
 
 
-def slow_close(by: Duration) -> Toxic:
+def slow_close_toxic(by: Duration) -> Toxic:
     """That one end has closed its connection is heard so much later, rounded up to whole milliseconds."""
     return Toxic("slow_close", (("delay", _millis(by)),), Duration(_millis(by) * 1000))
 
@@ -60,7 +60,7 @@ def _millis(duration: Duration) -> int:
 class Toxiproxy:
     """A toxiproxy server. Every method raises OwnFailure when it does not answer in time, or not as it should."""
 
-    def __init__(self, place: Place, seconds: float = 5.0) -> None:
+    def __init__(self, place: Endpoint, seconds: float = 5.0) -> None:
         host, port = place
         self.host = host
         self._api: Any = type("_Api", (APIConsumer,), {"host": host, "port": port})
@@ -69,7 +69,7 @@ class Toxiproxy:
     def version(self) -> str:
         return str(self._ask("get", "/version").text).strip()
 
-    def make(self, name: str, upstream: Place) -> Place:
+    def make(self, name: str, upstream: Endpoint) -> Endpoint:
         """A proxy that leads there, and where it listens."""
         host, port = upstream
         asked = {"name": name, "listen": f"{self.host}:0", "upstream": f"{host}:{port}", "enabled": True}

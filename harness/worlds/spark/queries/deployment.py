@@ -38,7 +38,7 @@ from ....core.signs import Signs
 from ....core.waiting import wait_until
 from ....core.wire import Greeting, decoded, frame, read_frame
 from ....crash_points.inside_spark.listener import HeldPoint
-from ....crash_points.outside.relay import Fate, HeldMessage, Relay, Sender
+from ....crash_points.outside.relay import Fate, HeldMessage, Sender, StoreRelay
 from ....judging.references import REFERENCES, SINK
 from ....judging.stalls import ATTEMPTS
 from ....recording.history import Bite, Drained, LifeFailed, Proof
@@ -49,7 +49,7 @@ from ..control.machines import ClusterMachines, Heal, Striking
 from ..control.nodes import Nodes
 from ..control.run_messages import Arrived, Begun, Failed, Finishing, Go
 from ..control.run_server import RunServer, from_afar
-from .lives import REFERENCE_DRIVER, Launcher, Life, committed, planned, standbys, successions
+from .lives import REFERENCE_DRIVER, DriverIncarnation, Launcher, committed, last_planned_batch, standbys, successions
 from .points import PointWatch
 from .stacks import still_running
 
@@ -77,7 +77,7 @@ def deploy_query(run: Run, processes: Nodes) -> Iterator[QueryDeployment]:
 class _Zombie:
     """A life that was frozen, so that its successor begins beside it."""
 
-    life: Life
+    life: DriverIncarnation
     committed: int
     """The last batch that was in the commit log then."""
     wake: Callable[[], None]
@@ -106,12 +106,12 @@ class QueryDeployment:
         self._query = subject
         self._processes = processes
         self._batches = subject.batches(run.scenario.workload)
-        self._references: Life | None = None
+        self._references: DriverIncarnation | None = None
         """None: they were made before the run."""
-        self._lives: dict[int, Life] = {}
+        self._lives: dict[int, DriverIncarnation] = {}
         """Of the judged driver, by incarnation; those that stand by are among them."""
         self._most_standbys = standbys(run.scenario, processes.workers)
-        self._standbys: list[Life] = []
+        self._standbys: list[DriverIncarnation] = []
         """In the order in which they are to begin."""
         self._stand_by = True
         """Whether a life can stand by: none has failed to."""
@@ -152,7 +152,7 @@ class QueryDeployment:
         """What is held in the relay while a fault strikes."""
         self._fate = Fate.GOES_ON
         """What is to become of it."""
-        self._relay = Relay(subject.relayed, processes.address, self)
+        self._relay = StoreRelay(subject.relayed, processes.address, self)
         self._watch = PointWatch(run.scenario, run.passed is not None, processes)
         self.server = RunServer(
             run.recorder,
@@ -166,7 +166,9 @@ class QueryDeployment:
         )
         self._launcher = Launcher(run, processes, self._batches, self.server, self._watch, self._relay)
         self._checkpoint: Path = self._launcher.folders(DRIVER).checkpoint
-        self._signs = Signs(lambda: (self.server.signs, committed(self._checkpoint), planned(self._checkpoint)))
+        self._signs = Signs(
+            lambda: (self.server.signs, committed(self._checkpoint), last_planned_batch(self._checkpoint))
+        )
 
     # The life cycle
 
@@ -259,7 +261,7 @@ class QueryDeployment:
         self.server.call(self._relay.close())
 
     @property
-    def _life(self) -> Life:
+    def _life(self) -> DriverIncarnation:
         """The judged one."""
         return self._lives[self._incarnation]
 
@@ -273,7 +275,9 @@ class QueryDeployment:
         """The zombies that are still there."""
         return [zombie for zombie in self._zombies if zombie.gone is None]
 
-    def _watched(self, condition: Callable[[], bool], references: Life | None = None) -> Callable[[], bool]:
+    def _watched(
+        self, condition: Callable[[], bool], references: DriverIncarnation | None = None
+    ) -> Callable[[], bool]:
         def show() -> None:
             self._run.show(Live(self._offered, self._positions.get(SINK, 0), self.server.fault_in_force))
 
@@ -354,14 +358,14 @@ class QueryDeployment:
             life.go.set()
         self._become(life, now)
 
-    def _become(self, life: Life, when: int) -> None:
+    def _become(self, life: DriverIncarnation, when: int) -> None:
         """From now on this life is the judged one."""
         self._lives[life.incarnation] = life
         self._down = self._failed_now = False
         self._launched = when
         self._incarnation = life.incarnation
 
-    async def _take_over(self, life: Life) -> None:
+    async def _take_over(self, life: DriverIncarnation) -> None:
         """One that stands by is told to begin."""
         now = time.monotonic_ns()
         self._become(life, now)
@@ -458,7 +462,7 @@ class QueryDeployment:
     async def _answer(
         self,
         greeting: Greeting,
-        life: Life | None,
+        life: DriverIncarnation | None,
         message: Record | Begun | Arrived | Failed | Finishing,
         writer: asyncio.StreamWriter,
     ) -> bool:
@@ -554,7 +558,7 @@ class QueryDeployment:
 
     def batch(self) -> str:
         """Whatever comes of a batch comes after it is in the offset log."""
-        return str(max(0, planned(self._checkpoint)))
+        return str(max(0, last_planned_batch(self._checkpoint)))
 
     def sender(self, pid: int, address: str, incarnation: int) -> Sender | None:
         """Those of a life that is not the judged one go unheard, as it stands by or was replaced."""
@@ -602,7 +606,7 @@ class QueryDeployment:
             self.server.fail(error)
 
     def _note_failure(self, error: StreamproofError, disturbed: bool) -> LifeFailed:
-        stamp, batch = self.server.clock.stamp(), planned(self._checkpoint)
+        stamp, batch = self.server.clock.stamp(), last_planned_batch(self._checkpoint)
         failed = LifeFailed(stamp, DRIVER, self._incarnation, batch, str(error), disturbed)
         self._run.recorder.log(failed)
         return failed
@@ -634,7 +638,7 @@ async def _called(do: Callable[[], None]) -> None:
     do()
 
 
-async def _released(life: Life) -> None:
+async def _released(life: DriverIncarnation) -> None:
     life.go.set()
 
 

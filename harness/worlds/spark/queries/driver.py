@@ -12,29 +12,28 @@ from __future__ import annotations
 
 import os
 import pickle
-import re
 import subprocess
 import sys
 import threading
 import time
-import traceback
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from ....contracts.query import SOURCE, Query, RunFolders, without_values
-from ....core.addresses import Address, Moment, Point, Side
+from ....contracts.query import SOURCE, Query, without_values
+from ....core.addresses import Address, Point, Side
 from ....core.errors import InvalidOperator, OwnFailure, StorageFailed, StreamproofError
 from ....core.model import Event
-from ....core.pickling import modules_only_here, pickled, send_by_value
-from ....core.wire import VERSION, BlockingConnection, Greeting, Place
+from ....core.pickling import send_by_value
+from ....core.wire import VERSION, BlockingConnection, Greeting
 from ....crash_points.inside_python.following import followed
-from ....install.private_files import write_private
 from ....judging.references import row_number
 from ....recording.records import BatchDone, Delivered, EmptyBatch, Ended, Kept, Started, Taken
 from ..control.run_messages import Arrived, Begun, Failed, Finishing
 from .attaching import PORT, WAREHOUSE, attached_session, enter_working_folder, gateway_of
+from .blaming import blame, error_text, shortened_error
+from .driver_plan import PlanHead, QueryPlan, QueryRun
 from .plan import python_steps
 from .rows import canonical_rows, canonical_table, check_schema
 from .source import FORMAT, EventSource
@@ -48,96 +47,7 @@ Take = Callable[["DataFrame", int], None]
 """What the harness's sink does with a batch."""
 
 
-@dataclass(frozen=True)
-class QueryRun:
-    """One execution of the query, from its checkpoint on."""
-
-    actor: str
-    sink: str
-    folders: RunFolders
-    source_plan: Path
-    """A `SourcePlan` in JSON."""
-    armed: tuple[Moment, ...] | None = ()
-    """The points of the harness's own sink that are announced; None: all."""
-    waits: bool = False
-    """Whether it begins only when the harness says go."""
-    asks_to_read: bool = False
-    """Whether another life of the query may still write when it has come to its end."""
-    stores_aside: Mapping[str, str] = field(default_factory=dict)
-    """Where the stores outside are reached by what is no part of the query: their reset, and its reader."""
-    as_batch: bool = False
-    """Whether it is no stream, but a batch job over the same input, for a second opinion."""
-
-    @property
-    def aside(self) -> RunFolders:
-        """For what is no part of the query."""
-        return replace(self.folders, stores=self.stores_aside)
-
-
-@dataclass(frozen=True)
-class QueryPlan:
-    """What a driver needs to know. It runs its runs one after the other in one session."""
-
-    token: str
-    harness: Place
-    node: str
-    incarnation: int
-    query: Query
-    spans: tuple[tuple[int, int], ...]
-    """The first and the last event of each batch of the harness's source."""
-    runs: tuple[QueryRun, ...]
-    attaches: bool = False
-    """Whether it takes the JVM that its environment names, and leaves it behind."""
-    stands_by: bool = False
-    """Whether a process of its own brings up the session first, and then waits for the one that runs the query."""
-    warm_up: QueryRun | None = None
-    """What that process runs meanwhile, of which nothing is recorded."""
-
-
-@dataclass(frozen=True)
-class PlanHead:
-    """As much of a plan as can be read without any code of the user's."""
-
-    token: str
-    harness: Place
-    node: str
-    incarnation: int
-    query: str
-    """Its name."""
-    actors: tuple[str, ...]
-    """Of its runs."""
-    attaches: bool
-    stands_by: bool
-    settings: Mapping[str, str]
-    secrets: Mapping[str, str]
-    warehouse: Path
-    """Of the first run."""
-    working_folder: Path
-    """Of the process that wrote the plan."""
-
-
-def write_query_plan(path: Path, plan: QueryPlan) -> Path:
-    """Leave a driver its plan, with the head before it. Raises InvalidOperator when the user's code in it cannot be
-    pickled."""
-    head = PlanHead(
-        plan.token,
-        plan.harness,
-        plan.node,
-        plan.incarnation,
-        plan.query.name,
-        tuple(run.actor for run in plan.runs),
-        plan.attaches,
-        plan.stands_by,
-        dict(plan.query.settings),
-        dict(plan.query.secrets),
-        plan.runs[0].folders.warehouse,
-        Path.cwd(),
-    )
-    what = f"the query {plan.query.name!r}"
-    return write_private(path, pickle.dumps(head) + pickled(plan, what, modules_only_here()))
-
-
-class HarnessLink:
+class DriverLink:
     """The driver's connection to the harness."""
 
     def __init__(self, head: PlanHead) -> None:
@@ -161,7 +71,7 @@ class HarnessLink:
 class _Execution:
     """One run of the query, seen from its sink."""
 
-    def __init__(self, plan: QueryPlan, run: QueryRun, link: HarnessLink) -> None:
+    def __init__(self, plan: QueryPlan, run: QueryRun, link: DriverLink) -> None:
         self._plan = plan
         self._run = run
         self._link = link
@@ -188,8 +98,9 @@ class _Execution:
             try:
                 store.reset(self._run.aside)
             except Exception as error:
+                why = shortened_error(error_text(error))
                 raise InvalidOperator(
-                    f"query {query.name!r}: the store {store.name!r} cannot be reset: {_shortened(_said(error))}"
+                    f"query {query.name!r}: the store {store.name!r} cannot be reset: {why}"
                 ) from error
 
     def take(self, frame: DataFrame, number: int) -> None:
@@ -197,7 +108,7 @@ class _Execution:
         try:
             schema, collected = frame.schema, frame.collect()
         except Exception as error:
-            self.failure = _blame(self._plan.query, error)
+            self.failure = blame(self._plan.query, error)
             raise
         try:
             self._deliver(canonical_rows(self._plan.query, collected, number, schema), number)
@@ -232,7 +143,7 @@ class _Execution:
         except StreamproofError:
             raise
         except Exception as error:
-            raise InvalidOperator(f"query {query.name!r}: read failed: {_shortened(_said(error))}") from error
+            raise InvalidOperator(f"query {query.name!r}: read failed: {shortened_error(error_text(error))}") from error
         return canonical_table(query, rows, schema)
 
     def _deliver(self, rows: list[Event], number: int) -> None:
@@ -279,7 +190,7 @@ def _last_committed(checkpoint: Path) -> int | None:
     return max((int(name) for name in names if name.isdigit()), default=None)
 
 
-def run_query(spark: SparkSession, plan: QueryPlan, run: QueryRun, link: HarnessLink) -> None:
+def run_query(spark: SparkSession, plan: QueryPlan, run: QueryRun, link: DriverLink) -> None:
     """Run the query to the end of its input. Raises InvalidOperator for what is the query's fault."""
     execution = _Execution(plan, run, link)
     query = plan.query
@@ -298,10 +209,10 @@ def run_query(spark: SparkSession, plan: QueryPlan, run: QueryRun, link: Harness
     except Exception as error:
         if execution.failure is not None:
             raise execution.failure from error
-        raise _blame(query, error) from error
+        raise blame(query, error) from error
 
 
-def run_as_batch(spark: SparkSession, plan: QueryPlan, run: QueryRun, link: HarnessLink) -> None:
+def run_as_batch(spark: SparkSession, plan: QueryPlan, run: QueryRun, link: DriverLink) -> None:
     """Hand in the table that a batch job makes, where the query can be one: with a watermark or a time-out it means
     something else, and some steps there are for streams only."""
     query = plan.query
@@ -397,47 +308,6 @@ def _checked(query: Query, output: object) -> DataFrame:
     return output
 
 
-_OURS = ("query_source.py", "ExecutorLostFailure", "No space left on device", "SparkContext was shut down")
-"""What shows, in an error of Spark's, that the query is not to blame."""
-
-
-def _blame(query: Query, error: Exception) -> StreamproofError:
-    text = _said(error)
-    sign = next((sign for sign in _OURS if sign in text), None)
-    if sign is not None:
-        return OwnFailure(f"query {query.name!r} was ended by its surroundings ({sign}): {_shortened(text)}")
-    return InvalidOperator(f"query {query.name!r} failed: {_shortened(text)}")
-
-
-def _said(error: BaseException) -> str:
-    """Of an error of the user's own in this process, its kind as well: Spark's say theirs themselves."""
-    if type(error).__module__.startswith(("pyspark", "py4j")):
-        return str(error)
-    frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
-    return f"{type(error).__name__}: {error}{_where(frames)}"
-
-
-def _where(frames: Iterable[tuple[str, object]]) -> str:
-    """The innermost place in code of the user's."""
-    theirs = [(file, line) for file, line in frames if "/pyspark/" not in file and file != __file__]
-    return f" ({theirs[-1][0]}, line {theirs[-1][1]})" if theirs else ""
-
-
-def _shortened(text: str, lines: int = 12) -> str:
-    """What the user's code raised and where, if a Python traceback says it; else the first lines, without the JVM's
-    stack."""
-    # What Spark adds of the query's plan says nothing of what went wrong.
-    said = text.partition("\n=== Streaming Query ===")[0]
-    kept = [line for line in said.splitlines() if line.strip() and not line.lstrip().startswith("at ")]
-    tracebacks = [place for place, line in enumerate(kept) if "Traceback (most recent call last)" in line]
-    last = kept[tracebacks[-1] + 1 :] if tracebacks else []
-    raised = next((line for line in last if not line[0].isspace()), None)
-    if raised is None:
-        return "\n".join(kept[:lines] + (["..."] if len(kept) > lines else []))
-    frames = (re.match(r'\s+File "(.+)", line (\d+)', line) for line in last[: last.index(raised)])
-    return raised + _where((frame[1], frame[2]) for frame in frames if frame is not None)
-
-
 def _session(head: PlanHead) -> SparkSession:
     from pyspark.sql import SparkSession
 
@@ -456,7 +326,7 @@ def _read_plan(head: PlanHead, file: BinaryIO) -> QueryPlan:
         plan: QueryPlan = pickle.load(file)
     except (Exception, SystemExit) as error:
         raise InvalidOperator(
-            f"query {head.query!r}: its code cannot be imported in Spark's driver: {_shortened(_said(error))}"
+            f"query {head.query!r}: its code cannot be imported in Spark's driver: {shortened_error(error_text(error))}"
         ) from error
     _send_scripts_by_value()
     return plan
@@ -483,7 +353,7 @@ def stand_by(head: PlanHead, file: BinaryIO, path: str) -> int:
             _warm_up(spark, plan.query, plan.warm_up)
         except Exception as error:
             # It takes longer then, and that is all.
-            print(f"the query could not be warmed up: {_shortened(_said(error))}", file=sys.stderr)
+            print(f"the query could not be warmed up: {shortened_error(error_text(error))}", file=sys.stderr)
     heir = [sys.executable, "-m", __spec__.name if __spec__ is not None else __name__, path]
     status = subprocess.run(heir, env={**os.environ, **gateway_of(spark)}, check=False).returncode
     spark.stop()
@@ -532,7 +402,7 @@ def main(path: str) -> int:
 
 
 def _run(head: PlanHead, file: BinaryIO) -> int:
-    link = HarnessLink(head)
+    link = DriverLink(head)
     for actor in head.actors:
         link.send(Begun(actor, 0, head.incarnation, time.monotonic_ns()))
     try:

@@ -22,14 +22,14 @@ from ....core.addresses import DRIVER, Moment
 from ....core.errors import StorageFailed
 from ....core.model import Event
 from ....core.schedule import Fault
-from ....crash_points.outside.relay import Relay
+from ....crash_points.outside.relay import StoreRelay
 from ....install.private_files import write_private
 from ....install.settings import DAEMON_MODULE, MOST_CORES
 from ....judging.references import REFERENCES, SINK
 from ..control.nodes import Driver, Nodes
 from ..control.run_server import RunServer
 from .attaching import WAREHOUSE
-from .driver import QueryPlan, QueryRun, write_query_plan
+from .driver_plan import QueryPlan, QueryRun, write_query_plan
 from .points import PointWatch
 from .source import SourcePlan, spans, write_events
 
@@ -78,7 +78,7 @@ def executors_needed(scenario: Scenario) -> int:
 
 
 @dataclass(eq=False)
-class Life:
+class DriverIncarnation:
     """One incarnation of the judged driver, or the driver of the references."""
 
     incarnation: int
@@ -119,7 +119,7 @@ class Launcher:
         batches: Sequence[Sequence[Event]],
         server: RunServer,
         watch: PointWatch,
-        relay: Relay,
+        relay: StoreRelay,
     ) -> None:
         assert isinstance(run.scenario.subject, Query)
         assert run.folder is not None
@@ -143,12 +143,12 @@ class Launcher:
         except OSError as error:
             raise StorageFailed(f"cannot write {self._input}: {error.strerror or error}") from error
 
-    def start_references(self, launched: int) -> Life:
+    def start_references(self, launched: int) -> DriverIncarnation:
         runs = tuple(self._run_of(REFERENCE_DRIVER, actor, actor, 1) for actor in REFERENCES)
         driver = self._start(self._plan(REFERENCE_DRIVER, 1, runs), watched=False)
-        return Life(1, REFERENCE_DRIVER, driver, launched)
+        return DriverIncarnation(1, REFERENCE_DRIVER, driver, launched)
 
-    def start_life(self, node: str, incarnation: int, launched: int, stands_by: bool) -> Life:
+    def start_life(self, node: str, incarnation: int, launched: int, stands_by: bool) -> DriverIncarnation:
         """The judged driver's next incarnation, which waits to be told to begin."""
         armed = None if self._run.passed is not None else self._server.armed
         run = self._run_of(node, DRIVER, SINK, incarnation, armed)
@@ -158,7 +158,7 @@ class Launcher:
         plan = self._plan(node, incarnation, (replace(run, waits=True, asks_to_read=self._splits),))
         if stands_by:
             plan = replace(plan, stands_by=True, warm_up=self._warm_up(node, incarnation))
-        return Life(incarnation, node, self._start(plan, watched=True), launched)
+        return DriverIncarnation(incarnation, node, self._start(plan, watched=True), launched)
 
     def _warm_up(self, node: str, incarnation: int) -> QueryRun | None:
         """None where it would leave something outside of its folders."""
@@ -169,7 +169,7 @@ class Launcher:
         run = self._run_of(node, label, "", incarnation, batches=1)
         return replace(run, folders=RunFolders(label, folder / "sink", folder / "checkpoint"))
 
-    def plan_of(self, life: Life) -> Path:
+    def plan_of(self, life: DriverIncarnation) -> Path:
         return self._nodes.scratch / f"{life.node}.{life.incarnation}.pickle"
 
     def folders(self, actor: str) -> RunFolders:
@@ -223,7 +223,7 @@ def committed(checkpoint: Path) -> int:
     return _last(checkpoint / "commits")
 
 
-def planned(checkpoint: Path) -> int:
+def last_planned_batch(checkpoint: Path) -> int:
     """The last batch in Spark's offset log; -1: none."""
     return _last(checkpoint / "offsets")
 

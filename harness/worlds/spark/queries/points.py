@@ -18,7 +18,7 @@ from ....contracts.subject import QUERY_POINTS, TASK_POINTS
 from ....core.addresses import FINE_POINTS, TASK, Moment, Point
 from ....core.errors import InvalidScenario, StorageFailed
 from ....core.schedule import Fault
-from ....core.wire import Place
+from ....core.wire import Endpoint
 from ....crash_points.inside_python.user_points import points_environment
 from ....crash_points.inside_python.watching import Watching, lines_environment, write_watching
 from ....crash_points.inside_python.whose import whose_code
@@ -105,7 +105,7 @@ class PointWatch:
         self._nodes = nodes
         self._listener: PointListener | None = None
         self._token = ""
-        self._place: Place = ("", 0)
+        self._place: Endpoint = ("", 0)
 
     @property
     def needed(self) -> bool:

@@ -37,16 +37,16 @@ def canonical_rows(query: Query, rows: Sequence[Row], batch: int, schema: Struct
     if query.shape.keyed_outputs:
         found = _keyed(query, rows, batch, schema)
     else:
-        found = dict(Counter(text_of(query, row, schema) for row in rows))
+        found = dict(Counter(row_text(query, row, schema) for row in rows))
     return [Event(query.name, row_number(batch, place), key, found[key], 0) for place, key in enumerate(sorted(found))]
 
 
 def canonical_table(query: Query, rows: Sequence[Row], schema: StructType | None = None) -> dict[str, Value]:
     """What a consumer read: each row, and how often it is there."""
-    return dict(sorted(Counter(text_of(query, row, schema) for row in rows).items()))
+    return dict(sorted(Counter(row_text(query, row, schema) for row in rows).items()))
 
 
-def text_of(query: Query, row: Row, schema: StructType | None = None) -> str:
+def row_text(query: Query, row: Row, schema: StructType | None = None) -> str:
     """A row as JSON. A name of a column, or a field, can be no text that UTF-8 has."""
     try:
         return shapes.text_of(_plain(query, row, schema))

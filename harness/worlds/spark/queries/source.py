@@ -17,7 +17,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailable
 from ....core.addresses import Address, Moment, Point, Side
 from ....core.errors import OwnFailure
 from ....core.model import Event
-from ....core.wire import VERSION, BlockingConnection, Greeting, Place
+from ....core.wire import VERSION, BlockingConnection, Endpoint, Greeting
 from ..control.run_messages import Arrived
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class SourcePlan(msgspec.Struct, frozen=True):
     actor: str
     incarnation: int
     token: str
-    harness: Place
+    harness: Endpoint
     armed: tuple[Moment, ...] | None
     """The points that are announced; None: all."""
 

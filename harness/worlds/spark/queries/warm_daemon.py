@@ -10,7 +10,7 @@ import pyspark.sql.types  # noqa: F401
 from pyspark import daemon
 
 from ....crash_points.inside_python.following import followed_each
-from . import source as query_source  # noqa: F401
+from . import source  # noqa: F401
 
 if __name__ == "__main__":
     # What each of its children does for one task after the other.

@@ -12,12 +12,13 @@ import asyncio
 import fcntl
 import struct
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, Protocol, TypeVar
 
 from ....core.addresses import Address, Moment, Point, Side
 from ....core.errors import ProtocolBroken, StorageRefused, StreamproofError
-from ....core.wire import VERSION, Greeting, Place, accept, decoded, frame, read_frame
+from ....core.wire import VERSION, Endpoint, Greeting, accept, decoded, frame, read_frame
+from ....protocol.directory import Directory, Told
 from ....protocol.effects import Fire, Gone, Inspect, Promote, Reroute, Start, Timer
 from ....protocol.host import Host
 from ....protocol.machine import Slice
@@ -41,9 +42,6 @@ _REWRITE_SECONDS = (0.05, 1.0)
 _DELIVERY_SECONDS = 1.0
 """How long a host waits, at a crash point that asks for it, until the other side's kernel has all that was sent."""
 _SIOCOUTQ = 0x5411
-
-_Link = tuple[str, int, str, int]
-"""Slice here, its incarnation, peer, its incarnation."""
 
 
 def _unacknowledged(socket: int) -> int:
@@ -93,7 +91,7 @@ class NodeAgent:
         self.ready = ready
         self._up = up
         self._fenced = fenced
-        self.relay: Place | None = None
+        self.relay: Endpoint | None = None
         """Where links are dialled instead of at their peers."""
         self._token = token
         self._make = make
@@ -108,8 +106,9 @@ class NodeAgent:
         self._host = Host(self)
         self._routes: dict[str, dict[int, Route]] = {}
         """Slice -> its incarnations that are announced."""
-        self._withdrawn: set[tuple[str, int]] = set()
-        self._dials: dict[_Link, asyncio.Task[None]] = {}
+        self._directory = Directory(specs.values())
+        """Those that run here stand in it too, from their start."""
+        self._dials: dict[Told, asyncio.Task[None]] = {}
         """The links that this side makes, and makes again when they break."""
         self._links: dict[tuple[str, str, int], asyncio.StreamWriter] = {}
         """(slice here, peer, its incarnation) -> the connection between them."""
@@ -123,7 +122,7 @@ class NodeAgent:
 
     # Life
 
-    async def listen(self, address: str) -> Place:
+    async def listen(self, address: str) -> Endpoint:
         """Take links from now on. Returns where."""
         self._server = await asyncio.start_server(self._answer, address, 0)
         host, port = self._server.sockets[0].getsockname()
@@ -168,9 +167,7 @@ class NodeAgent:
         slice_id, incarnation = start.slice, start.incarnation
         given = Start(incarnation, checkpoint, start.replica, start.founder, start.seed)
         self._host.start(self._make(slice_id), given)
-        for routes in list(self._routes.values()):
-            for route in routes.values():
-                self._reach(slice_id, incarnation, route)
+        self._reach(self._directory.announce(slice_id, incarnation, speaks=False))
         self._up(slice_id, incarnation)
 
     def promote(self, slice_id: str, incarnation: int) -> None:
@@ -203,7 +200,7 @@ class NodeAgent:
 
     async def _fence_later(self, slice_id: str, incarnation: int, go_on: Callable[[Checkpoint | None], None]) -> None:
         def wanted() -> bool:
-            return (slice_id, incarnation) not in self._withdrawn
+            return not self._directory.is_gone(slice_id, incarnation)
 
         try:
             checkpoint = await self._insist(
@@ -222,30 +219,28 @@ class NodeAgent:
 
     def route(self, route: Route) -> None:
         """An incarnation is there, or speaks now; those here that deal with it dial it."""
-        if (route.slice, route.incarnation) in self._withdrawn:
+        if self._directory.is_gone(route.slice, route.incarnation):
             return
         self._routes.setdefault(route.slice, {})[route.incarnation] = route
-        for slice_id, machine in list(self._host.slices.items()):
-            self._reach(slice_id, machine.incarnation, route)
+        self._reach(self._directory.announce(route.slice, route.incarnation, route.speaks))
 
     def withdraw(self, slice_id: str, incarnation: int) -> None:
         """An incarnation is to be listened to no more."""
-        self._withdrawn.add((slice_id, incarnation))
+        told = self._directory.withdraw(slice_id, incarnation)
         self._routes.get(slice_id, {}).pop(incarnation, None)
         if self._runs(slice_id, incarnation):
             self._drop(slice_id)
         for link, dial in list(self._dials.items()):
-            if link[2:] == (slice_id, incarnation):
+            if (link.of, link.other) == (slice_id, incarnation):
                 dial.cancel()
         for (local, peer, peer_incarnation), writer in list(self._links.items()):
             if (peer, peer_incarnation) == (slice_id, incarnation):
                 del self._links[local, peer, peer_incarnation]
                 # Not `close`, which would go on trying to send what is buffered: its host may be stopped.
                 writer.transport.abort()
-        spec = self._specs[slice_id]
-        for local in list(self._host.slices):
-            if local in (*spec.upstream, *spec.addressees, *spec.downstream, slice_id):
-                self._host.feed(local, Gone(slice_id, incarnation))
+        for one in told:
+            if self._runs(one.slice_id, one.incarnation):
+                self._host.feed(one.slice_id, Gone(slice_id, incarnation))
 
     def inspect(self) -> None:
         for slice_id in list(self._host.slices):
@@ -255,7 +250,7 @@ class NodeAgent:
         """A slice here must not speak any more: others speak for it."""
         del self._host.slices[slice_id]
         for link, dial in list(self._dials.items()):
-            if link[0] == slice_id:
+            if link.slice_id == slice_id:
                 dial.cancel()
         for link_here, writer in list(self._links.items()):
             if link_here[0] == slice_id:
@@ -264,17 +259,12 @@ class NodeAgent:
 
     # Links
 
-    def _reach(self, slice_id: str, incarnation: int, route: Route) -> None:
-        """Dial it, if it is for this slice to do so and it does not do so already."""
-        if route.slice == slice_id:
-            wanted = route.incarnation < incarnation
-        else:
-            spec = self._specs[slice_id]
-            wanted = route.speaks and (route.slice in spec.upstream or route.slice in spec.addressees)
-        link = (slice_id, incarnation, route.slice, route.incarnation)
-        if wanted and link not in self._dials:
-            dial = self._dials[link] = self._spawn(self._dial(*link))
-            dial.add_done_callback(lambda _: self._dials.pop(link, None))
+    def _reach(self, told: Iterable[Told]) -> None:
+        """Dial those whom somebody here hears of, if it is for this side to do so and it does not do so already."""
+        for one in told:
+            if one.calls and one not in self._dials and self._runs(one.slice_id, one.incarnation):
+                dial = self._dials[one] = self._spawn(self._dial(*one))
+                dial.add_done_callback(lambda _, one=one: self._dials.pop(one, None))  # type: ignore[misc]
 
     async def _dial(self, slice_id: str, incarnation: int, peer: str, peer_incarnation: int) -> None:
         """Hold a link to a peer for as long as both are there: `withdraw` ends this."""
@@ -313,7 +303,7 @@ class NodeAgent:
             return
         local, incarnation = greeting.peer, greeting.peer_incarnation
         peer, peer_incarnation = greeting.local, greeting.incarnation
-        if (peer, peer_incarnation) in self._withdrawn:
+        if self._directory.is_gone(peer, peer_incarnation):
             self.note(Refused(local, incarnation, peer, peer_incarnation, "link"))
             writer.transport.abort()
             return

@@ -26,10 +26,9 @@ from ....core.quantities import Duration
 from ....core.signs import Signs
 from ....core.waiting import wait_until
 from ....core.wire import Greeting, decoded, frame, read_frame
-from ....protocol.machine import Slice, wrapped
+from ....protocol.machine import Slice
+from ....protocol.making import Feed, make_slice
 from ....protocol.progress import Progress
-from ....protocol.sink import SinkSlice
-from ....protocol.source import SourceSlice
 from ....protocol.stores import MemoryStore
 from ....recording.history import Bite, Drained, Proof
 from ....recording.records import InStep, Kept, Record
@@ -51,12 +50,12 @@ from ..control.run_messages import (
 )
 from ..control.run_server import RunServer, from_afar
 from ..control.slowing import Between, ProxiedLinks
-from ..control.toxics import Toxic, Toxiproxy, bandwidth, latency, slow_close
+from ..control.toxics import Toxic, Toxiproxy, bandwidth_toxic, latency, slow_close_toxic
 from .agent import NodeAgent
 from .driver import DriverPlan
 from .executor import AgentPlan
 from .incarnations import Incarnations
-from .relay import Relay
+from .relay import LinkRelay
 
 HARNESS = "harness"
 DRIVER = "driver"
@@ -131,7 +130,7 @@ class SchemeDeployment:
         self._names: dict[tuple[str, int], str] = {}
         """(slice, incarnation) -> which replica that is."""
         disturbed = not run.carriers.isdisjoint(OF_LINKS)
-        self._relay = Relay(self.server.token, self._name_of, self.server.fail) if disturbed else None
+        self._relay = LinkRelay(self.server.token, self._name_of, self.server.fail) if disturbed else None
         self._agent = NodeAgent(
             HARNESS,
             self.server.token,
@@ -373,11 +372,9 @@ class SchemeDeployment:
         return self._names.get((slice_id, incarnation), slice_id)
 
     def _make_end(self, slice_id: str) -> Slice:
-        spec = self._specs[slice_id]
-        if spec.role is Role.SINK:
-            return wrapped(SinkSlice(spec))
         workload = self._run.scenario.workload
-        return wrapped(SourceSlice(spec, iter(workload.batches(slice_id)), workload.interval, workload.stretch))
+        feed = Feed(lambda source: iter(workload.batches(source)), workload.interval, workload.stretch)
+        return make_slice(self._specs[slice_id], feed)
 
     # Faults
 
@@ -427,7 +424,7 @@ class _Machines(ClusterMachines):
         node_of: Mapping[str, str],
         outstanding: Callable[[], bool],
         striking: Striking,
-        relay: Relay | None,
+        relay: LinkRelay | None,
         bury: Callable[[Iterable[str]], None],
     ) -> None:
         super().__init__(nodes, node_of, outstanding, striking)
@@ -493,12 +490,12 @@ class _Machines(ClusterMachines):
     def narrow(self, link: Link, rate: int) -> list[Bite]:
         if not self._are_routed(link):
             return super().narrow(link, rate)
-        return self._slow(link, bandwidth(rate))
+        return self._slow(link, bandwidth_toxic(rate))
 
     def close_slowly(self, link: Link, by: Duration) -> list[Bite]:
         if not self._are_routed(link):
             return super().close_slowly(link, by)
-        return self._slow(link, slow_close(by))
+        return self._slow(link, slow_close_toxic(by))
 
     def _slow(self, link: Link, toxic: Toxic) -> list[Bite]:
         relay = self._relay

@@ -21,15 +21,15 @@ from pyspark import SparkConf, SparkContext
 
 from ....core.errors import StreamproofError
 from ....core.model import Role
-from ....core.wire import VERSION, Greeting, accept, decoded, frame, read_frame
-from ....core.wire import Place as NetworkPlace
+from ....core.wire import VERSION, Endpoint, Greeting, accept, decoded, frame, read_frame
 from ....protocol.manager import (
     Announce,
     Manager,
     ManagerInput,
     NodeJoined,
     NodeLost,
-    Place,
+    PlaceSlice,
+    PromoteSlice,
     SliceFenced,
     SliceReady,
     SliceUp,
@@ -38,7 +38,6 @@ from ....protocol.manager import (
     WaitedEnough,
     Withdraw,
 )
-from ....protocol.manager import PromoteSlice as Promotion
 from ..control.nodes import own_address
 from ..control.run_messages import (
     HEARTBEAT,
@@ -47,10 +46,10 @@ from ..control.run_messages import (
     Fenced,
     Heartbeat,
     InspectAll,
+    InSync,
     Join,
     NodeSeen,
-    PromoteSlice,
-    Ready,
+    PromoteIncarnation,
     Route,
     StartSlice,
     Trusted,
@@ -61,7 +60,7 @@ from ..control.run_messages import (
 )
 from .executor import AgentPlan, run_node_agent
 from .incarnations import Incarnations
-from .silence import Silence
+from .silence import SilenceWatch
 
 _PATIENCE = 5.0
 """Seconds for which the manager of a driver that was started again waits for all nodes, once the first has joined."""
@@ -86,7 +85,7 @@ class _Agent:
     """A node agent, as the manager's host sees it."""
 
     writer: asyncio.StreamWriter
-    links: NetworkPlace
+    links: Endpoint
 
 
 class ManagerHost:
@@ -103,19 +102,19 @@ class ManagerHost:
         self._manager = Manager(slices, plan.nodes, plan.replicas, plan.speaking, newest)
         self._seed = plan.seed
         self._agents: dict[str, _Agent] = {}
-        self._silence = Silence(HEARTBEAT_LIMIT, HEARTBEAT, time.monotonic())
+        self._silence = SilenceWatch(HEARTBEAT_LIMIT, HEARTBEAT, time.monotonic())
         self._replica: dict[tuple[str, int], int] = {}
         """(slice, incarnation) -> which replica that is."""
         self._routes: dict[tuple[str, int], Route] = {}
         self._withdrawn: list[Withdrawn] = []
         self._harness: asyncio.StreamWriter | None = None
 
-    async def listen(self) -> NetworkPlace:
+    async def listen(self) -> Endpoint:
         self._server = await asyncio.start_server(self._answer, own_address(), 0)
         host, port = self._server.sockets[0].getsockname()
         return host, port
 
-    async def serve(self, harness: NetworkPlace) -> None:
+    async def serve(self, harness: Endpoint) -> None:
         """Until the harness goes away."""
         reader, self._harness = await asyncio.open_connection(*harness)
         self._harness.write(frame(Greeting(VERSION, self._token, "driver", "driver")))
@@ -158,7 +157,7 @@ class ManagerHost:
                         self._silence.heard(node, time.monotonic())
                 case Up(slice=slice_id, incarnation=incarnation):
                     self._decide(SliceUp(slice_id, incarnation))
-                case Ready(slice=slice_id, incarnation=incarnation):
+                case InSync(slice=slice_id, incarnation=incarnation):
                     self._decide(SliceReady(slice_id, incarnation))
                 case Fenced(slice=slice_id, incarnation=incarnation):
                     self._decide(SliceFenced(slice_id, incarnation))
@@ -184,7 +183,7 @@ class ManagerHost:
 
     def _decide(self, given: ManagerInput) -> None:
         effects = self._manager.on(given)
-        if any(isinstance(effect, Place) for effect in effects):
+        if any(isinstance(effect, PlaceSlice) for effect in effects):
             try:
                 self._incarnations.write(self._manager.newest)
             except StreamproofError as error:
@@ -193,12 +192,12 @@ class ManagerHost:
         for effect in effects:
             slice_id, incarnation = effect.slice_id, effect.incarnation
             match effect:
-                case Place(replica=replica, node=node, founder=founder):
+                case PlaceSlice(replica=replica, node=node, founder=founder):
                     self._replica[slice_id, incarnation] = replica
                     seed = self._specs[slice_id].chance(incarnation, self._seed)
                     self._tell(node, StartSlice(slice_id, replica, incarnation, founder, seed))
-                case Promotion(node=node):
-                    self._tell(node, PromoteSlice(slice_id, incarnation))
+                case PromoteSlice(node=node):
+                    self._tell(node, PromoteIncarnation(slice_id, incarnation))
                 case Announce(node=node, speaks=speaks):
                     replica = self._replica[slice_id, incarnation]
                     self._announce(Route(slice_id, replica, incarnation, node, self._agents[node].links, speaks))
@@ -216,7 +215,7 @@ class ManagerHost:
         self._tell_all(route)
         self._tell_harness(route)
 
-    def _tell(self, node: str, message: StartSlice | PromoteSlice) -> None:
+    def _tell(self, node: str, message: StartSlice | PromoteIncarnation) -> None:
         self._agents[node].writer.write(frame(message))
 
     def _tell_all(self, message: Route | Withdrawn | InspectAll) -> None:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from ....core.addresses import Address, Moment
 from ....core.errors import OwnFailure, StorageRefused, StreamproofError
-from ....core.wire import VERSION, BlockingConnection, Greeting, Place, decoded, frame, read_frame
-from ....protocol.machine import Slice, wrapped
-from ....protocol.operator import OperatorSlice
+from ....core.wire import VERSION, BlockingConnection, Endpoint, Greeting, decoded, frame, read_frame
+from ....protocol.machine import Slice
+from ....protocol.making import make_slice
 from ....protocol.spec import SliceSpec
 from ....protocol.stores import CheckpointStore, FileStore
 from ....recording.records import Record
@@ -26,9 +26,9 @@ from ..control.run_messages import (
     Fenced,
     Heartbeat,
     InspectAll,
+    InSync,
     Join,
-    PromoteSlice,
-    Ready,
+    PromoteIncarnation,
     Route,
     StartSlice,
     Took,
@@ -45,18 +45,18 @@ class AgentPlan:
     """What a node agent needs to know; shipped to it by Spark."""
 
     token: str
-    manager: Place
-    harness: Place
+    manager: Endpoint
+    harness: Endpoint
     checkpoints: Path
     specs: tuple[SliceSpec, ...]
     armed: tuple[Moment, ...]
     wrap_store: Callable[[CheckpointStore], CheckpointStore]
     """As in `SchemeSubject`."""
-    relay: Place | None = None
+    relay: Endpoint | None = None
     """Where links are dialled instead of at their peers, in a run that disturbs them."""
 
 
-class HarnessLink:
+class AgentLink:
     """An agent's connection to the harness. It is waited on: a record is in the kernel's hands before anything that
     follows it is sent, so it arrives even if the node dies. It is one, so that who hears of a point has heard before
     where its slice was started and what it had done by then."""
@@ -90,14 +90,14 @@ def run_node_agent(plan: AgentPlan) -> Iterator[str]:
 
 
 async def _serve(plan: AgentPlan, node: str) -> None:
-    harness = HarnessLink(plan, node)
+    harness = AgentLink(plan, node)
     # A manager that took this node for lost ends the conversation. The node then joins again, blank: its task must not
     # end, since Spark runs no other in place of one that has.
     while (manager := await _reach(plan.manager)) is not None:
         await _work(plan, node, harness, *manager)
 
 
-async def _reach(manager: Place) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
+async def _reach(manager: Endpoint) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
     try:
         return await asyncio.open_connection(*manager)
     except OSError:
@@ -105,19 +105,19 @@ async def _reach(manager: Place) -> tuple[asyncio.StreamReader, asyncio.StreamWr
 
 
 async def _work(
-    plan: AgentPlan, node: str, harness: HarnessLink, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    plan: AgentPlan, node: str, harness: AgentLink, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
     """Be a node until the manager ends the conversation."""
     specs = {spec.slice_id: spec for spec in plan.specs}
 
     def make(slice_id: str) -> Slice:
-        return wrapped(OperatorSlice(specs[slice_id]))
+        return make_slice(specs[slice_id])
 
     def up(slice_id: str, incarnation: int) -> None:
         writer.write(frame(Up(slice_id, incarnation)))
 
     def ready(slice_id: str, incarnation: int) -> None:
-        writer.write(frame(Ready(slice_id, incarnation)))
+        writer.write(frame(InSync(slice_id, incarnation)))
 
     def fenced(slice_id: str, incarnation: int) -> None:
         writer.write(frame(Fenced(slice_id, incarnation)))
@@ -135,7 +135,7 @@ async def _work(
                 match message:
                     case StartSlice():
                         agent.start(message)
-                    case PromoteSlice(slice=slice_id, incarnation=incarnation):
+                    case PromoteIncarnation(slice=slice_id, incarnation=incarnation):
                         agent.promote(slice_id, incarnation)
                     case Route():
                         agent.route(message)

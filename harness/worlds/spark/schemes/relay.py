@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from ....core.errors import OwnFailure, ProtocolBroken, StreamproofError
-from ....core.wire import VERSION, Greeting, Place, accept, frame
+from ....core.wire import VERSION, Endpoint, Greeting, accept, frame
 from ....recording.history import Proof
 from ..control.slowing import Between, Passage, ProxiedLinks, Slowing
 from ..control.toxics import Toxic
@@ -38,7 +38,7 @@ _SLOW_GREETING_SECONDS = 60.0
 """How long the first frame of a connection may take, from an agent, and through a proxy that makes it late."""
 
 
-class Cut:
+class CutLinks:
     """What is sent in some directions waits until this is mended."""
 
     def __init__(self, between: Between) -> None:
@@ -84,7 +84,7 @@ class _Link:
             writer.transport.abort()
 
 
-class Relay:
+class LinkRelay:
     """Everything in here happens in one event loop."""
 
     def __init__(
@@ -94,9 +94,9 @@ class Relay:
         self._token = token
         self._name_of = name_of
         self._failed = failed
-        self._places: dict[tuple[str, int], Place] = {}
+        self._places: dict[tuple[str, int], Endpoint] = {}
         self._links: set[_Link] = set()
-        self._cuts: list[Cut] = []
+        self._cuts: list[CutLinks] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._proxied: ProxiedLinks | None = None
         self._slowings: list[Slowing] = []
@@ -104,7 +104,7 @@ class Relay:
         """Links on their way through a proxy, by the number that their greeting there has."""
         self._numbers = count()
 
-    async def listen(self, address: str) -> Place:
+    async def listen(self, address: str) -> Endpoint:
         self._server = await asyncio.start_server(self._answer, address, 0)
         host, port = self._server.sockets[0].getsockname()
         return host, port
@@ -122,7 +122,7 @@ class Relay:
         """From now on, the links that these are for."""
         self._proxied = proxied
 
-    def lead(self, slice_id: str, incarnation: int, place: Place) -> None:
+    def lead(self, slice_id: str, incarnation: int, place: Endpoint) -> None:
         """This incarnation takes links there."""
         self._places[slice_id, incarnation] = place
 
@@ -135,12 +135,12 @@ class Relay:
 
     # Faults
 
-    def cut(self, between: Between) -> Cut:
-        cut = Cut(between)
+    def cut(self, between: Between) -> CutLinks:
+        cut = CutLinks(between)
         self._cuts.append(cut)
         return cut
 
-    def mend(self, cut: Cut) -> None:
+    def mend(self, cut: CutLinks) -> None:
         self._cuts.remove(cut)
         cut.mended.set()
 
@@ -173,7 +173,7 @@ class Relay:
             await self._probe(place, slowing.toxic)
         return slowing.proof
 
-    async def _probe(self, place: Place, toxic: Toxic) -> None:
+    async def _probe(self, place: Endpoint, toxic: Toxic) -> None:
         """See that a connection through a proxy takes its usual time again."""
         clock = asyncio.get_running_loop().time
         least, deadline = toxic.least.seconds, clock() + _PROBE_SECONDS
@@ -240,7 +240,7 @@ class Relay:
         link: _Link,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
-        place: Place,
+        place: Endpoint,
         greeting: Greeting,
     ) -> None:
         dialler, dialled = link.dialler, link.dialled
@@ -262,7 +262,7 @@ class Relay:
             await self._carry(link, reader, onward, dialler, dialled)
 
     async def _to_dialled(
-        self, link: _Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, place: Place
+        self, link: _Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, place: Endpoint
     ) -> None:
         found = await _dial(link, place)
         if found is not None:
@@ -310,7 +310,7 @@ class Relay:
 
     async def _pass(self, link: _Link, writer: asyncio.StreamWriter, chunk: bytes, sender: str, receiver: str) -> bool:
         """Returns whether the link still stands."""
-        holding: set[Cut] = set()
+        holding: set[CutLinks] = set()
         while cut := next((cut for cut in self._cuts if cut.between(sender, receiver)), None):
             if cut not in holding:
                 holding.add(cut)
@@ -345,7 +345,7 @@ class Relay:
         task.add_done_callback(done)
 
 
-async def _dial(link: _Link, place: Place) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
+async def _dial(link: _Link, place: Endpoint) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
     """One more connection of the link; None when there is none to be had, or the link was reset meanwhile."""
     try:
         reader, writer = await asyncio.open_connection(*place)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class Silence:
+class SilenceWatch:
     """Looks around at regular intervals. Times are in seconds, on any clock that only goes on.
 
     One who was stopped, or busy, could hear nobody: where a look comes late, by so much longer the nodes may be silent.

@@ -1,0 +1,294 @@
+"""`streamproof explore`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import msgspec
+import typer
+from rich.text import Text
+
+from ...contracts.scaling import scaled_down
+from ...core.errors import ExitStatus
+from ...core.verdicts import Status
+from ...judging.exercised import Activity
+from ..completion import complete_scenario
+from ..ending import INTERRUPTED
+from ..options import SEED, Json
+from ..output import print_json, show
+from ..registered import registered
+
+if TYPE_CHECKING:
+    from ...exploration.exploring import Explored
+    from ...exploration.mutants import TriedMutant
+    from ...exploration.search import SearchBudget
+
+SCHEDULES: Final = 1_000
+
+
+def explore_command(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="SCENARIO",
+            help="A scenario's name, as `list` shows it, or module:attribute. Its own faults are left aside.",
+            autocompletion=complete_scenario,
+            show_default=False,
+        ),
+    ] = None,
+    schedules: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Schedules to try, the same ones and in the same order for the same seed, whatever tries them; "
+            "1000 unless told otherwise.",
+            show_default=False,
+        ),
+    ] = None,
+    seconds: Annotated[
+        float | None,
+        typer.Option(
+            help="Seconds to search; with --schedules, whichever is over first. Shrinking comes after.",
+            show_default=False,
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="What schedules are drawn from; another seed, other schedules.")] = SEED,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Processes; by default one a core.", show_default=False)
+    ] = None,
+    spark_master: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Search on the cores of a Spark cluster instead: spark://HOST:PORT, local[2], ... Its machines need "
+            "streamproof; what the scenario needs of your own code is sent along.",
+            show_default=False,
+        ),
+    ] = None,
+    pairs: Annotated[
+        bool, typer.Option("--pairs", help="Also every pair of crashes, for at most 30 events; all, without a budget.")
+    ] = False,
+    exhaust: Annotated[
+        bool,
+        typer.Option(
+            "--exhaust",
+            help="Try every crash and every pair of crashes in a world of 20 events, and with --seconds every three "
+            "with the time that is left, and say what that proves. Nothing is drawn at random.",
+        ),
+    ] = False,
+    faults: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--fault",
+            help="Draw faults of this kind, as `list faults` shows them, at random; can be given several times. "
+            "Crashes, unless told otherwise: claims are made for them.",
+            show_default=False,
+        ),
+    ] = None,
+    events: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Feed so many events, 30 unless told otherwise; batches, checkpoints, acknowledgements and windows "
+            "come in proportion.",
+            show_default=False,
+        ),
+    ] = None,
+    own_sizes: Annotated[
+        bool,
+        typer.Option(
+            "--own-sizes",
+            help="Keep the sizes that the scenario states: the interval of its checkpoints, its batches and, without "
+            "--events, its input.",
+        ),
+    ] = False,
+    for_spark: Annotated[
+        bool,
+        typer.Option(
+            "--for-spark",
+            help="Search a world with the times of embedded Spark, and shrink to what shows whoever is faster, so that "
+            "it replays there.",
+        ),
+    ] = False,
+    mutants: Annotated[
+        bool,
+        typer.Option(
+            "--mutants", help="Search the mutants instead, each on a topology that shows it, or all on the scenario's."
+        ),
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Where a counterexample goes; by default counterexample.json.", show_default=False),
+    ] = None,
+    as_json: Json = False,
+) -> int:
+    """Search the simulator for crashes that break a scenario's claims, and shrink what is found.
+
+    For every pull request, a search that is the same each time: --schedules 1000. For the night, one that is long, and
+    another each night: --seconds 28800 --seed $(date +%Y%m%d). Ctrl-C ends it, and prints and keeps what it has found.
+    """
+    from ...exploration import exploring
+    from ...exploration.search import SearchBudget
+    from ...exploration.sizes import brought_down, with_events
+    from ...exploration.telling import view_of_search
+    from ...reporting.screen import search_screen
+    from ..search_line import SearchLine
+
+    if schedules is None and seconds is None and not (pairs or exhaust):
+        schedules = SCHEDULES
+    budget = SearchBudget(schedules, seconds)
+    if mutants:
+        if pairs or exhaust or output is not None or faults or for_spark or own_sizes:
+            flags = "--pairs, --exhaust, --fault, --for-spark, --own-sizes and --output"
+            raise typer.BadParameter(f"--mutants goes with none of {flags}")
+        if spark_master is not None:
+            raise typer.BadParameter("--mutants are searched on this machine: leave out --spark-master")
+        return _explore_mutants(name, budget, seed, jobs or 1, events, as_json)
+    if name is None:
+        raise typer.BadParameter("name a scenario, or use --mutants")
+    if spark_master is not None and jobs is not None:
+        raise typer.BadParameter("a Spark cluster has the cores that it has: --spark-master goes without --jobs")
+    if exhaust and (pairs or faults):
+        raise typer.BadParameter("--exhaust tries every crash and every pair: leave out --pairs and --fault")
+    registry = registered()
+    own = registry.scenario(name)
+    named = with_events(own, events) if own_sizes else brought_down(name, registry, events, exhaust)
+    with SearchLine(sys.stderr, budget) as line:
+        found = exploring.explore(
+            named,
+            registry,
+            budget,
+            seed=seed,
+            jobs=jobs or len(os.sched_getaffinity(0)),
+            pairs=pairs,
+            output=output,
+            master=spark_master,
+            kinds=tuple(faults or ("crash",)),
+            for_spark=for_spark,
+            own=None if own_sizes else own.scenario,
+            exhaust=exhaust,
+            show=line.show,
+            say=line.say,
+        )
+    if as_json:
+        print_json(_document(found))
+    else:
+        show(search_screen(view_of_search(found)))
+    return INTERRUPTED if found.exit_status is None else found.exit_status
+
+
+def _explore_mutants(
+    on: str | None, budget: SearchBudget, seed: int, jobs: int, events: int | None, as_json: bool
+) -> int:
+    from ...exploration.mutants import MUTANT_EVENTS, explore_mutants
+
+    registry = registered()
+    names = list(registry.mutants)
+    tried = list(explore_mutants(names, on, registry, budget, seed=seed, jobs=jobs, events=events or MUTANT_EVENTS))
+    if as_json:
+        print_json({"mutants": _mutants_document(tried)})
+    else:
+        show(_mutants_table(tried, len(names)))
+    if any(one.shrunk is None for one in tried):
+        return ExitStatus.VIOLATED
+    return ExitStatus.HOLDS if len(tried) == len(names) else INTERRUPTED
+
+
+def _document(explored: Explored) -> dict[str, Any]:
+    """What `explore --json` prints."""
+    from ...exploration.exhausting import not_covered, statements
+
+    findings = explored.findings
+    return {
+        "scenario": explored.named.name,
+        "origin": explored.named.origin,
+        "seed": explored.bench.seed,
+        "events": explored.scenario.workload.events,
+        "scaled": None if explored.own is None else list(scaled_down(explored.own, explored.scenario)),
+        "claims": [str(guarantee) for guarantee in explored.bench.claims],
+        "not_judged": [str(guarantee) for guarantee in explored.bench.not_judged],
+        "schedules": findings.tried,
+        "exhausted": findings.exhausted,
+        "interrupted": findings.interrupted,
+        "seconds": round(findings.seconds, 3),
+        "jobs": findings.jobs,
+        "spark_master": findings.master or None,
+        "lost": {"schedules": findings.lost, "workers": dict(findings.losses.most_common())},
+        "cut_short": findings.cut_short or None,
+        "verdicts": {str(status): findings.statuses[status] for status in Status},
+        "violated": [
+            {"guarantee": kind.guarantee, "anomaly": kind.anomaly, "schedules": count}
+            for kind, count in findings.kinds.most_common()
+        ],
+        "judged_plainly": findings.judged,
+        "exercised": {str(mechanism): findings.exercised[mechanism] for mechanism in Activity},
+        "untried": [str(mechanism) for mechanism in explored.untried],
+        "unknown": dict(findings.reasons.most_common()),
+        "addresses": {"exist": len(findings.addresses), "struck": findings.covered, "beyond": findings.beyond},
+        "pairs": None
+        if findings.pairs is None
+        else {"tried": findings.pairs.tried, "exist": findings.pairs.exist, "exact": findings.pairs.exact},
+        "alike": {address: list(others) for address, others in findings.alike.items()},
+        "whole_runs": findings.whole_runs or None,
+        "exhausted_levels": [asdict(one) for one in statements(explored.bench, findings)] if explored.exhaust else None,
+        "not_covered": list(not_covered(explored.bench)) if explored.exhaust else None,
+        "random": {
+            "held": findings.random_held,
+            "violated": findings.random_violated,
+            "unknown": findings.random_unknown,
+            "at_most": findings.bound,
+            "confidence": 0.95,
+        },
+        "counterexamples": [
+            {"file": str(kept.file), "runs": kept.shrunk.runs, **msgspec.to_builtins(kept.content)}
+            for kept in explored.kept
+        ],
+        "exit_status": None if explored.exit_status is None else int(explored.exit_status),
+    }
+
+
+def _mutants_table(tried: Sequence[TriedMutant], all_of_them: int) -> Iterator[Text]:
+    """What `explore --mutants` says."""
+    name = max((len(one.mutant.name) for one in tried), default=0)
+    anomaly = max((len(one.mutant.anomaly) for one in tried), default=0)
+    head = f"  {'mutant':<{name}}  {'must show':<{anomaly}}  found  by      schedules  faults  events  breaks"
+    yield Text(head, "bold")
+    for one in tried:
+        shrunk = one.shrunk
+        faults = "" if shrunk is None else str(len(shrunk.trial.schedule))
+        events = "" if shrunk is None else str(shrunk.events)
+        yield Text.assemble(
+            f"  {one.mutant.name:<{name}}  {one.mutant.anomaly:<{anomaly}}  ",
+            ("no   ", "bold red") if shrunk is None else ("yes  ", "green"),
+            f"  {one.by:<6}  {one.schedules:>9,}  {faults:>6}  {events:>6}  {one.mutant.breaks}",
+        )
+    yield Text()
+    lives = sum(one.shrunk is None for one in tried)
+    missing = all_of_them - len(tried)
+    yield Text(
+        f"  {all_of_them} mutants, {len(tried) - lives} found"
+        + (f", {lives} live" if lives else "")
+        + (f", {missing} not tried" if missing else "")
+    )
+
+
+def _mutants_document(tried: Sequence[TriedMutant]) -> list[dict[str, Any]]:
+    return [
+        {
+            "mutant": one.mutant.name,
+            "breaks": one.mutant.breaks,
+            "anomaly": str(one.mutant.anomaly),
+            "found": one.shrunk is not None,
+            "schedules": one.schedules,
+            "by": one.by or None,
+            "shrunk": None
+            if one.shrunk is None
+            else {"events": one.shrunk.events, "faults": [str(fault) for fault in one.shrunk.trial.schedule]},
+        }
+        for one in tried
+    ]

@@ -1,0 +1,165 @@
+"""A search from beginning to end: plans are made, schedules tried, and what is found is made small and kept.
+
+Nothing is parsed or printed here: the command line does that, and whoever else wants a search calls `explore`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..contracts.registry import Named, Registry
+from ..contracts.scenario import Scenario
+from ..core.errors import ExitStatus, UnknownName, UserMistake
+from ..core.library import listed_by
+from ..core.verdicts import Status
+from ..judging.exercised import Activity, unexercised
+from ..running.judgement import require_repeatable
+from ..worlds.simulated.world import LIKE_EMBEDDED, SimulationOptions
+from .bench import Bench
+from .counterexample import Counterexample, counterexample, save
+from .exhausting import exhausting_plans, statements
+from .plans import EverySingle, RandomSchedules, SearchPlan, Successive
+from .search import SearchBudget, SearchFindings, Violation, search
+from .shrinking import STEADY, Shrunk, shows_violation, shrink
+from .small_worlds import SLOW_REPLAY
+
+
+@dataclass(frozen=True)
+class KeptViolation:
+    """A violation in its smallest form, in a file."""
+
+    violation: Violation
+    shrunk: Shrunk
+    file: Path
+    content: Counterexample
+
+
+@dataclass(frozen=True)
+class Explored:
+    """A search that has ended."""
+
+    named: Named
+    scenario: Scenario
+    """With the input that the search fed."""
+    bench: Bench
+    findings: SearchFindings
+    kept: tuple[KeptViolation, ...]
+    """One for each kind of violation."""
+    own: Scenario | None = None
+    """The scenario before its sizes were brought down; None where they were not."""
+    exhaust: bool = False
+    """Whether everything was to be tried, and nothing drawn at random."""
+
+    @property
+    def exit_status(self) -> ExitStatus | None:
+        """None: it was interrupted before it had found anything."""
+        statuses = self.findings.statuses
+        if statuses[Status.VIOLATED]:
+            return ExitStatus.VIOLATED
+        if self.findings.interrupted:
+            return None
+        if self.exhaust and not all(one.proves for one in statements(self.bench, self.findings)[:2]):
+            return ExitStatus.UNKNOWN
+        cut = self.findings.lost or self.findings.cut_short
+        if self.findings.essential or cut or self.few or self.untried:
+            return ExitStatus.UNKNOWN
+        return ExitStatus.HOLDS
+
+    @property
+    def few(self) -> bool:
+        """Whether too few schedules were judged plainly for the search to say much."""
+        if self.exhaust:
+            # Where all are tried, those that go beyond a claim are as many as there are.
+            return not self.findings.judged
+        return 2 * self.findings.judged < self.findings.tried or not self.findings.judged
+
+    @property
+    def untried(self) -> tuple[Activity, ...]:
+        """What the claims rest on, and was at work under none of the schedules."""
+        return unexercised(self.bench.rests_on, self.findings.exercised)
+
+
+def _nothing(_: object) -> None:
+    """For those who do not look on."""
+
+
+def explore(
+    named: Named,
+    registry: Registry,
+    budget: SearchBudget,
+    *,
+    seed: int,
+    jobs: int,
+    pairs: bool = False,
+    output: Path | None = None,
+    master: str | None = None,
+    kinds: tuple[str, ...] = ("crash",),
+    for_spark: bool = False,
+    own: Scenario | None = None,
+    exhaust: bool = False,
+    show: Callable[[SearchFindings], None] = _nothing,
+    say: Callable[[str], None] = _nothing,
+) -> Explored:
+    """Search, shrink the first violation of each kind, and save it. Ctrl-C ends what is being done, and no more.
+
+    `for_spark`: in a world with the times of embedded Spark, and what is kept shows whoever is faster, where such a
+    schedule was found. `own`: the scenario before its sizes were brought down, where they were. `exhaust`: every crash,
+    every pair and, with a budget, every three, and nothing at random. `show` is told of what is found while it goes on,
+    and `say` of what comes after.
+    """
+    if output is not None and not output.parent.is_dir():
+        raise UserMistake(f"a counterexample cannot be kept at {output}: {output.parent} is no folder")
+    require_repeatable(named.scenario)
+    bench = Bench(named.scenario, registry, seed=seed, options=_world(for_spark, own is not None))
+    for kind in kinds:
+        if kind not in registry.faults:
+            raise UnknownName("kind of fault", kind, sorted(registry.faults), listed_by("faults"))
+        registry.faults[kind].require(bench.cluster.name, registry.faults[kind].drawn)
+    plans = exhausting_plans(budget) if exhaust else _plans(budget, seed, pairs, kinds)
+    findings = search(bench, plans, budget, jobs=jobs, master=master, origin=named.origin, in_order=exhaust, show=show)
+    kept: list[KeptViolation] = []
+    for violation in findings.first_of_each_kind():
+        say(f"shrinking schedule {violation.number:,}: {violation.kind.anomaly}")
+        try:
+            steady = _steady(bench, violation, findings) if for_spark else None
+            violation = steady or violation
+            shrunk = shrink(bench, violation.trial, violation.kind, seeds=STEADY if steady else 1)
+        except KeyboardInterrupt:
+            shrunk = Shrunk(bench, violation.trial, violation.kind, runs=0)
+        content = counterexample(named, violation, shrunk, named.scenario)
+        file = _file(output, len(kept))
+        save(file, content)
+        kept.append(KeptViolation(violation, shrunk, file, content))
+    return Explored(named, bench.scenario, bench, findings, tuple(kept), own, exhaust)
+
+
+def _world(for_spark: bool, scaled: bool) -> SimulationOptions | None:
+    if for_spark:
+        return LIKE_EMBEDDED
+    return SLOW_REPLAY if scaled else None
+
+
+def _steady(bench: Bench, violation: Violation, findings: SearchFindings) -> Violation | None:
+    """The first of its kind that shows whoever is faster."""
+    alike = (other for other in findings.violations if other.kind == violation.kind)
+    return next((other for other in alike if shows_violation(bench, other.trial, other.kind, STEADY)), None)
+
+
+def _plans(budget: SearchBudget, seed: int, pairs: bool, kinds: tuple[str, ...] = ("crash",)) -> list[SearchPlan]:
+    """What can be enumerated, of crashes, and random schedules in turn with it where a budget ends them."""
+    plans: list[SearchPlan] = [EverySingle()] if "crash" in kinds else []
+    if pairs:
+        plans.append(Successive(2))
+    return plans if budget == SearchBudget() else [*plans, RandomSchedules(seed, kinds=kinds)]
+
+
+def _file(output: Path | None, place: int) -> Path:
+    """The named file, with a number for what is not the first; without a name, one that is not there yet."""
+    if output is not None:
+        return output if place == 0 else output.with_stem(f"{output.stem}-{place + 1}")
+    number = 1
+    while (path := Path(f"counterexample-{number}.json" if number > 1 else "counterexample.json")).exists():
+        number += 1
+    return path

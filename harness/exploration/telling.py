@@ -1,0 +1,168 @@
+"""What is shown of a search, and of a counterexample that was run again."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from typing import Final
+
+from ..contracts.scaling import scaled_down
+from ..core.verdicts import Status
+from ..judging.exercised import Activity, said_never
+from ..reporting.view import TONES, Fact, FoundView, Head, ReplayView, SearchView, ShownFinding, ShownVerdict, Tone
+from .counterexample import ReplayedCounterexample
+from .exhausting import not_covered, statements
+from .exploring import Explored, KeptViolation
+from .search import SearchFindings, Succession
+
+EVIDENCE: Final = 3
+
+
+def view_of_search(explored: Explored) -> SearchView:
+    """What it has come to, and what of it was kept."""
+    scenario = explored.scenario
+    return SearchView(
+        found=tuple(map(_found, explored.kept)),
+        head=Head(
+            f"{scenario.subject.name} under {scenario.subject.kind}",
+            f"simulator, {len(explored.bench.cluster.places.workers)} nodes · {scenario.workload.events:,} events of "
+            f"{scenario.workload.name} · seed {explored.bench.seed}",
+        ),
+        facts=tuple(_facts(explored)),
+    )
+
+
+def _found(kept: KeptViolation) -> FoundView:
+    content = kept.content
+    faults, events = content.found["faults"], content.found["events"]
+    return FoundView(
+        how=f"{content.claim}: {content.anomaly}, found at schedule {kept.violation.number:,}, shrunk from "
+        f"{_count(faults, 'fault')} and {_count(events, 'event')}",
+        schedule=tuple((fault.what, fault.when) for fault in kept.shrunk.trial.schedule),
+        evidence=content.evidence,
+        input=_count(content.workload["events"], "event"),
+        command=f"streamproof replay {shlex.quote(str(kept.file))}",
+    )
+
+
+def _facts(explored: Explored) -> Iterator[Fact]:
+    findings, scenario = explored.findings, explored.scenario
+    if explored.own is not None:
+        yield Fact("scaled", f"{', '.join(scaled_down(explored.own, scenario))} (--own-sizes keeps them)")
+    rate = findings.tried / findings.seconds if findings.seconds else 0
+    ended = ", interrupted" if findings.interrupted else ", all there are" if findings.exhausted else ""
+    where = f"{_count(findings.jobs, 'core')} of {findings.master}" if findings.master else _count(findings.jobs, "job")
+    yield Fact("schedules", f"{findings.tried:,}{ended}, in {findings.seconds:.1f} s on {where} ({rate:,.0f}/s)")
+    yield from _losses(findings)
+    yield Fact("claims", ", ".join(map(str, explored.bench.claims)))
+    yield Fact("verdicts", ", ".join(f"{findings.statuses[status]:,} {status}" for status in Status))
+    yield Fact(
+        "judged",
+        f"{findings.judged:,} of {findings.tried:,} plainly"
+        + (", which is too few to say that the claims hold" if explored.few else ""),
+        Tone.OPEN if explored.few else Tone.PLAIN,
+    )
+    yield Fact("exercised", _at_work(findings))
+    if explored.untried:
+        yield Fact("untried", f"{said_never(explored.untried)}: UNKNOWN", Tone.OPEN)
+    for kind, count in findings.kinds.most_common():
+        yield Fact("violated", f"{count:,} × {kind.guarantee}: {kind.anomaly}", Tone.BAD)
+    for reason, count in findings.reasons.most_common():
+        yield Fact("unknown", f"{count:,} × {reason}", Tone.OPEN)
+    for guarantee in explored.bench.not_judged:
+        yield Fact("not judged", f"{guarantee}: the simulator has no real clock")
+    beyond = f", and {findings.beyond:,} others, in recoveries" if findings.beyond else ""
+    stood_for = sum(map(len, findings.alike.values()))
+    alike = f" ({stood_for:,} by others, which leave the same world behind)" if stood_for else ""
+    yield Fact(
+        "struck",
+        f"{findings.covered:,} of the {len(findings.addresses):,} addresses of a run without failures{alike}{beyond}",
+    )
+    if findings.pairs is not None and not explored.exhaust:
+        yield Fact("pairs", _pairs(findings.pairs))
+    if findings.whole_runs:
+        yield Fact("whole runs", f"each schedule was run from the beginning: {findings.whole_runs}", Tone.OPEN)
+    if explored.exhaust:
+        yield from _exhausted(explored)
+    if findings.bound is not None:
+        yield Fact(
+            "bound",
+            f"none of {findings.random_held:,} random schedules whose faults bit, within what is claimed, violates"
+            + (f", and of {findings.random_unknown:,} more it is unknown" if findings.random_unknown else "")
+            + f": at most {_percent(findings.bound)} of such schedules do, with 95 % confidence",
+        )
+
+
+def _exhausted(explored: Explored) -> Iterator[Fact]:
+    for number, statement in enumerate(statements(explored.bench, explored.findings)):
+        yield Fact("" if number else "exhausted", statement.text)
+    for number, what in enumerate(not_covered(explored.bench)):
+        yield Fact("" if number else "left out", what)
+
+
+def _at_work(findings: SearchFindings) -> str:
+    """In how many schedules each mechanism was at work."""
+    found = [f"{mechanism} in {findings.exercised[mechanism]:,}" for mechanism in Activity]
+    return " · ".join(one for one in found if not one.endswith(" in 0")) or "nothing of what the subject is made of"
+
+
+def _losses(findings: SearchFindings) -> Iterator[Fact]:
+    """What a cluster has cost the search."""
+    if findings.losses:
+        why = ", ".join(f"{count:,} × {why}" for why, count in findings.losses.most_common())
+        lost = f"{_count(findings.lost, 'schedule')} lost with a worker" if findings.lost else "tried again, all of it"
+        yield Fact("lost", f"{lost} ({why})", Tone.OPEN if findings.lost else Tone.PLAIN)
+    if findings.cut_short:
+        yield Fact("cut short", findings.cut_short, Tone.OPEN)
+
+
+def _pairs(pairs: Succession) -> str:
+    if pairs.exact:
+        return f"all {pairs.tried:,} that leave different worlds behind"
+    exist = "" if pairs.exist is None else f" of about {pairs.exist:,}"
+    return f"{pairs.tried:,}{exist}, all that begin at {pairs.through:,} of {pairs.pieces:,} addresses among them"
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.2g} %"
+
+
+def _count(amount: int, what: str) -> str:
+    return f"{amount:,} {what}" if amount == 1 else f"{amount:,} {what}s"
+
+
+def view_of_replay(replayed: ReplayedCounterexample) -> ReplayView:
+    """How it compares with what was found."""
+    found, verdict, scenario = replayed.counterexample, replayed.verdict, replayed.scenario
+    return ReplayView(
+        head=Head(
+            f"{scenario.subject.name} under {scenario.subject.kind}",
+            f"{replayed.cluster} · {_count(scenario.workload.events, 'event')} of {scenario.workload.name} · "
+            f"seed {found.seed}",
+        ),
+        faults=tuple(Fact(f"fault {number}", str(fault)) for number, fault in enumerate(scenario.faults, start=1)),
+        verdict=ShownVerdict(
+            str(verdict.guarantee),
+            verdict.status,
+            TONES[verdict.status],
+            verdict.reason or verdict.summary,
+            tuple(
+                ShownFinding(f"{tally.anomaly}: {piece.where}: {piece.what}")
+                for tally in verdict.anomalies
+                for piece in tally.sample[:EVIDENCE]
+            ),
+        ),
+        compared=_compared(replayed),
+        folder=replayed.folder,
+    )
+
+
+def _compared(replayed: ReplayedCounterexample) -> str:
+    found = replayed.counterexample
+    if replayed.exact:
+        return "the very history that was found"
+    if replayed.reproduced:
+        return f"{found.anomaly} as it was found" + (
+            "" if replayed.cluster != "simulated" else ", in another history: the code has changed since"
+        )
+    return f"{found.claim} was violated by {found.anomaly} when it was found, and is not so now"

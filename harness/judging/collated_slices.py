@@ -1,0 +1,302 @@
+"""What a history of slices comes to, by their re-execution.
+
+Each part is computed when it is first asked for, and kept, so that a claim pays for no more than it rests on: what
+states hold, what channels delivered, what outputs were made of, in which orders channels were taken.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from ..core.model import Event
+from ..core.verdicts import Anomaly, Evidence, Tally, none_of, tally
+from ..recording.history import History
+from .channel_counts import ChannelCount, altered_outputs, channel_count, take_out_others
+from .completeness import why_inconclusive, why_stalled
+from .contents import Lacking, find_lacking
+from .contiguity import Flaw, find_flaws
+from .expected import Expected
+from .long_lineages import compared
+from .made import derivations_of, is_long
+from .ordering import as_ordered, find_unmerged
+from .proven_faults import Faults
+from .reexecution import Reexecution
+from .reruns import DeliveredRow, Derivation, Rerun
+from .slice_story import SliceStory
+from .state_counts import doubled_in_passing, other_states, still_needed, wrong_states
+
+if TYPE_CHECKING:
+    from .long_channels import LongChannelCount
+
+
+@dataclass(frozen=True)
+class _States:
+    """What the states come to."""
+
+    lost: Tally
+    doubled: Tally
+
+
+@dataclass(frozen=True)
+class _Outputs:
+    """What the channels into sinks come to."""
+
+    lost: Tally
+    repeated: Tally
+    conflicting: Tally
+    superseded: Tally
+    phantoms: Tally
+    reordered: Tally
+    reordered_repeats: Tally
+    made_otherwise: Sequence[tuple[str, Derivation]]
+    """Channel and output: of what was taken in an epoch, others were made at its end."""
+
+
+class CollatedSlices:
+    """A `Collation`. What is doubtful is left out: what is counted is sure, whatever else is not."""
+
+    doubt = ""
+    shape: None = None
+
+    def __init__(
+        self,
+        history: History,
+        reexecution: Reexecution,
+        expect: Callable[[Reexecution], Expected],
+        observables: tuple[str, ...] = ("outputs", "state"),
+    ) -> None:
+        """Of a history and its re-execution; `expect` says what an execution without failures gives for its input.
+        Where the state is not among the `observables`, none of it is missed."""
+        self.reexecution = reexecution
+        self.observables = observables
+        self._history = history
+        self._expect = expect
+
+    # The run
+
+    @cached_property
+    def incomplete(self) -> str:
+        return why_inconclusive(self._history, self.reexecution)
+
+    @cached_property
+    def stalled(self) -> str:
+        return why_stalled(self._history)
+
+    @property
+    def unproven(self) -> str:
+        return self._faults.unproven
+
+    @cached_property
+    def unjudgeable(self) -> str:
+        return next(iter(self.reexecution.unexplained.values()), "") or self._expected.false_word
+
+    @cached_property
+    def inputs(self) -> int:
+        return sum(len(events) for events in self.reexecution.offered.values())
+
+    @cached_property
+    def _faults(self) -> Faults:
+        return Faults(self._history)
+
+    @cached_property
+    def _expected(self) -> Expected:
+        return self._expect(self.reexecution)
+
+    @cached_property
+    def wanted(self) -> Expected:
+        return as_ordered(self.reexecution, self._expected)
+
+    @cached_property
+    def _story(self) -> SliceStory:
+        return SliceStory(self.reexecution, self.wanted, self._faults)
+
+    # States
+
+    @property
+    def lost_state(self) -> Tally:
+        return self._states.lost if "state" in self.observables else none_of(Anomaly.LOST_INPUT)
+
+    @property
+    def duplicate_effects(self) -> Tally:
+        return self._states.doubled
+
+    @cached_property
+    def _states(self) -> _States:
+        rerun, wanted, story = self.reexecution, self.wanted, self._story
+        lost: list[tuple[Rerun | str, Sequence[Derivation]]] = []
+        doubled: list[tuple[Rerun, Derivation, int]] = []
+        for slice_id in rerun.stateful():
+            if slice_id in rerun.doubtful:
+                continue
+            if len(rerun.reruns[slice_id]) > 1:
+                doubled += doubled_in_passing(rerun, slice_id)
+            should = wanted.taken[slice_id]
+            survivors = rerun.survivors(slice_id)
+            if not survivors:
+                lost.append((slice_id, derivations_of(should)))
+            for survivor in survivors:
+                lineage = survivor.lineage()
+                if is_long(lineage, should):
+                    missing, often = compared(lineage, derivations_of(should))
+                    lost.append((survivor, still_needed(rerun, slice_id, missing, should)))
+                    doubled += ((survivor, d, count) for d, count in often)
+                    continue
+                if lineage == list(should):
+                    continue
+                had = set(lineage)
+                if len(lineage) == len(should) and should.keys() == had:
+                    continue
+                missing = [derivation for derivation in should if derivation not in had]
+                lost.append((survivor, still_needed(rerun, slice_id, missing, should)))
+                doubled += [(survivor, d, count) for d, count in Counter(lineage).items() if count > 1]
+        return _States(
+            tally(
+                Anomaly.LOST_INPUT,
+                sum(len(missing) for _, missing in lost),
+                (story.lost(survivor, derivation) for survivor, missing in lost for derivation in missing),
+            ),
+            tally(Anomaly.DUPLICATE_EFFECT, len(doubled), (story.doubled(*one) for one in doubled)),
+        )
+
+    @cached_property
+    def _wrong_states(self) -> Sequence[Evidence]:
+        return list(wrong_states(self.reexecution))
+
+    @cached_property
+    def unfaithful(self) -> Tally:
+        found = self.reexecution.unfaithful
+        return tally(Anomaly.UNFAITHFUL_SNAPSHOT, len(found), (one.evidence for one in found))
+
+    # Outputs
+
+    @property
+    def lost_output(self) -> Tally:
+        return self._outputs.lost
+
+    @property
+    def duplicate_outputs(self) -> Tally:
+        return self._outputs.repeated
+
+    @property
+    def conflicting_outputs(self) -> Tally:
+        return self._outputs.conflicting
+
+    @property
+    def superseded_outputs(self) -> Tally:
+        return self._outputs.superseded
+
+    @property
+    def reordered(self) -> Tally:
+        return self._outputs.reordered
+
+    @property
+    def reordered_repeats(self) -> Tally:
+        return self._outputs.reordered_repeats
+
+    @cached_property
+    def phantoms(self) -> Tally:
+        made, states = self._outputs.phantoms, self._wrong_states
+        return tally(made.anomaly, made.count + len(states), (*states, *made.sample))
+
+    @cached_property
+    def _outputs(self) -> _Outputs:
+        rerun, wanted, story = self.reexecution, self.wanted, self._story
+        channels = [
+            channel_count(rerun, channel, deliveries, wanted.delivered[channel])
+            for channel, deliveries in rerun.deliveries.items()
+            if channel.partition(">")[0] not in rerun.doubtful
+        ]
+        made_otherwise = [(one.channel, d) for one in channels for d in take_out_others(rerun, one)]
+
+        def counted(
+            anomaly: Anomaly,
+            found: Callable[[ChannelCount | LongChannelCount], Sequence[tuple[Any, ...]]],
+            tell: Callable[..., Evidence],
+        ) -> Tally:
+            count = sum(len(found(one)) for one in channels)
+            return tally(anomaly, count, (tell(one.channel, *entry) for one in channels for entry in found(one)))
+
+        return _Outputs(
+            counted(Anomaly.LOST_INPUT, lambda one: one.lost, story.lost_output),
+            counted(Anomaly.DUPLICATE_OUTPUT, lambda one: one.repeated, story.repeated),
+            counted(Anomaly.PHANTOM_OUTPUT, lambda one: one.conflicting, story.repeated),
+            counted(Anomaly.PHANTOM_OUTPUT, lambda one: one.superseded, story.superseded),
+            counted(Anomaly.PHANTOM_OUTPUT, lambda one: one.phantoms, story.phantom),
+            counted(Anomaly.REORDERED_OUTPUT, lambda one: one.reordered, story.reordered),
+            counted(Anomaly.REORDERED_OUTPUT, lambda one: one.reordered_repeats, story.reordered),
+            made_otherwise,
+        )
+
+    # Contents
+
+    @cached_property
+    def lacking(self) -> Tally:
+        return tally(Anomaly.LOST_INPUT, len(self._lacking), map(self._story.lacking, self._lacking))
+
+    @cached_property
+    def forgotten(self) -> Tally:
+        found = [one for one in self._lacking if one.forgotten]
+        return tally(Anomaly.LOST_INPUT, len(found), map(self._story.lacking, found))
+
+    @cached_property
+    def _lacking(self) -> Sequence[Lacking]:
+        return find_lacking(self.reexecution, self.wanted)
+
+    @cached_property
+    def altered(self) -> Tally:
+        rerun, wanted, story, made_otherwise = self.reexecution, self.wanted, self._story, self._outputs.made_otherwise
+        other_state: list[Evidence] = []
+        altered: list[tuple[str, Sequence[tuple[DeliveredRow, Event]]]] = []
+        if wanted.states and not self._wrong_otherwise:
+            other_state += other_states(rerun, wanted)
+            altered += (
+                (channel, altered_outputs(deliveries, wanted.delivered[channel]))
+                for channel, deliveries in rerun.deliveries.items()
+                if channel.partition(">")[0] not in rerun.doubtful
+            )
+        return tally(
+            Anomaly.PHANTOM_OUTPUT,
+            sum(len(others) for _, others in altered) + len(other_state) + len(made_otherwise),
+            _chain(
+                (story.made_otherwise(*one) for one in made_otherwise),
+                other_state,
+                (story.altered(channel, *one) for channel, others in altered for one in others),
+            ),
+        )
+
+    @property
+    def _wrong_otherwise(self) -> bool:
+        """What is wrong in another way makes others of what comes later, which is not told a second time."""
+        states, outputs = self._states, self._outputs
+        tallies = (states.lost, states.doubled, outputs.lost, outputs.phantoms)
+        return any(one.count for one in tallies) or bool(self._lacking or self._wrong_states)
+
+    # Orders
+
+    @cached_property
+    def passed_over(self) -> Tally:
+        found = [flaw.evidence for flaw in self._flaws if not flaw.disorder]
+        return tally(Anomaly.LOST_INPUT, len(found), found)
+
+    @cached_property
+    def disordered(self) -> Tally:
+        found = [flaw.evidence for flaw in self._flaws if flaw.disorder]
+        return tally(Anomaly.REORDERED_OUTPUT, len(found), found)
+
+    @cached_property
+    def _flaws(self) -> Sequence[Flaw]:
+        return list(find_flaws(self.reexecution, not self.incomplete))
+
+    @cached_property
+    def unmerged(self) -> Tally:
+        found = [] if self.incomplete else list(find_unmerged(self.reexecution, self.wanted))
+        return tally(Anomaly.REORDERED_OUTPUT, len(found), found)
+
+
+def _chain(*parts: Iterable[Evidence]) -> Iterator[Evidence]:
+    for part in parts:
+        yield from part

@@ -1,0 +1,122 @@
+"""What an execution without failures takes and delivers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from ..core.model import Event, Role, Value, channel_name, operator_of, processor_of, rows_of
+from ..protocol.merging import epoch_of
+from ..protocol.spec import SliceSpec
+from .execution import close, emissions_of, execute, hop_of, offer
+from .made import all_of, derivations_of, events_of, made_of, same_order
+from .reexecution import Reexecution
+from .reruns import Derivation, Rerun, Stretch
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What an execution without failures has taken and delivered, for results that do not depend on order."""
+
+    taken: Mapping[str, Mapping[Derivation, Event]]
+    """Operator slice -> derivation -> event."""
+    delivered: Mapping[str, Mapping[Derivation, Event]]
+    """Channel into a sink -> derivation -> output."""
+    channels: Mapping[str, Mapping[Derivation, Event]]
+    """Every channel -> derivation -> event, in the order in which they are sent."""
+    states: Mapping[str, Mapping[str, Value]]
+    """Operator slice -> rows of its state at the end; none where that depends on the order of inputs, or on chance."""
+    false_word: str = ""
+    """Which operator does not forget what it says that it forgets, or depends on an order that it says does not matter;
+    empty where none was seen to."""
+
+
+def expect(
+    specs: Sequence[SliceSpec],
+    offered: Mapping[str, Sequence[Event]],
+    known: Reexecution | None = None,
+    last_closed: Mapping[str, int] = MappingProxyType({}),
+) -> Expected:
+    """Execute the topology once, each slice taking its channels one after the other, in each epoch where it knows such.
+    After the last event of a slice, epochs without any go on ending up to that which is `last_closed`: what came of
+    time after the events is in no record.
+
+    A slice that did just that in a history that is `known`, fed by slices that did, is not executed a second time.
+    """
+    reruns: dict[str, Rerun] = {}
+    alike: set[str] = set()
+    """Those that are not."""
+    taken: dict[str, Mapping[Derivation, Event]] = {}
+    channels: dict[str, Mapping[Derivation, Event]] = {}
+    for spec in specs:
+        if spec.role is Role.SOURCE:
+            source = None if known is None else known.sources[spec.slice_id]
+            reruns[spec.slice_id] = source or offer(spec, offered[spec.slice_id])
+            alike.add(spec.slice_id)
+            continue
+        inputs = [made_by(reruns[up], spec.slice_id) for up in spec.upstream]
+        channels.update(zip((channel_name(up, spec.slice_id) for up in spec.upstream), inputs, strict=True))
+        if spec.role is Role.SINK:
+            continue
+        taken[spec.slice_id] = all_of(inputs)
+        if known is not None and spec.epoch is None and alike.issuperset(spec.upstream):
+            same = _took_in_order(known, spec.slice_id, taken[spec.slice_id])
+            if same is not None:
+                reruns[spec.slice_id] = same
+                alike.add(spec.slice_id)
+                continue
+        operator = spec.topology.stages[operator_of(spec.slice_id)].operator
+        stretch = Stretch(None, 0, 1, emissions_of(spec))
+        rerun = Rerun(
+            spec.slice_id, 1, 0, [stretch], 1, processor_of(operator, 0), hop_of(spec), operator.initial_state()
+        )
+        reruns[spec.slice_id] = rerun
+        if spec.epoch is not None:
+            _execute_epochs(spec, rerun, inputs, spec.epoch, last_closed.get(spec.slice_id, -1))
+            continue
+        for channel in inputs:
+            execute(spec, rerun, events_of(channel), derivations_of(channel))
+    topology = specs[0].topology
+    into_sinks = {
+        name: channel for name, channel in channels.items() if topology.role(name.partition(">")[2]) is Role.SINK
+    }
+    states = {name: rows_of(topology.stages[operator_of(name)].operator, reruns[name].state) for name in taken}
+    return Expected(taken, into_sinks, channels, states)
+
+
+def _execute_epochs(
+    spec: SliceSpec, rerun: Rerun, inputs: Sequence[Mapping[Derivation, Event]], size: int, last: int
+) -> None:
+    """Epoch by epoch, and the channels one after the other in each."""
+    bags: dict[int, list[tuple[list[Event], list[Derivation]]]] = {}
+    for number, channel in enumerate(inputs):
+        for derivation, event in channel.items():
+            epoch = epoch_of(event.time, size)
+            if epoch not in bags:
+                bags[epoch] = [([], []) for _ in inputs]
+            events, derivations = bags[epoch][number]
+            events.append(event)
+            derivations.append(derivation)
+    for epoch in range(max([last, *bags]) + 1):
+        for events, derivations in bags.get(epoch, ()):
+            execute(spec, rerun, events, derivations)
+        close(spec, rerun, epoch, size)
+
+
+def _took_in_order(known: Reexecution, slice_id: str, inputs: Mapping[Derivation, Event]) -> Rerun | None:
+    """The incarnation of a slice that took these, in this order, from the beginning. Of one that began as another
+    was, the state was executed, and not restored, so that its outputs are those of one life as well."""
+    if not known.topology.stages[operator_of(slice_id)].operator.deterministic or slice_id in known.doubtful:
+        return None
+    for rerun in known.survivors(slice_id):
+        lineage = rerun.lineage()
+        if len(lineage) == len(inputs) and same_order(lineage, derivations_of(inputs)):
+            return rerun
+    return None
+
+
+def made_by(rerun: Rerun, to: str) -> Mapping[Derivation, Event]:
+    """All that an incarnation can send to `to`."""
+    events, derivations = rerun.channel(to)
+    return made_of(derivations, events)

@@ -1,0 +1,229 @@
+"""Executes histories of one subject again, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from operator import is_
+
+import msgspec
+
+from ..core.model import Event, Role, Topology, Value, channel_name
+from ..protocol.spec import SliceSpec
+from ..recording.history import of
+from ..recording.records import (
+    CheckpointDurable,
+    CheckpointTaken,
+    Closed,
+    Delivered,
+    InStep,
+    Kept,
+    Offered,
+    Opened,
+    Restored,
+    Stamped,
+    Started,
+    Taken,
+)
+from .commuting import find_false_commutative
+from .execution import Book, BookEntry, Execution, offer
+from .expected import Expected, expect
+from .faithfulness import Unfaithful
+from .forgetting import find_false_window
+from .hearing import Hearing
+from .made import events_of, is_long
+from .packed import Packed, packed_events, packed_numbers
+from .reexecution import Reexecution
+from .reruns import Opening, Rerun
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A slice, executed again."""
+
+    reruns: dict[int, Rerun]
+    same_as: dict[int, int] = field(default_factory=dict)
+    """Of incarnations that did the same as another which that is, so that it does not matter whose copy somebody
+    took."""
+    unfaithful: Sequence[Unfaithful] = ()
+
+
+_Given = Book | Packed[Event]
+
+
+class Recall:
+    """Reruns of slices that no fault touched, kept for the next history in which they did the same.
+
+    In a search nearly every history has them: the same input, taken in the same order, by slices that were not hit.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[_Given, list[dict[int, Rerun]], _Found]] = {}
+
+    def find(self, slice_id: str, book: _Given, upstream: list[dict[int, Rerun]]) -> _Found | None:
+        """What the slice did, if it was given the same by the same."""
+        if slice_id not in self._known:
+            return None
+        known_book, known_upstream, found = self._known[slice_id]
+        same = len(upstream) == len(known_upstream) and all(map(is_, upstream, known_upstream))
+        return found if same and book == known_book else None
+
+    def keep(self, slice_id: str, book: _Given, upstream: list[dict[int, Rerun]], found: _Found) -> None:
+        if slice_id in self._known:
+            return
+        reruns = found.reruns.values()
+        untouched = len({rerun.replica for rerun in reruns}) == len(reruns)
+        known = [found.reruns for _, _, found in self._known.values()]
+        if untouched and all(any(up is one for one in known) for up in upstream):
+            self._known[slice_id] = (book, upstream, found)
+
+
+def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Recall | None = None) -> Reexecution:
+    """Execute a history again. Whatever the user's code raises comes through: it did not raise in the run."""
+    topology = specs[0].topology
+    offered = {spec.slice_id: packed_events() for spec in specs if spec.role is Role.SOURCE}
+    offered_at = {source: packed_numbers() for source in offered}
+    books: dict[str, Book] = {spec.slice_id: [] for spec in specs}
+    times: dict[str, list[int]] = {spec.slice_id: [] for spec in specs}
+    channels = [channel_name(up, spec.slice_id) for spec in specs if spec.role is Role.SINK for up in spec.upstream]
+    kept: dict[str, dict[int, Mapping[str, Value]]] = {}
+    in_step: dict[str, set[int]] = {}
+    openings: list[Opening] = []
+    durable: dict[str, set[tuple[int, int]]] = {spec.slice_id: set() for spec in specs}
+    unexplained: dict[str, str] = {}
+    for stamped in of(
+        records, Taken, Started, CheckpointTaken, Closed, Restored, Offered, Kept, InStep, Opened, CheckpointDurable
+    ):
+        record = stamped.record
+        try:
+            if isinstance(record, (Taken, Started, CheckpointTaken, Closed, Restored)):
+                books[record.slice].append(record)
+                times[record.slice].append(stamped.at)
+            elif isinstance(record, Offered):
+                offered[record.source].extend(record.events)
+                offered_at[record.source].extend([stamped.at] * len(record.events))
+            elif isinstance(record, Kept):
+                books[record.actor]
+                kept.setdefault(record.actor, {})[record.incarnation] = record.rows
+            elif isinstance(record, InStep):
+                books[record.slice]
+                in_step.setdefault(record.slice, set()).add(record.incarnation)
+            elif isinstance(record, CheckpointDurable):
+                durable[record.slice].add((record.incarnation, record.number))
+            elif isinstance(record, Opened):
+                before = len(offered[record.slice] if record.slice in offered else books[record.slice])
+                openings.append(Opening(record, stamped.at, before))
+        except KeyError as error:
+            unexplained.setdefault("", _no_part(error, topology))
+
+    recall = recall or Recall()
+    reruns: dict[str, dict[int, Rerun]] = {}
+    same_as: dict[str, dict[int, int]] = {}
+    unfaithful: list[Unfaithful] = []
+    for spec in specs:
+        if spec.role is Role.SINK:
+            continue
+        name = spec.slice_id
+        upstream = [reruns[up] for up in spec.upstream]
+        given = offered[name] if spec.role is Role.SOURCE else _by_incarnation(books[name], same_as)
+        found = recall.find(name, given, upstream)
+        if found is None:
+            if spec.role is Role.SOURCE:
+                found = _Found({1: offer(spec, offered[name])})
+            else:
+                execution = Execution(spec, given, reruns)  # type: ignore[arg-type]
+                found = _Found(execution.found, execution.same_as, execution.unfaithful)
+                if execution.unexplained:
+                    unexplained.setdefault(name, execution.unexplained)
+            if name not in unexplained:
+                recall.keep(name, given, upstream, found)
+        reruns[name], same_as[name] = found.reruns, found.same_as
+        unfaithful += found.unfaithful
+
+    operators = {spec.slice_id: reruns[spec.slice_id] for spec in specs if spec.role is Role.OPERATOR}
+    for name, states in kept.items():
+        for number in states.keys() - operators[name].keys():
+            unexplained.setdefault(name, f"{name}#{number} kept a state, but never started")
+    hearing = {channel: Hearing(channel, reruns[channel.partition(">")[0]]) for channel in channels}
+    for stamped in of(records, Delivered):
+        record = stamped.record
+        assert isinstance(record, Delivered)
+        if record.channel in hearing:
+            hearing[record.channel].hear(stamped.at, record)
+        else:
+            unexplained.setdefault("", _no_part(KeyError(record.channel), topology))
+    return Reexecution(
+        topology,
+        offered,
+        offered_at,
+        {source: reruns[source][1] for source in offered},
+        operators,
+        {channel: one.deliveries for channel, one in hearing.items()},
+        kept,
+        unexplained,
+        {name: frozenset(numbers) for name, numbers in in_step.items()},
+        openings,
+        {s.slice_id: s.setup.merge for s in specs if len(s.upstream) > 1 and s.setup.merge is not None},
+        frozenset(s.slice_id for s in specs if s.setup.replicas_take_all),
+        books,
+        times,
+        {name: frozenset(known) for name, known in durable.items()},
+        unfaithful,
+        {s.slice_id: s.epoch for s in specs if s.epoch is not None},
+    )
+
+
+def _by_incarnation(book: Book, same_as: Mapping[str, Mapping[int, int]]) -> Book:
+    """One incarnation after the other; it matters neither how they were alive beside one another, nor which of several
+    that sent the same was heard.
+
+    What a dead node has said can be read after what its successor says; within an incarnation the order is true.
+    """
+    ordered = sorted(book, key=_incarnation)
+    if not any(same_as.values()):
+        return ordered
+    return [
+        msgspec.structs.replace(record, upstream_incarnation=same_as[record.upstream][record.upstream_incarnation])
+        if isinstance(record, Taken) and record.upstream_incarnation in same_as.get(record.upstream, ())
+        else record
+        for record in ordered
+    ]
+
+
+def _incarnation(entry: BookEntry) -> int:
+    return entry.incarnation
+
+
+def _no_part(error: KeyError, topology: Topology) -> str:
+    return f"the records speak of {error}, which is no part of {topology.name}"
+
+
+class Reexecutor:
+    """Executes the histories of one subject again, and keeps for the next what does not change between them."""
+
+    def __init__(self, specs: Sequence[SliceSpec]) -> None:
+        self._specs = specs
+        self._recall = Recall()
+        self._offered: Mapping[str, Sequence[Event]] | None = None
+        self._last_closed: Mapping[str, int] = {}
+        self._expected = Expected({}, {}, {}, {})
+
+    def reexecute(self, records: Sequence[Stamped]) -> Reexecution:
+        return reexecute(self._specs, records, self._recall)
+
+    def expect(self, rerun: Reexecution) -> Expected:
+        """What an execution without failures gives for the input of a history."""
+        offered, last_closed = rerun.offered, rerun.last_closed
+        if is_long(*offered.values()):
+            return self._examined(expect(self._specs, offered, rerun, last_closed))
+        if self._offered is None or self._offered != offered or self._last_closed != last_closed:
+            self._expected = self._examined(expect(self._specs, offered, last_closed=last_closed))
+            self._offered, self._last_closed = offered, last_closed
+        return self._expected
+
+    def _examined(self, expected: Expected) -> Expected:
+        """With what is wrong about what its operators say of themselves."""
+        taken = {slice_id: events_of(events) for slice_id, events in expected.taken.items()}
+        topology = self._specs[0].topology
+        said = find_false_window(topology, taken) or find_false_commutative(topology, taken)
+        return replace(expected, false_word=said)

@@ -1,0 +1,103 @@
+"""Who hears whom, in every world: which incarnations are there, which speak, and whom each of them has to be told of.
+
+A slice hears of those who speak for the slices that feed it, and for those that its mechanisms send to besides; of all
+others of its own slice; and of the end of whomever it deals with. Whoever holds a directory carries out what it says:
+the simulator tells both ends, a node agent dials for those that it hosts. Sans-I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, Protocol
+
+
+class Told(NamedTuple):
+    """An incarnation has to hear of another: that it is there, or that it is gone."""
+
+    slice_id: str
+    incarnation: int
+    of: str
+    other: int
+    """The incarnation of `of`."""
+
+    @property
+    def calls(self) -> bool:
+        """Whether it is for the one who hears of it to call the other: of two of one slice, for the later one."""
+        return self.of != self.slice_id or self.other < self.incarnation
+
+
+class Wired(Protocol):
+    """What is said of an actor that others deal with."""
+
+    @property
+    def slice_id(self) -> str: ...
+
+    @property
+    def upstream(self) -> tuple[str, ...]: ...
+
+    @property
+    def downstream(self) -> tuple[str, ...]: ...
+
+    @property
+    def addressees(self) -> tuple[str, ...]: ...
+
+
+class Directory:
+    """One for a world, or one for each node that hears of all that happens in it."""
+
+    def __init__(self, wired: Iterable[Wired]) -> None:
+        every = tuple(wired)
+        self._hears = {one.slice_id: tuple(dict.fromkeys((*one.upstream, *one.addressees))) for one in every}
+        """Slice -> those whose speakers it hears of."""
+        self._heard_by = {
+            one.slice_id: tuple(other.slice_id for other in every if one.slice_id in self._hears[other.slice_id])
+            for one in every
+        }
+        self._deals_with = {
+            one.slice_id: tuple(dict.fromkeys((*one.upstream, *one.addressees, *one.downstream, one.slice_id)))
+            for one in every
+        }
+        self._known: dict[str, dict[int, bool]] = {one.slice_id: {} for one in every}
+        """Slice -> the incarnations that are there -> whether they speak."""
+        self._gone: set[tuple[str, int]] = set()
+
+    def hears(self, slice_id: str, of: str) -> bool:
+        """Whether a slice is told who speaks for another, and calls it."""
+        return of in self._hears[slice_id]
+
+    def of(self, slice_id: str) -> Mapping[int, bool]:
+        """The incarnations that are there, in the order in which they came -> whether they speak."""
+        return self._known[slice_id]
+
+    def is_gone(self, slice_id: str, incarnation: int) -> bool:
+        """Whether it was withdrawn."""
+        return (slice_id, incarnation) in self._gone
+
+    def announce(self, slice_id: str, incarnation: int, speaks: bool) -> list[Told]:
+        """An incarnation is there, or speaks now. Returns who has to hear of whom, in order; nobody of one that was
+        withdrawn."""
+        if (slice_id, incarnation) in self._gone:
+            return []
+        known, told = self._known[slice_id], list[Told]()
+        first, silent = incarnation not in known, not known.get(incarnation)
+        if first:
+            for other in self._hears[slice_id]:
+                told += [Told(slice_id, incarnation, other, one) for one, heard in self._known[other].items() if heard]
+            for fellow in known:
+                told.append(Told(slice_id, fellow, slice_id, incarnation))
+                told.append(Told(slice_id, incarnation, slice_id, fellow))
+        known[incarnation] = speaks
+        if speaks and silent:
+            for listener in self._heard_by[slice_id]:
+                told += [Told(listener, receiver, slice_id, incarnation) for receiver in self._known[listener]]
+        return told
+
+    def withdraw(self, slice_id: str, incarnation: int) -> list[Told]:
+        """It is to be listened to no more. Returns who has to hear that it is gone."""
+        self._gone.add((slice_id, incarnation))
+        self._known[slice_id].pop(incarnation, None)
+        return [
+            Told(other, one, slice_id, incarnation)
+            for other in self._deals_with[slice_id]
+            for one in self._known[other]
+        ]

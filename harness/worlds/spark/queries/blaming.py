@@ -1,0 +1,59 @@
+"""Who is to blame for an error in the driver of a query, and what is said of it."""
+
+from __future__ import annotations
+
+import os
+import re
+import traceback
+from collections.abc import Iterable
+from pathlib import Path
+
+from ....contracts.query import Query
+from ....core.errors import InvalidOperator, OwnFailure, StreamproofError
+from . import source
+
+_SOURCE = os.sep.join(Path(source.__file__).parts[-3:])
+_OURS = (_SOURCE, "ExecutorLostFailure", "No space left on device", "SparkContext was shut down")
+"""What shows, in an error of Spark's, that the query is not to blame."""
+
+
+def blame(query: Query, error: Exception) -> StreamproofError:
+    """As InvalidOperator; as OwnFailure where what the query runs in is to blame."""
+    text = error_text(error)
+    sign = next((sign for sign in _OURS if sign in text), None)
+    if sign is not None:
+        return OwnFailure(f"query {query.name!r} was ended by its surroundings ({sign}): {shortened_error(text)}")
+    return InvalidOperator(f"query {query.name!r} failed: {shortened_error(text)}")
+
+
+_DRIVER = (str(Path(__file__).with_name("driver.py")), __file__)
+"""No code of the user's."""
+
+
+def error_text(error: BaseException) -> str:
+    """Of an error of the user's own in this process, its kind as well: Spark's say theirs themselves."""
+    if type(error).__module__.startswith(("pyspark", "py4j")):
+        return str(error)
+    frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    return f"{type(error).__name__}: {error}{_where(frames)}"
+
+
+def _where(frames: Iterable[tuple[str, object]]) -> str:
+    """The innermost place in code of the user's."""
+    theirs = [(file, line) for file, line in frames if "/pyspark/" not in file and file not in _DRIVER]
+    return f" ({theirs[-1][0]}, line {theirs[-1][1]})" if theirs else ""
+
+
+def shortened_error(text: str, lines: int = 12) -> str:
+    """What the user's code raised and where, if a Python traceback says it; else the first lines, without the JVM's
+    stack."""
+    # What Spark adds of the query's plan says nothing of what went wrong.
+    said = text.partition("\n=== Streaming Query ===")[0]
+    kept = [line for line in said.splitlines() if line.strip() and not line.lstrip().startswith("at ")]
+    tracebacks = [place for place, line in enumerate(kept) if "Traceback (most recent call last)" in line]
+    last = kept[tracebacks[-1] + 1 :] if tracebacks else []
+    raised = next((line for line in last if not line[0].isspace()), None)
+    if raised is None:
+        return "\n".join(kept[:lines] + (["..."] if len(kept) > lines else []))
+    frames = (re.match(r'\s+File "(.+)", line (\d+)', line) for line in last[: last.index(raised)])
+    return raised + _where((frame[1], frame[2]) for frame in frames if frame is not None)
