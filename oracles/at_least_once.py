@@ -6,7 +6,7 @@ from ..harness.core.guarantees import AT_LEAST_ONCE, Guarantee
 from ..harness.core.reasons import Reason, Why
 from ..harness.core.verdicts import Anomaly, Verdict
 from ..harness.judging.collation import seen
-from ..harness.judging.oracle import Case, Oracle, decide, lost, neither_lost_nor_doubled
+from ..harness.judging.oracle import Case, Oracle, decide, neither_lost_nor_doubled
 
 
 def judge(case: Case, guarantee: Guarantee) -> Verdict:
@@ -21,8 +21,8 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     """
     collation = case.collation
     found = seen(collation.unfaithful)
-    if not collation.doubt:
-        found = lost(collation, collation.lost_state, collation.lost_output, collation.forgotten) + found
+    if not collation.doubt and not collation.incomplete:
+        found = seen(collation.lost_state, collation.lost_output, collation.forgotten) + found
     unclear = neither_lost_nor_doubled(case)
     if unclear is None and collation.phantoms.count:
         wrong = f"{collation.phantoms.count:,} outputs or rows of state are not what was taken gives"

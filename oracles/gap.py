@@ -13,7 +13,7 @@ from ..harness.core.verdicts import Anomaly, Evidence, Tally, Verdict, tally, un
 from ..harness.judging.collation import seen
 from ..harness.judging.contiguity import find_flaws
 from ..harness.judging.long_lineages import both_in, not_in
-from ..harness.judging.oracle import Case, Oracle, decide, lost
+from ..harness.judging.oracle import Case, Oracle, decide
 from ..harness.judging.reexecution import Reexecution
 from ..harness.judging.reruns import Derivation, Rerun
 from ..harness.judging.stalls import STATED
@@ -43,7 +43,7 @@ def judge_gap(case: Case, guarantee: Guarantee) -> Verdict:
         reason = undeclared if reexecution else Reason(Why.NOT_EXECUTABLE)
         return unknown(guarantee, collation.observables, reason)
     found = _common(case) + seen(collation.unfaithful)
-    gone = lost(collation, collation.lost_state, collation.lost_output)
+    gone = () if collation.incomplete else seen(collation.lost_state, collation.lost_output)
     late = list(_opened_late(case, guarantee, reexecution)) if gone and not collation.passed_over.count else []
     if late:
         found += (tally(Anomaly.LOST_INPUT, len(late), late),)

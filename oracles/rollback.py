@@ -21,7 +21,7 @@ from ..harness.core.reasons import Reason, Why
 from ..harness.core.verdicts import Anomaly, Evidence, Tally, Verdict, tally
 from ..harness.judging.collation import Collation, seen
 from ..harness.judging.exactness import same_value
-from ..harness.judging.oracle import EFFECTS, Case, Oracle, decide, effects, lost, unseen_outputs
+from ..harness.judging.oracle import EFFECTS, Case, Oracle, decide, effects, unseen_outputs
 from ..harness.judging.ordering import order_matters
 from ..harness.judging.packed import CHUNK
 from ..harness.judging.reexecution import Reexecution
@@ -99,7 +99,8 @@ def _illegal(collation: Collation) -> tuple[Tally, ...]:
 def _state(collation: Collation) -> tuple[Tally, ...]:
     """What shows that an input is not in T exactly once, or that an order was not legal."""
     c = collation
-    return lost(c, c.lost_state, c.lost_output) + seen(c.duplicate_effects, c.phantoms, c.unfaithful, *_illegal(c))
+    gone = () if c.incomplete else seen(c.lost_state, c.lost_output)
+    return gone + seen(c.duplicate_effects, c.phantoms, c.unfaithful, *_illegal(c))
 
 
 def _holds(case: Case) -> str:

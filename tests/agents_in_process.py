@@ -22,7 +22,7 @@ from streamproof.harness.core.wire import Endpoint
 from streamproof.harness.install.machine import find_toxiproxy
 from streamproof.harness.install.toxiproxy_server import listening_port, server_command
 from streamproof.harness.recording.history import Proof
-from streamproof.harness.worlds.embedded.processes import Killed, KillProof
+from streamproof.harness.worlds.embedded.proofs import Killed, KillProof
 from streamproof.harness.worlds.spark.control.nodes import LOOPBACK
 from streamproof.harness.worlds.spark.schemes.deployment import SchemeDeployment, deploy_scheme
 from streamproof.harness.worlds.spark.schemes.driver import DriverPlan, ManagerHost

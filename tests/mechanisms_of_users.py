@@ -102,8 +102,8 @@ class _AcknowledgeSoon(AtWork):
             for receiver in outputs.listeners:
                 machine.send(to, receiver, Hurried(machine.incarnation, timer.times))
 
-    def _hear(self, peer: str, message: Hurried) -> None:
-        self._heard[peer] = message.times
+    def _hear(self, neighbour: str, message: Hurried) -> None:
+        self._heard[neighbour] = message.times
 
 
 def hurrying(subject: SchemeSubject, every: Events, *, careful: bool = False) -> SchemeSubject:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from streamproof.harness.certifying.attempts import Attempt, Passed
 from streamproof.harness.certifying.crash_states import CrashState
-from streamproof.harness.certifying.lane import Attempt, Passed
 from streamproof.harness.core.addresses import DRIVER, TASK, Address, Point, Side
 from streamproof.harness.judging.references import REFERENCES
 from streamproof.harness.recording.records import BatchDone, Ended, Record, Stamped

@@ -49,7 +49,7 @@ from streamproof.harness.recording.history import (
     Stamp,
 )
 from streamproof.harness.recording.records import BatchDone, Ended, Kept, Offered, Record, Started
-from streamproof.harness.worlds.embedded.processes import Killed, KillProof
+from streamproof.harness.worlds.embedded.proofs import Killed, KillProof
 from streamproof.harness.worlds.spark.control.nodes import OTHER_NODES
 from streamproof.harness.worlds.spark.control.run_messages import Arrived, Begun, Failed
 from streamproof.harness.worlds.spark.queries.driver_plan import QueryPlan

@@ -61,8 +61,10 @@ from ..recording.claims_and_faults import SavedClaim
 from ..recording.history import History
 from ..recording.records import Stamped
 from ..running.run import check_scenario, new_run_id
-from ..worlds.embedded.processes import EmbeddedOptions, SparkProcesses
+from ..worlds.embedded.options import EmbeddedOptions
+from ..worlds.embedded.processes import SparkProcesses
 from .affording import SAFETY, Affording
+from .attempts import Attempt
 from .brief import Brief
 from .budget import Budget, CampaignProgress
 from .certificate import VERSION, Asked, CampaignPart, Certificate, More, with_conclusion, write_certificate
@@ -85,7 +87,7 @@ from .errors_left import check_bounds, check_measured, not_measured
 from .folders import check_unused
 from .journal import Journal, is_under_way
 from .killing import on_cluster, spread
-from .lane import Attempt, Lane
+from .lane import Lane
 from .lane_kills import LaneKiller
 from .ledger import ALL_VIOLATED, START, Ledger
 from .losing_power import ByLoss, not_lost, plan_losses

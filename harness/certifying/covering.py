@@ -14,10 +14,11 @@ import msgspec
 from ..core.verdicts import Status
 from ..recording.records import Stamped
 from .alike import Alike
+from .attempts import Attempt, Passed
 from .brief import Brief
 from .conclusion import NotReached, Planned
 from .crash_states import Looks
-from .lane import Attempt, Lane, Passed
+from .lane import Lane
 from .ledger import RECOVERY, Ledger, violates
 from .plan import CrashTrial, How, Victim
 from .planning import crash_at, points_of_the_driver, worst_to_recover_from

@@ -17,7 +17,7 @@ import signal
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -32,7 +32,7 @@ from ..core.signs import Signs
 from ..core.waiting import wait_until
 from ..core.wire import Greeting, decoded, frame, read_frame
 from ..crash_points.files.mounting import MountedFolder
-from ..crash_points.inside_python.following import Noted, read_noted
+from ..crash_points.inside_python.following import read_noted
 from ..crash_points.inside_python.user_points import points_environment
 from ..crash_points.inside_python.watching import Watching, lines_environment, write_watching
 from ..crash_points.inside_python.whose import whose_code
@@ -45,8 +45,9 @@ from ..crash_points.outside.relay import Fate, HeldMessage, Sender, StoreRelay
 from ..install.private_files import write_private
 from ..install.settings import DAEMON_MODULE
 from ..recording.history import Stamp, TimelineEntry
-from ..recording.records import Ended, Record, Stamped, Started
-from ..worlds.embedded.processes import DriverProcess, SparkProcesses
+from ..recording.records import Record, Stamped, Started
+from ..worlds.embedded.node_processes import DriverProcess
+from ..worlds.embedded.processes import SparkProcesses
 from ..worlds.spark.control.log_tails import log_tail
 from ..worlds.spark.control.machines import ClusterMachines, Striking
 from ..worlds.spark.control.run_messages import Arrived, Begun, Failed, Go
@@ -55,7 +56,8 @@ from ..worlds.spark.queries.driver_plan import QueryPlan, QueryRun, write_query_
 from ..worlds.spark.queries.lives import last_planned_batch
 from ..worlds.spark.queries.source import SourcePlan, spans, write_events
 from ..worlds.spark.queries.stacks import still_running
-from .crash_states import CopiedFolders, CrashState, LaneStore, Looks, NotQuiet
+from .attempts import Attempt, Death, Passed
+from .crash_states import CopiedFolders, LaneStore, NotQuiet
 from .file_points import FilePoints, acts_for_task
 from .journaled_folders import JournaledFolders
 from .warm_session import PURPOSE, Warm, WarmPlan
@@ -78,67 +80,6 @@ _SETTINGS = {
 
 _from_life = msgspec.msgpack.Decoder(Record | Begun | Arrived | Failed)
 _from_warm = msgspec.msgpack.Decoder(Warm)
-
-
-@dataclass(frozen=True)
-class Passed:
-    """A crash point that a life passed."""
-
-    address: Address
-    at: int
-    """Microseconds since the lane began."""
-    records: int
-    """How many records the life had made by then."""
-    state: CrashState | None
-    """What was durable; None where it was not looked at, or `why_not` says why it is not known."""
-    why_not: str = ""
-    again: int = 0
-    """How often the life had passed the same point before: a point of the user's may lie in a loop."""
-    text: str = ""
-    """Of the line of code that is meant, where it is one."""
-
-
-@dataclass(frozen=True)
-class Death:
-    """A real one: every process of a life was killed while a point was held."""
-
-    address: Address
-    at: int
-    """Microseconds since the lane began."""
-    pids: tuple[int, ...]
-    gone: bool
-    """Whether each of them was seen to be gone."""
-
-
-@dataclass
-class Attempt:
-    """One life of a query, from a checkpoint to the end of its input, or to its failure."""
-
-    actor: str
-    incarnation: int
-    passed: list[Passed] = field(default_factory=list)
-    records: list[Stamped] = field(default_factory=list)
-    failure: StreamproofError | None = None
-    failed_at: int = 0
-    """When it failed, or was given up, microseconds since the lane began."""
-    failed_in: int = -1
-    """The newest batch that had been begun then; -1: none."""
-    silent: int | None = None
-    """For how long it had given no sign of work when it was given up, microseconds; None: it was not."""
-    heard_out: bool = False
-    """Its process has hung up, and all that it said was heard."""
-    before: tuple[Attempt, ...] = ()
-    """Lives that failed since the same crash, of which this one is the successor."""
-    looks: Looks | None = None
-    """What it has looked at; None: nobody knows."""
-    death: Death | None = None
-    """How it was killed, where it was."""
-    noted: list[Noted] = field(default_factory=list)
-    """What its processes said of the user's code in passing."""
-
-    @property
-    def ended(self) -> bool:
-        return any(isinstance(stamped.record, Ended) for stamped in self.records)
 
 
 class _CurrentLife:

@@ -21,12 +21,14 @@ from ..crash_points.inside_spark.versions import supported
 from ..judging.references import REFERENCES, SINK
 from ..recording.history import Bite
 from ..recording.records import Stamped
-from ..worlds.embedded.processes import EmbeddedOptions, SparkProcesses
+from ..worlds.embedded.options import EmbeddedOptions
+from ..worlds.embedded.processes import SparkProcesses
+from .attempts import Attempt, Death
 from .brief import Brief
 from .coming_back import LEAST
 from .conclusion import Planned
 from .killing import fault_of
-from .lane import Attempt, Death, Lane
+from .lane import Lane
 from .plan import Crash
 from .recovering import LaneCrash, live_on, offered, write_lane_run
 

@@ -21,9 +21,10 @@ from ..core.guarantees import Guarantee, PowerLoss
 from ..core.promises import Extent
 from ..judging.references import REFERENCES
 from ..recording.history import Lost
+from .attempts import Attempt, Passed
 from .brief import Brief
 from .conclusion import NotReached, Planned
-from .lane import Attempt, Lane, Passed
+from .lane import Lane
 from .plan import Crash, Victim
 from .planning import crash_at, steady_batch
 from .profile import Profile, batch_of, profile_of

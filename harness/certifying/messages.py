@@ -8,8 +8,8 @@ from typing import Final
 from ..contracts.query import Query
 from ..core.addresses import Point, Side
 from ..crash_points.outside.relay import Seen
+from .attempts import Passed
 from .conclusion import Planned
-from .lane import Passed
 from .profile import batch_of
 
 NO_MESSAGE: Final = (

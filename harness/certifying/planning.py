@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from ..core.addresses import DRIVER, TASK, Point, Side
 from ..core.errors import InvalidScenario
+from .attempts import Passed
 from .conclusion import Planned
-from .lane import Passed
 from .plan import Crash, Victim
 from .profile import FIRST, LAST, NO_DATA, STEADY, Profile, batch_of
 

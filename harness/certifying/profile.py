@@ -12,7 +12,7 @@ import msgspec
 from ..core.addresses import Address, Point, Side
 from ..core.errors import StorageFailed
 from ..recording.records import BatchDone
-from .lane import Attempt, Passed
+from .attempts import Attempt, Passed
 from .user_code import PassedPlace, places_in_code
 
 FIRST, STEADY, LATE, EVICTION, COMPACTION = "first", "steady", "late-data", "eviction", "compaction"

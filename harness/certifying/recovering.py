@@ -47,8 +47,9 @@ from ..recording.records import (
     Taken,
 )
 from ..running.run import describe
+from .attempts import Attempt, Passed
 from .crash_states import CrashState
-from .lane import Attempt, Lane, Passed
+from .lane import Lane
 from .plan import CRASH_STATES, KILLS_IN_A_LANE, POWER_LOSSES, Crash, How
 
 PROOF = "files and folders put back as they were at the point"

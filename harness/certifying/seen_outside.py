@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from ..contracts.query import Query
+from .attempts import Attempt
 from .conclusion import Uncut
-from .lane import Attempt
 
 
 def uncut_of(query: Query, lives: Sequence[Attempt]) -> tuple[Uncut, ...]:

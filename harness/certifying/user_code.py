@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ..core.addresses import Address, CodeLine, Point, Side
-from .lane import Passed
+from .attempts import Passed
 
 _WITHIN: Final = frozenset({Point.FILE, Point.MESSAGE})
 PassedPlace = tuple[Address, int]

@@ -13,8 +13,8 @@ from random import Random
 from ..core.addresses import FINE_POINTS, Address, Point
 from ..recording.history import Lost
 from ..recording.records import Delivered, EmptyBatch
+from .attempts import Attempt, Passed
 from .crash_states import CrashState, Looks
-from .lane import Attempt, Passed
 from .plan import Crash
 from .profile import FIRST, STEADY, batch_of
 

@@ -93,7 +93,7 @@ def cluster_again(facts: Mapping[str, Any]) -> Cluster:
             return SimulatedCluster(options_of(SimulationOptions, facts))
         case "embedded":
             from ..worlds.embedded.cluster import EmbeddedCluster
-            from ..worlds.embedded.processes import EmbeddedOptions
+            from ..worlds.embedded.options import EmbeddedOptions
 
             return EmbeddedCluster(options_of(EmbeddedOptions, facts))
         case "docker":

@@ -14,7 +14,7 @@ from itertools import combinations, product
 from typing import Any, Protocol
 
 from ..core.addresses import FINE_POINTS, Point
-from ..core.errors import UnknownName
+from ..core.errors import InvalidScenario, UnknownName
 from ..core.guarantees import Guarantee
 from ..core.lattice import Standing, implied
 from ..core.model import Role, Topology, operator_of, replica_name
@@ -25,10 +25,12 @@ from ..judging.collation import Collation
 from ..judging.exercised import Activity, Exercised, SubjectShape, exercised
 from ..judging.reexecutor import Reexecutor
 from ..judging.tolerance import Tolerance
+from ..protocol.coordinator import Coordinator, CoordinatorSpec
 from ..protocol.machine import Slice
 from ..protocol.manager import Manager, NodeJoined, Speaking
 from ..protocol.mechanism import Mechanism
 from ..protocol.merging import sequencer
+from ..protocol.placement import Placement
 from ..protocol.spec import Setup, SliceSpec
 from ..protocol.stores import CheckpointStore
 from ..recording.history import History
@@ -173,6 +175,11 @@ class SchemeSubject:
     """What is put around the machines of a role: a probe, or what breaks a rule of their protocol."""
     wrap_store: Callable[[CheckpointStore], CheckpointStore] = _as_it_is
     """And around the store that their checkpoints go to."""
+    placed: Placement = Placement.LEAST_LOADED
+    """How its replicas are spread over nodes at first."""
+    restarts_by: str = ""
+    """The name of the coordinator that decides from which cut all slices start together, whenever one was lost; "":
+    each starts by itself."""
 
     def __post_init__(self) -> None:
         """Raises InvalidTopology for a merge that does not fit where channels meet, InvalidScenario for parts of
@@ -195,6 +202,10 @@ class SchemeSubject:
             proper(claim, Claim, "a claim of a subject", "a Claim, as in Claim(exactly_once())")
         positive(self.replicas, "replicas")
         switch(self.keeps_state, "keeps_state")
+        proper(self.placed, Placement, "placed", "a Placement")
+        leaders = [one.slice_id for one in self.coordinators]
+        if self.restarts_by and self.restarts_by not in leaders:
+            raise UnknownName("coordinator", self.restarts_by, leaders)
         known = [*self.topology.stages, *self.topology.operator_slices]
         for setup in (self.setups[Role.OPERATOR], *self.operators.values()):
             for name in () if setup.merge is None else setup.merge.named:
@@ -204,6 +215,22 @@ class SchemeSubject:
             sequencer(self.setup_of(slice_id).merge, slice_id, len(self.topology.upstream(slice_id)))
         # Made now, so that what does not fit is refused before anything runs.
         assert self.specs
+
+    @cached_property
+    def coordinators(self) -> tuple[CoordinatorSpec, ...]:
+        """Those that its slices are led by. Raises InvalidScenario for one name with two meanings."""
+        found: dict[str, Coordinator] = {}
+        members: dict[str, list[str]] = {}
+        taken = (*self.topology.slices, *self.topology.stages)
+        for slice_id in self.topology.slices:
+            for one in self.setup_of(slice_id).coordinators:
+                if one.name in taken or found.setdefault(one.name, one) != one:
+                    raise InvalidScenario(
+                        f"{one.name!r} is the name of a coordinator of {slice_id}, and of something else: give every "
+                        "coordinator one name and the same settings wherever it is named"
+                    )
+                members.setdefault(one.name, []).append(slice_id)
+        return tuple(CoordinatorSpec(one, tuple(members[name])) for name, one in found.items())
 
     def setup_of(self, slice_id: str) -> Setup:
         """What a slice is made of."""
@@ -215,9 +242,10 @@ class SchemeSubject:
 
     @cached_property
     def actors(self) -> tuple[str, ...]:
-        """Its replicas: all first ones, then all second ones."""
+        """Its replicas: all first ones, then all second ones; then its coordinators."""
         slices = self.topology.operator_slices
-        return tuple(replica_name(slice_id, replica) for replica in range(self.replicas) for slice_id in slices)
+        replicas = [replica_name(slice_id, replica) for replica in range(self.replicas) for slice_id in slices]
+        return (*replicas, *(one.slice_id for one in self.coordinators))
 
     @property
     def speaking(self) -> Speaking:
@@ -227,17 +255,35 @@ class SchemeSubject:
     @property
     def all_speak(self) -> bool:
         """Whether all replicas of a slice send what they make."""
-        return self.setups[Role.OPERATOR].all_speak
+        return all(setup.all_speak for setup in self._of_operators)
 
     @property
     def replicas_take_all(self) -> bool:
-        """Whether all replicas of a slice take all of its input."""
-        return self.setups[Role.OPERATOR].replicas_take_all
+        """Whether all replicas of a slice take all of its input, whichever slice that is."""
+        return all(setup.replicas_take_all for setup in self._of_operators)
+
+    @property
+    def peers_keep_checkpoints(self) -> frozenset[str]:
+        """The slices that have their checkpoints in the memory of their other replicas, and nowhere else."""
+        slices = self.topology.operator_slices
+        return frozenset(slice_id for slice_id in slices if self.setup_of(slice_id).peers_keep_checkpoints)
+
+    @property
+    def _of_operators(self) -> tuple[Setup, ...]:
+        """What operator slices of this topology are made of."""
+        return tuple(self.setup_of(slice_id) for slice_id in self.topology.operator_slices)
 
     def placement(self, nodes: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Node -> the replicas that the manager places there first, once all of these have joined; the order in which
         they join makes no difference. They die with it."""
-        manager = Manager(self.topology.operator_slices, len(nodes), self.replicas, self.speaking)
+        manager = Manager(
+            self.topology.operator_slices,
+            len(nodes),
+            self.replicas,
+            self.speaking,
+            coordinators=[one.slice_id for one in self.coordinators],
+            placement=self.placed,
+        )
         for node in nodes:
             manager.on(NodeJoined(node))
         return {node: tuple(actor for actor, at in manager.node_of.items() if at == node) for node in nodes}
@@ -248,7 +294,7 @@ class SchemeSubject:
 
     @cached_property
     def links(self) -> tuple[tuple[str, str], ...]:
-        """Fellow replicas of one slice talk as well."""
+        """Fellow replicas of one slice talk as well, and coordinators with their members."""
         topology = self.topology
         names = {s: (s,) for s in topology.slices} | {
             s: tuple(replica_name(s, replica) for replica in range(self.replicas)) for s in topology.operator_slices
@@ -257,14 +303,18 @@ class SchemeSubject:
             pair for s in topology.slices for to in topology.downstream(s) for pair in product(names[s], names[to])
         )
         fellows = (pair for s in topology.operator_slices for pair in combinations(names[s], 2))
-        return (*between, *fellows)
+        led = ((one.slice_id, name) for one in self.coordinators for member in one.members for name in names[member])
+        return (*between, *fellows, *led)
 
     @cached_property
     def points(self) -> frozenset[Point]:
         mechanisms = self.mechanisms_of(*Role)
-        checkpoints = any(one.takes_checkpoints for one in mechanisms)
-        points = SLICE_POINTS if checkpoints else SLICE_POINTS - CHECKPOINT_POINTS
-        return points if any(one.points for one in mechanisms) else points - {Point.MECHANISM}
+        leaders = self.coordinators
+        points = SLICE_POINTS if self.restarts_by else SLICE_POINTS - {Point.STOPPED}
+        if not leaders and not any(one.takes_checkpoints for one in mechanisms):
+            points -= CHECKPOINT_POINTS
+        own = any(one.points for one in mechanisms) or any(one.coordinator.points for one in leaders)
+        return points if own else points - {Point.MECHANISM}
 
     def mechanisms_of(self, *roles: Role) -> tuple[Mechanism, ...]:
         """All that slices of these roles are made of."""
@@ -302,7 +352,20 @@ class SchemeSubject:
             "replicas": self.replicas,
             "setups": {str(role): _described(setup) for role, setup in self.setups.items()}
             | {name: _described(setup) for name, setup in self.operators.items()},
-        }
+        } | self._described_beyond()
+
+    def _described_beyond(self) -> dict[str, Any]:
+        """What few schemes have."""
+        beyond: dict[str, Any] = {}
+        if self.placed is not Placement.LEAST_LOADED:
+            beyond["placed"] = str(self.placed)
+        if self.coordinators:
+            beyond["coordinators"] = {
+                one.slice_id: _plain(_settings(one.coordinator)) | {"members": list(one.members)}
+                for one in self.coordinators
+            }
+            beyond["restarts_by"] = self.restarts_by
+        return beyond
 
     def collate(self, history: History) -> Collation:
         reexecutor = self._reexecutor

@@ -34,6 +34,8 @@ class Point(StrEnum):
     RECEIVED = "received"
     """A message arrived. Key: the peer's incarnation and the message: `split-0#1 @11` (a batch, by the number of its
     first event), `count-0#2 ack@40`, `count-0#2 open`, `split-0#1 end`."""
+    STOPPED = "stopped"
+    """A coordinator hears that none of the slices runs that start together. Key: which time that is."""
     SEND_ISSUED = "send-issued"
     """A message is about to go out. Key: the receiver's incarnation and the message."""
     SEND_HANDED_OVER = "send-handed-over"
@@ -251,6 +253,7 @@ _WORDS = {
     Point.LOST: "{actor} hears that {key} is gone",
     Point.PROMOTED: "{actor} is promoted",
     Point.RECEIVED: "{actor} receives {key}",
+    Point.STOPPED: "{actor} hears that all slices have stopped, for the time {key}",
     Point.SEND_ISSUED: "{actor} sends {key}",
     Point.SEND_HANDED_OVER: "{actor} has handed over {key}",
     Point.SEND_DELIVERED: "{actor} has delivered {key}",

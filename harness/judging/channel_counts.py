@@ -86,7 +86,8 @@ class ChannelCount:
                 self.reordered.append((output,))
             latest[replica] = max(number, latest.get(replica, 0))
             for one, known in places.items():
-                highest[one] = max(highest[one], known.get(derivation, -1))
+                if (place := known.get(derivation, -1)) > highest[one]:
+                    highest[one] = place
         self.lost = [(derivation,) for derivation in wanted if derivation not in first]
         self.conflicting = [(one, other) for one, other in self.repeated if not says_the_same(one, other)]
         again = {id(later) for _, later in self.repeated}

@@ -37,8 +37,13 @@ if TYPE_CHECKING:
 class _States:
     """What the states come to."""
 
-    lost: Tally
+    lost: Sequence[tuple[Rerun | str, Sequence[Derivation]]]
+    """Of an incarnation that survives, or a slice of which none does: what it lacks."""
     doubled: Tally
+
+    @property
+    def lost_count(self) -> int:
+        return sum(len(missing) for _, missing in self.lost)
 
 
 @dataclass(frozen=True)
@@ -116,9 +121,13 @@ class CollatedSlices:
 
     # States
 
-    @property
+    @cached_property
     def lost_state(self) -> Tally:
-        return self._states.lost if "state" in self.observables else none_of(Anomaly.LOST_INPUT)
+        if "state" not in self.observables:
+            return none_of(Anomaly.LOST_INPUT)
+        states, tell = self._states, self._story.lost
+        told = (tell(survivor, derivation) for survivor, missing in states.lost for derivation in missing)
+        return tally(Anomaly.LOST_INPUT, states.lost_count, told)
 
     @property
     def duplicate_effects(self) -> Tally:
@@ -153,14 +162,8 @@ class CollatedSlices:
                 missing = [derivation for derivation in should if derivation not in had]
                 lost.append((survivor, still_needed(rerun, slice_id, missing, should)))
                 doubled += [(survivor, d, count) for d, count in Counter(lineage).items() if count > 1]
-        return _States(
-            tally(
-                Anomaly.LOST_INPUT,
-                sum(len(missing) for _, missing in lost),
-                (story.lost(survivor, derivation) for survivor, missing in lost for derivation in missing),
-            ),
-            tally(Anomaly.DUPLICATE_EFFECT, len(doubled), (story.doubled(*one) for one in doubled)),
-        )
+        lost = [(whose, missing) for whose, missing in lost if len(missing)]
+        return _States(lost, tally(Anomaly.DUPLICATE_EFFECT, len(doubled), (story.doubled(*one) for one in doubled)))
 
     @cached_property
     def _wrong_states(self) -> Sequence[Evidence]:
@@ -272,8 +275,8 @@ class CollatedSlices:
     def _wrong_otherwise(self) -> bool:
         """What is wrong in another way makes others of what comes later, which is not told a second time."""
         states, outputs = self._states, self._outputs
-        tallies = (states.lost, states.doubled, outputs.lost, outputs.phantoms)
-        return any(one.count for one in tallies) or bool(self._lacking or self._wrong_states)
+        counts = (states.lost_count, states.doubled.count, outputs.lost.count, outputs.phantoms.count)
+        return any(counts) or bool(self._lacking or self._wrong_states)
 
     # Orders
 

@@ -50,6 +50,13 @@ def find_flaws(reexecution: Reexecution, complete: bool, opens_by: OpensBy | Non
     """
     opened = _openings(reexecution, opens_by)
     topology = reexecution.topology
+    alive_at_end: dict[Rerun, bool] = {}
+
+    def alive_of(rerun: Rerun) -> bool:
+        if rerun not in alive_at_end:
+            alive_at_end[rerun] = _alive(reexecution, rerun)
+        return alive_at_end[rerun]
+
     stateful = set(reexecution.stateful())
     for to, reruns in reexecution.reruns.items():
         if to in reexecution.doubtful:
@@ -58,11 +65,11 @@ def find_flaws(reexecution: Reexecution, complete: bool, opens_by: OpensBy | Non
             long = is_long(rerun.took)
             took = _long_taken(reexecution, rerun) if long else _taken(reexecution, rerun)
             where = f"{to}#{rerun.number}"
-            alive = complete and _alive(reexecution, rerun)
+            alive = complete and alive_of(rerun)
             for up in topology.upstream(to):
                 deaf = bool(opened)
                 for number, sender in _senders(reexecution, up).items():
-                    lasts = _alive(reexecution, sender)
+                    lasts = alive_of(sender)
                     times = opened.get((up, number, to, rerun.number), ())
                     deaf = deaf and not (lasts and times)
                     some = took.get((up, number), _NOTHING)

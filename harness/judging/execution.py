@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.errors import InvalidOperator
 from ..core.model import PLAIN, Event, Role, carried, operator_of, processor_of, rows_of
@@ -20,6 +20,9 @@ from .exactness import same_rows
 from .faithfulness import Unfaithful, find_unfaithful
 from .packed import CHUNK, parts_of
 from .reruns import Closing, Cut, Derivation, Emissions, Rerun, Stretch
+
+if TYPE_CHECKING:
+    from .known_lives import Along, KnownLife
 
 BookEntry = Started | Restored | Taken | Closed | CheckpointTaken
 Book = list[BookEntry]
@@ -60,7 +63,10 @@ class Execution:
     """All incarnations of one slice. One may have begun with what another held, whichever has the lower number: so each
     is executed up to where it needs another, and that one first, up to there."""
 
-    def __init__(self, spec: SliceSpec, book: Book, reruns: Mapping[str, Mapping[int, Rerun]]) -> None:
+    def __init__(
+        self, spec: SliceSpec, book: Book, reruns: Mapping[str, Mapping[int, Rerun]], known: KnownLife | None = None
+    ) -> None:
+        """`known` is a life of the same slice, of this history or of another."""
         self._spec = spec
         self._operator = spec.topology.stages[operator_of(spec.slice_id)].operator
         self._hop = hop_of(spec)
@@ -73,6 +79,13 @@ class Execution:
         self._heard: dict[tuple[int, str, int], int] = {}
         """(incarnation, upstream slice, its incarnation) -> the place after what was taken last, where that is known:
         there it goes on, as a rule."""
+        self._did: dict[int, tuple[list[_Did], dict[int, int]]] = {}
+        self._known = known
+        self._along: dict[Rerun, Along] = {}
+        """Those of whom nothing is executed, as long as they do what a known life did."""
+        self._can_be_known = self._operator.deterministic and spec.epoch is None
+        self._events: dict[Rerun, list[Event]] = {}
+        """What those took who could be known."""
         self._begun_from = {begun for record in book if (begun := _begun_from(record)) is not None}
         self._keeps_state = all(one.checkpoints_hold_state for one in spec.setup.mechanisms)
         self.unexplained = ""
@@ -82,6 +95,11 @@ class Execution:
         self.same_as: dict[int, int] = {}
         for number in self._lives:
             self._carry_out(number)
+
+    def longest(self) -> tuple[Rerun, list[Event]] | None:
+        """Of the lives that began blank and were executed in one stretch the longest, with what it took."""
+        lives = [(one, events) for one, events in self._events.items() if len(one.stretches) == 1 and events]
+        return max(lives, key=lambda life: len(life[1]), default=None)
 
     def _carry_out(self, number: int) -> None:
         waiting: list[tuple[int, int | None]] = [(number, None)]
@@ -126,9 +144,47 @@ class Execution:
                 self._cut_at(rerun, record)
                 if record.number == goal:
                     return None
+        if (over := self._along.pop(self.found[number], None)) is not None:
+            over.end(self.found[number])
         return None
 
+    # Those that do what is known
+
+    def _go_along(self, rerun: Rerun, known: KnownLife, place: int) -> bool:
+        """Whether a life that has taken nothing goes on from where a known one was."""
+        along = known.along(place, rerun.stretch.first_seq) if self._can_be_known else None
+        if along is None:
+            return False
+        self._along[rerun] = along
+        return True
+
+    def _leave(self, rerun: Rerun) -> None:
+        """It does something else from now on, and is executed."""
+        along = self._along.pop(rerun, None)
+        if along is None:
+            return
+        along.fill(rerun)
+        rerun.held = along.known.state_at(along.at)
+        if not along.since:
+            self._events[rerun] = list(along.known.events[: along.at])
+
+    def _cut_along(self, rerun: Rerun, record: CheckpointTaken, along: Along) -> None:
+        known, place = along.known, along.at
+        emitted = dict(zip(rerun.emitted, along.lengths, strict=True))
+        next_seq = known.next_seqs[place]
+        cut = Cut(rerun, rerun.stretch, along.taken, next_seq, emitted, known=(known, place))
+        rerun.cuts[record.number] = cut
+        if known.stateless or not self._keeps_state or place in known.faithful:
+            return
+        if self._examine(record, known.state_at(place), known.state_at(place)):
+            known.faithful.add(place)
+
+    # Those that are executed
+
     def _cut_at(self, rerun: Rerun, record: CheckpointTaken) -> None:
+        if (along := self._along.get(rerun)) is not None:
+            self._cut_along(rerun, record, along)
+            return
         emitted = {to: len(emissions.events) for to, emissions in rerun.emitted.items()}
         closings = len(rerun.stretch.closings)
         cut = Cut(rerun, rerun.stretch, len(rerun.took), rerun.next_seq, emitted, closings=closings)
@@ -147,11 +203,13 @@ class Execution:
         if begun_from:
             cut.state = copy
 
-    def _examine(self, record: CheckpointTaken, state: Any, twin: Any) -> None:
-        """The state itself goes on untouched: what snapshot() does to it is part of what is examined."""
+    def _examine(self, record: CheckpointTaken, state: Any, twin: Any) -> bool:
+        """Whether a checkpoint gives back its state. The state itself goes on untouched: what snapshot() does to it is
+        part of what is examined."""
         found = find_unfaithful(self._operator, record, state, twin)
         if found is not None:
             self.unfaithful.append(found)
+        return found is None
 
     def _twins(self, rerun: Rerun, record: CheckpointTaken) -> tuple[Any, Any]:
         """Two states like that of an incarnation. Copying is the user's code here, and believed only as far as rows
@@ -173,7 +231,8 @@ class Execution:
     def _doubt(self, why: str) -> None:
         self.unexplained = self.unexplained or why
 
-    def _begin(self, record: Started) -> Rerun:
+    def _begin(self, record: Started, *, twin: bool = False) -> Rerun:
+        """A `twin` is executed whatever is known: its state is asked for."""
         stretch = Stretch(None, 0, record.next_seq, emissions_of(self._spec))
         process = processor_of(self._operator, record.seed)
         rerun = Rerun(
@@ -181,22 +240,35 @@ class Execution:
         )
         if record.restored is not None:
             stretch.cut = self._cut(record.restored, rerun)
-        rerun.state = self._operator.initial_state() if stretch.cut is None else self._state_at(stretch.cut)
+        known = None if twin else (self._known, 0) if stretch.cut is None else stretch.cut.known
+        if known is not None and known[0] is not None and self._go_along(rerun, known[0], known[1]):
+            return rerun
+        rerun.held = self._operator.initial_state() if stretch.cut is None else self._state_at(stretch.cut)
+        if stretch.cut is None and not twin and self._can_be_known:
+            self._events[rerun] = []
         return rerun
 
-    def _restore(self, rerun: Rerun, record: Restored) -> None:
+    def _restore(self, rerun: Rerun, record: Restored, *, twin: bool = False) -> None:
         cut = self._cut(record.checkpoint, rerun)
         if cut is None:
             return
+        if (along := self._along.pop(rerun, None)) is not None:
+            along.fill(rerun)
+        self._events.pop(rerun, None)
         stretch = Stretch(cut, len(rerun.took), record.next_seq, emissions_of(self._spec))
         if rerun.took:
             rerun.stretches.append(stretch)
         else:
             rerun.stretches[-1] = stretch
-        rerun.state, rerun.next_seq = self._state_at(cut), record.next_seq
+        rerun.next_seq = record.next_seq
+        if rerun.took or twin or cut.known is None or not self._go_along(rerun, *cut.known):
+            rerun.held = self._state_at(cut)
 
     def _state_at(self, cut: Cut) -> Any:
         """What an execution that never snapshots or restores holds there; nobody else has it."""
+        if cut.known is not None:
+            known, place = cut.known
+            return known.state_at(place)
         if cut.state is not None:
             return plain_copy(cut.state)
         if cut.rerun.state is None:
@@ -207,13 +279,14 @@ class Execution:
         """Execute a life once more, up to one of its checkpoints; returns its state there."""
         life = iter(self._lives[number])
         first = next(life)
-        twin = self._begin(first if isinstance(first, Started) else _unannounced(self._spec.slice_id, number))
+        first_record = first if isinstance(first, Started) else _unannounced(self._spec.slice_id, number)
+        twin = self._begin(first_record, twin=True)
         heard: dict[tuple[int, str, int], int] = {}
         for record in life if isinstance(first, Started) else self._lives[number]:
             if isinstance(record, Taken):
                 self._take(twin, record, heard)
             elif isinstance(record, Restored):
-                self._restore(twin, record)
+                self._restore(twin, record, twin=True)
             elif isinstance(record, Closed):
                 self._close(twin, record)
             elif isinstance(record, CheckpointTaken) and record.number == checkpoint:
@@ -234,6 +307,15 @@ class Execution:
                 f"{rerun.slice_id}#{rerun.number} took {record.count} events numbered {record.first} to "
                 f"{record.last} from {record.upstream}#{record.upstream_incarnation}, which made {len(events)} of them"
             )
+        if (along := self._along.get(rerun)) is not None:
+            if along.goes_on(events, derivations):
+                rerun.batches.append((along.taken, along.lengths))
+                return
+            self._leave(rerun)
+        if (taken := self._events.get(rerun)) is not None:
+            taken += events
+            if len(taken) > CHUNK:
+                del self._events[rerun]
         rerun.took.extend(derivations)
         rerun.seqs.extend([event.seq for event in events])
         execute(self._spec, rerun, events, derivations)
@@ -241,6 +323,8 @@ class Execution:
         rerun.batches.append((len(rerun.took), lengths))
 
     def _close(self, rerun: Rerun, record: Closed) -> None:
+        self._leave(rerun)
+        self._events.pop(rerun, None)
         if self._spec.epoch is None:
             self._doubt(f"{rerun.slice_id}#{rerun.number} closed epoch {record.epoch:,}, and knows no epochs")
         else:
@@ -277,6 +361,19 @@ class Execution:
 
     # Those that did the same
 
+    def _doings(self, number: int) -> tuple[list[_Did], dict[int, int]]:
+        """What a life did with its state, and by each of its checkpoints, how much of that."""
+        if number not in self._did:
+            did: list[_Did] = []
+            by: dict[int, int] = {}
+            for record in self._lives[number]:
+                if isinstance(record, (Taken, Closed)):
+                    did.append(_did(record))
+                elif isinstance(record, CheckpointTaken):
+                    by.setdefault(record.number, len(did))
+            self._did[number] = did, by
+        return self._did[number]
+
     def _share(self, number: int, record: Started | Restored) -> bool:
         """Whether all that is still to come of a life, from this record on, is what another did from the same state on,
         so that it is known.
@@ -294,8 +391,9 @@ class Execution:
             return False
         begun, next_seq = _begun_from(record), record.next_seq
         rest = life[done + 1 :]
-        if not self._operator.deterministic or not rest or not all(isinstance(one, Taken | Closed) for one in rest):
+        if not self._operator.deterministic or not rest or not _DOING.issuperset(map(type, rest)):
             return False
+        does = self._doings(number)[0][-len(rest) :]
         others = [self.found[n] for n in (self._lives if begun is None else (begun[0],)) if n in self.found]
         for other in others:
             theirs = self._lives[other.number]
@@ -305,7 +403,7 @@ class Execution:
                 continue
             cut = None if begun is None else other.cuts.get(begun[1])
             if begun is None:
-                since, comes, closings = 0, 1, 0
+                since, comes, closings = 0, 0, 0
                 if other.stretch.cut is not None or theirs[0].next_seq != next_seq:
                     continue
                 emitted = dict.fromkeys(other.emitted, 0)
@@ -313,16 +411,19 @@ class Execution:
                 if cut is None or cut.next_seq != next_seq:
                     continue
                 since, emitted, closings = cut.position, dict(cut.emitted), cut.closings
-                taken = (isinstance(one, CheckpointTaken) and one.number == begun[1] for one in theirs)
-                comes = list(taken).index(True) + 1
-            did = [_did(one) for one in theirs[comes:] if isinstance(one, Taken | Closed)]
-            if did == [_did(one) for one in rest if isinstance(one, Taken | Closed)]:
+                comes = self._doings(other.number)[1][begun[1]]
+            did = self._doings(other.number)[0]
+            if len(did) - comes == len(does) and did[comes:] == does:
                 stretch = Stretch(cut, 0, next_seq, {}, _since(other.stretch.closings[closings:], since, emitted))
                 self.found[number] = _copy(other, number, replica, stretch, since, emitted)
                 self.same_as[number] = other.number
                 self._done[number] = len(life)
                 return True
         return False
+
+
+_DOING = frozenset({Taken, Closed})
+"""Records of what a life does with its state."""
 
 
 def _unannounced(slice_id: str, number: int) -> Started:
@@ -337,7 +438,10 @@ def _begun_from(record: BookEntry) -> tuple[int, int] | None:
     return record.checkpoint if isinstance(record, Restored) else None
 
 
-def _did(record: Taken | Closed) -> int | tuple[str, int, int, int, int]:
+_Did = int | tuple[str, int, int, int, int]
+
+
+def _did(record: Taken | Closed) -> _Did:
     if isinstance(record, Closed):
         return record.epoch
     return record.upstream, record.upstream_incarnation, record.first, record.last, record.count
@@ -370,7 +474,7 @@ def _copy(other: Rerun, number: int, replica: int, stretch: Stretch, since: int,
         other.next_seq,
         None,
         other.hop,
-        other.state,
+        other.held,
         other.took.since(since),
         other.seqs.since(since),
         [
@@ -378,6 +482,7 @@ def _copy(other: Rerun, number: int, replica: int, stretch: Stretch, since: int,
             for taken, lengths in other.batches
             if taken > since
         ],
+        later=other.later,
     )
 
 
@@ -397,7 +502,7 @@ def _execute(spec: SliceSpec, rerun: Rerun, events: Sequence[Event], derivations
         (emissions.events.tail.append, emissions.derivations.tail.append)
         for emissions in rerun.stretches[-1].emitted.values()
     ]
-    receivers, state, name, seq, hop = spec.receivers, rerun.state, spec.slice_id, rerun.next_seq, rerun.hop
+    receivers, state, name, seq, hop = spec.receivers, rerun.held, spec.slice_id, rerun.next_seq, rerun.hop
     fan_out = None
     if spec.inherits:
         fan_out = spec.topology.stages[operator_of(name)].operator.fan_out
@@ -430,7 +535,7 @@ def close(spec: SliceSpec, rerun: Rerun, epoch: int, size: int) -> None:
     name, upper, hop = spec.slice_id, end_of(epoch, size), rerun.hop
     channels = list(rerun.emitted.values())
     try:
-        outputs = spec.topology.stages[operator_of(name)].operator.close(upper, rerun.state)
+        outputs = spec.topology.stages[operator_of(name)].operator.close(upper, rerun.held)
         for index, (key, value) in enumerate(outputs, hop):
             output = Event(name, rerun.next_seq, key, value if type(value) in PLAIN else carried(value), upper)
             for place in spec.receivers[key]:

@@ -117,6 +117,8 @@ def _took_in_order(known: Reexecution, slice_id: str, inputs: Mapping[Derivation
 
 
 def made_by(rerun: Rerun, to: str) -> Mapping[Derivation, Event]:
-    """All that an incarnation can send to `to`."""
-    events, derivations = rerun.channel(to)
-    return made_of(derivations, events)
+    """All that an incarnation can send to `to`, once it has come to its end."""
+    if to not in rerun.made:
+        events, derivations = rerun.channel(to)
+        rerun.made[to] = made_of(derivations, events)
+    return rerun.made[to]

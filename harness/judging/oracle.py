@@ -196,11 +196,6 @@ def stalled(case: Case) -> tuple[Tally, ...]:
     return (tally(Anomaly.STALL, 1, [Evidence(f"came to rest before its input was through: {why}", "all")]),)
 
 
-def lost(collation: Collation, *tallies: Tally) -> tuple[Tally, ...]:
-    """Those of these losses that count anything: they do so only once the run has come to its end."""
-    return () if collation.incomplete else seen(*tallies)
-
-
 EFFECTS: Final = (
     Anomaly.LOST_INPUT,
     Anomaly.DUPLICATE_EFFECT,
@@ -215,9 +210,9 @@ EFFECTS: Final = (
 def effects(collation: Collation) -> tuple[Tally, ...]:
     """How often each was seen."""
     c = collation
-    return lost(c, c.lost_state, c.lost_output, c.lacking, c.altered) + seen(
-        c.duplicate_effects, c.phantoms, c.unfaithful
-    )
+    # What is missing counts, and is looked for, only once the run has come to its end.
+    gone = () if c.incomplete else seen(c.lost_state, c.lost_output, c.lacking, c.altered)
+    return gone + seen(c.duplicate_effects, c.phantoms, c.unfaithful)
 
 
 def neither_lost_nor_doubled(case: Case) -> Reason | None:

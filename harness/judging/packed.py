@@ -163,7 +163,8 @@ class Packed(Rows[T]):
         """What the newest rows are a piece of, the place there of one of them, and which of the tail that is."""
         self.tail: list[T] = []
         """The newest rows; all, as long as there are few. Whoever adds to it calls `settle` now and then."""
-        self.extend(rows)
+        if rows != ():
+            self.extend(rows)
 
     def __len__(self) -> int:
         return len(self._chunks) * CHUNK + len(self.tail) - self._skip

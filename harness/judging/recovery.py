@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ..core.model import slice_of
 from ..recording.history import FaultStruck, History, NodeGone, NodeUp, Placed, TimelineEntry
-from ..recording.records import CheckpointTaken, Delivered, InStep, Promoted, Restored, Started, Taken
+from ..recording.records import CheckpointTaken, Decided, Delivered, InStep, Promoted, Restored, Started, Taken
 from .lives import in_time, losses
 
 if TYPE_CHECKING:
@@ -50,8 +50,10 @@ def recoveries_of(case: Case) -> list[Recovery]:
 
 
 def recoveries(history: History) -> list[Recovery]:
-    """Every recovery of a slice that a fault made necessary, in the order of the faults."""
+    """Every recovery of a slice that a fault made necessary, in the order of the faults. What the loss of a coordinator
+    costs shows in the slices that it leads."""
     lost, timeline = losses(history), in_time(history)
+    leaders = {one.actor for one in history.each(Decided)}
     return [
         _taken_over(history, timeline, struck, actor, fellows)
         if fellows
@@ -59,6 +61,7 @@ def recoveries(history: History) -> list[Recovery]:
         for struck in history.struck()
         if struck.bite.gone
         for actor in struck.bite.actors
+        if actor not in leaders
         for fellows in (_fellows(history, struck.stamp.at, slice_of(actor), lost),)
     ]
 

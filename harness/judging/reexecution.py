@@ -22,7 +22,6 @@ from ..protocol.merging import Merge, Order, end_of
 from ..recording.records import Closed, Started, Taken
 from .execution import Book, BookEntry
 from .faithfulness import Unfaithful
-from .long_intakes import delivered_of, taken_of, visible
 from .made import is_long
 from .reruns import Deliveries, Derivation, Intake, Opening, Rerun, Stretch
 
@@ -153,20 +152,42 @@ class Reexecution:
 
     def batches(self, rerun: Rerun) -> Iterator[tuple[Taken, int]]:
         """What it took, batch by batch: the record, and how many events it had taken then."""
-        records = (r for r in self.books[rerun.slice_id] if isinstance(r, Taken) and r.incarnation == rerun.number)
+        records = self._takings(rerun.slice_id).get(rerun.number, ())
         yield from ((record, end) for record, (end, _) in zip(records, rerun.batches, strict=True))
+
+    def _takings(self, slice_id: str) -> dict[int, list[Taken]]:
+        """Incarnation of a slice -> the batches that it took."""
+        if slice_id not in self._known_takings:
+            found: dict[int, list[Taken]] = {}
+            for record in self.books[slice_id]:
+                if isinstance(record, Taken):
+                    found.setdefault(record.incarnation, []).append(record)
+            self._known_takings[slice_id] = found
+        return self._known_takings[slice_id]
+
+    @cached_property
+    def _known_takings(self) -> dict[str, dict[int, list[Taken]]]:
+        return {}
+
+    @cached_property
+    def _known_taken(self) -> dict[Rerun, dict[tuple[str, int], list[tuple[int, int]]]]:
+        return {}
 
     def intakes(self, rerun: Rerun) -> Iterator[Intake]:
         """What an incarnation took, batch by batch."""
-        records = (r for r in self.books[rerun.slice_id] if isinstance(r, Taken) and r.incarnation == rerun.number)
         begin = 0
-        for record, (end, _) in zip(records, rerun.batches, strict=True):
+        for record, end in self.batches(rerun):
             yield Intake(record, rerun.seqs[begin:end], rerun.took[begin:end])
             begin = end
 
     def taken_of(self, rerun: Rerun) -> dict[tuple[str, int], list[tuple[int, int]]]:
         """(Upstream slice, its incarnation) -> from where to where, among all that an incarnation took, that is what it
         took of this one."""
+        if rerun not in self._known_taken:
+            self._known_taken[rerun] = self._taken_of(rerun)
+        return self._known_taken[rerun]
+
+    def _taken_of(self, rerun: Rerun) -> dict[tuple[str, int], list[tuple[int, int]]]:
         whose: dict[tuple[str, int], list[tuple[int, int]]] = {}
         begin = 0
         for record, end in self.batches(rerun):
@@ -225,9 +246,8 @@ class Reexecution:
     def _heard_of(self, rerun: Rerun, to: str) -> Iterator[tuple[int, Derivation]]:
         """The same, with their numbers."""
         for other in self.reruns.get(to, {}).values():
-            for intake in self.intakes(other):
-                if (intake.record.upstream, intake.record.upstream_incarnation) == (rerun.slice_id, rerun.number):
-                    yield from zip(intake.seqs, intake.derivations, strict=True)
+            for begin, end in self.taken_of(other).get((rerun.slice_id, rerun.number), ()):
+                yield from zip(other.seqs[begin:end], other.took[begin:end], strict=True)
         for delivery in self.deliveries.get(channel_name(rerun.slice_id, to), ()):
             if delivery.record.incarnation == rerun.number:
                 for event, derivation in zip(delivery.record.rows, delivery.derivations, strict=True):
@@ -253,6 +273,8 @@ class Reexecution:
         return found
 
     def _long_visible(self, rerun: Rerun) -> list[int] | None:
+        from .long_intakes import delivered_of, taken_of, visible  # with numpy, which only long histories need
+
         whose = (rerun.slice_id, rerun.number)
         heard = {
             to: [

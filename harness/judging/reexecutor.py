@@ -26,11 +26,13 @@ from ..recording.records import (
     Taken,
 )
 from .commuting import find_false_commutative
+from .exactness import same_events
 from .execution import Book, BookEntry, Execution, offer
 from .expected import Expected, expect
 from .faithfulness import Unfaithful
 from .forgetting import find_false_window
 from .hearing import Hearing
+from .known_lives import KnownLife
 from .made import events_of, is_long
 from .packed import Packed, packed_events, packed_numbers
 from .reexecution import Reexecution
@@ -59,6 +61,22 @@ class Recall:
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[_Given, list[dict[int, Rerun]], _Found]] = {}
+        self.lives: dict[str, KnownLife] = {}
+        """Slice -> the longest life of it that began blank and was executed."""
+
+    def learn(self, spec: SliceSpec, execution: Execution) -> None:
+        """Keep the longest life of a slice."""
+        found, known = execution.longest(), self.lives.get(spec.slice_id)
+        if found is not None and (known is None or len(found[1]) > len(known.events)):
+            self.lives[spec.slice_id] = KnownLife(spec, *found)
+
+    def as_known(self, source: str, offered: Packed[Event]) -> Packed[Event]:
+        """The same events, but those that are known already, where these are the beginning of what was offered once."""
+        known = self._known.get(source)
+        if known is None or not isinstance(known[0], Packed) or known[0].packed or offered.packed:
+            return offered
+        beginning = known[0].tail[: len(offered)]
+        return packed_events(beginning) if same_events(beginning, offered.tail) else offered
 
     def find(self, slice_id: str, book: _Given, upstream: list[dict[int, Rerun]]) -> _Found | None:
         """What the slice did, if it was given the same by the same."""
@@ -96,7 +114,7 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
     ):
         record = stamped.record
         try:
-            if isinstance(record, (Taken, Started, CheckpointTaken, Closed, Restored)):
+            if isinstance(record, _BOOKED):
                 books[record.slice].append(record)
                 times[record.slice].append(stamped.at)
             elif isinstance(record, Offered):
@@ -129,12 +147,14 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
         found = recall.find(name, given, upstream)
         if found is None:
             if spec.role is Role.SOURCE:
-                found = _Found({1: offer(spec, offered[name])})
+                found = _Found({1: offer(spec, recall.as_known(name, offered[name]))})
             else:
-                execution = Execution(spec, given, reruns)  # type: ignore[arg-type]
+                execution = Execution(spec, given, reruns, recall.lives.get(name))  # type: ignore[arg-type]
                 found = _Found(execution.found, execution.same_as, execution.unfaithful)
                 if execution.unexplained:
                     unexplained.setdefault(name, execution.unexplained)
+                else:
+                    recall.learn(spec, execution)
             if name not in unexplained:
                 recall.keep(name, given, upstream, found)
         reruns[name], same_as[name] = found.reruns, found.same_as
@@ -173,6 +193,9 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
     )
 
 
+_BOOKED = (Taken, Started, CheckpointTaken, Closed, Restored)
+
+
 def _by_incarnation(book: Book, same_as: Mapping[str, Mapping[int, int]]) -> Book:
     """One incarnation after the other; it matters neither how they were alive beside one another, nor which of several
     that sent the same was heard.
@@ -198,15 +221,29 @@ def _no_part(error: KeyError, topology: Topology) -> str:
     return f"the records speak of {error}, which is no part of {topology.name}"
 
 
+_REMEMBERED = 16
+"""Inputs for which it is kept what they give without failures."""
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What is expected of an input."""
+
+    offered: Mapping[str, Sequence[Event]]
+    amounts: list[int]
+    last_closed: Mapping[str, int]
+    expected: Expected
+
+
 class Reexecutor:
     """Executes the histories of one subject again, and keeps for the next what does not change between them."""
 
     def __init__(self, specs: Sequence[SliceSpec]) -> None:
         self._specs = specs
         self._recall = Recall()
-        self._offered: Mapping[str, Sequence[Event]] | None = None
-        self._last_closed: Mapping[str, int] = {}
-        self._expected = Expected({}, {}, {}, {})
+        self._expected: list[_Wanted] = []
+        """For the inputs that were asked about last. Many histories have the same, and some are judged up to a moment
+        as well."""
 
     def reexecute(self, records: Sequence[Stamped]) -> Reexecution:
         return reexecute(self._specs, records, self._recall)
@@ -216,10 +253,14 @@ class Reexecutor:
         offered, last_closed = rerun.offered, rerun.last_closed
         if is_long(*offered.values()):
             return self._examined(expect(self._specs, offered, rerun, last_closed))
-        if self._offered is None or self._offered != offered or self._last_closed != last_closed:
-            self._expected = self._examined(expect(self._specs, offered, last_closed=last_closed))
-            self._offered, self._last_closed = offered, last_closed
-        return self._expected
+        amounts = [len(events) for events in offered.values()]
+        for place, known in enumerate(self._expected):
+            if known.amounts == amounts and known.last_closed == last_closed and known.offered == offered:
+                self._expected.insert(0, self._expected.pop(place))
+                return known.expected
+        expected = self._examined(expect(self._specs, offered, last_closed=last_closed))
+        self._expected = [_Wanted(offered, amounts, last_closed, expected), *self._expected[: _REMEMBERED - 1]]
+        return expected
 
     def _examined(self, expected: Expected) -> Expected:
         """With what is wrong about what its operators say of themselves."""

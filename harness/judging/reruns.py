@@ -11,16 +11,19 @@ from __future__ import annotations
 import sys
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import msgspec
 
 from ..core.model import Event, Processor
 from ..recording.records import Delivered, Opened, Taken
 from .packed import CHUNK, Packed, joined, packed_events, packed_numbers, packed_tuples
+
+if TYPE_CHECKING:
+    from .known_lives import KnownLife
 
 Derivation = tuple[Any, ...]
 """(source slice, seq, index of the output at each further hop), or (slice, epoch, ...) of what was made at its end."""
@@ -131,6 +134,8 @@ class Cut:
     """A copy of its state then, where somebody began with it and it could be copied without the operator's help."""
     closings: int = 0
     """How many epochs had ended in that stretch."""
+    known: tuple[KnownLife, int] | None = None
+    """Where in a known life that is, if all before was as there: then its state is that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +177,8 @@ class Rerun:
     process: Processor | None
     hop: int
     """What its outputs' indices begin with in derivations."""
-    state: Any = None
+    held: Any = None
+    """Its state, where it is at hand."""
     took: Packed[Derivation] = field(default_factory=packed_tuples)
     """What it took itself, in order, in its whole life."""
     seqs: Packed[int] = field(default_factory=packed_numbers)
@@ -180,6 +186,18 @@ class Rerun:
     batches: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
     """After each batch that it took: how many events it had taken, and what was on each channel then."""
     cuts: dict[int, Cut] = field(default_factory=dict)
+    later: Callable[[], Any] | None = None
+    """What executes it to its end, where its state is not at hand; few ask for that of those who are gone."""
+    _channels: dict[str, tuple[Sequence[Event], Sequence[Derivation]]] = field(default_factory=dict)
+    """What it inherited and made, channel by channel, as far as that was asked for after its end."""
+    made: dict[str, Mapping[Derivation, Event]] = field(default_factory=dict)
+    """The same, as `made_by` gives it."""
+
+    @property
+    def state(self) -> Any:
+        if self.later is not None:
+            self.held, self.later = self.later(), None
+        return self.held
 
     @property
     def stretch(self) -> Stretch:
@@ -233,12 +251,20 @@ class Rerun:
         return {(self.slice_id, epoch) for epoch, _ in self.closings()}
 
     def channel(self, to: str, first: int = 0, last: int = sys.maxsize) -> tuple[Sequence[Event], Sequence[Derivation]]:
-        """What it can send to `to` with numbers from `first` to `last`, inherited output log included. Not to be
-        changed."""
+        """What it can send to `to` with numbers from `first` to `last`, inherited output log included; all of it is
+        asked for after its end only. Not to be changed."""
         stretch = self.stretch
-        if stretch.cut is None and first <= 0 and last == sys.maxsize:
-            emissions = stretch.emitted[to]
-            return emissions.events, emissions.derivations
+        if first <= 0 and last == sys.maxsize:
+            if stretch.cut is None:
+                emissions = stretch.emitted[to]
+                return emissions.events, emissions.derivations
+            if to not in self._channels:
+                self._channels[to] = self._between(to, first, last)
+            return self._channels[to]
+        return self._between(to, first, last)
+
+    def _between(self, to: str, first: int, last: int) -> tuple[Sequence[Event], Sequence[Derivation]]:
+        stretch = self.stretch
         found = stretch.emitted[to].between(first, last)
         while (cut := stretch.cut) is not None:
             if first >= stretch.first_seq and not stretch.emitted[to].inherited:

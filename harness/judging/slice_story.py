@@ -27,7 +27,7 @@ class SliceStory:
     def lost(self, survivor: Rerun | str, derivation: Derivation) -> Evidence:
         slice_id = survivor if isinstance(survivor, str) else survivor.slice_id
         event = self._wanted.taken[slice_id].get(derivation)
-        takers = [r for r in self._rerun.reruns[slice_id].values() if derivation in r.took]
+        takers = [r for r in self._rerun.reruns[slice_id].values() if derivation in r.took.at_hand]
         fault = self._faults.of((slice_id, *self._rerun.topology.upstream(slice_id)))
         fate = (
             "never taken"

@@ -6,7 +6,7 @@ else a subject that never says that it is in step would never have to keep a cla
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -44,11 +44,11 @@ def beyond(
     tolerance: Tolerance,
     topology: Topology,
     *,
-    fellows_keep: bool = False,
+    fellows_keep: Collection[str] = (),
     patience: Duration = PATIENCE_SIMULATED,
 ) -> Beyond | None:
     """When a history goes beyond what a claim tolerates, if it does. What happens at the same time as a loss happens
-    after it. `fellows_keep`: durable is a checkpoint that all replicas of its slice hold."""
+    after it. `fellows_keep`: the slices of which a checkpoint is durable that all their replicas hold."""
     match tolerance:
         case Tolerance.ONE_IN_STEP:
             said = _changes(history, topology)
@@ -118,7 +118,9 @@ def _changes(history: History, topology: Topology, shown: Iterable[_Shown] = ())
 _SHOWING = (Started, Restored, Opened, CheckpointTaken, CheckpointDurable)
 
 
-def _shown_in_step(history: History, topology: Topology, fellows_keep: bool, patience: Duration) -> Iterator[_Shown]:
+def _shown_in_step(
+    history: History, topology: Topology, fellows_keep: Collection[str], patience: Duration
+) -> Iterator[_Shown]:
     """Who must be known to be in step, by what others say.
 
     It has taken over a state, and everybody upstream says that it has opened its channel: so it misses nothing. Or it
@@ -140,7 +142,7 @@ def _shown_in_step(history: History, topology: Topology, fellows_keep: bool, pat
             opened.setdefault((record.downstream, record.downstream_incarnation), {}).setdefault(record.slice, at)
         elif isinstance(record, CheckpointTaken):
             taken[record.slice, record.incarnation, record.number] = at
-        elif isinstance(record, CheckpointDurable) and fellows_keep:
+        elif isinstance(record, CheckpointDurable) and record.slice in fellows_keep:
             when = taken.get((record.slice, record.incarnation, record.number), -1)
             for (slice_id, number), since in started.items():
                 if slice_id == record.slice and number != record.incarnation and since + patience.micros < when:

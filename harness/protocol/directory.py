@@ -1,7 +1,8 @@
 """Who hears whom, in every world: which incarnations are there, which speak, and whom each of them has to be told of.
 
-A slice hears of those who speak for the slices that feed it, and for those that its mechanisms send to besides; of all
-others of its own slice; and of the end of whomever it deals with. Whoever holds a directory carries out what it says:
+A slice hears of those who speak for the slices that feed it, and for those that its mechanisms send to besides; of its
+coordinators; of all others of its own slice; and of the end of whomever it deals with. A coordinator hears of all
+incarnations of its members. Whoever holds a directory carries out what it says:
 the simulator tells both ends, a node agent dials for those that it hosts. Sans-I/O.
 """
 
@@ -20,11 +21,6 @@ class Told(NamedTuple):
     other: int
     """The incarnation of `of`."""
 
-    @property
-    def calls(self) -> bool:
-        """Whether it is for the one who hears of it to call the other: of two of one slice, for the later one."""
-        return self.of != self.slice_id or self.other < self.incarnation
-
 
 class Wired(Protocol):
     """What is said of an actor that others deal with."""
@@ -41,22 +37,39 @@ class Wired(Protocol):
     @property
     def addressees(self) -> tuple[str, ...]: ...
 
+    @property
+    def coordinators(self) -> tuple[str, ...]: ...
+
+    @property
+    def members(self) -> tuple[str, ...]: ...
+
 
 class Directory:
     """One for a world, or one for each node that hears of all that happens in it."""
 
     def __init__(self, wired: Iterable[Wired]) -> None:
         every = tuple(wired)
-        self._hears = {one.slice_id: tuple(dict.fromkeys((*one.upstream, *one.addressees))) for one in every}
+        self._hears = {
+            one.slice_id: tuple(dict.fromkeys((*one.upstream, *one.addressees, *one.coordinators))) for one in every
+        }
         """Slice -> those whose speakers it hears of."""
         self._heard_by = {
             one.slice_id: tuple(other.slice_id for other in every if one.slice_id in self._hears[other.slice_id])
             for one in every
         }
         self._deals_with = {
-            one.slice_id: tuple(dict.fromkeys((*one.upstream, *one.addressees, *one.downstream, one.slice_id)))
+            one.slice_id: tuple(
+                dict.fromkeys(
+                    (
+                        *(*one.upstream, *one.addressees, *one.downstream),
+                        *(*one.coordinators, *one.members, one.slice_id),
+                    )
+                )
+            )
             for one in every
         }
+        self._led_by = {one.slice_id: one.coordinators for one in every}
+        self._members = {one.slice_id: one.members for one in every}
         self._known: dict[str, dict[int, bool]] = {one.slice_id: {} for one in every}
         """Slice -> the incarnations that are there -> whether they speak."""
         self._gone: set[tuple[str, int]] = set()
@@ -64,6 +77,14 @@ class Directory:
     def hears(self, slice_id: str, of: str) -> bool:
         """Whether a slice is told who speaks for another, and calls it."""
         return of in self._hears[slice_id]
+
+    def calls(self, told: Told) -> bool:
+        """Whether it is for the one who hears to call the other: of two of one slice, for the later one."""
+        return told.other < told.incarnation if told.of == told.slice_id else self.hears(told.slice_id, told.of)
+
+    def leads(self, coordinator: str, member: str) -> bool:
+        """Whether one is the coordinator of the other."""
+        return member in self._members[coordinator]
 
     def of(self, slice_id: str) -> Mapping[int, bool]:
         """The incarnations that are there, in the order in which they came -> whether they speak."""
@@ -86,6 +107,10 @@ class Directory:
             for fellow in known:
                 told.append(Told(slice_id, fellow, slice_id, incarnation))
                 told.append(Told(slice_id, incarnation, slice_id, fellow))
+            for leader in self._led_by[slice_id]:
+                told += [Told(leader, one, slice_id, incarnation) for one in self._known[leader]]
+            for member in self._members[slice_id]:
+                told += [Told(slice_id, incarnation, member, one) for one in self._known[member]]
         known[incarnation] = speaks
         if speaks and silent:
             for listener in self._heard_by[slice_id]:

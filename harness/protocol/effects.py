@@ -31,14 +31,14 @@ class Reroute(msgspec.Struct, frozen=True, gc=False):
     slice, or of a source that follows its events. It comes again for the same one when the link between you broke, and
     what was on it is lost."""
 
-    peer: str
+    neighbour: str
     incarnation: int
 
 
 class Gone(msgspec.Struct, frozen=True, gc=False):
     """This incarnation of a neighbour speaks no more: whatever still comes from it is to be refused."""
 
-    peer: str
+    neighbour: str
     incarnation: int
 
 
@@ -50,7 +50,7 @@ class Promote(msgspec.Struct, frozen=True, gc=False):
 
 
 class Receive(msgspec.Struct, frozen=True, gc=False):
-    peer: str
+    neighbour: str
     message: Message
 
 
@@ -78,7 +78,15 @@ class Inspect(msgspec.Struct, frozen=True, gc=False):
     """The run is over: say what you have kept."""
 
 
-Input = Start | Reroute | Gone | Promote | Receive | Durable | Fire | Inspect
+class Stopped(msgspec.Struct, frozen=True, gc=False):
+    """To the coordinator that decides where slices start together: none of them runs any more. Say from which cut they
+    are to start."""
+
+    round: int
+    """Which time it is."""
+
+
+Input = Start | Reroute | Gone | Promote | Receive | Durable | Fire | Inspect | Stopped
 
 
 # Effects
@@ -93,9 +101,16 @@ class Send(msgspec.Struct, frozen=True, gc=False):
 
 
 class Persist(msgspec.Struct, frozen=True, gc=False):
-    """Make this durable; the store replaces older checkpoints of the slice by it (recycling, section 3.7.2)."""
+    """Make this durable; the store replaces older checkpoints of the slice by it (recycling, section 3.7.2), unless it
+    is to stand beside them."""
 
     checkpoint: Checkpoint
+
+
+class Forget(msgspec.Struct, frozen=True, gc=False):
+    """Nobody starts from a checkpoint of the slice below this number any more: the store may drop them."""
+
+    below: int
 
 
 class SetTimer(msgspec.Struct, frozen=True, gc=False):
@@ -123,4 +138,13 @@ class Pass(msgspec.Struct, frozen=True, gc=False):
     """What is about to happen, and a number or a name that tells it from all others of the incarnation."""
 
 
-Effect = Send | Persist | SetTimer | Note | Ready | Pass
+class RestartAll(msgspec.Struct, frozen=True, gc=False):
+    """Of the coordinator that decides where slices start together: all of them start from their checkpoints with this
+    number; 0: blank. Those that run end before."""
+
+    round: int
+    """Of the stop that it answers, or that it has heard of last."""
+    cut: int
+
+
+Effect = Send | Persist | SetTimer | Note | Ready | Pass | Forget | RestartAll

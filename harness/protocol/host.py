@@ -17,6 +17,7 @@ from .effects import (
     Durable,
     Effect,
     Fire,
+    Forget,
     Gone,
     Input,
     Inspect,
@@ -27,13 +28,39 @@ from .effects import (
     Ready,
     Receive,
     Reroute,
+    RestartAll,
     Send,
     SetTimer,
     Start,
+    Stopped,
     Timer,
 )
-from .machine import Slice
 from .messages import Checkpoint, CheckpointId, Message
+
+
+class Wiring(Protocol):
+    """What a host has to know of what an actor is."""
+
+    @property
+    def slice_id(self) -> str: ...
+
+    @property
+    def downstream(self) -> tuple[str, ...]: ...
+
+
+class Actor(Protocol):
+    """What a host runs: a slice, or a coordinator."""
+
+    name: str
+    """Of the replica."""
+    incarnation: int
+    replica: int
+    taken: int
+
+    @property
+    def spec(self) -> Wiring: ...
+
+    def on(self, given: Input) -> list[Effect]: ...
 
 
 class World(Protocol):
@@ -56,6 +83,12 @@ class World(Protocol):
     def persist(self, checkpoint: Checkpoint) -> None:
         """Begin to write a checkpoint; `Host.durable` is called when the store has it."""
 
+    def drop_below(self, slice_id: str, incarnation: int, below: int) -> None:
+        """Drop the slice's checkpoints below this number, some time."""
+
+    def restart_all(self, coordinator: str, incarnation: int, given: RestartAll) -> None:
+        """Tell the manager to start all slices together."""
+
     def set_timer(self, slice_id: str, timer: Timer, delay: int) -> None:
         """Fire after `delay` microseconds."""
 
@@ -77,9 +110,9 @@ class Host:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self.slices: dict[str, Slice] = {}
+        self.slices: dict[str, Actor] = {}
 
-    def start(self, machine: Slice, given: Start) -> None:
+    def start(self, machine: Actor, given: Start) -> None:
         """Run a new incarnation here, in place of any earlier one."""
         machine.incarnation, machine.replica = given.incarnation, given.replica
         machine.name = replica_name(machine.spec.slice_id, given.replica)
@@ -123,20 +156,24 @@ class Host:
                 world.persist(effect.checkpoint)
             elif isinstance(effect, Ready):
                 world.ready(slice_id, machine.incarnation)
+            elif isinstance(effect, Forget):
+                world.drop_below(slice_id, machine.incarnation, effect.below)
+            elif isinstance(effect, RestartAll):
+                world.restart_all(slice_id, machine.incarnation, effect)
             # A crash point that nobody watches is passed.
 
-    def _passes(self, machine: Slice, watched: frozenset[Point], point: Point, key: str, side: Side) -> bool:
+    def _passes(self, machine: Actor, watched: frozenset[Point], point: Point, key: str, side: Side) -> bool:
         if point not in watched:
             return True
         address = Address(machine.spec.slice_id, machine.incarnation, point, key, side, machine.replica)
         return self._world.arrive(address, machine.taken)
 
-    def begin(self, machine: Slice, arrival: Arrival | None, watched: frozenset[Point]) -> bool:
+    def begin(self, machine: Actor, arrival: Arrival | None, watched: frozenset[Point]) -> bool:
         """Announce that an input is there. Returns whether the slice goes on with it."""
         return arrival is None or self._passes(machine, watched, *arrival, Side.BEFORE)
 
     def carry_out(
-        self, machine: Slice, arrival: Arrival | None, effects: list[Effect], watched: frozenset[Point]
+        self, machine: Actor, arrival: Arrival | None, effects: list[Effect], watched: frozenset[Point]
     ) -> None:
         """Do what a slice has asked for about an input, with every point announced; stops where the node dies."""
         world, name = self._world, machine.spec.slice_id
@@ -169,6 +206,10 @@ class Host:
                     world.set_timer(name, timer, delay)
                 case Ready():
                     world.ready(name, machine.incarnation)
+                case Forget(below=below):
+                    world.drop_below(name, machine.incarnation, below)
+                case RestartAll():
+                    world.restart_all(name, machine.incarnation, effect)
                 case Pass(mechanism=mechanism, point=point):
                     if not alive(Point.MECHANISM, f"{mechanism} {point}", Side.BEFORE):
                         return
@@ -179,17 +220,19 @@ def arrival_of(given: Input) -> Arrival | None:
     match given:
         case Start():
             return Point.STARTED, ""
-        case Reroute(peer=peer, incarnation=incarnation):
-            return Point.REROUTED, f"{peer}#{incarnation}"
-        case Gone(peer=peer, incarnation=incarnation):
-            return Point.LOST, f"{peer}#{incarnation}"
+        case Reroute(neighbour=neighbour, incarnation=incarnation):
+            return Point.REROUTED, f"{neighbour}#{incarnation}"
+        case Gone(neighbour=neighbour, incarnation=incarnation):
+            return Point.LOST, f"{neighbour}#{incarnation}"
         case Promote():
             return Point.PROMOTED, ""
-        case Receive(peer=peer, message=message):
-            return Point.RECEIVED, f"{peer}#{message.incarnation} {message.identity}"
+        case Receive(neighbour=neighbour, message=message):
+            return Point.RECEIVED, f"{neighbour}#{message.incarnation} {message.identity}"
         case Durable(id=checkpoint):
             return Point.CHECKPOINT_TOLD, str(checkpoint.number)
         case Fire(timer=timer):
             return Point.TIMER, str(timer)
+        case Stopped(round=number):
+            return Point.STOPPED, str(number)
         case Inspect():
             return None

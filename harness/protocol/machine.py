@@ -39,6 +39,7 @@ from .messages import (
     Checkpoint,
     Data,
     End,
+    Flow,
     Message,
     Open,
     Replay,
@@ -52,7 +53,7 @@ from .spec import Numbering, SliceSpec
 
 
 class Slice(Protocol):
-    """What a host runs."""
+    """What a host runs for a place in a topology."""
 
     spec: SliceSpec
     name: str
@@ -109,6 +110,8 @@ class Machine:
         self.inputs = {up: InputChannel(place) for place, up in enumerate(spec.upstream)}
         self.gone: set[tuple[str, int]] = set()
         """Incarnations of neighbours that were replaced."""
+        self.coordinators: dict[str, int] = {}
+        """Those that it is led by and in touch with -> their incarnation."""
         self.dropped = 0
         self.waited = 0
         """See `Worked`."""
@@ -175,10 +178,16 @@ class Machine:
         message = Acknowledge(self.incarnation, upto)
         self.effects += [Send(up, speaker, message) for speaker in self.inputs[up].links]
 
-    def refuse(self, peer: str, message: Message) -> None:
+    def refuse(self, neighbour: str, message: Message) -> None:
         """Note that a message came from an incarnation that was replaced."""
         slice_id, incarnation = self.spec.slice_id, self.incarnation
-        self.note(Refused(slice_id, incarnation, peer, message.incarnation, message.identity))
+        self.note(Refused(slice_id, incarnation, neighbour, message.incarnation, message.identity))
+
+    def report(self, coordinator: str, message: Message) -> None:
+        """Tell a coordinator, if it is in touch; who has to be told later hears of it by `AtWork.advised`."""
+        incarnation = self.coordinators.get(coordinator)
+        if incarnation is not None:
+            self.send(coordinator, incarnation, message)
 
     def tell_silence(self, time: int) -> None:
         """Tell receivers that no event up to this time follows, those that do not know it."""
@@ -191,8 +200,8 @@ class Machine:
         """From now on events are taken, and receivers answered, those first that have asked already."""
         self.working = True
         early, self._early = self._early, []
-        for peer, message in early:
-            self._readers[type(message)](self, peer, message)
+        for neighbour, message in early:
+            self._readers[type(message)](self, neighbour, message)
 
     @property
     def progress(self) -> int:
@@ -231,30 +240,41 @@ class Machine:
 
     def _reroute(self, given: Reroute) -> None:
         """Ask whoever speaks upstream for what it may have that we have not."""
-        if (given.peer, given.incarnation) in self.gone:
+        if (given.neighbour, given.incarnation) in self.gone:
             return
-        if given.peer == self.spec.slice_id:
+        if given.neighbour == self.spec.slice_id:
             for hook in self.hooks("met"):
                 hook(given.incarnation)
             return
-        channel = self.inputs.get(given.peer)
+        if given.neighbour in self.spec.coordinators:
+            self._advised(given.neighbour, given.incarnation)
+            return
+        channel = self.inputs.get(given.neighbour)
         if channel is not None:
             channel.links[given.incarnation] = InLink()
             self._see_end_of(channel)
-            self.open_at(given.peer, given.incarnation)
+            self.open_at(given.neighbour, given.incarnation)
 
-    def open_at(self, peer: str, incarnation: int) -> None:
+    def _advised(self, coordinator: str, incarnation: int) -> None:
+        if incarnation >= self.coordinators.get(coordinator, 0):
+            self.coordinators[coordinator] = incarnation
+            for hook in self.hooks("advised"):
+                hook(coordinator)
+
+    def open_at(self, neighbour: str, incarnation: int) -> None:
         """Open the channel from an incarnation upstream, unless a mechanism does not listen yet."""
         if all(listens() for listens in self.hooks("listens")):
-            self.send(peer, incarnation, Open(self.incarnation, self.inputs[peer].seen))
+            self.send(neighbour, incarnation, Open(self.incarnation, self.inputs[neighbour].seen))
 
     def _lose(self, given: Gone) -> None:
-        channel = self.inputs.get(given.peer)
+        channel = self.inputs.get(given.neighbour)
         if channel is not None and channel.links.pop(given.incarnation, None) is not None:
             self._see_end_of(channel)
-        if given.peer in self.outputs:
-            self.outputs[given.peer].forget(given.incarnation)
-        self.gone.add((given.peer, given.incarnation))
+        if given.neighbour in self.outputs:
+            self.outputs[given.neighbour].forget(given.incarnation)
+        if self.coordinators.get(given.neighbour) == given.incarnation:
+            del self.coordinators[given.neighbour]
+        self.gone.add((given.neighbour, given.incarnation))
         for hook in self.hooks("lost"):
             hook(given)
 
@@ -285,30 +305,42 @@ class Machine:
         kind = type(given.message)
         reader = self._readers.get(kind)
         if reader is not None:
-            reader(self, given.peer, given.message)
+            reader(self, given.neighbour, given.message)
+        elif kind.flow is Flow.ORDERS and not self._follows(given.neighbour, given.message):
+            self.refuse(given.neighbour, given.message)
         elif kind in self._heard:
-            self._heard[kind](given.peer, given.message)
+            self._heard[kind](given.neighbour, given.message)
         else:
             raise OwnFailure(
-                f"{self.spec.slice_id} has no mechanism for what {given.peer} sent: {given.message.identity}"
+                f"{self.spec.slice_id} has no mechanism for what {given.neighbour} sent: {given.message.identity}"
             )
 
-    def _from_upstream(self, peer: str, message: Data) -> None:
-        channel = self.inputs[peer]
+    def _follows(self, coordinator: str, message: Message) -> bool:
+        """Whether an order comes from the newest incarnation of a coordinator."""
+        if (coordinator, message.incarnation) in self.gone:
+            return False
+        known = self.coordinators.get(coordinator, 0)
+        if message.incarnation > known:
+            # It heard of us before we heard of it.
+            self._advised(coordinator, message.incarnation)
+        return message.incarnation >= known
+
+    def _from_upstream(self, neighbour: str, message: Data) -> None:
+        channel = self.inputs[neighbour]
         link = channel.links.get(message.incarnation)
         if link is None:
-            self.refuse(peer, message)
+            self.refuse(neighbour, message)
         elif link.replaying:
-            self._while_replaying(peer, channel, link, message)
+            self._while_replaying(neighbour, channel, link, message)
         else:
-            self._accept(peer, channel, link, message)
+            self._accept(neighbour, channel, link, message)
 
-    def _while_replaying(self, peer: str, channel: InputChannel, link: InLink, message: Data) -> None:
+    def _while_replaying(self, neighbour: str, channel: InputChannel, link: InLink, message: Data) -> None:
         """What comes out of the log goes straight in, what is new is held until that is over (StreamMine3G, listing
         3.8)."""
         if isinstance(message, Replay):
             link.replayed = message.events[-1].seq
-            self._accept(peer, channel, link, message)
+            self._accept(neighbour, channel, link, message)
         elif isinstance(message, Replayed):
             link.replaying = False
             held, link.held = link.held, []
@@ -319,15 +351,15 @@ class Machine:
                     if not rest:
                         continue
                     one = Batch(one.incarnation, rest)
-                self._accept(peer, channel, link, one)
+                self._accept(neighbour, channel, link, one)
             for hook in self.hooks("replayed"):
                 hook()
         else:
             if isinstance(message, Batch) and not any(isinstance(one, Batch) for one in link.held):
-                self.send(peer, message.incarnation, ReplayStop(self.incarnation, message.events[0].seq))
+                self.send(neighbour, message.incarnation, ReplayStop(self.incarnation, message.events[0].seq))
             link.held.append(message)
 
-    def _accept(self, peer: str, channel: InputChannel, link: InLink, message: Data) -> None:
+    def _accept(self, neighbour: str, channel: InputChannel, link: InLink, message: Data) -> None:
         if isinstance(message, (Batch, Replay)):
             events = message.events
             for passes in self._filters:
@@ -337,7 +369,7 @@ class Machine:
             if events[-1].seq > channel.seen:
                 channel.seen = events[-1].seq
             ties = message.ties if isinstance(message, Batch) else None
-            self._take(peer, channel, message.incarnation, events, ties)
+            self._take(neighbour, channel, message.incarnation, events, ties)
         elif isinstance(message, End):
             link.ended = channel.ended = True
             if message.time > self.final:
@@ -347,10 +379,10 @@ class Machine:
             self._silent(channel, message.time)
 
     def _take(
-        self, peer: str, channel: InputChannel, incarnation: int, events: list[Event], ties: list[Tie] | None
+        self, neighbour: str, channel: InputChannel, incarnation: int, events: list[Event], ties: list[Tie] | None
     ) -> None:
         """Events that have passed all filters, of one upstream incarnation."""
-        raise OwnFailure(f"{self.spec.slice_id} has no input, but {peer} sent event {events[0].seq}")
+        raise OwnFailure(f"{self.spec.slice_id} has no input, but {neighbour} sent event {events[0].seq}")
 
     def _channel_ended(self, channel: InputChannel) -> None:
         self._find_end()
@@ -370,29 +402,29 @@ class Machine:
 
     # Who listens
 
-    def _open(self, peer: str, message: Open) -> None:
+    def _open(self, neighbour: str, message: Open) -> None:
         if not self.working:
-            self._early.append((peer, message))
+            self._early.append((neighbour, message))
             return
         receiver = message.incarnation
-        if (peer, receiver) in self.gone:
-            self.refuse(peer, message)
+        if (neighbour, receiver) in self.gone:
+            self.refuse(neighbour, message)
             return
-        channel = self.outputs[peer]
+        channel = self.outputs[neighbour]
         waiting = channel.open(receiver)
         slice_id, incarnation = self.spec.slice_id, self.incarnation
-        self.note(Opened(slice_id, incarnation, peer, receiver, message.after, self.seq + 1))
+        self.note(Opened(slice_id, incarnation, neighbour, receiver, message.after, self.seq + 1))
         if self.log is None:
-            self.send(peer, receiver, Replayed(incarnation))
-            self.effects += [Send(peer, receiver, Batch(incarnation, events, ties)) for events, ties in waiting]
+            self.send(neighbour, receiver, Replayed(incarnation))
+            self.effects += [Send(neighbour, receiver, Batch(incarnation, events, ties)) for events, ties in waiting]
         else:
-            self.log.open(peer, receiver, message.after, waiting)
-            self._replay(self.log, peer, receiver)
+            self.log.open(neighbour, receiver, message.after, waiting)
+            self._replay(self.log, neighbour, receiver)
         if self.ended:
-            self.send(peer, receiver, End(incarnation, self.final))
+            self.send(neighbour, receiver, End(incarnation, self.final))
         channel.told = -1
         for hook in self.hooks("opened"):
-            hook(peer)
+            hook(neighbour)
 
     def _replay(self, log: Log, to: str, receiver: int) -> None:
         """A batch out of the log, and the next in a moment: what is new goes out in between, and the receiver can say
@@ -408,20 +440,20 @@ class Machine:
         if self.log is not None and self.log.replaying(timer.to, timer.receiver):
             self._replay(self.log, timer.to, timer.receiver)
 
-    def _from_downstream(self, peer: str, message: Acknowledge | ReplayStop) -> None:
+    def _from_downstream(self, neighbour: str, message: Acknowledge | ReplayStop) -> None:
         if not self.working:
-            self._early.append((peer, message))
+            self._early.append((neighbour, message))
             return
-        channel = self.outputs[peer]
+        channel = self.outputs[neighbour]
         if message.incarnation not in channel.listeners:
-            self.refuse(peer, message)
+            self.refuse(neighbour, message)
         elif isinstance(message, ReplayStop):
             if self.log is not None:
-                self.log.stop(peer, message.incarnation, message.seq)
+                self.log.stop(neighbour, message.incarnation, message.seq)
         else:
             upto = channel.acknowledge(message.incarnation, message.upto)
             for hook in self.hooks("acknowledged"):
-                hook(peer, upto)
+                hook(neighbour, upto)
 
     # What goes out
 

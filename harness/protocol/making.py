@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from ..core.errors import OwnFailure
 from ..core.model import Event, Role
+from .coordinator import CoordinatorMachine, CoordinatorSpec
+from .host import Actor
 from .machine import Machine, Slice, wrapped
 from .operator import OperatorSlice
 from .sink import SinkSlice
@@ -24,6 +26,11 @@ class Feed:
     """Microseconds between two batches."""
     stretch: int
     """How much event time each batch stands for."""
+
+
+def make_actor(spec: SliceSpec | CoordinatorSpec, feed: Feed | None = None) -> Actor:
+    """A slice or a coordinator."""
+    return CoordinatorMachine(spec) if isinstance(spec, CoordinatorSpec) else make_slice(spec, feed)
 
 
 def make_slice(spec: SliceSpec, feed: Feed | None = None) -> Slice:

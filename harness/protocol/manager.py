@@ -13,6 +13,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from ..core.model import replica_name
+from .placement import Placement, first_places
 
 
 class Speaking(StrEnum):
@@ -64,6 +65,19 @@ class SliceFenced:
 
 
 @dataclass(frozen=True)
+class TogetherFrom:
+    """The coordinator that decides where slices start together says: all of them from their checkpoints with this
+    number; 0: blank."""
+
+    slice_id: str
+    """The coordinator."""
+    incarnation: int
+    round: int
+    """Of the stop that it answers, or that it has heard of last."""
+    cut: int
+
+
+@dataclass(frozen=True)
 class PlaceSlice:
     """Start this incarnation on a node: from its slice's newest durable checkpoint, or beside its fellows, who have the
     state."""
@@ -73,6 +87,8 @@ class PlaceSlice:
     incarnation: int
     node: str
     founder: bool
+    cut: int | None = None
+    """The checkpoint to start from, where all slices start together."""
 
 
 @dataclass(frozen=True)
@@ -96,10 +112,22 @@ class Announce:
 
 @dataclass(frozen=True)
 class Withdraw:
-    """Tell every node that this incarnation is to be listened to no more."""
+    """Tell every node that this incarnation is to be listened to no more; and the one on which it may still run, to end
+    it."""
 
     slice_id: str
     incarnation: int
+    runs_on: str = ""
+
+
+@dataclass(frozen=True)
+class SayStopped:
+    """Tell a coordinator that none of the slices runs that start together."""
+
+    slice_id: str
+    incarnation: int
+    node: str
+    round: int
 
 
 @dataclass(frozen=True)
@@ -111,8 +139,8 @@ class Trust:
     incarnation: int
 
 
-ManagerInput = NodeJoined | NodeLost | WaitedEnough | SliceUp | SliceReady | SliceFenced
-ManagerEffect = PlaceSlice | PromoteSlice | Announce | Withdraw | Trust
+ManagerInput = NodeJoined | NodeLost | WaitedEnough | SliceUp | SliceReady | SliceFenced | TogetherFrom
+ManagerEffect = PlaceSlice | PromoteSlice | Announce | Withdraw | Trust | SayStopped
 
 
 @dataclass
@@ -129,12 +157,15 @@ class _Member:
 
 
 class Manager:
-    """Places `slices` once `nodes_wanted` nodes have joined, each replica on the least loaded node that has no other of
-    its slice, ties by name.
+    """Places `slices` once `nodes_wanted` nodes have joined, each replica on a node that has no other of its slice, as
+    the placement says; then the coordinators, each on the least loaded node.
 
     A replica of a lost node goes to the least loaded node that is there (a spare one carries nothing), or waits for the
     next to join. With a standby in step the first of these is promoted; without, the next to be placed founds its slice
     anew, from what the store has.
+
+    Where slices restart together, the loss of one stops all of them. Then the coordinator that decides is asked from
+    which cut they go on, as often as it is started before it has answered.
     """
 
     def __init__(
@@ -144,16 +175,33 @@ class Manager:
         replicas: int = 1,
         speaking: Speaking = Speaking.ONE,
         newest: Mapping[str, int] = MappingProxyType({}),
+        *,
+        coordinators: Sequence[str] = (),
+        placement: Placement = Placement.LEAST_LOADED,
+        restarts_by: str = "",
     ) -> None:
-        """`newest` is what the manager before this one has given out last. All that it placed is taken for lost."""
+        """`newest` is what the manager before this one has given out last. All that it placed is taken for lost.
+        `restarts_by` is the coordinator that decides from where all slices start together; "": each starts by itself.
+        """
         self._slices = tuple(slices)
+        self._coordinators = frozenset(coordinators)
+        self._placement = placement
+        self._restarts_by = restarts_by
+        self._stopped = bool(restarts_by) and any(map(newest.get, slices))
+        """Whether no slice may be placed until it is said from which cut."""
+        self._round = int(self._stopped)
+        """How often all slices were stopped."""
+        self._cut: int | None = None
         self._nodes_wanted = nodes_wanted
         self._speaking = speaking
         self._load: dict[str, int] = {}
         self._homeless = [(slice_id, replica) for replica in range(replicas) for slice_id in slices]
-        self._members: dict[str, list[_Member]] = {slice_id: [] for slice_id in slices}
+        self._homeless += [(coordinator, 0) for coordinator in coordinators]
+        self._members: dict[str, list[_Member]] = {name: [] for name in (*slices, *coordinators)}
         """In the order of their incarnations."""
-        self._newest = {slice_id: newest.get(slice_id, 0) for slice_id in slices}
+        self._newest = {name: newest.get(name, 0) for name in self._members}
+        self._preferred: dict[tuple[str, int], str] | None = None
+        """(slice, replica) -> where the placement would have it first."""
         self._placed = False
 
     @property
@@ -201,9 +249,12 @@ class Manager:
                     return []
                 member.up = True
                 member.speaks = member.speaks or member.founder
+                # A coordinator has no fellow to be in step with.
+                member.ready = member.ready or slice_id in self._coordinators
                 return [
                     Announce(slice_id, incarnation, member.node, member.speaks),
                     *self._give_voice(slice_id),
+                    *(self._say_stopped() if slice_id == self._restarts_by else ()),
                 ]
             case SliceReady(slice_id=slice_id, incarnation=incarnation):
                 member = self._member(slice_id, incarnation)
@@ -220,7 +271,13 @@ class Manager:
                 if member is None:
                     return []
                 self._load[member.node] -= 1
-                return [*self._dismiss(slice_id, [member]), *self._house()]
+                return [*self._dismiss(slice_id, [member]), *self._stop_after([slice_id]), *self._house()]
+            case TogetherFrom(slice_id=slice_id, incarnation=incarnation):
+                if given.round != self._round or self._member(slice_id, incarnation) is None:
+                    return []
+                stopped = [] if self._stopped else list(self._stop_all())
+                self._stopped, self._cut = False, given.cut
+                return [*stopped, *self._house()]
 
     def _member(self, slice_id: str, incarnation: int) -> _Member | None:
         return next((m for m in self._members[slice_id] if m.incarnation == incarnation), None)
@@ -240,8 +297,31 @@ class Manager:
 
     def _evict(self, node: str) -> Iterator[ManagerEffect]:
         self._load.pop(node, None)
-        for slice_id, members in self._members.items():
-            yield from self._dismiss(slice_id, [member for member in members if member.node == node])
+        lost = {name: [member for member in members if member.node == node] for name, members in self._members.items()}
+        for name, members in lost.items():
+            yield from self._dismiss(name, members)
+        yield from self._stop_after([name for name, members in lost.items() if members])
+
+    def _stop_after(self, lost: Sequence[str]) -> Iterator[ManagerEffect]:
+        """Where slices restart together, one that was lost stops all."""
+        if self._restarts_by and not self._coordinators.issuperset(lost):
+            yield from self._stop_all()
+            yield from self._say_stopped()
+
+    def _stop_all(self) -> Iterator[ManagerEffect]:
+        self._stopped = True
+        self._round += 1
+        for slice_id in self._slices:
+            members, self._members[slice_id] = self._members[slice_id], []
+            for member in members:
+                self._load[member.node] -= 1
+                self._homeless.append((slice_id, member.replica))
+                yield Withdraw(slice_id, member.incarnation, member.node)
+
+    def _say_stopped(self) -> Iterator[ManagerEffect]:
+        for member in self._members[self._restarts_by] if self._stopped else ():
+            if member.up:
+                yield SayStopped(self._restarts_by, member.incarnation, member.node, self._round)
 
     def _dismiss(self, slice_id: str, lost: Sequence[_Member]) -> Iterator[ManagerEffect]:
         for member in lost:
@@ -255,19 +335,26 @@ class Manager:
         effects: list[ManagerEffect] = []
         if not self._placed:
             return effects
+        if self._preferred is None:
+            self._preferred = first_places(self._placement, self._slices, self._homeless, sorted(self._load))
         waiting: list[tuple[str, int]] = []
         for slice_id, replica in self._homeless:
+            if self._stopped and slice_id not in self._coordinators:
+                waiting.append((slice_id, replica))
+                continue
             members = self._members[slice_id]
             taken = {member.node for member in members}
             free = [name for name in self._load if name not in taken]
             if not free:
                 waiting.append((slice_id, replica))
                 continue
-            node = min(free, key=lambda name: (self._load[name], name))
+            wanted = self._preferred.pop((slice_id, replica), None)
+            node = wanted if wanted in free else min(free, key=lambda name: (self._load[name], name))
             self._load[node] += 1
             self._newest[slice_id] += 1
             member = _Member(replica, self._newest[slice_id], node, founder=not members)
             members.append(member)
-            effects.append(PlaceSlice(slice_id, replica, member.incarnation, node, member.founder))
+            cut = None if slice_id in self._coordinators else self._cut
+            effects.append(PlaceSlice(slice_id, replica, member.incarnation, node, member.founder, cut))
         self._homeless = waiting
         return effects

@@ -128,7 +128,7 @@ class AtWork:
         return {}
 
     def readers(self) -> Mapping[type[Message], Callable[[str, Any], None]]:
-        """What takes each kind of message that it is sent: called with the peer and the message."""
+        """What takes each kind of message that it is sent: called with the neighbour and the message."""
         return {}
 
     def begin(self, given: Start) -> None:
@@ -154,6 +154,10 @@ class AtWork:
 
     def lost(self, given: Gone) -> None:
         """An incarnation of a neighbour speaks no more."""
+
+    def advised(self, coordinator: str) -> None:
+        """In touch with a coordinator of this slice's, or with its successor, or again after a link broke: what it was
+        told before may be lost, and is to be told again (`Machine.report`)."""
 
     # Channels
 

@@ -35,6 +35,10 @@ class Flow(Enum):
     """From one replica of a slice to another."""
     ASIDE = auto()
     """To one of the slices that a mechanism names besides (`Mechanism.addressees`)."""
+    REPORTS = auto()
+    """From a member to its coordinator."""
+    ORDERS = auto()
+    """From a coordinator to one of its members."""
 
 
 class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -167,6 +171,8 @@ class Checkpoint(msgspec.Struct, frozen=True):
     id: CheckpointId
     parts: dict[str, Any] = {}
     """Name of a part -> what it holds: bytes, a number, or a struct, which a store gives back as plain values."""
+    beside: bool = False
+    """Whether the store keeps the ones before it as well, each by its number, until it is told to drop them."""
 
     def part(self, name: str, kind: type[PartType]) -> PartType | None:
         """What a part holds, as the type that it was put in as; None where the checkpoint has no such part."""

@@ -93,9 +93,12 @@ class OperatorSlice(Machine):
         if number is not None and self.spec.setup.numbering is not Numbering.FRESH:
             self.seq = number - 1
 
-    def snapshot(self, without: Collection[str] = ()) -> Checkpoint:
-        """A checkpoint of this moment, without these parts. Raises InvalidOperator when the user's code fails."""
-        self._checkpoints += 1
+    def snapshot(self, without: Collection[str] = (), *, number: int | None = None, beside: bool = False) -> Checkpoint:
+        """A checkpoint of this moment, without these parts; with the next number, or a higher one; in place of those
+        before or beside them. Raises InvalidOperator when the user's code fails."""
+        if number is not None and number <= self._checkpoints:
+            raise OwnFailure(f"{self.spec.slice_id} has taken checkpoint {self._checkpoints}, and was to take {number}")
+        self._checkpoints = self._checkpoints + 1 if number is None else number
         parts: dict[str, Any] = {}
         if STATE not in without:
             last = self.last
@@ -114,7 +117,7 @@ class OperatorSlice(Machine):
         for one in self.attached:
             if one.part and one.part not in without:
                 parts[one.part] = one.save()
-        return Checkpoint(self.spec.slice_id, CheckpointId(self.incarnation, self._checkpoints), parts)
+        return Checkpoint(self.spec.slice_id, CheckpointId(self.incarnation, self._checkpoints), parts, beside)
 
     def became_durable(self, given: Durable) -> None:
         """A checkpoint is durable, though no store says so."""
@@ -130,10 +133,10 @@ class OperatorSlice(Machine):
     # What comes in
 
     def _take(
-        self, peer: str, channel: InputChannel, incarnation: int, events: list[Event], ties: list[Tie] | None
+        self, neighbour: str, channel: InputChannel, incarnation: int, events: list[Event], ties: list[Tie] | None
     ) -> None:
         if self._can_take_at_once(len(events)):
-            self._consume(peer, channel, incarnation, events, ties)
+            self._consume(neighbour, channel, incarnation, events, ties)
         else:
             self.waiting.put(ChannelRun(channel.place, incarnation, events, ties))
             self.work()

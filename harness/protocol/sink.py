@@ -18,12 +18,12 @@ class SinkSlice(Machine):
         self._delivered = dict.fromkeys(spec.upstream, 0)
 
     def _take(
-        self, peer: str, channel: InputChannel, incarnation: int, events: list[Event], ties: list[Tie] | None
+        self, neighbour: str, channel: InputChannel, incarnation: int, events: list[Event], ties: list[Tie] | None
     ) -> None:
-        name, position = self.spec.slice_id, self._delivered[peer]
-        self.note(Delivered(name, channel_name(peer, name), incarnation, position, events))
-        self._delivered[peer] = position + len(events)
+        name, position = self.spec.slice_id, self._delivered[neighbour]
+        self.note(Delivered(name, channel_name(neighbour, name), incarnation, position, events))
+        self._delivered[neighbour] = position + len(events)
         self.taken += len(events)
         channel.mark = channel.seen
         for took in self._after_taking:
-            took(peer, channel, events, ties)
+            took(neighbour, channel, events, ties)

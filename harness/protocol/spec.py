@@ -7,11 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from ..core.errors import InvalidTopology
 from ..core.model import Role, Topology, chosen, operator_of
 from ..core.proper import proper
+from .coordinator import Coordinator
 from .mechanism import Mechanism
 from .merging import Merge
 from .messages import Flow, Message
@@ -41,12 +42,17 @@ class Setup:
     numbering: Numbering = Numbering.FRESH
     merge: Merge | None = None
     """The order in which several channels are taken; None: as they arrive."""
+    coordinators: tuple[Coordinator, ...] = ()
+    """Those that its slices are led by."""
 
     def __post_init__(self) -> None:
         """Raises InvalidScenario for parts of another kind than declared."""
         proper(self.mechanisms, tuple, "mechanisms", "a tuple of Mechanism")
         for one in self.mechanisms:
             proper(one, Mechanism, "a mechanism", "a Mechanism, as in OutputLog()")
+        proper(self.coordinators, tuple, "coordinators", "a tuple of Coordinator")
+        for leader in self.coordinators:
+            proper(leader, Coordinator, "a coordinator", "a Coordinator, with its settings")
         proper(self.numbering, Numbering, "numbering", "a Numbering")
         proper(self.merge, Merge | None, "a merge", "ByTime() or RoundRobin()")
 
@@ -88,13 +94,18 @@ class SliceSpec:
     downstream: tuple[str, ...] = field(init=False)
     addressees: tuple[str, ...] = field(init=False)
     """Slices beside its neighbours that its mechanisms send to."""
+    coordinators: tuple[str, ...] = field(init=False)
+    """The names of those that it is led by."""
+    members: ClassVar[tuple[str, ...]] = ()
+    """It leads nobody."""
     receivers: _Receivers = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        named = (peer for one in self.setup.mechanisms for peer in one.addressees(self.topology, self.slice_id))
+        named = (other for one in self.setup.mechanisms for other in one.addressees(self.topology, self.slice_id))
         object.__setattr__(self, "upstream", self.topology.upstream(self.slice_id))
         object.__setattr__(self, "downstream", self.topology.downstream(self.slice_id))
         object.__setattr__(self, "addressees", tuple(dict.fromkeys(named)))
+        object.__setattr__(self, "coordinators", tuple(one.name for one in self.setup.coordinators))
         object.__setattr__(self, "receivers", _Receivers(self.topology, self.slice_id, self.downstream))
         self._check_epochs()
 
@@ -130,6 +141,16 @@ class SliceSpec:
         merge = self.setup.merge
         return None if merge is None or self.role is not Role.OPERATOR else merge.epoch(self.slice_id)
 
+    @property
+    def messages(self) -> tuple[type[Message], ...]:
+        """What it says beside what channels say."""
+        return tuple(kind for one in self.setup.mechanisms for kind in one.messages)
+
+    @property
+    def promoted_from_store(self) -> bool:
+        """Whether a replica that is promoted begins with the newest checkpoint in the store."""
+        return self.setup.promoted_from_store
+
     @cached_property
     def inherits(self) -> bool:
         """Whether outputs have numbers that follow from those of inputs."""
@@ -152,6 +173,10 @@ class SliceSpec:
                 return to == self.slice_id
             case Flow.ASIDE:
                 return to in self.addressees
+            case Flow.REPORTS:
+                return to in self.coordinators
+            case Flow.ORDERS:
+                return False
 
 
 _KEYS = 50_000

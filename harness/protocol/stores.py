@@ -16,6 +16,7 @@ from typing import Protocol
 import msgspec
 
 from ..core.errors import DamagedHistory, StorageFailed, StorageRefused
+from .mechanism import NO_LIMIT
 from .messages import Checkpoint
 
 
@@ -37,7 +38,7 @@ class DurableStore(Protocol):
 
 
 class CheckpointStore(DurableStore, Protocol):
-    """Where slices' checkpoints go. Only the newest of each slice is kept."""
+    """Where slices' checkpoints go. Only the newest of each slice is kept, and what is to stand beside it."""
 
     def fence(self, slice_id: str, incarnation: int) -> Checkpoint | None:
         """From now on only `incarnation` or a later one may write for the slice. Returns its newest checkpoint.
@@ -45,8 +46,20 @@ class CheckpointStore(DurableStore, Protocol):
         Raises FencedOff when a later one has said so before, StorageRefused when the disk does not take it.
         """
 
+    def version(self, slice_id: str, upto: int) -> Checkpoint | None:
+        """The newest checkpoint of a slice whose number is not above this; of those that stand beside one another, or
+        the only one. It fences nobody: who starts from it has fenced the slice before.
+
+        Raises StorageRefused when the disk does not give it.
+        """
+
+    def drop(self, slice_id: str, incarnation: int, below: int) -> None:
+        """Let go of those with a number below this, of those that stand beside one another. Nothing, where
+        `incarnation` has been fenced off. Raises StorageRefused when the disk does not take it."""
+
     def write(self, checkpoint: Checkpoint) -> bool:
-        """Make a checkpoint durable, in one step, in place of the one before. False: the writer has been fenced off.
+        """Make a checkpoint durable, in one step, in place of those before, or `beside` them, where another with its
+        number is replaced; those of one slice are all of one kind. False: the writer has been fenced off.
 
         Raises StorageRefused when the disk does not take it: the one before is still there.
         """
@@ -56,30 +69,45 @@ class MemoryStore:
     """The simulator's disk: a dictionary that no simulated crash touches."""
 
     def __init__(self) -> None:
-        self._newest: dict[str, Checkpoint] = {}
+        self._versions: dict[str, tuple[Checkpoint, ...]] = {}
+        """By number."""
         self._fences: dict[str, int] = {}
 
     def quiesce(self) -> None:
         """Nothing is ever under way: a simulated write happens in one step."""
 
-    def capture(self) -> tuple[dict[str, Checkpoint], dict[str, int]]:
-        return dict(self._newest), dict(self._fences)
+    def capture(self) -> tuple[dict[str, tuple[Checkpoint, ...]], dict[str, int]]:
+        return dict(self._versions), dict(self._fences)
 
     def restore(self, captured: object) -> None:
         assert isinstance(captured, tuple)
-        newest, fences = captured
-        self._newest, self._fences = dict(newest), dict(fences)
+        versions, fences = captured
+        self._versions, self._fences = dict(versions), dict(fences)
 
     def fence(self, slice_id: str, incarnation: int) -> Checkpoint | None:
         if incarnation < self._fences.get(slice_id, 0):
             raise FencedOff(f"{slice_id}#{incarnation}")
         self._fences[slice_id] = incarnation
-        return self._newest.get(slice_id)
+        return self.version(slice_id, NO_LIMIT)
+
+    def version(self, slice_id: str, upto: int) -> Checkpoint | None:
+        versions = self._versions.get(slice_id, ())
+        return next((one for one in reversed(versions) if one.id.number <= upto), None)
+
+    def drop(self, slice_id: str, incarnation: int, below: int) -> None:
+        if incarnation >= self._fences.get(slice_id, 0):
+            versions = self._versions.get(slice_id, ())
+            self._versions[slice_id] = tuple(one for one in versions if one.id.number >= below)
 
     def write(self, checkpoint: Checkpoint) -> bool:
         if checkpoint.id.incarnation < self._fences.get(checkpoint.slice, 0):
             return False
-        self._newest[checkpoint.slice] = checkpoint
+        others: tuple[Checkpoint, ...] = ()
+        if checkpoint.beside:
+            others = tuple(
+                one for one in self._versions.get(checkpoint.slice, ()) if one.id.number != checkpoint.id.number
+            )
+        self._versions[checkpoint.slice] = tuple(sorted((*others, checkpoint), key=lambda one: one.id.number))
         return True
 
 
@@ -132,22 +160,55 @@ class FileStore:
                     (path / str(fenced)).rename(path / str(incarnation))
                 except FileNotFoundError:
                     continue  # Another one has fenced it meanwhile.
-                path = path / str(incarnation) / _CHECKPOINT
-                try:
-                    return self._decoder.decode(path.read_bytes())
-                except FileNotFoundError:
-                    # There is none yet, unless another one has fenced it meanwhile.
-                    if self._fenced(slice_id) == incarnation:
-                        return None
-                    raise FencedOff(f"{slice_id}#{incarnation}") from None
+                found = self._find(slice_id, incarnation, NO_LIMIT)
+                # There is none yet, unless another one has fenced it meanwhile.
+                if found is None and self._fenced(slice_id) != incarnation:
+                    raise FencedOff(f"{slice_id}#{incarnation}")
+                return found
         except OSError as error:
             raise _failed(f"cannot fence {slice_id}, or read {path}", error) from error
         except msgspec.MsgspecError as error:
             raise DamagedHistory(f"checkpoint {path} cannot be read: {error}") from error
 
+    def version(self, slice_id: str, upto: int) -> Checkpoint | None:
+        try:
+            while True:
+                fenced = self._fenced(slice_id)
+                found = self._find(slice_id, fenced, upto)
+                # What is not there may have gone with the folder's name.
+                if found is not None or self._fenced(slice_id) == fenced:
+                    return found
+        except OSError as error:
+            raise _failed(f"cannot read the checkpoints of {slice_id} in {self._folder}", error) from error
+        except msgspec.MsgspecError as error:
+            raise DamagedHistory(f"a checkpoint of {slice_id} in {self._folder} cannot be read: {error}") from error
+
+    def drop(self, slice_id: str, incarnation: int, below: int) -> None:
+        folder = self._folder / slice_id / str(incarnation)
+        try:
+            for number in _numbers(folder):
+                if number < below:
+                    (folder / str(number)).unlink(missing_ok=True)
+        except OSError as error:
+            raise _failed(f"cannot drop checkpoints of {slice_id} below {below}", error) from error
+
+    def _find(self, slice_id: str, fenced: int, upto: int) -> Checkpoint | None:
+        """The newest up to a number, in the folder that has this fence for a name; None also where it has it no
+        more."""
+        folder = self._folder / slice_id / str(fenced)
+        names = [str(number) for number in sorted(_numbers(folder), reverse=True) if number <= upto]
+        for name in (*names, _CHECKPOINT):
+            try:
+                found = self._decoder.decode((folder / name).read_bytes())
+            except FileNotFoundError:
+                continue
+            return found if found.id.number <= upto else None
+        return None
+
     def write(self, checkpoint: Checkpoint) -> bool:
         slice_id, incarnation = checkpoint.slice, checkpoint.id.incarnation
         draft = self._folder / f".{slice_id}.{incarnation}.draft"
+        name = str(checkpoint.id.number) if checkpoint.beside else _CHECKPOINT
         try:
             self._draft(draft, checkpoint)
             while True:
@@ -156,7 +217,7 @@ class FileStore:
                     draft.unlink(missing_ok=True)
                     return False
                 try:
-                    draft.replace(self._folder / slice_id / str(fenced) / _CHECKPOINT)
+                    draft.replace(self._folder / slice_id / str(fenced) / name)
                 except FileNotFoundError:
                     # It has been fenced meanwhile, or all that was in the store is lost, the draft too.
                     if not draft.exists():
@@ -207,3 +268,12 @@ def _failed(what: str, error: OSError) -> StorageFailed:
 
 
 _CHECKPOINT = "newest"
+"""The file of one that stands alone; of those beside one another each has its number for a name."""
+
+
+def _numbers(folder: Path) -> list[int]:
+    """Of the checkpoints that stand beside one another there."""
+    try:
+        return [int(name) for name in os.listdir(folder) if name.isdecimal()]
+    except FileNotFoundError:
+        return []

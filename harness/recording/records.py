@@ -186,6 +186,18 @@ class BatchDone(msgspec.Struct, frozen=True, tag="batch-done", array_like=True):
     """Whether they did in its last stage, which writes its state and its output."""
 
 
+class Decided(msgspec.Struct, frozen=True, tag="decided", array_like=True):
+    """A coordinator has decided something, or a slice has changed a setting at its word: a step of a scheme's own
+    protocol that no other record shows."""
+
+    actor: str
+    """The coordinator or the slice."""
+    incarnation: int
+    what: str
+    """A word of the scheme's, such as "complete"."""
+    details: dict[str, Value] = {}
+
+
 Record = (
     Offered
     | Started
@@ -204,6 +216,7 @@ Record = (
     | EmptyBatch
     | Kept
     | BatchDone
+    | Decided
 )
 
 

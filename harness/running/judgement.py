@@ -15,7 +15,7 @@ from ..core.costs import described_costs
 from ..core.errors import DamagedHistory, ExitStatus, InvalidHistory, InvalidOperator, InvalidScenario, ScenarioChanged
 from ..core.guarantees import Guarantee
 from ..core.lattice import implied
-from ..core.model import Event, Role
+from ..core.model import Event
 from ..core.reasons import Reason, Why
 from ..core.verdicts import Anomaly, Status, Verdict, unknown
 from ..judging.collation import CollatedQuery, Collation
@@ -205,7 +205,7 @@ def _tolerated(
     tolerances = [c.tolerates for c in subject.claims if verdict.guarantee.name in implied(c.guarantee.name, oracles)]
     if not tolerances:
         return verdict
-    fellows_keep = subject.setups[Role.OPERATOR].peers_keep_checkpoints
+    fellows_keep = subject.peers_keep_checkpoints
     patience = PATIENCE_SIMULATED if case.virtual_time else PATIENCE
     passed = {
         tolerance: beyond(case.history, tolerance, subject.topology, fellows_keep=fellows_keep, patience=patience)

@@ -115,8 +115,8 @@ class _OutputLog(AtWork, Log):
             del unsent[: bisect_right(unsent, upto, key=lambda waiting: _last(waiting[0]))]
 
     def lost(self, given: Gone) -> None:
-        if given.peer in self._channels:
-            self._channels[given.peer].readers.pop(given.incarnation, None)
+        if given.neighbour in self._channels:
+            self._channels[given.neighbour].readers.pop(given.incarnation, None)
 
     def save(self) -> Logged:
         return Logged({to: [event for events in one.kept for event in events] for to, one in self._channels.items()})

@@ -190,7 +190,7 @@ class _Replicas(AtWork, Keeper):
         return self._phase is not _Phase.STANDING_BY or self._standby is Standby.QUEUING
 
     def lost(self, given: Gone) -> None:
-        if given.peer == self.machine.spec.slice_id:
+        if given.neighbour == self.machine.spec.slice_id:
             self._fellows.discard(given.incarnation)
             self._awaited.discard(given.incarnation)
             self._confirmed.discard(given.incarnation)
@@ -213,10 +213,10 @@ class _Replicas(AtWork, Keeper):
     def _tell(self, fellow: int, message: Message) -> None:
         self.machine.send(self.machine.spec.slice_id, fellow, message)
 
-    def _from_fellow(self, peer: str, message: Fetch | Sync | Synced | Trim) -> None:
+    def _from_fellow(self, sender: str, message: Fetch | Sync | Synced | Trim) -> None:
         machine, fellow = self.machine, message.incarnation
-        if (peer, fellow) in machine.gone:
-            machine.refuse(peer, message)
+        if (sender, fellow) in machine.gone:
+            machine.refuse(sender, message)
             return
         if fellow not in self._fellows:
             # It heard of us before we heard of it.

@@ -311,11 +311,11 @@ class _Track(AtWork):
                 self._send([event], timer.attempt + 1)
         self.machine.find_end()
 
-    def _tracked(self, peer: str, message: Tracked) -> None:
+    def _tracked(self, neighbour: str, message: Tracked) -> None:
         machine = self.machine
-        if (peer, message.incarnation) in machine.gone:
+        if (neighbour, message.incarnation) in machine.gone:
             # What it has done with them went with it.
-            machine.refuse(peer, message)
+            machine.refuse(neighbour, message)
             return
         self._followed.told(message.roots)
         machine.find_end()

@@ -231,7 +231,7 @@ def asks_nobody(machine: Slice, given: Input) -> list[Effect]:
 def takes_what_is_new_before_the_replay_is_over(machine: Slice, given: Input) -> list[Effect]:
     """Nothing is held: what is new goes in as if it came out of the log."""
     if isinstance(given, Receive) and isinstance(given.message, Batch) and _returned(machine):
-        given = Receive(given.peer, Replay(given.message.incarnation, given.message.events))
+        given = Receive(given.neighbour, Replay(given.message.incarnation, given.message.events))
     return machine.on(given)
 
 
@@ -241,7 +241,7 @@ def skips_the_first_batch_after_its_return(machine: Slice, given: Input) -> list
         if not batch.events[1:]:
             return []
         tied = None if batch.ties is None else batch.ties[1:]
-        given = Receive(given.peer, Batch(batch.incarnation, batch.events[1:], tied))
+        given = Receive(given.neighbour, Batch(batch.incarnation, batch.events[1:], tied))
         # Something is taken now, so that no other batch is skipped.
     return machine.on(given)
 
@@ -278,7 +278,7 @@ def takes_over_without_what_it_holds(machine: Slice, given: Input) -> list[Effec
     if isinstance(given, Receive) and isinstance(given.message, Sync):
         sync = given.message
         empty = _without(sync.checkpoint, STATE, VECTOR, LOG, NUMBER)
-        given = Receive(given.peer, msgspec.structs.replace(sync, checkpoint=empty))
+        given = Receive(given.neighbour, msgspec.structs.replace(sync, checkpoint=empty))
     return machine.on(given)
 
 
@@ -301,7 +301,7 @@ def tells_and_does_not_take(machine: Slice, given: Input) -> list[Effect]:
         told: list[Effect] = [Send(first.source, 1, Tracked(machine.incarnation, [(first.root, first.id)]))]
         if not rest or not isinstance(given, Receive):
             return told
-        return told + machine.on(Receive(given.peer, Batch(batch.incarnation, batch.events[1:], list[Tie](rest))))
+        return told + machine.on(Receive(given.neighbour, Batch(batch.incarnation, batch.events[1:], list[Tie](rest))))
     return machine.on(given)
 
 

@@ -12,7 +12,7 @@ class Unfenced:
     def __init__(self, store: CheckpointStore) -> None:
         self._store = store
         self.quiesce, self.capture, self.restore = store.quiesce, store.capture, store.restore
-        self.write = store.write
+        self.write, self.version, self.drop = store.write, store.version, store.drop
 
     def fence(self, slice_id: str, incarnation: int) -> Checkpoint | None:
         return self._store.fence(slice_id, 0)

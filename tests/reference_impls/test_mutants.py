@@ -72,8 +72,8 @@ def _acknowledged_for_all(machine: Slice, given: Input) -> list[Effect]:
     """What one receiver of a channel has acknowledged, all have."""
     if not isinstance(given, Receive) or not isinstance(given.message, Acknowledge):
         return machine.on(given)
-    listening = [*cast(Machine, machine).outputs[given.peer].listeners]
-    alike = (Receive(given.peer, Acknowledge(receiver, given.message.upto)) for receiver in listening)
+    listening = [*cast(Machine, machine).outputs[given.neighbour].listeners]
+    alike = (Receive(given.neighbour, Acknowledge(receiver, given.message.upto)) for receiver in listening)
     return [effect for one in alike for effect in machine.on(one)]
 
 

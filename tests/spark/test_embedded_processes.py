@@ -16,13 +16,10 @@ from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.install.machine import inherited_import_path
 from streamproof.harness.worlds.embedded import processes
 from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
-from streamproof.harness.worlds.embedded.processes import (
-    MASTER,
-    DriverProcess,
-    EmbeddedOptions,
-    KillProof,
-    SparkProcesses,
-)
+from streamproof.harness.worlds.embedded.node_processes import DriverProcess
+from streamproof.harness.worlds.embedded.options import EmbeddedOptions
+from streamproof.harness.worlds.embedded.processes import MASTER, SparkProcesses
+from streamproof.harness.worlds.embedded.proofs import KillProof
 from streamproof.harness.worlds.embedded.reaping import labelled_processes, reap
 
 pytestmark = pytest.mark.spark
@@ -221,7 +218,8 @@ KILLED_WHILE_IT_ENDS_A_RUN = """
 import os, signal, sys
 from pathlib import Path
 from streamproof.harness.worlds.embedded import reaping
-from streamproof.harness.worlds.embedded.processes import EmbeddedOptions, SparkProcesses
+from streamproof.harness.worlds.embedded.options import EmbeddedOptions
+from streamproof.harness.worlds.embedded.processes import SparkProcesses
 
 with SparkProcesses(sys.argv[1], Path(sys.argv[2]), EmbeddedOptions(workers=0)):
     reaping.remove_scratch = lambda *_: os.kill(os.getpid(), signal.SIGKILL)

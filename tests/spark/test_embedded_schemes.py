@@ -27,7 +27,7 @@ from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.running.judgement import judge_folder
 from streamproof.harness.running.run import Finished, run_named, summary
 from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
-from streamproof.harness.worlds.embedded.processes import EmbeddedOptions
+from streamproof.harness.worlds.embedded.options import EmbeddedOptions
 from streamproof.harness.worlds.embedded.reaping import labelled_processes, reap
 from streamproof.reference_impls.active_replication import active_replication
 from streamproof.reference_impls.amnesia import amnesia

@@ -17,7 +17,8 @@ from nodes_at_work import (
     an_executor_dies_and_the_worker_starts_another,
     python_dies_and_the_executor_lives,
 )
-from streamproof.harness.worlds.embedded.processes import EmbeddedOptions, SparkProcesses
+from streamproof.harness.worlds.embedded.options import EmbeddedOptions
+from streamproof.harness.worlds.embedded.processes import SparkProcesses
 from streamproof.harness.worlds.embedded.reaping import labelled_processes
 
 pytestmark = pytest.mark.spark

@@ -27,7 +27,8 @@ from streamproof.harness.crash_points.inside_spark.versions import supported
 from streamproof.harness.recording.records import Kept
 from streamproof.harness.running.run import run_named
 from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
-from streamproof.harness.worlds.embedded.processes import EmbeddedOptions, SparkProcesses
+from streamproof.harness.worlds.embedded.options import EmbeddedOptions
+from streamproof.harness.worlds.embedded.processes import SparkProcesses
 from streamproof.scenarios.workloads import words
 
 pytestmark = pytest.mark.spark

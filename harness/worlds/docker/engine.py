@@ -6,13 +6,14 @@ import errno
 import os
 import platform
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 import docker
-from docker.errors import DockerException
+from docker.errors import APIError, DockerException
 from requests.exceptions import RequestException
 
-from ...core.errors import MissingTool, StreamproofError, Unsupported
+from ...core.errors import MissingTool, OwnFailure, StreamproofError, Unsupported
 
 SOCKET = "/var/run/docker.sock"
 INSTALL = "Debian: apt-get install docker.io"
@@ -79,3 +80,15 @@ def engine_or_none() -> docker.DockerClient | None:
         return connect(seconds=30)
     except StreamproofError:
         return None
+
+
+@contextmanager
+def asking_engine(what: str, passing: tuple[int, ...] = ()) -> Iterator[None]:
+    """An engine that fails, does not answer, or refuses with another status than `passing`, is our own failure."""
+    try:
+        yield
+    except APIError as problem:
+        if problem.status_code not in passing:
+            raise OwnFailure(f"{what}: {problem.explanation}") from problem
+    except (DockerException, RequestException) as problem:
+        raise OwnFailure(f"{what}: {problem}") from problem

@@ -10,7 +10,8 @@ from pathlib import Path
 from ...core.errors import ProcessDied, StorageFailed
 from ...install.class_archive import RECORDING, archive_path
 from ...install.machine import Java, Spark, find_java, find_spark
-from .processes import EmbeddedOptions, SparkProcesses
+from .options import EmbeddedOptions
+from .processes import SparkProcesses
 
 
 def build_archive() -> Path:

@@ -22,7 +22,8 @@ from ..spark.queries.deployment import deploy_query
 from ..spark.queries.lives import executors_needed
 from ..spark.queries.points import check_points
 from ..spark.schemes.deployment import deploy_scheme
-from .processes import EmbeddedOptions, SparkProcesses
+from .options import EmbeddedOptions
+from .processes import SparkProcesses
 
 USUAL: Final = EmbeddedOptions(restart_worker_after=2.0, restart_master_after=2.0)
 _SCHEMES: Final = "slices"

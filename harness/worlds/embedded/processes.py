@@ -15,7 +15,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
@@ -29,143 +28,19 @@ from ...install.machine import Spark, find_java, find_spark, find_toxiproxy, inh
 from ...install.private_files import write_private
 from ...install.settings import LOG4J2, MOST_CORES, as_properties, profile_settings
 from ...install.toxiproxy_server import listening_port, server_command
-from ...recording.history import Proof
 from ..spark.control.coming_up import MASTER_IS_UP, WORKER_IS_REGISTERED, has_come_up, master_comes
 from ..spark.control.disturbances import Disturbance, InForce
 from ..spark.control.layout import MASTER_CLASS, QUICK_JVM, WORKER_CLASS, Layout
-from ..spark.control.log_tails import log_tail
 from ..spark.control.nodes import ADDRESS, LOOPBACK
 from . import reaping
+from .node_processes import DriverProcess, NodeState, ProcessNode
+from .options import EmbeddedOptions
+from .proofs import Killed, KillProof, StopProof
 from .reaping import LabelledProcess, Labels, ProcessId, end_all, labelled_processes, processes_of_part, stop_all
 
 T = TypeVar("T")
 
 MASTER = "master"
-
-
-@dataclass(frozen=True)
-class EmbeddedOptions:
-    workers: int = 3
-    """0: there is no cluster, and drivers bring a master of their own."""
-    worker_memory_mb: int = 640
-    """Of an executor's JVM."""
-    executors: int = 1
-    """For how many a worker has room."""
-    restart_worker_after: float | None = None
-    """Seconds after which a worker that ended is started again, once there is a master; None: never."""
-    restart_master_after: float | None = None
-    """Seconds after which a master that ended is started again, with the address that it had; None: never."""
-    profile: str = "tuned"
-    """Of Spark's settings."""
-    start_seconds: float = 60.0
-    """How long a process may take to come up."""
-    kill_seconds: float = 10.0
-    """How long a kill may take until everything is gone."""
-
-
-@dataclass(frozen=True)
-class Killed:
-    pid: int
-    kind: str
-    command: str
-
-
-@dataclass(frozen=True)
-class KillProof:
-    """That a kill bit: what was alive, when the first signal went out, and that all of it was gone at `gone_at`."""
-
-    node: str
-    processes: tuple[Killed, ...]
-    when: int
-    gone_at: int
-    gone: bool
-    proof: Proof | None = None
-    """A process leaves nothing to be read."""
-
-    @property
-    def pids(self) -> tuple[int, ...]:
-        return tuple(process.pid for process in self.processes)
-
-    @property
-    def bit(self) -> bool:
-        """False also when there was nothing left to kill."""
-        return self.gone and bool(self.processes)
-
-
-@dataclass(frozen=True)
-class StopProof:
-    """That a pause bit: what was seen to be stopped."""
-
-    node: str
-    processes: tuple[LabelledProcess, ...]
-    stopped: bool
-    """Whether no process of the node went on."""
-
-    @property
-    def pids(self) -> tuple[int, ...]:
-        return tuple(process.pid for process in self.processes)
-
-    @property
-    def proof(self) -> Proof:
-        return Proof(len(self.processes) if self.stopped else 0, "processes stopped")
-
-
-@dataclass(frozen=True)
-class NodeState:
-    name: str
-    alive: bool
-    incarnation: int
-    processes: tuple[LabelledProcess, ...]
-
-    @property
-    def pids(self) -> tuple[int, ...]:
-        return tuple(process.pid for process in self.processes)
-
-
-@dataclass
-class _Node:
-    """One node and its present incarnation."""
-
-    name: str
-    role: str
-    lock: threading.RLock = field(default_factory=threading.RLock)
-    incarnation: int = 0
-    popen: subprocess.Popen[bytes] | None = None
-    process: ProcessId | None = None
-    logs: tuple[Path, ...] = ()
-
-    def running(self) -> bool:
-        return self.popen is not None and self.popen.poll() is None
-
-    def log_text(self) -> str:
-        return "".join(log.read_text(errors="replace") for log in self.logs if log.exists())
-
-    def log_tail(self, lines: int = 15) -> str:
-        return "\n".join(self.log_text().splitlines()[-lines:]) or "(its log is empty)"
-
-
-class DriverProcess:
-    """One incarnation of a driver."""
-
-    def __init__(self, name: str, popen: subprocess.Popen[bytes], stdout: Path, stderr: Path) -> None:
-        self.name = name
-        self.stdout = stdout
-        self.stderr = stderr
-        self._popen = popen
-
-    @property
-    def pid(self) -> int:
-        return self._popen.pid
-
-    def poll(self) -> int | None:
-        """Its exit status; negative: the signal that ended it; None: it runs."""
-        return self._popen.poll()
-
-    def wait(self, seconds: float) -> int:
-        try:
-            return self._popen.wait(seconds)
-        except subprocess.TimeoutExpired:
-            raise DeadlinePassed(f"driver {self.name} to end", seconds, log_tail(self.stderr)) from None
 
 
 class SparkProcesses:
@@ -191,7 +66,7 @@ class SparkProcesses:
             self.scratch / "tmp",
         )
         self._labels = Labels(run_id, reaping.this_process(), self.scratch)
-        self._nodes: dict[str, _Node] = {}
+        self._nodes: dict[str, ProcessNode] = {}
         self._master_address: tuple[str, int] | None = None
         self._watchdog: subprocess.Popen[bytes] | None = None
         self._toxiproxy: subprocess.Popen[bytes] | None = None
@@ -216,9 +91,9 @@ class SparkProcesses:
         return self
 
     def _start_cluster(self) -> None:
-        self._nodes[MASTER] = _Node(MASTER, MASTER)
+        self._nodes[MASTER] = ProcessNode(MASTER, MASTER)
         for number in range(self.options.workers):
-            self._nodes[f"node-{number}"] = _Node(f"node-{number}", f"worker-{number}")
+            self._nodes[f"node-{number}"] = ProcessNode(f"node-{number}", f"worker-{number}")
         self.start_node(MASTER)
         # Together, and only now: a worker that finds no master waits for 20 s before it tries again.
         for node in self._workers():
@@ -317,7 +192,7 @@ class SparkProcesses:
         """
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name):
             raise UserMistake(f"a driver's name goes into file names: letters, digits, '_', '.', '-', not {name!r}")
-        node = self._nodes.setdefault(name, _Node(name, "driver"))
+        node = self._nodes.setdefault(name, ProcessNode(name, "driver"))
         if node.role != "driver":
             raise UserMistake(f"{name!r} is the name of a node of the cluster: give the driver another one")
         with node.lock:
@@ -343,11 +218,11 @@ class SparkProcesses:
     def environment_of(self, name: str, role: str) -> dict[str, str]:
         """For a process of the run's own that somebody else starts, and owns: with the labels by which it is found
         where its owner is gone."""
-        return self._environment(_Node(name, role))
+        return self._environment(ProcessNode(name, role))
 
     def start_toxiproxy(self, seed: int) -> Endpoint:
         """A server of the run's own, which is no node: no fault hits it."""
-        node = _Node("toxiproxy", "toxiproxy")
+        node = ProcessNode("toxiproxy", "toxiproxy")
         command = server_command(str(find_toxiproxy()), LOOPBACK, 0, seed)
         log = self.logs_folder / "toxiproxy.log"
         environment = {**self._environment(node), "LOG_LEVEL": "info"}
@@ -360,26 +235,32 @@ class SparkProcesses:
 
         return LOOPBACK, wait_until(look, self.options.start_seconds, "toxiproxy to come up", node.log_tail)
 
-    def _launch_master(self, node: _Node) -> None:
+    def _launch_master(self, node: ProcessNode) -> None:
         # Port 0: Spark takes a free one and says which, so none can be lost to someone else in between. A master that
         # comes back must have the address that workers and drivers know.
         port = self._master_address[1] if self._master_address else 0
         self._launch_jvm(node, MASTER_CLASS, "--port", str(port))
 
-    def _launch_worker(self, node: _Node) -> None:
+    def _launch_worker(self, node: ProcessNode) -> None:
         memory = f"{self.options.executors * self.options.worker_memory_mb}m"
         cores = str(self.options.executors * MOST_CORES)
         work = self.logs_folder / node.name  # Spark writes the executors' logs there.
         arguments = ("--port", "0", "--cores", cores, "--memory", memory, "--work-dir", str(work), self.master_url)
         self._launch_jvm(node, WORKER_CLASS, *arguments)
 
-    def _launch_jvm(self, node: _Node, main: str, *arguments: str) -> None:
+    def _launch_jvm(self, node: ProcessNode, main: str, *arguments: str) -> None:
         log = self.logs_folder / f"{node.name}.{node.incarnation + 1}.log"
         command = self._layout.daemon(main, LOOPBACK, *arguments)
         self._launch(node, command, self._environment(node), log, log, self.scratch)
 
     def _launch(
-        self, node: _Node, command: list[str], environment: Mapping[str, str], stdout: Path, stderr: Path, cwd: Path
+        self,
+        node: ProcessNode,
+        command: list[str],
+        environment: Mapping[str, str],
+        stdout: Path,
+        stderr: Path,
+        cwd: Path,
     ) -> subprocess.Popen[bytes]:
         try:
             with self._launching, stdout.open("ab") as out, stderr.open("ab") as err:
@@ -402,10 +283,10 @@ class SparkProcesses:
         node.logs = (stdout,) if stdout == stderr else (stdout, stderr)
         return popen
 
-    def _await_worker(self, node: _Node) -> None:
+    def _await_worker(self, node: ProcessNode) -> None:
         self._await_in_log(node, WORKER_IS_REGISTERED, lambda found: True)
 
-    def _await_in_log(self, node: _Node, sign: re.Pattern[str], read: Callable[[re.Match[str]], T]) -> T:
+    def _await_in_log(self, node: ProcessNode, sign: re.Pattern[str], read: Callable[[re.Match[str]], T]) -> T:
         def look() -> T | None:
             found = sign.search(node.log_text())
             if found is None and not node.running():
@@ -418,13 +299,13 @@ class SparkProcesses:
         return wait_until(look, self.options.start_seconds, f"{node.name} to come up", node.log_tail)
 
     def _start_watchdog(self) -> None:
-        node = _Node("watchdog", "watchdog")
+        node = ProcessNode("watchdog", "watchdog")
         command = [sys.executable, "-m", reaping.__name__, self.run_id, str(self._labels.owner), str(self.scratch)]
         log = self.logs_folder / "watchdog.log"
         self._watchdog = self._launch(node, command, self._environment(node), log, log, self.folder)
 
     def _restart_whenever_ended(
-        self, nodes: Iterable[_Node], delay: float | None, launch: Callable[[_Node], None]
+        self, nodes: Iterable[ProcessNode], delay: float | None, launch: Callable[[ProcessNode], None]
     ) -> None:
         if delay is not None:
             for node in nodes:
@@ -432,7 +313,7 @@ class SparkProcesses:
                     target=self._supervise, args=(node, delay, launch), name=f"restarts {node.name}", daemon=True
                 ).start()
 
-    def _supervise(self, node: _Node, delay: float, launch: Callable[[_Node], None]) -> None:
+    def _supervise(self, node: ProcessNode, delay: float, launch: Callable[[ProcessNode], None]) -> None:
         """Start a node again whenever it has ended, whoever ended it."""
         try:
             while node.process is not None and not self._closing.is_set():
@@ -506,7 +387,7 @@ class SparkProcesses:
 
     def _kill(
         self,
-        node: _Node,
+        node: ProcessNode,
         find: Callable[[], list[LabelledProcess]],
         number: signal.Signals = signal.SIGKILL,
     ) -> KillProof:
@@ -535,7 +416,7 @@ class SparkProcesses:
         write_private(self._layout.log4j2, LOG4J2)
         write_private(self._layout.daemon_properties, self._layout.daemon_settings(self._settings))
 
-    def _environment(self, node: _Node) -> dict[str, str]:
+    def _environment(self, node: ProcessNode) -> dict[str, str]:
         # A Spark that the user has set up elsewhere must not leak in.
         foreign = ("SPARK_", "PYSPARK_", "STREAMPROOF_")
         return {
@@ -547,13 +428,13 @@ class SparkProcesses:
 
     # -- looking up -------------------------------------------------------------------------------------------------
 
-    def _node(self, name: str) -> _Node:
+    def _node(self, name: str) -> ProcessNode:
         node = self._nodes.get(name)
         if node is None:
             raise Unsupported(f"there is no node {name!r}; there are: {', '.join(self._nodes)}")
         return node
 
-    def _workers(self) -> list[_Node]:
+    def _workers(self) -> list[ProcessNode]:
         return [node for node in self._nodes.values() if node.role.startswith("worker-")]
 
     def _sessions(self) -> dict[int, str]:
@@ -564,7 +445,7 @@ class SparkProcesses:
             if node.process is not None and node.popen is not None and node.popen.returncode is None
         }
 
-    def _processes_of(self, node: _Node) -> list[LabelledProcess]:
+    def _processes_of(self, node: ProcessNode) -> list[LabelledProcess]:
         sessions = {pid: name for pid, name in self._sessions().items() if name == node.name}
         return [process for process in labelled_processes(self.run_id, sessions) if process.node == node.name]
 

@@ -87,6 +87,9 @@ class SimulatedDeployment:
             options,
             run.seed,
             run.scenario.costs,
+            subject.coordinators,
+            subject.placed,
+            subject.restarts_by,
         )
         self._show = run.show
         self.now: Callable[[], Stamp] = self._world.stamp

@@ -15,8 +15,7 @@ from typing import Any, Protocol
 from ...core.addresses import Address, Side
 from ...core.costs import Costs
 from ...protocol.effects import Effect, Fire, Input, Inspect, Receive, Start
-from ...protocol.host import Arrival, Host, World, arrival_of
-from ...protocol.machine import Slice
+from ...protocol.host import Actor, Arrival, Host, World, arrival_of
 from ...protocol.messages import Batch, Flow, Replay
 from .agenda import Action, Agenda
 
@@ -34,7 +33,7 @@ class Workplace(World, Protocol):
 class _Desk:
     """One slice's, from its start to its end."""
 
-    machine: Slice
+    machine: Actor
     cost: int
     """Of an event, in microseconds."""
     waiting: deque[Input] = field(default_factory=deque)
@@ -71,7 +70,7 @@ class Workforce:
         self._hosts.append(host)
         return host
 
-    def crowded(self, machine: Slice) -> bool:
+    def crowded(self, machine: Actor) -> bool:
         """Whether one of those that a slice feeds has no room for more."""
         room = self._room
         return room is not None and any(
@@ -102,7 +101,7 @@ class WorkingHost(Host):
         self._under_way: list[_Work] = []
         self._paused_at: int | None = None
 
-    def start(self, machine: Slice, given: Start) -> None:
+    def start(self, machine: Actor, given: Start) -> None:
         slice_id = machine.spec.slice_id
         self._desks[slice_id] = _Desk(machine, self._force.costs.of(slice_id))
         super().start(machine, given)

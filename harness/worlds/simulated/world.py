@@ -22,11 +22,12 @@ from ...core.places import numbered_workers
 from ...core.quantities import Duration
 from ...core.workload import Workload
 from ...protocol.controller import Controller
+from ...protocol.coordinator import CoordinatorSpec
 from ...protocol.directory import Directory, Told
-from ...protocol.effects import Fire, Gone, Input, Inspect, Promote, Reroute, Start, Timer
-from ...protocol.host import Host
-from ...protocol.machine import Machine, wrapped
-from ...protocol.making import Feed, make_machine
+from ...protocol.effects import Fire, Gone, Input, Inspect, Promote, Reroute, RestartAll, Start, Stopped, Timer
+from ...protocol.host import Actor, Host
+from ...protocol.machine import wrapped
+from ...protocol.making import Feed, make_actor, make_machine
 from ...protocol.manager import (
     Announce,
     Manager,
@@ -35,16 +36,20 @@ from ...protocol.manager import (
     NodeLost,
     PlaceSlice,
     PromoteSlice,
+    SayStopped,
     SliceFenced,
     SliceReady,
     SliceUp,
     Speaking,
+    TogetherFrom,
     Trust,
     Withdraw,
 )
 from ...protocol.messages import Checkpoint, Message
+from ...protocol.placement import Placement
 from ...protocol.progress import Progress
 from ...protocol.spec import SliceSpec
+from ...protocol.starting import starting_point
 from ...protocol.stores import CheckpointStore, FencedOff
 from ...recording.history import Drained, FaultMissed, NodeGone, NodeUp, Placed, Stalled, Stamp
 from ...recording.recorder import Recorder
@@ -140,6 +145,14 @@ class _Node(Freezable):
         if not self.puts_off(self.set_timer, slice_id, timer, delay):
             self._world.set_timer(self, slice_id, timer, delay)
 
+    def drop_below(self, slice_id: str, incarnation: int, below: int) -> None:
+        if not self.puts_off(self.drop_below, slice_id, incarnation, below):
+            self._world.drop_below(slice_id, incarnation, below)
+
+    def restart_all(self, coordinator: str, incarnation: int, given: RestartAll) -> None:
+        if not self.puts_off(self.restart_all, coordinator, incarnation, given):
+            self._world.restart_all(coordinator, incarnation, given)
+
     def ready(self, slice_id: str, incarnation: int) -> None:
         if not self.puts_off(self.ready, slice_id, incarnation):
             self._world.ready(slice_id, incarnation)
@@ -196,13 +209,18 @@ class SimulatedWorld:
         options: SimulationOptions,
         seed: int,
         costs: Costs | None = None,
+        coordinators: Sequence[CoordinatorSpec] = (),
+        placement: Placement = Placement.LEAST_LOADED,
+        restarts_by: str = "",
     ) -> None:
         self.steps = 0
         self.at_rest = False
         """Whether it has come to rest, and nothing that is lacking could set it going again."""
         self._recorder = recorder
         self._note = recorder.note
-        self._specs = {spec.slice_id: spec for spec in specs}
+        every: tuple[SliceSpec | CoordinatorSpec, ...] = (*specs, *coordinators)
+        self._specs = {spec.slice_id: spec for spec in every}
+        self._harness_ends = [spec.slice_id for spec in specs if spec.role is not Role.OPERATOR]
         self._batches = batches
         self._feed = Feed(lambda source: _Batches(batches[source]), interval, stretch)
         self._controller = controller
@@ -225,12 +243,12 @@ class SimulatedWorld:
         )
         self.disks = Disks(self._agenda, self._draw, options.disk_delay)
         self._store = store
-        self._made: list[Machine] = []
+        self._made: list[object] = []
         """Every machine there was, dead ones too."""
         self._places: dict[tuple[str, int], _Node] = {}
         """(slice, incarnation) -> where it was started."""
         self._replicas: dict[tuple[str, int], int] = {}
-        self._directory = Directory(specs)
+        self._directory = Directory(self._specs.values())
         self._current: dict[str, set[int]] = {}
         """Slice -> those that speak, and are alive."""
         self._nodes = {f"node-{i}": _Node(f"node-{i}", self) for i in range(options.nodes)}
@@ -240,8 +258,16 @@ class SimulatedWorld:
             replica_name(spec.slice_id, replica)
             for spec in specs
             for replica in range(replicas if spec.role is Role.OPERATOR else 1)
-        ]
-        self._manager = Manager(operator_slices, options.nodes, replicas, speaking)
+        ] + [spec.slice_id for spec in coordinators]
+        self._manager = Manager(
+            operator_slices,
+            options.nodes,
+            replicas,
+            speaking,
+            coordinators=[spec.slice_id for spec in coordinators],
+            placement=placement,
+            restarts_by=restarts_by,
+        )
         self.progress = Progress(specs)
         places = numbered_workers(options.nodes)
         self._injector = Injector(self, kinds, self._agenda, recorder.log, self.stamp, places, seed)
@@ -255,9 +281,8 @@ class SimulatedWorld:
 
     def start(self) -> None:
         """Let the sources offer; from here on time triggers count."""
-        for spec in self._specs.values():
-            if spec.role is not Role.OPERATOR:
-                self._start(self._harness, self._harness.life, PlaceSlice(spec.slice_id, 0, 1, HARNESS, founder=True))
+        for end in self._harness_ends:
+            self._start(self._harness, self._harness.life, PlaceSlice(end, 0, 1, HARNESS, founder=True))
         for when in self._controller.times():
             self._agenda.at(when.micros, self._strike_due, when)
 
@@ -455,8 +480,12 @@ class SimulatedWorld:
                     self._later(self._options.control_delay, self._promote, slice_id, incarnation)
                 case Announce(slice_id=slice_id, incarnation=incarnation, speaks=speaks):
                     self._announce(slice_id, incarnation, speaks)
-                case Withdraw(slice_id=slice_id, incarnation=incarnation):
+                case Withdraw(slice_id=slice_id, incarnation=incarnation, runs_on=runs_on):
                     self._withdraw(slice_id, incarnation)
+                    if runs_on:
+                        self._later(self._options.control_delay, self._end, slice_id, incarnation)
+                case SayStopped(slice_id=slice_id, incarnation=incarnation, round=number):
+                    self._later(self._options.control_delay, self._tell, slice_id, incarnation, Stopped(number))
                 case Trust(slice_id=slice_id, incarnation=incarnation):
                     self.note(InStep(slice_id, incarnation))
 
@@ -468,7 +497,9 @@ class SimulatedWorld:
             name = replica_name(slice_id, place.replica)
             self._recorder.log(Placed(self.stamp(), name, incarnation, node.name))
         try:
-            checkpoint = self._store.fence(slice_id, incarnation) if place.founder else None
+            checkpoint = None
+            if place.founder:
+                checkpoint = starting_point(self._store, self._specs[slice_id], incarnation, place.cut)
         except FencedOff:
             # It was frozen, and another has been started in its place.
             return
@@ -477,9 +508,7 @@ class SimulatedWorld:
         start = Start(
             incarnation, checkpoint, place.replica, place.founder, self._specs[slice_id].chance(incarnation, self._seed)
         )
-        machine = make_machine(self._specs[slice_id], self._feed)
-        self._made.append(machine)
-        node.host.start(wrapped(machine), start)
+        node.host.start(self._actor(self._specs[slice_id]), start)
         if not self._running(node, life, slice_id, incarnation):
             return
         if node is self._harness:
@@ -487,12 +516,28 @@ class SimulatedWorld:
         else:
             self._later(self._options.control_delay, self._manage, SliceUp(slice_id, incarnation))
 
+    def drop_below(self, slice_id: str, incarnation: int, below: int) -> None:
+        self._store.drop(slice_id, incarnation, below)
+
+    def restart_all(self, coordinator: str, incarnation: int, given: RestartAll) -> None:
+        said = TogetherFrom(coordinator, incarnation, given.round, given.cut)
+        self._later(self._options.control_delay, self._manage, said)
+
+    def _actor(self, spec: SliceSpec | CoordinatorSpec) -> Actor:
+        if isinstance(spec, CoordinatorSpec):
+            leader = make_actor(spec)
+            self._made.append(leader)
+            return leader
+        machine = make_machine(spec, self._feed)
+        self._made.append(machine)
+        return wrapped(machine)
+
     def ready(self, slice_id: str, incarnation: int) -> None:
         self._later(self._options.control_delay, self._manage, SliceReady(slice_id, incarnation))
 
     def _promote(self, slice_id: str, incarnation: int) -> None:
         checkpoint = None
-        if self._specs[slice_id].setup.promoted_from_store:
+        if self._specs[slice_id].promoted_from_store:
             try:
                 checkpoint = self._store.fence(slice_id, incarnation)
             except FencedOff:
@@ -514,6 +559,13 @@ class SimulatedWorld:
         self._current.get(slice_id, set()).discard(incarnation)
         for told in self._directory.withdraw(slice_id, incarnation):
             self._later_tell(told, Gone(slice_id, incarnation))
+
+    def _end(self, slice_id: str, incarnation: int) -> None:
+        """It runs no more, and its node goes on."""
+        if self._running_somewhere(slice_id, incarnation):
+            node = self._places[slice_id, incarnation]
+            if not node.puts_off(self._end, slice_id, incarnation):
+                del node.host.slices[slice_id]
 
     def _later_tell(self, told: Told, given: Input) -> None:
         self._later(self._options.control_delay, self._tell, told.slice_id, told.incarnation, given)
@@ -636,7 +688,8 @@ class SimulatedWorld:
             self._tell(slice_id, incarnation, Reroute(peer, other))
         elif not self._listens(peer, slice_id, incarnation):
             self.network.mend(link)
-            if peer in (slice_id, *self._specs[slice_id].addressees):
+            spec = self._specs[slice_id]
+            if peer in (slice_id, *spec.addressees, *spec.coordinators, *spec.members):
                 self._tell(slice_id, incarnation, Reroute(peer, other))
 
     def _listens(self, slice_id: str, upstream: str, incarnation: int) -> bool:

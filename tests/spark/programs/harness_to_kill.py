@@ -4,7 +4,8 @@ import signal
 import sys
 from pathlib import Path
 
-from streamproof.harness.worlds.embedded.processes import EmbeddedOptions, SparkProcesses
+from streamproof.harness.worlds.embedded.options import EmbeddedOptions
+from streamproof.harness.worlds.embedded.processes import SparkProcesses
 
 if __name__ == "__main__":
     run, folder, notes = sys.argv[1:]

@@ -45,6 +45,23 @@ class Fenced(msgspec.Struct, frozen=True, tag="fenced", array_like=True):
     incarnation: int
 
 
+class Together(msgspec.Struct, frozen=True, tag="together", array_like=True):
+    """Agent to manager: a coordinator says from which cut all slices start."""
+
+    coordinator: str
+    incarnation: int
+    round: int
+    cut: int
+
+
+class AllStopped(msgspec.Struct, frozen=True, tag="all-stopped", array_like=True):
+    """Manager to agent: none of the slices runs that this coordinator lets start together."""
+
+    coordinator: str
+    incarnation: int
+    round: int
+
+
 class StartSlice(msgspec.Struct, frozen=True, tag="start-slice", array_like=True):
     """Manager to agent."""
 
@@ -54,6 +71,8 @@ class StartSlice(msgspec.Struct, frozen=True, tag="start-slice", array_like=True
     founder: bool
     seed: int
     """Of its random draws."""
+    cut: int | None = None
+    """The checkpoint to start from, where all slices start together."""
 
 
 class PromoteIncarnation(msgspec.Struct, frozen=True, tag="promote-slice", array_like=True):
@@ -154,8 +173,8 @@ class Go(msgspec.Struct, frozen=True, tag="go", array_like=True):
     """Controller to host."""
 
 
-ToManager = Join | Heartbeat | Up | InSync | Fenced
-FromManager = StartSlice | PromoteIncarnation | Route | Withdrawn | InspectAll
+ToManager = Join | Heartbeat | Up | InSync | Fenced | Together
+FromManager = StartSlice | PromoteIncarnation | Route | Withdrawn | InspectAll | AllStopped
 
 
 class Trusted(msgspec.Struct, frozen=True, tag="trusted", array_like=True):

@@ -22,9 +22,10 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -40,24 +41,23 @@ from ....core.wire import Greeting, decoded, frame, read_frame
 from ....crash_points.inside_spark.listener import HeldPoint
 from ....crash_points.outside.relay import Fate, HeldMessage, Sender, StoreRelay
 from ....judging.references import REFERENCES, SINK
-from ....judging.stalls import ATTEMPTS
-from ....recording.history import Bite, Drained, LifeFailed, Proof
+from ....recording.history import Drained, LifeFailed, Proof
 from ....recording.records import Delivered, EmptyBatch, Ended, Kept, Offered, Record, Refused
 from ..control.deployments import ended_by_itself, watched
 from ..control.log_tails import log_tail
-from ..control.machines import ClusterMachines, Heal, Striking
+from ..control.machines import ClusterMachines, Striking
 from ..control.nodes import Nodes
 from ..control.run_messages import Arrived, Begun, Failed, Finishing, Go
 from ..control.run_server import RunServer, from_afar
+from .failures import QueryFailures
 from .lives import REFERENCE_DRIVER, DriverIncarnation, Launcher, committed, last_planned_batch, standbys, successions
+from .machines import QueryMachines
 from .points import PointWatch
 from .stacks import still_running
 
 READY_SECONDS = 90.0
 ZOMBIE_SECONDS = 30.0
 """How long a driver that was frozen may take to its end, once its successor has come to its own."""
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 8.0
-"""Seconds before a query that a fault has made to fail is started again."""
 
 _from_driver = msgspec.msgpack.Decoder(Record | Begun | Arrived | Failed | Finishing)
 
@@ -132,21 +132,14 @@ class QueryDeployment:
         """Its driver has ended, or is frozen, and the timeline says so."""
         self._not_before = 0.0
         """When the next may be started, on the monotonic clock."""
-        self._failed_now = False
-        """The query has failed in it."""
-        self._failures: list[str] = []
-        """Why the query has failed, under faults, without having delivered anything in between."""
-        self._loop: list[LifeFailed] = []
-        """How it failed at one batch in its last lives, which no fault has touched."""
-        self._given_up = ""
-        """Why the query does not recover."""
+        self._failures = QueryFailures()
         self._held_on = ""
         """The node on which the point is held at which a fault strikes now."""
         self._ended: dict[str, int] = {}
         self._positions: dict[str, int] = {}
         """How many rows each sink has been delivered."""
         self._offered = 0
-        self._tried = 0
+        self.tried = 0
         """How many batches have come to their sink in the judged driver, or have failed there."""
         self._message: HeldMessage | None = None
         """What is held in the relay while a fault strikes."""
@@ -211,7 +204,7 @@ class QueryDeployment:
         def over() -> bool:
             silent = self._signs.silent()
             # One that was frozen has a time of its own.
-            if self._given_up or (patience is not None and silent >= patience.seconds and not self._left()):
+            if self._failures.given_up or (patience is not None and silent >= patience.seconds and not self._left()):
                 return True
             return self.server.finish(self._is_over)
 
@@ -231,21 +224,22 @@ class QueryDeployment:
     def waiting_for(self) -> str:
         if self._is_over():
             return "nothing"
-        if self._left() and (self._has_ended() or self._finishing == self._incarnation):
+        if self._left() and (self.has_ended() or self._finishing == self._incarnation):
             left = ", ".join(f"{DRIVER}#{zombie.life.incarnation}" for zombie in self._left())
             return f"{left}, which was frozen for a while, has not ended"
         rows, last = self._positions.get(SINK, 0), committed(self._checkpoint)
         done = "no batch was" if last < 0 else f"batch {last} was the last to be"
         text = f"{DRIVER}#{self._incarnation} has not come to the end of its input; {rows:,} rows were delivered, and "
         text += f"{done} committed"
-        if self._given_up:
-            return f"{text}; the query failed again when no fault disturbed it any more: {self._given_up}"
+        if self._failures.given_up:
+            return f"{text}; the query failed again when no fault disturbed it any more: {self._failures.given_up}"
         silent = self._signs.silent()
         life = self._lives.get(self._incarnation)
         where = "" if life is None else still_running(self._launcher.plan_of(life), life.pid, silent)
         text += where or f"; it gave no sign of work for {silent:.0f} s"
-        if self._failures:
-            return f"{text}; under faults the query failed {len(self._failures)} times, last: {self._failures[-1]}"
+        failures = self._failures.under_faults
+        if failures:
+            return f"{text}; under faults the query failed {len(failures)} times, last: {failures[-1]}"
         return text
 
     def silent(self) -> int:
@@ -265,11 +259,11 @@ class QueryDeployment:
         """The judged one."""
         return self._lives[self._incarnation]
 
-    def _has_ended(self) -> bool:
+    def has_ended(self) -> bool:
         return self._ended.get(DRIVER) == self._incarnation
 
     def _is_over(self) -> bool:
-        return self._has_ended() and not self._left()
+        return self.has_ended() and not self._left()
 
     def _left(self) -> list[_Zombie]:
         """The zombies that are still there."""
@@ -297,17 +291,15 @@ class QueryDeployment:
         self._tend_standbys()
         life = self._life
         frozen = any(zombie.life is life for zombie in self._zombies)
-        if not frozen and (not life.over or self._has_ended() or self._given_up):
+        if not frozen and (not life.over or self.has_ended() or self._failures.given_up):
             return
         if not self._down:
             if not self.server.call(self._lost()) and not self.server.call(self._ended_by_itself()):
                 raise ended_by_itself(life.driver, self.server, self._query.without_secrets)
-            if self._given_up:
+            if self._failures.given_up:
                 return
             self._down = True
-            failures = max(1, len(self._failures), len(self._loop))
-            pause = min(_FIRST_PAUSE * 2 ** (failures - 1), _LONGEST_PAUSE) if self._failed_now else 0.0
-            self._not_before = time.monotonic() + pause
+            self._not_before = time.monotonic() + self._failures.pause
         if time.monotonic() >= self._not_before:
             self._succeed()
 
@@ -324,7 +316,7 @@ class QueryDeployment:
 
     async def _lost(self) -> bool:
         """Whether a fault has touched the life that is over, or it has said how it failed."""
-        known = self._touched() or self._failed_now
+        known = self._touched() or self._failures.in_this_life
         if known:
             self.server.node_seen(self._life.node, False, time.monotonic_ns())
         return known
@@ -361,7 +353,8 @@ class QueryDeployment:
     def _become(self, life: DriverIncarnation, when: int) -> None:
         """From now on this life is the judged one."""
         self._lives[life.incarnation] = life
-        self._down = self._failed_now = False
+        self._down = False
+        self._failures.begin_life()
         self._launched = when
         self._incarnation = life.incarnation
 
@@ -379,7 +372,7 @@ class QueryDeployment:
                 self._dismiss(place)
                 return
         wanted = min(self._most_standbys, successions(self.server.pending)) if self._stand_by else 0
-        if len(self._standbys) < wanted and not self._left() and not self._has_ended() and not self._down:
+        if len(self._standbys) < wanted and not self._left() and not self.has_ended() and not self._down:
             number = self._incarnation + len(self._standbys) + 1
             life = self._launcher.start_life(f"{DRIVER}-{number}", number, time.monotonic_ns(), stands_by=True)
             self._lives[number] = life
@@ -395,12 +388,12 @@ class QueryDeployment:
 
     # Two lives at once
 
-    def _freeze(self, wake: Callable[[], None]) -> _Zombie:
+    def freeze(self, wake: Callable[[], None]) -> Callable[[Proof], Proof]:
         """The judged life was frozen; `wake` lets it go on."""
         zombie = _Zombie(self._life, committed(self._checkpoint), wake)
         self._zombies.append(zombie)
         self._all_gone.clear()
-        return zombie
+        return partial(self._woken, zombie)
 
     def _woken(self, zombie: _Zombie, seen: Proof) -> Proof:
         zombie.woken = time.monotonic_ns()
@@ -413,7 +406,7 @@ class QueryDeployment:
         return committed(self._checkpoint) > zombie.committed
 
     def _tend_zombies(self) -> None:
-        at_its_end = self._finishing == self._incarnation or self._has_ended()
+        at_its_end = self._finishing == self._incarnation or self.has_ended()
         for zombie in self._left():
             followed = self._incarnation > zombie.life.incarnation and self._life.ready
             if zombie.woken is None:
@@ -508,7 +501,7 @@ class QueryDeployment:
                     await self._all_gone.wait()
                 writer.write(frame(Go()))
             case Failed():
-                self._tried += judged
+                self.tried += judged
                 self._hear_failure(judged, from_afar(message))
                 writer.write(frame(Go()))
             case Delivered(sink=sink, rows=rows):
@@ -530,8 +523,8 @@ class QueryDeployment:
 
     def _see_batch(self, sink: str) -> None:
         if sink == SINK:
-            self._tried += 1
-            self._failures.clear()
+            self.tried += 1
+            self._failures.see_batch()
 
     def _see_begin(self, node: str, message: Begun) -> None:
         self.server.fault_in_force = ""
@@ -578,7 +571,7 @@ class QueryDeployment:
         finally:
             self._held_on, self._message = "", None
 
-    def _lose_answer(self) -> int:
+    def lose_answer(self) -> int:
         """Let the answer that is held be lost, and its connection break. Returns its size, 0 where there is none."""
         if self._message is None or self._message.side is not Side.AFTER:
             return 0
@@ -592,16 +585,10 @@ class QueryDeployment:
 
     def _hear_failure(self, judged: bool, error: StreamproofError) -> None:
         if judged and self._touched():
-            self._failed_now = True
-            self._failures.append(str(error))
-            self._loop.clear()
+            self._failures.add_touched(str(error))
             self._note_failure(error, disturbed=True)
         elif judged and self.server.disturbed_since(0) and isinstance(error, InvalidOperator):
-            self._failed_now = True
-            failed = self._note_failure(error, disturbed=False)
-            self._loop = [*(one for one in self._loop if one.batch == failed.batch), failed]
-            if len(self._loop) >= ATTEMPTS:
-                self._given_up = str(error)
+            self._failures.add_untouched(self._note_failure(error, disturbed=False), str(error))
         else:
             self.server.fail(error)
 
@@ -630,7 +617,7 @@ class QueryDeployment:
         node_of = {DRIVER: DRIVER if life is None else life.node}
         if self._held_on and self._held_on != node_of[DRIVER]:
             node_of[TASK] = self._held_on
-        return _Machines(self._processes, node_of, self, striking)
+        return QueryMachines(self._processes, node_of, self, striking)
 
 
 async def _called(do: Callable[[], None]) -> None:
@@ -640,54 +627,3 @@ async def _called(do: Callable[[], None]) -> None:
 
 async def _released(life: DriverIncarnation) -> None:
     life.go.set()
-
-
-class _Machines(ClusterMachines):
-    """What is done to the disks counts where a batch meets it: there is a write before and after each."""
-
-    def __init__(
-        self, nodes: Nodes, node_of: Mapping[str, str], deployment: QueryDeployment, striking: Striking
-    ) -> None:
-        super().__init__(nodes, node_of, lambda: not deployment._has_ended(), striking)
-        self._deployment = deployment
-
-    def lose_answer(self, targets: Sequence[str]) -> list[Bite]:
-        outstanding = self._outstanding()
-        hit, nowhere = self._nodes(targets)
-        lost = Proof(self._deployment._lose_answer(), "bytes of an answer lost, and its connection reset")
-        self.hit |= hit.keys()
-        bites = [Bite(target, None, (), outstanding) for target in nowhere]
-        held = self._striking.exact
-        on_each = [(target, node, self._on(node)) for node, target in hit.items()]
-        return [
-            *bites,
-            *(Bite(target, node, on, outstanding, None, (), held, proof=lost) for target, node, on in on_each),
-        ]
-
-    def split_brain(self, targets: Sequence[str]) -> list[Bite]:
-        """What it lets go on is the same as of a pause, when the deployment says so."""
-        bites = self.pause(targets)
-        for place, (target, heal) in enumerate(self.lasting):
-            zombie = self._deployment._freeze(self._striking.heal)
-            self.lasting[place] = (target, self._woken(zombie, heal))
-        return bites
-
-    def _woken(self, zombie: _Zombie, heal: Callable[[], object]) -> Heal:
-        def woken() -> Proof:
-            seen = heal()
-            assert isinstance(seen, Proof), "a pause heals at once"
-            return self._deployment._woken(zombie, seen)
-
-        return woken
-
-    def _on_store(self, heal: Heal) -> Heal:
-        before = self._deployment._tried
-
-        def healed() -> Proof:
-            met = self._deployment._tried - before
-            seen = heal()
-            return Proof(met if seen.count else 0, f"batches written or failed meanwhile, with {seen}")
-
-        return healed
-
-    _on_disk = _on_store

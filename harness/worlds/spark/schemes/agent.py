@@ -13,17 +13,19 @@ import fcntl
 import struct
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from ....core.addresses import Address, Moment, Point, Side
 from ....core.errors import ProtocolBroken, StorageRefused, StreamproofError
 from ....core.wire import VERSION, Endpoint, Greeting, accept, decoded, frame, read_frame
+from ....protocol.coordinator import CoordinatorSpec
 from ....protocol.directory import Directory, Told
-from ....protocol.effects import Fire, Gone, Inspect, Promote, Reroute, Start, Timer
-from ....protocol.host import Host
-from ....protocol.machine import Slice
+from ....protocol.effects import Fire, Gone, Inspect, Promote, Reroute, RestartAll, Start, Stopped, Timer
+from ....protocol.host import Actor, Host
 from ....protocol.messages import Checkpoint, CheckpointId, Flow, Message, Open, decoder
 from ....protocol.spec import SliceSpec
+from ....protocol.starting import starting_point
 from ....protocol.stores import CheckpointStore, FencedOff
 from ....recording.records import Record, Refused
 from ..control.run_messages import Route, StartSlice, Welcome
@@ -76,19 +78,21 @@ class NodeAgent:
         self,
         node: str,
         token: str,
-        make: Callable[[str], Slice],
-        specs: Mapping[str, SliceSpec],
+        make: Callable[[str], Actor],
+        specs: Mapping[str, SliceSpec | CoordinatorSpec],
         store: CheckpointStore,
         armed: tuple[Moment, ...],
         surroundings: Surroundings,
         up: Callable[[str, int], None],
         ready: Callable[[str, int], None],
         fenced: Callable[[str, int], None],
+        restart_all: Callable[[str, int, RestartAll], None],
     ) -> None:
         """`up` tells the manager that a slice runs, `ready` that it is in step, `fenced` that it was to speak and the
-        store lets it no more."""
+        store lets it no more, `restart_all` what a coordinator says."""
         self.node = node
         self.ready = ready
+        self.restart_all = restart_all
         self._up = up
         self._fenced = fenced
         self.relay: Endpoint | None = None
@@ -96,9 +100,7 @@ class NodeAgent:
         self._token = token
         self._make = make
         self._specs = specs
-        self._decoder = decoder(
-            kind for spec in specs.values() for one in spec.setup.mechanisms for kind in one.messages
-        )
+        self._decoder = decoder(kind for spec in specs.values() for kind in spec.messages)
         self._store = store
         self._armed = armed
         self._watched: dict[str, frozenset[Point]] = {}
@@ -159,7 +161,7 @@ class NodeAgent:
         checkpoint, as soon as the store gives it. Raises what the store or the user's code raises."""
         self._around.begun(start)
         if start.founder:
-            self._fence(start.slice, start.incarnation, lambda checkpoint: self._begin(start, checkpoint))
+            self._fence(start.slice, start.incarnation, lambda checkpoint: self._begin(start, checkpoint), start.cut)
         else:
             self._begin(start, None)
 
@@ -174,7 +176,7 @@ class NodeAgent:
         """Let an incarnation that runs here speak for its slice."""
         if not self._runs(slice_id, incarnation):
             return
-        if self._specs[slice_id].setup.promoted_from_store:
+        if self._specs[slice_id].promoted_from_store:
             self._fence(slice_id, incarnation, lambda checkpoint: self._promoted(slice_id, incarnation, checkpoint))
         else:
             self._host.feed(slice_id, Promote(None))
@@ -183,29 +185,40 @@ class NodeAgent:
         if self._runs(slice_id, incarnation):
             self._host.feed(slice_id, Promote(checkpoint))
 
-    def _fence(self, slice_id: str, incarnation: int, go_on: Callable[[Checkpoint | None], None]) -> None:
-        """Fence the slice, and go on with its newest checkpoint: at once, or when the disk takes the fence. One that
-        has been fenced off itself does not go on."""
+    def _fence(
+        self,
+        slice_id: str,
+        incarnation: int,
+        go_on: Callable[[Checkpoint | None], None],
+        cut: int | None = None,
+    ) -> None:
+        """Fence the slice, and go on with the checkpoint that it starts from: at once, or when the disk takes the
+        fence. One that has been fenced off itself does not go on."""
         began = time.monotonic_ns()
+        work = partial(starting_point, self._store, self._specs[slice_id], incarnation, cut)
         try:
-            checkpoint = self._store.fence(slice_id, incarnation)
+            checkpoint = work()
         except FencedOff:
             self._fenced_off(slice_id, incarnation)
             return
         except StorageRefused as refusal:
             self._around.refused(slice_id, incarnation, refusal, began)
-            self._spawn(self._fence_later(slice_id, incarnation, go_on))
+            self._spawn(self._fence_later(slice_id, incarnation, work, go_on))
             return
         go_on(checkpoint)
 
-    async def _fence_later(self, slice_id: str, incarnation: int, go_on: Callable[[Checkpoint | None], None]) -> None:
+    async def _fence_later(
+        self,
+        slice_id: str,
+        incarnation: int,
+        work: Callable[[], Checkpoint | None],
+        go_on: Callable[[Checkpoint | None], None],
+    ) -> None:
         def wanted() -> bool:
             return not self._directory.is_gone(slice_id, incarnation)
 
         try:
-            checkpoint = await self._insist(
-                slice_id, incarnation, wanted, lambda: self._store.fence(slice_id, incarnation)
-            )
+            checkpoint = await self._insist(slice_id, incarnation, wanted, work)
         except FencedOff:
             self._fenced_off(slice_id, incarnation)
             return
@@ -242,6 +255,11 @@ class NodeAgent:
             if self._runs(one.slice_id, one.incarnation):
                 self._host.feed(one.slice_id, Gone(slice_id, incarnation))
 
+    def stopped(self, coordinator: str, incarnation: int, number: int) -> None:
+        """All slices have stopped, for so many times now: a coordinator that runs here is to say how they go on."""
+        if self._runs(coordinator, incarnation):
+            self._host.feed(coordinator, Stopped(number))
+
     def inspect(self) -> None:
         for slice_id in list(self._host.slices):
             self._host.feed(slice_id, Inspect())
@@ -262,7 +280,7 @@ class NodeAgent:
     def _reach(self, told: Iterable[Told]) -> None:
         """Dial those whom somebody here hears of, if it is for this side to do so and it does not do so already."""
         for one in told:
-            if one.calls and one not in self._dials and self._runs(one.slice_id, one.incarnation):
+            if self._directory.calls(one) and one not in self._dials and self._runs(one.slice_id, one.incarnation):
                 dial = self._dials[one] = self._spawn(self._dial(*one))
                 dial.add_done_callback(lambda _, one=one: self._dials.pop(one, None))  # type: ignore[misc]
 
@@ -323,7 +341,8 @@ class NodeAgent:
     ) -> None:
         """The answering side of a connection."""
         try:
-            if peer == slice_id and self._links.get((slice_id, peer, peer_incarnation)) is writer:
+            meets = peer == slice_id or self._directory.leads(slice_id, peer)
+            if meets and self._links.get((slice_id, peer, peer_incarnation)) is writer:
                 self._host.feed(slice_id, Reroute(peer, peer_incarnation))
             await self._read(reader, writer, slice_id, incarnation, peer, peer_incarnation)
         finally:
@@ -453,6 +472,16 @@ class NodeAgent:
             return
         self._passes(slice_id, id_, Side.AFTER)
         self._host.durable(slice_id, id_)
+
+    def drop_below(self, slice_id: str, incarnation: int, below: int) -> None:
+        self._spawn(self._drop_below(slice_id, incarnation, below))
+
+    async def _drop_below(self, slice_id: str, incarnation: int, below: int) -> None:
+        def dropped() -> bool:
+            self._store.drop(slice_id, incarnation, below)
+            return True
+
+        await self._insist(slice_id, incarnation, lambda: self._runs(slice_id, incarnation), dropped)
 
     async def _insist(
         self, slice_id: str, incarnation: int, wanted: Callable[[], bool], work: Callable[[], T]

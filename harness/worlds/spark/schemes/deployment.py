@@ -20,13 +20,14 @@ from ....contracts.injection import Link
 from ....contracts.subject import SchemeSubject
 from ....core.addresses import Address
 from ....core.carriers import OF_LINKS, TOXIPROXY
-from ....core.errors import DeadlinePassed, StorageRefused
+from ....core.errors import DeadlinePassed, OwnFailure, StorageRefused
 from ....core.model import Role, operator_of, replica_name, slice_of
 from ....core.quantities import Duration
 from ....core.signs import Signs
 from ....core.waiting import wait_until
 from ....core.wire import Greeting, decoded, frame, read_frame
-from ....protocol.machine import Slice
+from ....protocol.effects import RestartAll
+from ....protocol.host import Actor
 from ....protocol.making import Feed, make_slice
 from ....protocol.progress import Progress
 from ....protocol.stores import MemoryStore
@@ -89,6 +90,9 @@ class SchemeDeployment:
         self._ends = [s for s, spec in self._specs.items() if spec.role is not Role.OPERATOR]
         self._progress = Progress(tuple(self._specs.values()))
         self._replicas, self._speaking = subject.replicas, subject.speaking
+        self._placement, self._restarts_by = subject.placed, subject.restarts_by
+        self._coordinators = subject.coordinators
+        self._leaders = frozenset(spec.slice_id for spec in subject.coordinators)
         self._wrap_store = subject.wrap_store
         self._silent_keep = not subject.all_speak and subject.replicas_take_all
         """Whether replicas that do not speak process their input all the same."""
@@ -135,13 +139,14 @@ class SchemeDeployment:
             HARNESS,
             self.server.token,
             self._make_end,
-            self._specs,
+            {**self._specs, **{spec.slice_id: spec for spec in self._coordinators}},
             MemoryStore(),
             self.server.armed,
             _Here(self.server),
             up=lambda slice_id, incarnation: None,
             ready=lambda slice_id, incarnation: None,
             fenced=lambda slice_id, incarnation: None,
+            restart_all=_leads_nobody,
         )
 
     # The life cycle
@@ -163,17 +168,20 @@ class SchemeDeployment:
                 armed=self.server.armed,
                 wrap_store=self._wrap_store,
                 relay=relay,
+                coordinators=self._coordinators,
             ),
             nodes=self._processes.workers,
             replicas=self._replicas,
             speaking=self._speaking,
             seed=self._run.seed,
             durable=self._processes.scratch / self._run.id,
+            placement=self._placement,
+            restarts_by=self._restarts_by,
         )
         self._links = self.server.call(self._agent.listen(self._processes.address))
         self._launch()
         wait_until(
-            self._watched(lambda: all(self._alive(s) >= self._replicas for s in self._operators)),
+            self._watched(self._is_up),
             READY_SECONDS,
             "every replica of every slice to run on a node",
             lambda: f"running: {', '.join(sorted(self._lives)) or 'none'}",
@@ -233,6 +241,11 @@ class SchemeDeployment:
         if self._relay is not None:
             self.server.call(self._relay.close())
 
+    def _is_up(self) -> bool:
+        """Whether all that the manager places runs."""
+        slices = all(self._alive(slice_id) >= self._replicas for slice_id in self._operators)
+        return slices and all(map(self._alive, self._leaders))
+
     def _alive(self, slice_id: str) -> int:
         return len(self._current.get(slice_id, ())) + len(self._silent.get(slice_id, ()))
 
@@ -245,7 +258,8 @@ class SchemeDeployment:
 
     def _behind(self) -> tuple[tuple[str, int], ...]:
         """Those that run and are not in step."""
-        return tuple(sorted(set(self._lives.values()) - self._dead - self._in_step))
+        behind = set(self._lives.values()) - self._dead - self._in_step
+        return tuple(sorted(life for life in behind if life[0] not in self._leaders))
 
     def _keeping_silent(self) -> dict[str, set[int]]:
         """Those that process and do not speak."""
@@ -371,7 +385,7 @@ class SchemeDeployment:
     def _name_of(self, slice_id: str, incarnation: int) -> str:
         return self._names.get((slice_id, incarnation), slice_id)
 
-    def _make_end(self, slice_id: str) -> Slice:
+    def _make_end(self, slice_id: str) -> Actor:
         workload = self._run.scenario.workload
         feed = Feed(lambda source: iter(workload.batches(source)), workload.interval, workload.stretch)
         return make_slice(self._specs[slice_id], feed)
@@ -524,6 +538,11 @@ def _either_way(link: Link) -> Between:
 def is_end(name: str, target: str) -> bool:
     """Whether a target means this replica, source or sink: by its name, or by that of its operator."""
     return target in (name, operator_of(slice_of(name)))
+
+
+def _leads_nobody(coordinator: str, incarnation: int, given: RestartAll) -> None:
+    """Coordinators run on nodes."""
+    raise OwnFailure(f"{coordinator}#{incarnation} runs in the harness")
 
 
 class _Here:

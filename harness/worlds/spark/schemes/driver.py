@@ -30,18 +30,22 @@ from ....protocol.manager import (
     NodeLost,
     PlaceSlice,
     PromoteSlice,
+    SayStopped,
     SliceFenced,
     SliceReady,
     SliceUp,
     Speaking,
+    TogetherFrom,
     Trust,
     WaitedEnough,
     Withdraw,
 )
+from ....protocol.placement import Placement
 from ..control.nodes import own_address
 from ..control.run_messages import (
     HEARTBEAT,
     HEARTBEAT_LIMIT,
+    AllStopped,
     Failed,
     Fenced,
     Heartbeat,
@@ -52,6 +56,7 @@ from ..control.run_messages import (
     PromoteIncarnation,
     Route,
     StartSlice,
+    Together,
     Trusted,
     Up,
     Withdrawn,
@@ -78,6 +83,9 @@ class DriverPlan:
     """Of the run."""
     durable: Path
     """The folder for what the manager must still know when it comes back."""
+    placement: Placement = Placement.LEAST_LOADED
+    restarts_by: str = ""
+    """As in `SchemeSubject`."""
 
 
 @dataclass(frozen=True)
@@ -93,13 +101,22 @@ class ManagerHost:
 
     def __init__(self, plan: DriverPlan) -> None:
         self._token = plan.agents.token
-        self._specs = {spec.slice_id: spec for spec in plan.agents.specs}
-        slices = [slice_id for slice_id, spec in self._specs.items() if spec.role is Role.OPERATOR]
+        self._specs = plan.agents.actors
+        slices = [spec.slice_id for spec in plan.agents.specs if spec.role is Role.OPERATOR]
         self._incarnations = Incarnations(plan.durable)
         newest = self._incarnations.read()
         self._comes_back = bool(newest)
         """Whether another manager has placed slices before."""
-        self._manager = Manager(slices, plan.nodes, plan.replicas, plan.speaking, newest)
+        self._manager = Manager(
+            slices,
+            plan.nodes,
+            plan.replicas,
+            plan.speaking,
+            newest,
+            coordinators=[spec.slice_id for spec in plan.agents.coordinators],
+            placement=plan.placement,
+            restarts_by=plan.restarts_by,
+        )
         self._seed = plan.seed
         self._agents: dict[str, _Agent] = {}
         self._silence = SilenceWatch(HEARTBEAT_LIMIT, HEARTBEAT, time.monotonic())
@@ -161,6 +178,8 @@ class ManagerHost:
                     self._decide(SliceReady(slice_id, incarnation))
                 case Fenced(slice=slice_id, incarnation=incarnation):
                     self._decide(SliceFenced(slice_id, incarnation))
+                case Together(coordinator=name, incarnation=incarnation, round=number, cut=cut):
+                    self._decide(TogetherFrom(name, incarnation, number, cut))
         if agent is not None:
             self._lose(node, agent)
 
@@ -192,10 +211,12 @@ class ManagerHost:
         for effect in effects:
             slice_id, incarnation = effect.slice_id, effect.incarnation
             match effect:
-                case PlaceSlice(replica=replica, node=node, founder=founder):
+                case PlaceSlice(replica=replica, node=node, founder=founder, cut=cut):
                     self._replica[slice_id, incarnation] = replica
                     seed = self._specs[slice_id].chance(incarnation, self._seed)
-                    self._tell(node, StartSlice(slice_id, replica, incarnation, founder, seed))
+                    self._tell(node, StartSlice(slice_id, replica, incarnation, founder, seed, cut))
+                case SayStopped(node=node, round=number):
+                    self._tell(node, AllStopped(slice_id, incarnation, number))
                 case PromoteSlice(node=node):
                     self._tell(node, PromoteIncarnation(slice_id, incarnation))
                 case Announce(node=node, speaks=speaks):
@@ -215,7 +236,7 @@ class ManagerHost:
         self._tell_all(route)
         self._tell_harness(route)
 
-    def _tell(self, node: str, message: StartSlice | PromoteIncarnation) -> None:
+    def _tell(self, node: str, message: StartSlice | PromoteIncarnation | AllStopped) -> None:
         self._agents[node].writer.write(frame(message))
 
     def _tell_all(self, message: Route | Withdrawn | InspectAll) -> None:

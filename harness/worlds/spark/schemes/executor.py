@@ -12,14 +12,17 @@ from pathlib import Path
 from ....core.addresses import Address, Moment
 from ....core.errors import OwnFailure, StorageRefused, StreamproofError
 from ....core.wire import VERSION, BlockingConnection, Endpoint, Greeting, decoded, frame, read_frame
-from ....protocol.machine import Slice
-from ....protocol.making import make_slice
+from ....protocol.coordinator import CoordinatorSpec
+from ....protocol.effects import RestartAll
+from ....protocol.host import Actor
+from ....protocol.making import make_actor
 from ....protocol.spec import SliceSpec
 from ....protocol.stores import CheckpointStore, FileStore
 from ....recording.records import Record
 from ..control.nodes import own_address
 from ..control.run_messages import (
     HEARTBEAT,
+    AllStopped,
     Arrived,
     Begun,
     Failed,
@@ -31,6 +34,7 @@ from ..control.run_messages import (
     PromoteIncarnation,
     Route,
     StartSlice,
+    Together,
     Took,
     Up,
     Withdrawn,
@@ -54,6 +58,12 @@ class AgentPlan:
     """As in `SchemeSubject`."""
     relay: Endpoint | None = None
     """Where links are dialled instead of at their peers, in a run that disturbs them."""
+    coordinators: tuple[CoordinatorSpec, ...] = ()
+
+    @property
+    def actors(self) -> dict[str, SliceSpec | CoordinatorSpec]:
+        every: tuple[SliceSpec | CoordinatorSpec, ...] = (*self.specs, *self.coordinators)
+        return {spec.slice_id: spec for spec in every}
 
 
 class AgentLink:
@@ -108,10 +118,10 @@ async def _work(
     plan: AgentPlan, node: str, harness: AgentLink, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
     """Be a node until the manager ends the conversation."""
-    specs = {spec.slice_id: spec for spec in plan.specs}
+    specs = plan.actors
 
-    def make(slice_id: str) -> Slice:
-        return make_slice(specs[slice_id])
+    def make(slice_id: str) -> Actor:
+        return make_actor(specs[slice_id])
 
     def up(slice_id: str, incarnation: int) -> None:
         writer.write(frame(Up(slice_id, incarnation)))
@@ -122,8 +132,11 @@ async def _work(
     def fenced(slice_id: str, incarnation: int) -> None:
         writer.write(frame(Fenced(slice_id, incarnation)))
 
+    def restart_all(coordinator: str, incarnation: int, given: RestartAll) -> None:
+        writer.write(frame(Together(coordinator, incarnation, given.round, given.cut)))
+
     store = plan.wrap_store(FileStore(plan.checkpoints))
-    agent = NodeAgent(node, plan.token, make, specs, store, plan.armed, harness, up, ready, fenced)
+    agent = NodeAgent(node, plan.token, make, specs, store, plan.armed, harness, up, ready, fenced, restart_all)
     agent.relay = plan.relay
     place = await agent.listen(own_address())
     writer.write(frame(Greeting(VERSION, plan.token, "manager", node)) + frame(Join(place)))
@@ -141,6 +154,8 @@ async def _work(
                         agent.route(message)
                     case Withdrawn(slice=slice_id, incarnation=incarnation):
                         agent.withdraw(slice_id, incarnation)
+                    case AllStopped(coordinator=name, incarnation=incarnation, round=number):
+                        agent.stopped(name, incarnation, number)
                     case InspectAll():
                         agent.inspect()
             except StreamproofError as error:

@@ -1,0 +1,72 @@
+"""What is known of one life of a query: the crash points that it passed, its records, and how it ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..core.addresses import Address
+from ..core.errors import StreamproofError
+from ..crash_points.inside_python.following import Noted
+from ..recording.records import Ended, Stamped
+from .crash_states import CrashState, Looks
+
+
+@dataclass(frozen=True)
+class Passed:
+    """A crash point that a life passed."""
+
+    address: Address
+    at: int
+    """Microseconds since the lane began."""
+    records: int
+    """How many records the life had made by then."""
+    state: CrashState | None
+    """What was durable; None where it was not looked at, or `why_not` says why it is not known."""
+    why_not: str = ""
+    again: int = 0
+    """How often the life had passed the same point before: a point of the user's may lie in a loop."""
+    text: str = ""
+    """Of the line of code that is meant, where it is one."""
+
+
+@dataclass(frozen=True)
+class Death:
+    """A real one: every process of a life was killed while a point was held."""
+
+    address: Address
+    at: int
+    """Microseconds since the lane began."""
+    pids: tuple[int, ...]
+    gone: bool
+    """Whether each of them was seen to be gone."""
+
+
+@dataclass
+class Attempt:
+    """One life of a query, from a checkpoint to the end of its input, or to its failure."""
+
+    actor: str
+    incarnation: int
+    passed: list[Passed] = field(default_factory=list)
+    records: list[Stamped] = field(default_factory=list)
+    failure: StreamproofError | None = None
+    failed_at: int = 0
+    """When it failed, or was given up, microseconds since the lane began."""
+    failed_in: int = -1
+    """The newest batch that had been begun then; -1: none."""
+    silent: int | None = None
+    """For how long it had given no sign of work when it was given up, microseconds; None: it was not."""
+    heard_out: bool = False
+    """Its process has hung up, and all that it said was heard."""
+    before: tuple[Attempt, ...] = ()
+    """Lives that failed since the same crash, of which this one is the successor."""
+    looks: Looks | None = None
+    """What it has looked at; None: nobody knows."""
+    death: Death | None = None
+    """How it was killed, where it was."""
+    noted: list[Noted] = field(default_factory=list)
+    """What its processes said of the user's code in passing."""
+
+    @property
+    def ended(self) -> bool:
+        return any(isinstance(stamped.record, Ended) for stamped in self.records)

@@ -1,0 +1,142 @@
+"""Lives that were executed already, of which others are pieces.
+
+In a search nearly every life of a slice is a piece of one that was executed before: of a dead one a beginning, of one
+that goes on from its checkpoint the rest. What is given the same events in the same order, from the same state on,
+makes the same, and is not executed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from operator import is_
+from typing import Any
+
+from ..core.model import Event, operator_of, processor_of
+from ..protocol.spec import SliceSpec
+from .exactness import same_events
+from .execution import emissions_of, execute
+from .reruns import Derivation, Rerun, Stretch
+
+
+class KnownLife:
+    """A life that began blank, of an operator that draws nothing by chance, in one stretch and without epochs."""
+
+    def __init__(self, spec: SliceSpec, rerun: Rerun, events: Sequence[Event]) -> None:
+        self.rerun = rerun
+        self.events = events
+        """What it took."""
+        self.faithful: set[int] = set()
+        """After how many events a checkpoint is known to give back its state."""
+        self._spec = spec
+        self._operator = spec.topology.stages[operator_of(spec.slice_id)].operator
+
+    @property
+    def first_seq(self) -> int:
+        return self.rerun.stretch.first_seq
+
+    @property
+    def lengths(self) -> Sequence[tuple[int, ...]]:
+        """After each number of events, none included, how many stood on each channel."""
+        return self._index[0]
+
+    @property
+    def next_seqs(self) -> Sequence[int]:
+        """And the number of the next output."""
+        return self._index[1]
+
+    @cached_property
+    def _index(self) -> tuple[list[tuple[int, ...]], list[int]]:
+        twin = self._twin()
+        channels = list(twin.emitted.values())
+        lengths, next_seqs = [(0,) * len(channels)], [twin.next_seq]
+        for place, event in enumerate(self.events):
+            execute(self._spec, twin, (event,), self.rerun.took[place : place + 1])
+            lengths.append(tuple([len(channel.events) for channel in channels]))
+            next_seqs.append(twin.next_seq)
+        return lengths, next_seqs
+
+    @property
+    def stateless(self) -> bool:
+        return self.rerun.state is None
+
+    def along(self, place: int, next_seq: int) -> Along | None:
+        """A life that goes on from there, if it numbers what it makes as this one did."""
+        return Along(self, place, place) if self.next_seqs[place] == next_seq else None
+
+    def state_at(self, place: int) -> Any:
+        """What it held after so many events, as an execution from the beginning has it; nobody else has it."""
+        twin = self._twin()
+        execute(self._spec, twin, self.events[:place], self.rerun.took[:place])
+        return twin.state
+
+    def _twin(self) -> Rerun:
+        stretch = Stretch(None, 0, self.first_seq, emissions_of(self._spec))
+        process = processor_of(self._operator, 0)
+        one = self.rerun
+        return Rerun(
+            one.slice_id, one.number, 0, [stretch], self.first_seq, process, one.hop, self._operator.initial_state()
+        )
+
+
+@dataclass(slots=True)
+class Along:
+    """How far a life has done what a known one did."""
+
+    known: KnownLife
+    since: int
+    """After how many events of the known one it began."""
+    at: int
+    """After how many it is now."""
+
+    def goes_on(self, events: Sequence[Event], derivations: Sequence[Derivation]) -> bool:
+        """Whether these are the next that the known one took: as a rule the very same, if their sender went along as
+        well."""
+        begin, end = self.at, self.at + len(events)
+        same = self.known.events[begin:end]
+        if len(same) < len(events) or not (
+            all(map(is_, same, events))
+            or (self.known.rerun.took[begin:end] == derivations and same_events(same, events))
+        ):
+            return False
+        self.at = end
+        return True
+
+    @property
+    def taken(self) -> int:
+        return self.at - self.since
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """What stands on each channel since it began."""
+        lengths = self.known.lengths
+        if not self.since:
+            return lengths[self.at]
+        return tuple([now - then for now, then in zip(lengths[self.at], lengths[self.since], strict=True)])
+
+    def fill(self, rerun: Rerun) -> None:
+        """Write down what it took and made so far."""
+        known, since, at = self.known.rerun, self.since, self.at
+        rerun.next_seq = self.known.next_seqs[at]
+        rerun.took.extend(known.took[since:at])
+        rerun.seqs.extend(known.seqs[since:at])
+        channels = zip(rerun.emitted.items(), self.known.lengths[since], self.known.lengths[at], strict=True)
+        for (to, emissions), begin, end in channels:
+            made = known.emitted[to]
+            emissions.events.extend(made.events[begin:end])
+            emissions.derivations.extend(made.derivations[begin:end])
+
+    def end(self, rerun: Rerun) -> None:
+        """Write down what it did, to which nothing will be added."""
+        known, place = self.known, self.at
+        if place < len(known.events):
+            self.fill(rerun)
+            rerun.later = lambda: known.state_at(place)
+            return
+        rerun.held = known.rerun.state
+        if self.since:
+            self.fill(rerun)
+            return
+        rerun.took, rerun.seqs, rerun.next_seq = known.rerun.took, known.rerun.seqs, known.rerun.next_seq
+        rerun.stretch.emitted = known.rerun.emitted

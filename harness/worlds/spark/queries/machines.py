@@ -1,0 +1,78 @@
+"""What a fault can do to a query, beside what it can do to the nodes of any cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from ....recording.history import Bite, Proof
+from ..control.machines import ClusterMachines, Heal, Striking
+from ..control.nodes import Nodes
+
+
+class StruckQuery(Protocol):
+    """The query that it is done to."""
+
+    @property
+    def tried(self) -> int:
+        """How many batches have come to their sink, or have failed there."""
+
+    def has_ended(self) -> bool:
+        """Whether nothing is left to be disturbed."""
+
+    def freeze(self, wake: Callable[[], None]) -> Callable[[Proof], Proof]:
+        """Its driver was frozen, so that the next begins beside it; `wake` lets it go on. What is returned makes of
+        the proof that it went on the one that the two were there at once."""
+
+    def lose_answer(self) -> int:
+        """Let the answer that is held be lost, and its connection break. Returns its size, 0 where there is none."""
+
+
+class QueryMachines(ClusterMachines):
+    """What is done to the disks counts where a batch meets it: there is a write before and after each."""
+
+    def __init__(self, nodes: Nodes, node_of: Mapping[str, str], struck: StruckQuery, striking: Striking) -> None:
+        super().__init__(nodes, node_of, lambda: not struck.has_ended(), striking)
+        self._struck = struck
+
+    def lose_answer(self, targets: Sequence[str]) -> list[Bite]:
+        outstanding = self._outstanding()
+        hit, nowhere = self._nodes(targets)
+        lost = Proof(self._struck.lose_answer(), "bytes of an answer lost, and its connection reset")
+        self.hit |= hit.keys()
+        bites = [Bite(target, None, (), outstanding) for target in nowhere]
+        held = self._striking.exact
+        on_each = [(target, node, self._on(node)) for node, target in hit.items()]
+        return [
+            *bites,
+            *(Bite(target, node, on, outstanding, None, (), held, proof=lost) for target, node, on in on_each),
+        ]
+
+    def split_brain(self, targets: Sequence[str]) -> list[Bite]:
+        """What it lets go on is the same as of a pause, when the deployment says so."""
+        bites = self.pause(targets)
+        for place, (target, heal) in enumerate(self.lasting):
+            woken = self._struck.freeze(self._striking.heal)
+            self.lasting[place] = (target, _woken(heal, woken))
+        return bites
+
+    def _on_store(self, heal: Heal) -> Heal:
+        before = self._struck.tried
+
+        def healed() -> Proof:
+            met = self._struck.tried - before
+            seen = heal()
+            return Proof(met if seen.count else 0, f"batches written or failed meanwhile, with {seen}")
+
+        return healed
+
+    _on_disk = _on_store
+
+
+def _woken(heal: Callable[[], object], woken: Callable[[Proof], Proof]) -> Heal:
+    def healed() -> Proof:
+        seen = heal()
+        assert isinstance(seen, Proof), "a pause heals at once"
+        return woken(seen)
+
+    return healed

@@ -1,0 +1,837 @@
+"""Campaigns without Spark: what they plan, try and say of queries of a few files, whose processes are threads."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from heard_late import hear_late
+from streamproof.harness.certifying import affording, campaign, covering, lane
+from streamproof.harness.certifying.attempts import Attempt, Passed
+from streamproof.harness.certifying.campaign import Budget, CampaignProgress, Certified
+from streamproof.harness.certifying.certificate import altered_files, read_certificate
+from streamproof.harness.certifying.conclusion import ClaimVerdict
+from streamproof.harness.certifying.crash_states import CopiedFolders, CrashState, NotQuiet
+from streamproof.harness.certifying.lane import Lane
+from streamproof.harness.certifying.plan import How, Victim
+from streamproof.harness.certifying.planning import every_crash_point
+from streamproof.harness.certifying.proving import NO_END
+from streamproof.harness.certifying.recovering import Crashed
+from streamproof.harness.certifying.rejudging import judge_certificate
+from streamproof.harness.certifying.saved import read_saved, replay_saved
+from streamproof.harness.certifying.waiting import LifeStates, Waiting
+from streamproof.harness.contracts.query import Query, Store
+from streamproof.harness.contracts.registry import Registry
+from streamproof.harness.core.addresses import Point, Side
+from streamproof.harness.core.errors import (
+    ExitStatus,
+    InvalidOperator,
+    InvalidScenario,
+    MissingTool,
+    OwnFailure,
+    RunFolderInUse,
+    StorageFailed,
+    UnknownName,
+    Unsupported,
+)
+from streamproof.harness.core.guarantees import (
+    EXACTLY_ONCE,
+    RECOVERS,
+    RECOVERS_WITHIN,
+    Guarantee,
+    at_least_once,
+    exactly_once,
+    recovers,
+)
+from streamproof.harness.core.pickling import pickled
+from streamproof.harness.core.quantities import seconds
+from streamproof.harness.core.verdicts import Status
+from streamproof.harness.judging.references import REFERENCES
+from streamproof.harness.running.judgement import judge_folder
+from streamproof.scenarios.workloads import words
+from toy_spark import Does, ToyCluster, ToyDeployment, install, toy
+
+WORKLOAD = words(events=30)
+DRIVER_ALONE = every_crash_point("driver", recovering=False, split_brain=False)
+BATCHES, POINTS = 5, 10
+"""Three batches of ten and two closing ones, each of which passes as many points."""
+
+
+@pytest.fixture
+def spark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    install(monkeypatch, tmp_path)
+
+
+@pytest.fixture
+def cluster() -> ToyCluster:
+    return ToyCluster()
+
+
+@pytest.fixture
+def certify(spark: None, cluster: ToyCluster, tmp_path: Path) -> Callable[..., Certified]:
+    def certify(query: Query, *given: Any, **changes: Any) -> Certified:
+        facts: dict[str, Any] = {
+            "workload": WORKLOAD,
+            "cluster": cluster,
+            "registry": Registry(),
+            "budget": Budget(kills=2),
+            "folder": tmp_path / "certificate",
+        }
+        return campaign.certify(query, *(given or ([exactly_once()],)), **{**facts, **changes})
+
+    return certify
+
+
+def verdict_on(certified: Certified, guarantee: str) -> ClaimVerdict:
+    (verdict,) = (one for one in certified.certificate.verdicts if one.claim.partition(" ")[0] == guarantee)
+    return verdict
+
+
+def status(certified: Certified, guarantee: str = EXACTLY_ONCE) -> Status:
+    return verdict_on(certified, guarantee).status
+
+
+def reasons(certified: Certified, guarantee: str = EXACTLY_ONCE) -> str:
+    return "; ".join(verdict_on(certified, guarantee).reasons)
+
+
+# What holds
+
+
+def test_a_query_that_does_every_batch_once_holds_and_every_crash_was_tried(
+    certify: Callable[..., Certified], cluster: ToyCluster
+) -> None:
+    certified = certify(toy(Does.BY_ID))
+    certificate = certified.certificate
+    assert status(certified) is Status.HOLDS, reasons(certified)
+    assert certificate.exit_status is ExitStatus.HOLDS
+    of_driver = [line for line in certificate.plan if line.crash.victim is Victim.DRIVER and not line.split_brain]
+    assert sum(not line.crash.recovering for line in of_driver) == BATCHES * POINTS
+    assert {line.crash.batch for line in of_driver if line.crash.recovering} == {1}
+    assert Counter(line.crash.victim for line in certificate.plan if line.crash.victim is not Victim.DRIVER) == {
+        Victim.EXECUTOR: 2,
+        Victim.NODE: 2,
+    }
+    assert sum(line.split_brain for line in certificate.plan) == 3
+    assert certificate.batches == {"first": 1, "steady": 3, "last": 1}
+    assert all(covered.passed for covered in certificate.coverage)
+    assert {trial.how for trial in certificate.trials} == set(How) - {How.POWER_LOSS}
+    assert [str(claim) for claim in certificate.claims] == ["exactly-once", "recovers (90 s)"]
+    assert status(certified, RECOVERS) is Status.HOLDS, reasons(certified, RECOVERS)
+    for bound in certificate.bounds:
+        assert bound.why_none == ""
+        assert (bound.finished, bound.violations) == (2, 0)
+
+
+def test_a_certificate_is_what_its_folder_says_and_comes_to_the_same_when_it_is_judged_again(
+    certify: Callable[..., Certified],
+) -> None:
+    certified = certify(toy(Does.BY_ID))
+    assert read_certificate(certified.folder) == certified.certificate
+    assert list(altered_files(certified.folder, certified.certificate)) == []
+    again = judge_certificate(certified.folder, Registry().oracles)
+    assert again.differences == ()
+    assert {path.name for path in certified.folder.iterdir()} == {
+        "certificate.json",
+        "certificate.md",
+        "points.jsonl",
+        "runs",
+    }
+
+
+def test_each_of_its_runs_is_judged_without_the_querys_code(certify: Callable[..., Certified]) -> None:
+    certified = certify(toy(Does.APPENDS), workload=WORKLOAD, budget=Budget(kills=0))
+    for trial in certified.certificate.trials:
+        description, _, judgement = judge_folder(certified.folder / trial.folder, Registry())
+        assert description.origin == "appends"
+        assert {str(one.guarantee): one.status for one in judgement.verdicts} == trial.verdicts
+
+
+def test_two_lanes_come_to_what_one_does(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    one = certify(toy(Does.BY_ID), folder=tmp_path / "one").certificate
+    install(monkeypatch, tmp_path, lanes=2)
+    two = certify(toy(Does.BY_ID), folder=tmp_path / "two").certificate
+    assert two.plan == one.plan
+    assert two.verdicts == one.verdicts
+
+
+def test_what_only_the_first_lane_can_recover_from_it_does(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    of_driver = every_crash_point("driver", recovering=False, split_brain=False)
+
+    def recoveries(folder: str) -> int:
+        certified = certify(
+            toy(Does.BY_ID), [exactly_once()], of_driver, budget=Budget(kills=0), folder=tmp_path / folder
+        )
+        assert status(certified) is Status.HOLDS, reasons(certified)
+        return len({trial.folder for trial in certified.certificate.trials})
+
+    wanted = recoveries("one")
+    install(monkeypatch, tmp_path, lanes=2)
+    passed = LifeStates.passed
+
+    def not_in_the_second(states: LifeStates, waiting: Waiting) -> Passed | None:
+        return passed(states, waiting) if states.life.actor != REFERENCES[1] else None
+
+    monkeypatch.setattr(LifeStates, "passed", not_in_the_second)
+    assert recoveries("two") == wanted
+
+
+def test_plans_that_are_written_at_once_hold_the_code_that_only_this_process_has() -> None:
+    module = ModuleType("made_up")
+    exec("def double(n):\n    return 2 * n", module.__dict__)
+    sys.modules["made_up"] = module
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            bodies = list(pool.map(lambda _: pickled(module.double, "it", [module]), range(400)))
+    finally:
+        sys.setswitchinterval(before)
+        del sys.modules["made_up"]
+    assert {pickle.loads(body)(4) for body in bodies} == {8}
+
+
+@pytest.mark.parametrize("lanes", [1, 2])
+def test_a_point_that_a_batch_passes_twice_is_recovered_from_both_times(
+    lanes: int, certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    install(monkeypatch, tmp_path, lanes=lanes)
+    recover, states = covering.recover, []
+
+    def noted(lane: Lane, crashed: Crashed, watched: bool = False) -> Attempt:
+        states.append(tuple(Path(kept.path).name for kept in crashed.state.files))
+        return recover(lane, crashed, watched)
+
+    monkeypatch.setattr(covering, "recover", noted)
+    faults = every_crash_point("driver", recovering=False, split_brain=False)
+    certified = certify(toy(Does.IN_STEPS), [exactly_once()], faults, budget=Budget(kills=0))
+    assert status(certified) is Status.HOLDS, reasons(certified)
+    assert any("step-1-0" in state and "step-1-1" not in state for state in states)
+    assert len(set(states)) == len(states)
+    assert judge_certificate(certified.folder, Registry().oracles).differences == ()
+
+
+def test_a_point_that_was_not_recovered_from_each_time_is_open(
+    certify: Callable[..., Certified], tmp_path: Path
+) -> None:
+    faults = every_crash_point("driver", recovering=False, split_brain=False)
+    # The user's own points come first, in an order that is drawn: sooner or later, one of two times is left.
+    for runs in range(1, 19):
+        folder = tmp_path / str(runs)
+        budget = Budget(runs=runs, kills=0)
+        certified = certify(toy(Does.IN_STEPS), [exactly_once()], faults, budget=budget, folder=folder)
+        assert status(certified) is Status.UNKNOWN
+        if covering.NOT_EACH_TIME in reasons(certified):
+            return
+    raise AssertionError("no point that is passed twice was left half tried")
+
+
+def test_crashes_while_it_recovers_that_nothing_was_left_for_leave_it_open(certify: Callable[..., Certified]) -> None:
+    certified = certify(toy(Does.BY_ID), budget=Budget(runs=7, kills=0))
+    assert status(certified) is Status.UNKNOWN
+    assert covering.NO_TIME in reasons(certified)
+
+
+def test_crash_states_that_wait_until_kills_are_done_are_covered_all_the_same(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(campaign, "SHARES", (0.0, 0.0))
+    certified = certify(toy(Does.BY_ID))
+    assert status(certified) is Status.HOLDS, reasons(certified)
+    assert certified.certificate.exhausted == ""
+    hows = [trial.how for trial in certified.certificate.trials if not trial.sampled]
+    assert hows.index(How.CRASH_STATE) > max(hows.index(How.KILL), hows.index(How.SPLIT_BRAIN))
+
+
+def test_what_a_crash_state_shows_after_the_kills_is_confirmed_by_one_more(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(campaign, "SHARES", (0.0, 0.0))
+    faults = every_crash_point("driver", split_brain=False)
+    certified = certify(toy(Does.APPENDS), [exactly_once()], faults, budget=Budget(kills=0))
+    assert status(certified) is Status.VIOLATED, reasons(certified)
+    assert certified.certificate.counterexample is not None
+
+
+def test_what_a_cluster_keeps_between_runs_is_no_part_of_the_certificate(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[Path] = []
+
+    @contextmanager
+    def kept_warm(cluster: ToyCluster, folder: Path) -> Iterator[ToyCluster]:
+        kept.append(folder / "cluster")
+        kept[0].mkdir(parents=True)
+        (kept[0] / "log").touch()
+        yield cluster
+
+    monkeypatch.setattr(ToyCluster, "kept_warm", kept_warm)
+    certified = certify(toy(Does.BY_ID))
+    assert not kept[0].exists()
+    assert list(altered_files(certified.folder, certified.certificate)) == []
+
+
+def test_lanes_rest_while_others_are_killed(
+    certify: Callable[..., Certified], cluster: ToyCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(campaign, "SHARES", (0.0, 0.0))
+    work: list[str] = []
+    live, rest, run = Lane.live, Lane.rest, ToyCluster.deploy
+
+    def noted(what: str, then: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any, **named: Any) -> Any:
+            work.append(what)
+            return then(*given, **named)
+
+        return call
+
+    monkeypatch.setattr(Lane, "live", noted("lives", live))
+    monkeypatch.setattr(Lane, "rest", noted("rests", rest))
+    monkeypatch.setattr(ToyCluster, "deploy", noted("runs", run))
+    assert status(certify(toy(Does.BY_ID), budget=Budget(kills=0))) is Status.HOLDS
+    phases = [what for what, before in zip(work, ["", *work], strict=False) if what != before]
+    assert phases == ["lives", "rests", "runs", "lives"]
+
+
+def test_what_crash_states_had_no_time_for_is_said(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(campaign, "SHARES", (0.0, 0.0))
+    monkeypatch.setattr(campaign, "LAST_SHARE", 0.0)
+    certified = certify(toy(Does.BY_ID))
+    assert status(certified) is Status.UNKNOWN
+    assert certified.certificate.exhausted == "minutes: 10, 0% of them for crash states"
+    assert [sampled.finished for sampled in certified.certificate.bounds] == [2, 2]
+    assert covering.NOT_EACH_TIME not in reasons(certified)
+
+
+def test_a_lane_that_fails_ends_the_others_after_what_they_are_at(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    install(monkeypatch, tmp_path, lanes=2)
+    tried: list[Lane] = []
+
+    def fails(lane: Lane, crashed: Crashed, watched: bool = False) -> Attempt:
+        tried.append(lane)
+        raise OwnFailure("the lane is gone")
+
+    monkeypatch.setattr(covering, "recover", fails)
+    with pytest.raises(OwnFailure, match="the lane is gone"):
+        certify(toy(Does.BY_ID))
+    assert 1 <= len(tried) <= 2
+    assert not (tmp_path / "certificate").exists()
+
+
+def test_only_what_is_to_die_dies(certify: Callable[..., Certified], cluster: ToyCluster) -> None:
+    certified = certify(toy(Does.BY_ID), [exactly_once()], every_crash_point("node"))
+    assert {line.crash.victim for line in certified.certificate.plan} == {Victim.NODE}
+    assert {trial.how for trial in certified.certificate.trials} == {How.KILL}
+    assert status(certified) is Status.HOLDS, reasons(certified)
+
+
+def test_a_kill_that_misses_leaves_nothing_else_open(certify: Callable[..., Certified]) -> None:
+    certified = certify(
+        toy(Does.BY_ID), [exactly_once()], every_crash_point("executor", "node"), cluster=ToyCluster("executor-crash")
+    )
+    assert "2 of 4 planned crashes came to no verdict: fault 1 did not bite" in reasons(certified)
+    open_ones = [covered.planned.crash.victim for covered in certified.certificate.coverage if not covered.passed]
+    assert open_ones == [Victim.EXECUTOR, Victim.EXECUTOR]
+
+
+def test_drawn_kills_that_miss_are_tried_once_more_and_leave_every_claim_open_where_that_misses_too(
+    certify: Callable[..., Certified],
+) -> None:
+    cluster, budget = ToyCluster("crash"), Budget(kills=3)
+    certified = certify(toy(Does.BY_ID), [exactly_once()], DRIVER_ALONE, cluster=cluster, budget=budget)
+    trials = certified.certificate.trials
+    drawn = {one.crashes for one in trials if one.sampled}
+    assert drawn
+    assert {one.crashes for one in trials if one.how is How.KILL and not one.sampled} == drawn
+    assert all(one.missed for one in trials if one.how is How.KILL)
+    for verdict, bound in zip(certified.certificate.verdicts, certified.certificate.bounds, strict=True):
+        assert verdict.status is Status.UNKNOWN
+        assert any("came to no verdict: fault" in reason for reason in verdict.reasons)
+        assert (bound.finished, bound.unknown, bound.upper) == (3, 3, 1.0)
+    assert judge_certificate(certified.folder, Registry().oracles).differences == ()
+
+
+def test_a_drawn_kill_from_which_it_does_not_come_back_violates_in_the_bound_too(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(campaign, "SHARES", (0.0, 0.0))
+    monkeypatch.setattr(campaign, "LAST_SHARE", 0.0)
+    certified = certify(toy(Does.FAILS_AGAIN), [exactly_once()], DRIVER_ALONE, budget=Budget(kills=3))
+    once, back = certified.certificate.bounds
+    assert (back.claim, back.finished, back.violations) == ("recovers (90 s)", 3, 3)
+    assert (once.finished, once.violations, once.unknown) == (3, 0, 3)
+    assert status(certified, RECOVERS) is Status.VIOLATED
+    assert status(certified) is Status.UNKNOWN
+
+
+def test_a_query_with_a_store_outside_is_killed_for_real_alone(
+    certify: Callable[..., Certified], cluster: ToyCluster
+) -> None:
+    query = toy(Does.BY_ID, stores=(Store("postgres", print),))
+    certified = certify(query, budget=Budget(kills=4))
+    assert How.CRASH_STATE not in {trial.how for trial in certified.certificate.trials}
+    assert covering.NEVER_RECOVERING in certified.certificate.not_covered
+    of_driver = [line for line in certified.certificate.plan if line.crash.victim is Victim.DRIVER]
+    assert {line.crash.batch for line in of_driver if not line.split_brain} == {0, 1, 4}
+    assert [line.crash.batch for line in of_driver if line.split_brain] == [1, 3, 1]
+    assert certified.certificate.draw is not None
+    assert certified.certificate.draw.size == 4
+
+
+def test_what_a_process_says_last_is_heard_when_it_has_ended(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hear_late(monkeypatch, lane, by=0.02)
+    certified = certify(toy(Does.BY_ID), budget=Budget(runs=3, kills=0))
+    assert not any(trial.reason for trial in certified.certificate.trials)
+
+
+def test_whoever_watches_is_told_of_every_phase(certify: Callable[..., Certified]) -> None:
+    shown: list[CampaignProgress] = []
+    certify(toy(Does.BY_ID), show=shown.append)
+    phases = list(dict.fromkeys(progress.phase for progress in shown))
+    assert phases == [
+        "runs without failures",
+        "crash states",
+        "crashes while recovering",
+        "a run without failures on the cluster",
+        "kills",
+        "split brains",
+        "the sample",
+    ]
+    assert all(0 <= progress.seconds_left <= 60 * Budget().minutes for progress in shown)
+
+
+# What is violated
+
+
+def test_what_a_crash_state_and_kills_show_is_violated_with_the_smallest_schedule(
+    certify: Callable[..., Certified], cluster: ToyCluster
+) -> None:
+    certified = certify(toy(Does.APPENDS), origin="my_queries:appends")
+    certificate = certified.certificate
+    assert status(certified) is Status.VIOLATED
+    shown = certificate.counterexample
+    assert shown is not None
+    (crash,) = shown.crashes
+    assert (crash.victim, crash.batch, shown.how) == (Victim.DRIVER, 0, How.KILL)
+    assert (shown.events, shown.batch_events, shown.events_before) == (1, 1, 30)
+    # Three times as it was found, before it was made smaller, and nothing on the cluster: each claim is violated.
+    whole = [trial for trial in certificate.trials if trial.how is How.KILL][:3]
+    assert len({trial.crashes for trial in whole}) == 1
+    assert all(trial.verdicts[str(exactly_once())] is Status.VIOLATED for trial in whole)
+    assert not cluster.runs
+    assert (shown.anomaly, shown.violated, shown.repeats) == ("duplicate-effect", 1, 1)
+    assert '{"seq":1,"when":0}' in shown.wrong
+    assert str(certified.folder / "counterexample.json") in shown.command
+    assert judge_certificate(certified.folder, Registry().oracles).differences == ()
+    assert (certified.folder / shown.folder / "scenario.json").exists()
+
+
+def test_what_violates_is_saved_and_violates_again_when_it_is_replayed(
+    certify: Callable[..., Certified], cluster: ToyCluster, tmp_path: Path
+) -> None:
+    certified = certify(toy(Does.APPENDS), origin="my_queries:appends")
+    saved = read_saved(certified.folder / "counterexample.json")
+    assert saved.origin == "my_queries:appends"
+    assert certified.certificate.counterexample is not None
+    assert certified.certificate.counterexample.command.startswith("streamproof replay ")
+    again = replay_saved(saved, toy(Does.APPENDS), WORKLOAD, cluster, Registry(), tmp_path / "again")
+    assert [verdict.status for verdict in again.verdicts] == [Status.VIOLATED, Status.HOLDS]
+    mended = replay_saved(saved, toy(Does.BY_ID, name="appends"), WORKLOAD, cluster, Registry(), tmp_path / "mended")
+    assert {verdict.status for verdict in mended.verdicts} == {Status.HOLDS}
+
+
+def test_a_query_without_a_name_is_replayed_in_a_test(certify: Callable[..., Certified]) -> None:
+    shown = certify(toy(Does.APPENDS)).certificate.counterexample
+    assert shown is not None
+    assert shown.command.startswith("# in a test: streamproof.survives(")
+
+
+def test_a_library_in_java_may_remember_what_a_crash_forgets(certify: Callable[..., Certified], tmp_path: Path) -> None:
+    one, other = (
+        certify(toy(Does.BY_ID, jars=jars), folder=tmp_path / str(len(jars))).certificate
+        for jars in ((), ("upload.jar",))
+    )
+    assert campaign.IN_THE_JVM not in one.not_covered
+    assert campaign.IN_THE_JVM in other.not_covered
+
+
+def test_what_only_crash_states_show_is_not_known(certify: Callable[..., Certified]) -> None:
+    certified = certify(toy(Does.APPENDS_IN_LANES))
+    assert status(certified) is Status.UNKNOWN
+    assert "a crash state shows a violation" in reasons(certified)
+    assert "not confirmed by a kill" in reasons(certified)
+    assert certified.certificate.counterexample is None
+    assert not (certified.folder / "counterexample.json").exists()
+    wrong = [trial for trial in certified.certificate.trials if trial.verdicts["exactly-once"] is Status.VIOLATED]
+    assert {trial.how for trial in wrong} == {How.CRASH_STATE}
+    # It was tried for real at each of the points that show it.
+    at = {(crash.point, crash.side) for trial in wrong for crash in trial.crashes if len(trial.crashes) == 1}
+    killed = {
+        (trial.crashes[0].point, trial.crashes[0].side)
+        for trial in certified.certificate.trials
+        if trial.how is How.KILL
+    }
+    assert at == {
+        (Point.TASK_COMMIT, Side.AFTER),
+        (Point.ADD_BATCH, Side.AFTER),
+        (Point.COMMIT_LOG, Side.BEFORE),
+    }
+    assert at <= killed
+
+
+# What is not known
+
+
+def test_runs_without_failures_that_disagree_are_shown_and_nothing_is_killed(
+    certify: Callable[..., Certified], cluster: ToyCluster
+) -> None:
+    certified = certify(toy(Does.ASKS_THE_CLOCK))
+    certificate = certified.certificate
+    assert status(certified) is Status.UNKNOWN
+    assert "two runs without failures disagree on" in certificate.unjudgeable
+    assert '{"seq":1,"when":' in certificate.unjudgeable
+    assert (certificate.plan, certificate.trials, cluster.runs) == ((), (), [])
+
+
+def test_a_query_that_fails_each_time_it_is_started_again_does_not_recover_and_says_with_what(
+    certify: Callable[..., Certified],
+) -> None:
+    certified = certify(toy(Does.FAILS_AGAIN), [exactly_once()], DRIVER_ALONE, origin="my_queries:fails_again")
+    assert status(certified) is Status.UNKNOWN
+    assert "the query did not recover: query 'fails-again' failed: ValueError: not this one" in reasons(certified)
+    assert status(certified, RECOVERS) is Status.VIOLATED
+    shown = certified.certificate.counterexample
+    assert shown is not None
+    assert (shown.claim, shown.anomaly, shown.how) == ("recovers (90 s)", "crash-loop", How.KILL)
+    assert "3 times in a row: query 'fails-again' failed: ValueError: not this one" in shown.wrong
+    assert judge_certificate(certified.folder, Registry().oracles).differences == ()
+
+
+def test_a_query_that_fails_once_when_it_is_started_again_is_back(certify: Callable[..., Certified]) -> None:
+    certified = certify(toy(Does.FAILS_ONCE_AGAIN), [exactly_once()], DRIVER_ALONE, budget=Budget(kills=2))
+    assert [verdict.status for verdict in certified.certificate.verdicts] == [Status.HOLDS, Status.HOLDS]
+    assert judge_certificate(certified.folder, Registry().oracles).differences == ()
+
+
+def test_crashes_while_it_recovers_that_could_not_be_planned_leave_it_open(
+    certify: Callable[..., Certified],
+) -> None:
+    faults = every_crash_point("driver", split_brain=False)
+    certified = certify(toy(Does.FAILS_ONCE_AGAIN), [exactly_once()], faults, budget=Budget(kills=0))
+    assert covering.NO_RECOVERY in reasons(certified)
+    assert [verdict.status for verdict in certified.certificate.verdicts] == [Status.UNKNOWN, Status.UNKNOWN]
+
+
+def test_a_crash_loop_at_one_point_is_violated_and_no_other_claim_holds(certify: Callable[..., Certified]) -> None:
+    certified = certify(toy(Does.LOOPS_AT_ITS_HALF_WRITTEN_FILE), [exactly_once()], DRIVER_ALONE)
+    assert status(certified, RECOVERS) is Status.VIOLATED
+    assert status(certified) is Status.UNKNOWN
+    assert "FileExistsError: half-" in reasons(certified)
+    verdict = verdict_on(certified, RECOVERS)
+    assert verdict.violated == verdict.repeats >= 3
+    shown = certified.certificate.counterexample
+    assert shown is not None
+    assert (shown.anomaly, shown.crashes[0].point) == ("crash-loop", Point.USER)
+    assert "FileExistsError: half-" in (certified.folder / "certificate.md").read_text()
+    assert judge_certificate(certified.folder, Registry().oracles).differences == ()
+
+
+def test_a_stall_at_one_point_is_violated_and_no_other_claim_holds(certify: Callable[..., Certified]) -> None:
+    claims = [exactly_once(), recovers(seconds(2))]
+    certified = certify(toy(Does.HANGS_AT_ITS_HALF_WRITTEN_FILE), claims, DRIVER_ALONE, workload=words(events=1))
+    assert status(certified, RECOVERS) is Status.VIOLATED
+    assert status(certified) is Status.UNKNOWN
+    shown = certified.certificate.counterexample
+    assert shown is not None
+    assert (shown.claim, shown.anomaly, shown.crashes[0].point) == ("recovers (2 s)", "stall", Point.USER)
+    assert judge_certificate(certified.folder, Registry().oracles).differences == ()
+
+
+def test_a_stall_that_only_a_crash_state_shows_leaves_every_claim_open(certify: Callable[..., Certified]) -> None:
+    claims = [exactly_once(), recovers(seconds(2))]
+    budget = Budget(kills=0)
+    certified = certify(toy(Does.HANGS_IN_LANES), claims, DRIVER_ALONE, workload=words(events=1), budget=budget)
+    assert [verdict.status for verdict in certified.certificate.verdicts] == [Status.UNKNOWN, Status.UNKNOWN]
+    assert "not confirmed by a kill: 1 real kill there did not show it" in reasons(certified, RECOVERS)
+    assert "the query did not recover: waited 2 s" in reasons(certified)
+
+
+def test_a_crash_state_that_could_not_be_taken_is_said_and_leaves_every_claim_open(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    capture, taken = CopiedFolders.capture, count()
+
+    def one_fails(store: CopiedFolders) -> CrashState:
+        if next(taken) == 5:
+            raise NotQuiet("somebody wrote to /sink while its crash state was taken")
+        return capture(store)
+
+    monkeypatch.setattr(CopiedFolders, "capture", one_fails)
+    certified = certify(toy(Does.BY_ID), [exactly_once()], DRIVER_ALONE, budget=Budget(kills=2))
+    certificate = certified.certificate
+    assert len(certificate.plan) == BATCHES * POINTS
+    (missed,) = certificate.not_reached
+    assert missed.why == "somebody wrote to /sink while its crash state was taken"
+    assert missed.planned in certificate.plan
+    for verdict in certificate.verdicts:
+        assert verdict.status is Status.UNKNOWN
+        assert f"1 of {BATCHES * POINTS} planned crashes could not be reached: {missed.why}" in verdict.reasons
+    assert missed.why in (certified.folder / "certificate.md").read_text()
+
+
+def test_a_crash_state_of_a_recovery_that_could_not_be_taken_is_said(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    capture, of_a_reference = CopiedFolders.capture, BATCHES * POINTS
+
+    taken = count()
+
+    def one_fails(store: CopiedFolders) -> CrashState:
+        # Two reference runs come first.
+        if next(taken) == 2 * of_a_reference + 2:
+            raise NotQuiet("somebody wrote to /sink while its crash state was taken")
+        return capture(store)
+
+    monkeypatch.setattr(CopiedFolders, "capture", one_fails)
+    faults = every_crash_point("driver", split_brain=False)
+    certified = certify(toy(Does.BY_ID), [exactly_once()], faults, budget=Budget(kills=0))
+    (missed,) = certified.certificate.not_reached
+    assert missed.planned.crash.recovering
+    assert [verdict.status for verdict in certified.certificate.verdicts] == [Status.UNKNOWN, Status.UNKNOWN]
+
+
+def test_a_run_on_the_cluster_that_does_not_come_to_its_end_without_failures_leaves_nothing_to_judge(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ToyDeployment, "drained", lambda deployment, deadline: False)
+    monkeypatch.setattr(ToyDeployment, "waiting_for", lambda deployment: "nothing comes")
+    certified = certify(toy(Does.BY_ID))
+    assert f"{NO_END}: stall: nothing comes" in certified.certificate.unjudgeable
+    assert {verdict.status for verdict in certified.certificate.verdicts} == {Status.UNKNOWN}
+
+
+def test_a_budget_of_runs_keeps_some_for_kills(certify: Callable[..., Certified]) -> None:
+    certified = certify(toy(Does.BY_ID), budget=Budget(runs=8, kills=2))
+    hows = {trial.folder: trial.how for trial in certified.certificate.trials}
+    assert Counter(hows.values())[How.CRASH_STATE] == 6
+    assert {How.KILL, How.SPLIT_BRAIN} <= set(hows.values())
+
+
+def test_a_sample_that_does_not_fit_is_made_smaller_and_bounds_something_all_the_same(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(affording, "KILL", 100.0)
+    certified = certify(toy(Does.BY_ID), budget=Budget(kills=50)).certificate
+    assert certified.draw is not None
+    assert certified.draw.size == 4
+    assert [(bound.finished, bound.why_none) for bound in certified.bounds] == [(4, ""), (4, "")]
+    assert "More random kills: 50 were asked for, and 4 drawn" in certified.not_covered[0]
+
+
+def test_a_sample_of_which_not_one_fits_is_not_drawn(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(affording, "KILL", 1000.0)
+    certified = certify(toy(Does.BY_ID), budget=Budget(kills=50)).certificate
+    assert certified.draw is None
+    assert "50 were asked for, and not one fits" in certified.not_covered[0]
+    assert {verdict.status for verdict in certified.verdicts} == {Status.HOLDS}
+
+
+@pytest.mark.parametrize("runs", [1, 7])
+def test_a_budget_of_runs_ends_it_and_says_what_was_not_tried(certify: Callable[..., Certified], runs: int) -> None:
+    certified = certify(toy(Does.BY_ID), budget=Budget(runs=runs, kills=0))
+    assert status(certified) is Status.UNKNOWN
+    assert certified.certificate.exhausted == f"runs: {runs}"
+    assert f"not tried: runs: {runs}" in reasons(certified)
+    assert len({trial.folder for trial in certified.certificate.trials}) == runs
+
+
+def test_a_budget_of_next_to_no_time_is_too_small_to_say_anything(certify: Callable[..., Certified]) -> None:
+    certified = certify(toy(Does.BY_ID), budget=Budget(minutes=1e-6))
+    assert status(certified) is Status.UNKNOWN
+    assert "the budget is too small to say anything" in reasons(certified)
+    assert certified.certificate.exhausted == "minutes: 1e-06"
+    assert certified.certificate.trials == ()
+
+
+def test_where_nothing_that_can_die_is_there_nothing_is_known(certify: Callable[..., Certified]) -> None:
+    certified = certify(toy(Does.BY_ID), [exactly_once()], every_crash_point("python"))
+    assert status(certified) is Status.UNKNOWN
+    assert "no crash was planned" in reasons(certified)
+
+
+def test_without_the_agent_it_falls_back_on_its_own_source_and_says_so(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_agent() -> Path:
+        raise MissingTool("it could not be fetched: connect this machine to a network")
+
+    monkeypatch.setattr(campaign, "fetch_agent", no_agent)
+    certified = certify(toy(Does.BY_ID))
+    assert {line.crash.point for line in certified.certificate.plan} == {Point.SOURCE_COMMIT}
+    (said,) = (one for one in certified.certificate.not_covered if "agent" in one)
+    assert "connect this machine to a network" in said
+    assert said in (certified.folder / "certificate.md").read_text()
+    assert status(certified) is Status.HOLDS, reasons(certified)
+
+
+# What cannot be certified
+
+
+@pytest.mark.parametrize(
+    ("query", "error", "said"),
+    [
+        (toy(Does.FAILS), InvalidOperator, r"query 'fails' failed: ValueError: not this one"),
+        (toy(Does.READ_FAILS), InvalidOperator, r"query 'read-fails': read failed: FileNotFoundError"),
+        (toy(Does.DIES), InvalidOperator, r"query 'dies': its process ended with status 139; its log ends:\nSegmen"),
+        (replace(toy(Does.BY_ID), read=(n for n in "ab").__next__), InvalidOperator, r"cannot be sent to Spark"),
+    ],
+)
+def test_a_query_that_fails_without_any_fault_is_no_violation_and_leaves_nothing(
+    certify: Callable[..., Certified], query: Query, error: type[Exception], said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(error, match=said):
+        certify(query)
+    assert not (tmp_path / "certificate").exists()
+
+
+def test_what_a_query_said_before_it_died_counts_however_late_it_is_heard(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hear_late(monkeypatch, lane, by=0.2)
+    with pytest.raises(InvalidOperator, match=r"query 'dies': its process ended with status 139"):
+        certify(toy(Does.DIES))
+
+
+def test_a_stream_that_never_ends_is_the_querys_own_mistake(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(campaign, "LIFE_SECONDS", 0.3)
+    with pytest.raises(InvalidOperator, match=r"does not come to the end of its input without any fault: waited 0.3 s"):
+        certify(toy(Does.NEVER_ENDS))
+    assert not (tmp_path / "certificate").exists()
+
+
+def test_what_was_there_before_an_error_is_there_after_it(certify: Callable[..., Certified], tmp_path: Path) -> None:
+    folder = tmp_path / "certificate"
+    folder.mkdir()
+    with pytest.raises(InvalidOperator):
+        certify(toy(Does.FAILS))
+    assert list(folder.iterdir()) == []
+
+
+def test_who_interrupts_it_before_anything_was_tried_finds_nothing_half_done(
+    certify: Callable[..., Certified], tmp_path: Path
+) -> None:
+    def interrupt(progress: CampaignProgress) -> None:
+        if progress.phase == "crash states":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        certify(toy(Does.BY_ID), show=interrupt)
+    assert not (tmp_path / "certificate").exists()
+
+
+@pytest.mark.parametrize("file", [False, True])
+def test_a_folder_that_holds_something_is_left_alone(
+    file: bool, certify: Callable[..., Certified], tmp_path: Path
+) -> None:
+    folder = tmp_path / "certificate"
+    if file:
+        folder.write_text("mine")
+    else:
+        folder.mkdir()
+        (folder / "mine").touch()
+    with pytest.raises(RunFolderInUse, match="is not empty"):
+        certify(toy(Does.BY_ID))
+    assert (folder.read_text() == "mine") if file else (folder / "mine").exists()
+
+
+def test_a_folder_that_cannot_be_made_is_no_failure_of_ours(certify: Callable[..., Certified], tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StorageFailed, match="Not a directory"):
+        certify(toy(Does.BY_ID), folder=tmp_path / "file" / "certificate")
+
+
+def test_a_point_that_the_user_has_named_and_nothing_passes_leaves_it_open(certify: Callable[..., Certified]) -> None:
+    hooks = {"flushed": "com.acme.Upload.flsh"}
+    certified = certify(toy(Does.BY_ID, hooks=hooks), [exactly_once()], every_crash_point("node"))
+    assert status(certified) is Status.UNKNOWN
+    assert "no batch of a run without failures calls com.acme.Upload.flsh" in reasons(certified)
+
+
+def test_a_version_of_spark_whose_points_are_not_known_is_refused(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(campaign, "version", lambda package: "3.5.1")
+    with pytest.raises(Unsupported, match=r"crash points inside Spark '3.5.1' are not known, only those of Spark 4"):
+        certify(toy(Does.BY_ID))
+
+
+@pytest.mark.parametrize(
+    ("query", "claims", "error", "said"),
+    [
+        (toy(Does.BY_ID), [], InvalidScenario, "claims nothing"),
+        (toy(Does.BY_ID), [Guarantee("twice")], UnknownName, "there is no guarantee 'twice'"),
+        (toy(Does.BY_ID), [Guarantee(RECOVERS_WITHIN)], InvalidScenario, r"needs .* as its bound"),
+        (print, [exactly_once()], InvalidScenario, "is no Query"),
+        (print, [], InvalidScenario, "is no Query"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_before_anything_starts(
+    query: Any, claims: list[Guarantee], error: type[Exception], said: str, certify: Callable[..., Certified]
+) -> None:
+    with pytest.raises(error, match=said):
+        certify(query, claims)
+
+
+@pytest.mark.parametrize(
+    "budget",
+    [
+        {"runs": 0},
+        {"runs": True},
+        {"minutes": 0},
+        {"minutes": "5"},
+        {"minutes": float("nan")},
+        {"minutes": float("inf")},
+        {"kills": -1},
+    ],
+)
+def test_a_budget_that_is_none_is_refused(budget: dict[str, Any]) -> None:
+    with pytest.raises(InvalidScenario, match=r"a budget of|a sample of"):
+        Budget(**budget)
+
+
+def test_after_a_violation_was_made_small_the_other_claims_are_tried_on_the_whole_input(
+    certify: Callable[..., Certified],
+) -> None:
+    of_driver = every_crash_point("driver", recovering=False, split_brain=False)
+    claims = [exactly_once(), at_least_once()]
+    certified = certify(toy(Does.APPENDS), claims, of_driver, budget=Budget(kills=0))
+    assert certified.certificate.counterexample is not None
+    assert certified.certificate.counterexample.events < certified.certificate.counterexample.events_before
+    verdicts = {verdict.claim: verdict.status for verdict in certified.certificate.verdicts}
+    assert verdicts[str(exactly_once())] is Status.VIOLATED
+    assert verdicts[str(at_least_once())] is Status.HOLDS, reasons(certified, str(at_least_once()))

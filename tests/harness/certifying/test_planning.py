@@ -1,0 +1,355 @@
+"""What is to be tried is planned from what a run without faults has passed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from profiles import FIVE, both_sides, done, life, of_batch, passed
+from streamproof.harness.certifying.attempts import Attempt, Passed
+from streamproof.harness.certifying.conclusion import Planned
+from streamproof.harness.certifying.crash_states import CrashState, StateEntry
+from streamproof.harness.certifying.killing import spread
+from streamproof.harness.certifying.messages import messages_first, unreached, unseen, without_repeats
+from streamproof.harness.certifying.plan import Victim
+from streamproof.harness.certifying.planning import (
+    ALL_VICTIMS,
+    CrashPlan,
+    crash_at,
+    every_crash_point,
+    of_answers,
+    of_nodes,
+    of_split_brains,
+    of_the_driver,
+    worst_to_recover_from,
+)
+from streamproof.harness.certifying.profile import batch_of, profile_of
+from streamproof.harness.certifying.shrinking import crash_place
+from streamproof.harness.contracts.query import Query, RunFolders, Store
+from streamproof.harness.core.addresses import DRIVER, TASK, Point, Side
+from streamproof.harness.core.errors import InvalidScenario
+from streamproof.harness.crash_points.outside.relay import Seen
+
+# Kinds of batches
+
+
+def test_a_batch_is_of_every_kind_that_applies_and_steady_when_none_does() -> None:
+    assert profile_of(life(FIVE)).kinds == {
+        0: ("first",),
+        1: ("steady",),
+        2: ("late-data",),
+        3: ("eviction",),
+        4: ("last",),
+        5: ("no-data",),
+    }
+
+
+def test_kinds_are_not_exclusive() -> None:
+    kinds = profile_of(life([done(0, late=3, evicted=1)])).kinds
+    assert kinds == {0: ("first", "late-data", "eviction", "last")}
+
+
+@pytest.mark.parametrize(
+    ("key", "is_one"),
+    [
+        ("1/_spark_metadata/1.compact", True),
+        ("1/state/0/0/2.snapshot", True),
+        ("1/state/0/0/2.zip", True),
+        ("1/state/0/0/2.delta", False),
+        ("1/offsets/1", False),
+    ],
+)
+def test_a_batch_in_which_a_log_or_the_state_is_made_smaller_is_one_of_compaction(key: str, is_one: bool) -> None:
+    kinds = profile_of(life(FIVE, also=both_sides(Point.RENAME, key))).kinds
+    assert kinds[1] == (("compaction",) if is_one else ("steady",))
+
+
+def test_a_point_of_a_batch_of_which_spark_says_nothing_counts_as_steady() -> None:
+    profile = profile_of(life(FIVE[:2], also=[(one := passed(Point.CLEANUP, Side.BEFORE, "7"))]))
+    assert profile.kinds_of(one) == ("steady",)
+
+
+@pytest.mark.parametrize(("key", "batch"), [("3", 3), ("12/0/default", 12), ("?/metadata", 0), ("", 0)])
+def test_the_batch_is_the_first_part_of_a_key(key: str, batch: int) -> None:
+    assert batch_of(passed(Point.RENAME, Side.BEFORE, key).address) == batch
+
+
+# Points
+
+
+def test_what_comes_after_the_last_commit_leaves_nothing_to_be_done() -> None:
+    late = [*both_sides(Point.CLEANUP, "5"), *both_sides(Point.OFFSET_LOG, "6")]
+    profile = profile_of(life(FIVE, after=late))
+    last = profile.passed[-1].address
+    assert (last.point, last.side, last.key) == (Point.COMMIT_LOG, Side.AFTER, "5")
+    assert not {one.address for one in late} & {one.address for one in profile.passed}
+
+
+def test_of_a_life_that_committed_nothing_every_point_counts() -> None:
+    begun = both_sides(Point.OFFSET_LOG, "0")
+    assert profile_of(Attempt("reference-1", 1, begun)).passed == tuple(begun)
+
+
+def test_the_driver_dies_at_every_point_of_every_batch() -> None:
+    profile = profile_of(life(FIVE))
+    plan = of_the_driver(profile, every_batch=True)
+    assert len(plan) == len(profile.passed) == len(of_batch(0)) * 6 == len(set(plan))
+    for planned, one in zip(plan, profile.passed, strict=True):
+        crash = planned.crash
+        assert crash.victim is Victim.DRIVER
+        assert not planned.split_brain
+        assert not crash.recovering
+        assert (crash.point, crash.side, crash.key) == (one.address.point, one.address.side, one.address.key)
+        assert (crash.actor, crash.batch) == (one.address.actor, batch_of(one.address))
+        assert crash.kinds == profile.kinds[crash.batch]
+
+
+def test_where_effects_cannot_be_copied_it_dies_once_at_each_point_of_each_kind() -> None:
+    batches = [*FIVE[:2], done(2), done(3), done(4)]
+    profile = profile_of(life(batches))
+    plan = of_the_driver(profile, every_batch=False)
+    times = Counter((one.crash.point, one.crash.side, one.crash.kinds) for one in plan)
+    assert {one.crash.batch for one in plan} == {0, 1, 4}
+    assert set(times.values()) == {1}
+    every = of_the_driver(profile, every_batch=True)
+    assert {(one.crash.point, one.crash.side, one.crash.kinds) for one in every} == times.keys()
+
+
+def test_each_place_that_the_user_has_named_is_one_of_its_own() -> None:
+    named = [passed(Point.USER, Side.AFTER, f"0/{name}") for name in ("before-upload", "after-upload", "after-upload")]
+    plan = of_the_driver(profile_of(life(FIVE[:1], also=named)), every_batch=False)
+    assert [one.crash.key for one in plan if one.crash.point is Point.USER] == ["0/before-upload", "0/after-upload"]
+
+
+# Victims
+
+
+def test_what_runs_tasks_dies_at_every_kind_of_point_of_a_task_in_one_steady_batch() -> None:
+    profile = profile_of(life([done(batch.batch, batch.rows, batch.late, python=True, at_end=True) for batch in FIVE]))
+    plan = of_nodes(profile, ALL_VICTIMS)
+    where = {(point, side) for point in (Point.STATE_COMMIT, Point.TASK_END) for side in Side}
+    assert Counter((one.crash.point, one.crash.side) for one in plan) == dict.fromkeys(where, 3)
+    assert {one.crash.victim for one in plan} == {Victim.EXECUTOR, Victim.PYTHON, Victim.NODE}
+    assert {(one.crash.actor, one.crash.batch) for one in plan} == {(TASK, 1)}
+
+
+def test_nodes_die_at_each_place_that_the_user_has_named_and_are_moved_to_no_other() -> None:
+    named = [
+        passed(Point.USER, Side.AFTER, f"{batch}/{name}", TASK) for batch in (1, 3) for name in ("upload", "download")
+    ]
+    profile = profile_of(life(FIVE, also=named))
+    plan = [one for one in of_nodes(profile, [Victim.EXECUTOR]) if one.crash.point is Point.USER]
+    assert [one.crash.key for one in plan] == ["1/upload", "1/download"]
+    crashes = [crash_at(profile, one, Victim.DRIVER) for one in reversed(profile.passed)]
+    keys = {crash_place(crash, crash.batch): crash for crash in crashes}
+    assert [one.crash.key for one in spread(plan, [3], keys)] == ["3/upload", "3/download"]
+
+
+def test_python_workers_die_only_where_code_of_the_users_runs_in_them() -> None:
+    plan = of_nodes(profile_of(life(FIVE)), ALL_VICTIMS)
+    assert {one.crash.victim for one in plan} == {Victim.EXECUTOR, Victim.NODE}
+    assert of_nodes(profile_of(life(FIVE)), [Victim.PYTHON]) == []
+    earlier = profile_of(life([done(batch.batch, batch.rows, batch.late, python=True) for batch in FIVE]))
+    assert {one.crash.point for one in of_nodes(earlier, [Victim.PYTHON])} == {Point.TASK_END}
+    named = [passed(Point.USER, Side.AFTER, "1/after-upload", TASK)]
+    batches = [done(batch.batch, batch.rows, batch.late, python=True) for batch in FIVE]
+    plan = of_nodes(profile_of(life(batches, also=named)), [Victim.PYTHON])
+    assert {one.crash.point for one in plan} == {Point.TASK_END, Point.USER}
+
+
+def test_nothing_else_dies_where_only_the_driver_is_to() -> None:
+    assert of_nodes(profile_of(life(FIVE)), [Victim.DRIVER]) == []
+
+
+@pytest.mark.parametrize(
+    ("batches", "chosen"),
+    [
+        (FIVE, 1),
+        ((done(0), done(1, late=1), done(2, evicted=1), done(3)), 3),
+        ((done(0),), 0),
+        ((done(0, rows=0),), 0),
+    ],
+)
+def test_where_no_batch_is_steady_the_next_best_is_taken(batches: tuple[object, ...], chosen: int) -> None:
+    profile = profile_of(life(batches))  # type: ignore[arg-type]
+    assert {one.crash.batch for one in of_nodes(profile, [Victim.NODE])} == {chosen}
+
+
+def test_a_driver_that_is_only_thought_to_be_dead_sleeps_around_its_sink_and_before_it_commits() -> None:
+    plan = of_split_brains(profile_of(life(FIVE)))
+    assert all(one.split_brain and one.crash.batch == 1 for one in plan)
+    assert [(one.crash.point, one.crash.side) for one in plan] == [
+        (Point.ADD_BATCH, Side.BEFORE),
+        (Point.ADD_BATCH, Side.AFTER),
+        (Point.COMMIT_LOG, Side.BEFORE),
+    ]
+
+
+def test_the_recovery_that_has_most_to_do_is_of_a_batch_that_has_done_all_but_commit() -> None:
+    worst = worst_to_recover_from(profile_of(life(FIVE)))
+    assert worst is not None
+    assert (worst.address.point, worst.address.side, worst.address.key) == (Point.COMMIT_LOG, Side.BEFORE, "1")
+
+
+def test_where_points_inside_spark_are_not_seen_there_is_no_such_recovery_and_no_split_brain() -> None:
+    profile = profile_of(life(FIVE))
+    blind = replace(profile, passed=tuple(both_sides(Point.SINK_WRITE, "1")))
+    assert worst_to_recover_from(blind) is None
+    assert of_split_brains(blind) == of_nodes(blind, ALL_VICTIMS) == []
+    assert len(of_the_driver(blind, every_batch=True)) == 2
+
+
+def test_a_crash_while_it_recovers_is_another_one_than_the_same_in_the_first_life() -> None:
+    profile = profile_of(life(FIVE))
+    first, again = (crash_at(profile, profile.passed[0], Victim.DRIVER, recovering=which) for which in (False, True))
+    assert Planned(first) != Planned(again)
+    assert again.recovering
+    assert str(again) == f"{first}, recovering"
+
+
+# Lines of the user's code
+
+
+def lines_of(batch: int, *places: str, actor: str = DRIVER, states: Sequence[str] = ()) -> list[Passed]:
+    """As they are passed, one after the other; `states` is what was durable at each, by a name."""
+    found = [passed(Point.LINE, Side.BEFORE, f"{batch}/{place}", actor) for place in places]
+    named = [CrashState((StateEntry(state, None),)) for state in states] or [one.state for one in found]
+    return [replace(one, state=state, text="con.commit()") for one, state in zip(found, named, strict=True)]
+
+
+def planned_lines(plan: Sequence[Planned]) -> list[tuple[Victim, str]]:
+    return [(one.crash.victim, one.crash.key) for one in plan if one.crash.point is Point.LINE]
+
+
+def test_a_line_is_tried_once_a_kind_of_batch_and_again_where_something_durable_has_changed() -> None:
+    again = [line for batch in (0, 1, 2) for line in lines_of(batch, "m.f:1#1", "m.f:1#2")]
+    batches = [done(0), done(1), done(2), done(3)]
+    plan = of_the_driver(profile_of(life(batches, also=again)), every_batch=True)
+    assert [key for _, key in planned_lines(plan)] == ["0/m.f:1#1", "1/m.f:1#1"]
+    changes = lines_of(0, "m.f:1#1", "m.f:1#2", "m.f:1#3", states=("a", "a", "b"))
+    plan = of_the_driver(profile_of(life(batches, also=changes)), every_batch=True)
+    assert [key for _, key in planned_lines(plan)] == ["0/m.f:1#1", "0/m.f:1#3"]
+
+
+def test_where_each_is_a_kill_lines_are_tried_at_what_they_call() -> None:
+    also = lines_of(0, "m.f:1#1", "m.f:1 calls os.rename#1", "m.f:2#1")
+    plan = of_the_driver(profile_of(life(FIVE, also=also)), every_batch=False)
+    assert [key for _, key in planned_lines(plan)] == ["0/m.f:1 calls os.rename#1"]
+
+
+def test_of_lines_of_a_task_between_which_nothing_durable_happens_a_worker_dies_at_the_first() -> None:
+    places = "m.f:1#1", "m.f:2#1", "m.f:2 calls os.rename#1", "m.f:3#1"
+    also = lines_of(0, *places, actor=TASK, states=("a", "a", "a", "b"))
+    profile = profile_of(life([done(0, python=True)], also=also))
+    assert planned_lines(of_nodes(profile, ALL_VICTIMS)) == [
+        (Victim.PYTHON, "0/m.f:1#1"),
+        (Victim.PYTHON, "0/m.f:3#1"),
+    ]
+    assert planned_lines(of_nodes(profile, [Victim.NODE])) == [(Victim.NODE, "0/m.f:1#1"), (Victim.NODE, "0/m.f:3#1")]
+    # What is outside is in no crash state.
+    assert planned_lines(of_nodes(profile, ALL_VICTIMS, copyable=False)) == [
+        (Victim.PYTHON, "0/m.f:2 calls os.rename#1")
+    ]
+
+
+def test_a_crash_at_a_line_says_which_and_its_text() -> None:
+    (line,) = lines_of(3, "sinks.write:17 calls sqlite3.Connection.commit#2")
+    crash = crash_at(profile_of(life(FIVE)), line, Victim.DRIVER)
+    assert str(crash) == (
+        "the driver dies in batch 3, in sinks.write, before line 17 (`con.commit()`) calls sqlite3.Connection.commit, "
+        "the second time"
+    )
+    (line,) = lines_of(3, "sinks.add:4#1", actor=TASK)
+    crash = crash_at(profile_of(life(FIVE)), line, Victim.PYTHON)
+    assert str(crash) == "the Python worker dies in batch 3, in sinks.add, before line 4 (`con.commit()`), in a task"
+
+
+# What is asked for
+
+
+def test_every_crash_point_means_all_of_them_unless_some_are_named() -> None:
+    assert every_crash_point() == CrashPlan() == CrashPlan(tuple(Victim), True, True)
+    assert every_crash_point("driver", Victim.NODE, recovering=False).victims == (Victim.DRIVER, Victim.NODE)
+
+
+@given(st.text().filter(lambda text: text not in set(Victim)))
+def test_a_victim_that_there_is_not_is_refused_with_those_that_there_are(name: str) -> None:
+    with pytest.raises(InvalidScenario, match="driver, executor, python, node"):
+        every_crash_point(name)
+
+
+@pytest.mark.parametrize("victims", [(), ("driver",), (None,)])
+def test_a_plan_without_victims_or_with_names_for_them_is_refused(victims: tuple[Victim, ...]) -> None:
+    with pytest.raises(InvalidScenario, match=r"name at least one of driver, executor, python, node"):
+        CrashPlan(victims)
+
+
+# Messages to stores outside
+
+
+def sent(batch: int, kind: str, times: int) -> list[Passed]:
+    return [one for n in range(1, times + 1) for one in both_sides(Point.MESSAGE, f"{batch}/db {kind}#{n}")]
+
+
+def test_of_messages_that_are_alike_the_first_two_and_the_last_are_tried_and_the_rest_is_said() -> None:
+    others = both_sides(Point.ADD_BATCH, "0")
+    kept, said = without_repeats([*others, *sent(0, "INSERT a", 5), *sent(0, "COMMIT", 3), *sent(1, "INSERT a", 4)])
+    assert [one.address.key for one in kept if one.address.side is Side.AFTER] == [
+        "0",
+        *(f"0/db INSERT a#{n}" for n in (1, 2, 5)),
+        *(f"0/db COMMIT#{n}" for n in (1, 2, 3)),
+        *(f"1/db INSERT a#{n}" for n in (1, 2, 4)),
+    ]
+    (only,) = said
+    assert "db INSERT a, which it does up to 5 times" in only
+
+
+def test_the_answer_to_each_message_of_a_steady_batch_is_lost_where_that_is_wanted() -> None:
+    profile = profile_of(life(FIVE, also=[*sent(0, "COMMIT", 1), *sent(1, "COMMIT", 1), *sent(1, "PUT /a", 2)]))
+    plan = of_answers(profile, ALL_VICTIMS)
+    assert [str(one) for one in plan] == [
+        f"the answer to 1/db {what} of the driver is lost and the connection breaks; the driver lives"
+        for what in ("COMMIT#1", "PUT /a#1", "PUT /a#2")
+    ]
+    assert of_answers(profile, (Victim.DRIVER, Victim.NODE)) == []
+
+
+def test_messages_are_tried_first_and_when_a_commit_is_done_before_all_others() -> None:
+    profile = profile_of(life(FIVE[:1], also=[*sent(0, "INSERT a", 1), *sent(0, "COMMIT", 1)]))
+    first = [one.crash for one in messages_first(of_the_driver(profile, every_batch=False))]
+    assert [(one.side, one.name) for one in first[:4]] == [
+        (Side.AFTER, "db COMMIT#1"),
+        (Side.AFTER, "db INSERT a#1"),
+        (Side.BEFORE, "db INSERT a#1"),
+        (Side.BEFORE, "db COMMIT#1"),
+    ]
+    assert Counter(first) == Counter(one.crash for one in of_the_driver(profile, every_batch=False))
+
+
+def reset(folders: RunFolders) -> None:
+    """There is no such store."""
+
+
+def test_what_is_sent_and_not_seen_is_said() -> None:
+    stores = (
+        Store("dark", reset),
+        Store("db", reset, address="127.0.0.1:5432", protocol="postgres"),
+        Store("silent", reset, address="127.0.0.1:9092", protocol="kafka"),
+    )
+    query = Query(lambda frame: frame, stores=stores)
+    seen = [
+        {"db": Seen(3, by_strangers=2, unread="a message of 9 bytes"), "silent": Seen()},
+        {"db": Seen(3, unreachable="127.0.0.1:5432 cannot be reached: refused"), "silent": Seen()},
+    ]
+    assert list(unseen(query, seen)) == [
+        "Messages to dark: not seen, since it has no address.",
+        "Messages to db one by one: not all were of the protocol postgres (a message of 9 bytes).",
+        "Connections to db that did not come about: 127.0.0.1:5432 cannot be reached: refused.",
+        "2 requests to db, of which it is not known who sent them.",
+    ]
+    assert unreached(query, seen) == ["silent"]

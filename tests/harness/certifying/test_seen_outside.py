@@ -1,0 +1,56 @@
+"""What the user's code was seen to do outside, of the lives that a campaign has watched."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from certified import unsealed
+from profiles import FIVE, life
+from streamproof.harness.certifying.attempts import Attempt
+from streamproof.harness.certifying.page import not_covered_said
+from streamproof.harness.certifying.seen_outside import unannounced_of, uncut_of
+from streamproof.harness.contracts.query import Query, Store
+from streamproof.harness.crash_points.inside_python.effects import OutsideEffect
+from streamproof.harness.crash_points.inside_python.following import Noted
+
+LOG = OutsideEffect("file", "/var/log/x", "sinks.write:17")
+
+
+def query(**more: object) -> Query:
+    return Query(lambda frame: frame, **more)  # type: ignore[arg-type]
+
+
+def noting(*noted: Noted) -> Attempt:
+    return replace(life(FIVE), noted=list(noted))
+
+
+def test_an_effect_is_said_once_as_often_as_one_life_has_it() -> None:
+    lives = [noting(Noted((LOG,)), Noted((replace_times(LOG, 2),))), noting(Noted((LOG,))), noting()]
+    (found,) = uncut_of(query(), lives)
+    assert (found.name, found.place, found.times, found.accepted) == ("file /var/log/x", "sinks.write:17", 3, False)
+
+
+def replace_times(effect: OutsideEffect, times: int) -> OutsideEffect:
+    return OutsideEffect(effect.kind, effect.target, effect.place, times)
+
+
+def test_it_is_accepted_by_its_name_alone() -> None:
+    lives = [noting(Noted((LOG,)))]
+    assert [one.accepted for one in uncut_of(query(accepts=["file /var/log/*"]), lives)] == [True]
+    assert [one.accepted for one in uncut_of(query(accepts=["connection /var/log/x"]), lives)] == [False]
+
+
+def test_where_each_call_is_cut_by_a_kill_none_is_left() -> None:
+    stores = (Store("their-table", lambda folders: None),)
+    assert uncut_of(query(stores=stores), [noting(Noted((LOG,)))]) == ()
+
+
+def test_lines_that_were_not_announced_are_those_of_the_life_that_has_most() -> None:
+    assert unannounced_of([noting(Noted(unannounced=2), Noted(unannounced=3)), noting(Noted(unannounced=4))]) == 5
+    assert unannounced_of([]) == 0
+
+
+def test_it_comes_first_of_what_is_not_covered() -> None:
+    said = list(not_covered_said(unsealed(uncut=uncut_of(query(), [noting(Noted((LOG,)))]))))
+    assert said[0].startswith("Cut by no crash: file /var/log/x; the query's code does this in sinks.write:17, 1 time")
+    assert 'accepts=("file /var/log/x",)' in said[0]

@@ -1,0 +1,516 @@
+"""Lines of the user's code as crash points, without Spark: whose code it is, what its lines are called, who is told of
+them, and what it does outside."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import json
+import logging
+import os
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from pyspark.sql.utils import ForeachBatchFunction
+from pyspark.taskcontext import TaskContext
+
+from streamproof.harness.contracts.query import Query
+from streamproof.harness.contracts.query_parts import as_it_comes, foreach, foreach_batch
+from streamproof.harness.core.addresses import DRIVER, TASK, CodeLine, Point, Side
+from streamproof.harness.core.errors import OwnFailure
+from streamproof.harness.crash_points.inside_python.following import Noted, followed, followed_each, read_noted
+from streamproof.harness.crash_points.inside_python.user_points import crash_point, points_environment
+from streamproof.harness.crash_points.inside_python.watching import (
+    LINES,
+    Watching,
+    lines_environment,
+    read_watching,
+    write_watching,
+)
+from streamproof.harness.crash_points.inside_python.whose import Whose, whose_code
+from streamproof.harness.crash_points.inside_spark.listener import HeldPoint, PointListener, SaidInPassing
+from streamproof.scenarios.subjects import subject
+
+SINK = """\
+import json
+import os
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+
+import helper
+
+
+def write(frame, batch, folder):
+    path = os.path.join(folder, "rows")
+    helper.store(path)
+    os.rename(path, path + ".done")
+    return json.dumps([1])
+
+
+def loop(frame, batch, folder):
+    for _ in range(5):
+        helper.store(folder)
+
+
+def fail(frame, batch, folder):
+    try:
+        os.rename(folder + "/nothing", folder + "/more")
+    except OSError:
+        return
+
+
+def in_threads(frame, batch, folder):
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(helper.store, folder).result()
+
+
+def through_a_library(frame, batch, folder):
+    return sorted([2, 1], key=helper.same)
+
+
+def each(rows):
+    for row in rows:
+        yield row
+
+
+def add(row):
+    seq = row + 1
+    return seq
+
+
+class Writer:
+    def process(self, row):
+        return row
+"""
+HELPER = """\
+def store(path):
+    return path
+
+
+def same(value):
+    return value
+"""
+
+
+@pytest.fixture
+def sink(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """A module of a user's, beside one that it imports."""
+    folder = tmp_path / "code"
+    folder.mkdir()
+    (folder / "their_sink.py").write_text(SINK)
+    (folder / "helper.py").write_text(HELPER)
+    monkeypatch.syspath_prepend(str(folder))
+    yield importlib.import_module("their_sink")
+    for name in ("their_sink", "helper"):
+        sys.modules.pop(name, None)
+
+
+def whose(sink: ModuleType) -> Whose:
+    return whose_code(foreach_batch(partial(sink.write, folder=""), as_it_comes))
+
+
+class Said:
+    """What a listener was told, by a thread that is not ours."""
+
+    def __init__(self) -> None:
+        self.held: list[HeldPoint] = []
+        self.noted: list[Noted] = []
+
+    @property
+    def keys(self) -> list[str]:
+        return [f"{held.side} {held.key}" for held in self.held]
+
+    @property
+    def effects(self) -> set[tuple[str, str, int]]:
+        return {(one.kind, one.target, one.times) for noted in self.noted for one in noted.effects}
+
+
+@contextmanager
+def listening(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, watching: Watching) -> Iterator[Said]:
+    said = Said()
+
+    async def arrived(held: HeldPoint) -> None:
+        said.held.append(held)
+
+    def noted(passing: SaidInPassing) -> None:
+        said.noted.append(read_noted(passing.content))
+
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    points = PointListener(("127.0.0.1", 0), "secret", arrived, noted)
+    place = asyncio.run_coroutine_threadsafe(points.start(), loop).result(30)
+    path = tmp_path / "lines.json"
+    write_watching(path, watching)
+    for name, value in {**points_environment(place, "secret", "here", 1), **lines_environment(path)}.items():
+        monkeypatch.setenv(name, value)
+    try:
+        yield said
+    finally:
+        asyncio.run_coroutine_threadsafe(points.close(), loop).result(30)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(30)
+        loop.close()
+
+
+@pytest.fixture
+def as_batch(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Calls a function as pyspark does in the driver, for a batch."""
+    monkeypatch.setattr("pyspark.sql.session.SparkSession", lambda *_: None)
+    monkeypatch.setattr("pyspark.sql.dataframe.DataFrame", lambda *_: None)
+
+    class Frame:
+        def sparkSession(self) -> None:
+            return None
+
+    class Session:
+        sparkContext = None
+
+    def call(function: Callable[..., Any], batch: int) -> None:
+        session: Any = Session()
+        ForeachBatchFunction(session, function).call(Frame(), batch)  # type: ignore[arg-type]
+
+    return call
+
+
+@contextmanager
+def as_task(batch: str | None) -> Iterator[None]:
+    task = TaskContext()
+    task._localProperties = {} if batch is None else {"streaming.sql.batchId": batch}
+    TaskContext._setTaskContext(task)
+    try:
+        yield
+    finally:
+        TaskContext._setTaskContext(None)
+
+
+class TestWhoseCode:
+    def test_is_that_of_what_a_query_hands_over_however_it_is_wrapped(self, sink: ModuleType) -> None:
+        folder = str(Path(str(sink.__file__)).parent)
+        expected = Whose(("helper", "their_sink"), (folder,))
+        alone = Whose(("their_sink",), (folder,))
+        assert whose(sink) == expected
+        assert whose_code(Query(as_it_comes, write=sink.loop, read=as_it_comes)) == expected
+        assert whose_code(foreach(sink.Writer, as_it_comes)) == alone
+        assert whose_code(foreach(sink.Writer(), as_it_comes)) == alone
+        assert whose_code(Query(sink.Writer().process)) == alone
+        assert whose_code(Query(lambda frame: frame.mapInPandas(sink.each, frame.schema))).packages[0]  # type: ignore[no-any-return]
+
+    def test_is_not_that_of_who_reads(self, sink: ModuleType) -> None:
+        assert not whose_code(Query(as_it_comes, write=as_it_comes, read=sink.write))
+
+    def test_is_what_lies_beside_a_script(self, tmp_path: Path) -> None:
+        space: dict[str, Any] = {"__name__": "__main__", "__file__": str(tmp_path / "job.py")}
+        exec(compile("def transform(frame):\n    return frame\n", str(tmp_path / "job.py"), "exec"), space)
+        found = whose_code(Query(space["transform"]))
+        assert found == Whose((), (str(tmp_path),))
+        assert found.owns("anything", str(tmp_path / "beside.py"))
+        assert not found.owns("__main__", str(tmp_path / "venv/lib/python3.11/site-packages/x.py"))
+
+    def test_is_the_whole_package_and_nothing_of_others(self) -> None:
+        found = whose_code(subject("sqlite-by-batch").query)
+        assert found.owns("streamproof.scenarios.subjects.sqlite", "/x/sqlite.py")
+        for module in ("streamproof.harness.contracts.query", "pyspark.sql.utils", "sqlite3.dbapi2", "acme.sinks"):
+            assert not found.owns(module, "/x/y.py")
+
+    def test_is_an_installed_package_only_where_it_was_handed_over(self) -> None:
+        found = Whose(("acme",), ("/home/me",))
+        assert found.owns("acme.sinks", "/home/me/.venv/lib/python3.11/site-packages/acme/sinks.py")
+        assert not found.owns("other", "/home/me/.venv/lib/python3.11/site-packages/other.py")
+        assert not found.owns("acme.rows", "<string>")
+
+
+class TestLines:
+    def test_are_announced_in_order_with_the_calls_that_leave_the_users_code(
+        self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_batch: Callable[..., None]
+    ) -> None:
+        (tmp_path / "rows").touch()
+        with listening(monkeypatch, tmp_path, Watching(whose(sink), whole=True)) as said, followed():
+            as_batch(partial(sink.write, folder=str(tmp_path)), 3)
+        assert said.keys == [
+            "before 3/their_sink.write:10#1",
+            "before 3/their_sink.write:11#1",
+            "before 3/helper.store:2#1",
+            "before 3/their_sink.write:12#1",
+            "before 3/their_sink.write:12 calls os.rename#1",
+            "after 3/their_sink.write:12 calls os.rename#1",
+            "before 3/their_sink.write:13#1",
+        ]
+        assert {held.actor for held in said.held} == {DRIVER}
+        assert {held.point for held in said.held} == {Point.LINE}
+        assert said.held[4].text == 'os.rename(path, path + ".done")'
+
+    def test_are_announced_the_first_times_of_each_batch_and_the_others_are_counted(
+        self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_batch: Callable[..., None]
+    ) -> None:
+        with listening(monkeypatch, tmp_path, Watching(whose(sink), whole=True)) as said, followed():
+            for batch in (0, 1):
+                as_batch(partial(sink.loop, folder=str(tmp_path)), batch)
+        for batch in (0, 1):
+            assert [key for key in said.keys if f"{batch}/helper" in key] == [
+                f"before {batch}/helper.store:2#{time}" for time in (1, 2, 3)
+            ]
+        # Of the loop's six, the call's five and the function's five.
+        assert sum(noted.unannounced for noted in said.noted) == 2 * (3 + 2 + 2)
+
+    def test_after_a_call_is_also_when_it_has_failed(
+        self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_batch: Callable[..., None]
+    ) -> None:
+        with listening(monkeypatch, tmp_path, Watching(whose(sink), whole=True)) as said, followed():
+            as_batch(partial(sink.fail, folder=str(tmp_path)), 0)
+        assert [key for key in said.keys if "calls" in key] == [
+            f"{side} 0/their_sink.fail:23 calls os.rename#1" for side in Side
+        ]
+
+    def test_of_a_thread_that_the_users_code_starts_are_of_its_batch(
+        self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_batch: Callable[..., None]
+    ) -> None:
+        with listening(monkeypatch, tmp_path, Watching(whose(sink), whole=True)) as said, followed():
+            as_batch(partial(sink.in_threads, folder=str(tmp_path)), 7)
+        assert "before 7/helper.store:2#1" in said.keys
+        assert all(held.key.startswith("7/") for held in said.held)
+
+    def test_of_a_task_say_so_and_know_their_batch_as_far_as_the_task_does(
+        self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with listening(monkeypatch, tmp_path, Watching(whose(sink), whole=True)) as said:
+            work = followed_each(lambda: list(sink.each([1])))
+            for batch in ("4", None):
+                with as_task(batch):
+                    work()
+                    crash_point("mine")
+        assert {held.actor for held in said.held} == {TASK}
+        assert [held.key for held in said.held if held.point is Point.USER] == ["4/mine", "?/mine"]
+        assert "before 4/their_sink.each:38#1" in said.keys
+        # One worker, whose tasks come one after the other: no line is announced twice under one name.
+        assert len(set(said.keys)) == len(said.keys)
+
+    def test_alone_are_announced_where_exactly_they_are_armed(
+        self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_batch: Callable[..., None]
+    ) -> None:
+        armed = ((Side.AFTER, "1/their_sink.write:12 calls os.rename#1"), (Side.BEFORE, "1/helper.store:2#4"))
+        with listening(monkeypatch, tmp_path, Watching(whose(sink), armed=armed)) as said, followed():
+            for batch in range(3):
+                (tmp_path / "rows").touch()
+                as_batch(partial(sink.write, folder=str(tmp_path)), batch)
+                as_batch(partial(sink.loop, folder=str(tmp_path)), batch)
+        assert said.keys == [f"{side} {key}" for side, key in armed]
+        assert said.noted == []
+
+    def test_leave_whoever_traced_before_as_it_was(
+        self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def other(*_: Any) -> None: ...
+
+        before = sys.gettrace(), threading.gettrace(), sys.getprofile()
+        try:
+            sys.settrace(other)
+            threading.settrace(other)
+            sys.setprofile(other)
+            with listening(monkeypatch, tmp_path, Watching(whose(sink), whole=True)) as said, followed():
+                sink.add(1)
+                assert sys.getprofile() is other
+            assert (sys.gettrace(), threading.gettrace(), sys.getprofile()) == (other, other, other)
+        finally:
+            sys.settrace(before[0])
+            threading.settrace(before[1])  # type: ignore[arg-type]
+            sys.setprofile(before[2])
+        assert len(said.held) == 2
+
+    def test_are_not_those_of_a_module_that_is_imported(
+        self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        late = "import their_sink\n\n\nclass Late:\n    at_once = their_sink.add(1)\n\n\ndef later():\n    return 1\n"
+        (Path(str(sink.__file__)).parent / "late.py").write_text(late)
+        with listening(monkeypatch, tmp_path, Watching(whose(sink), whole=True)) as said, followed():
+            module = importlib.import_module("late")
+            assert module.later() == sink.add(0) == 1
+        sys.modules.pop("late")
+        assert [key.partition("/")[2].partition(":")[0] for key in said.keys] == ["late.later"] + ["their_sink.add"] * 2
+
+    def test_hold_nobody_when_the_harness_is_gone(
+        self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with listening(monkeypatch, tmp_path, Watching(whose(sink), whole=True)):
+            pass
+        with followed():
+            assert sink.add(1) == 2
+
+    def test_are_nobodys_outside_a_run(self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv(LINES, raising=False)
+        with followed():
+            assert sys.gettrace() is None or sys.gettrace().__name__ != "_enter"  # type: ignore[union-attr]
+        monkeypatch.setenv(LINES, str(tmp_path / "gone.json"))
+        assert not read_watching()
+        (tmp_path / "gone.json").write_text("nonsense")
+        with pytest.raises(OwnFailure, match=LINES):
+            read_watching()
+
+    def test_go_over_one_connection_of_each_thread(
+        self, sink: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with listening(monkeypatch, tmp_path, Watching(whose(sink), whole=True)) as said, followed():
+            sink.add(1)
+            sink.loop(None, 0, "")
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(sink.through_a_library, None, 0, "").result()
+        assert len({held.peer for held in said.held}) == 2
+
+
+@pytest.mark.parametrize(
+    ("key", "side", "words"),
+    [
+        ("3/sinks.write:17#1", Side.BEFORE, "in batch 3, in sinks.write, before line 17 (`con.commit()`)"),
+        (
+            "3/sinks.write:17 calls sqlite3.Connection.commit#2",
+            Side.AFTER,
+            "in batch 3, in sinks.write, after line 17 (`con.commit()`) has called sqlite3.Connection.commit, the "
+            "second time",
+        ),
+    ],
+)
+def test_a_line_is_said_with_its_text(key: str, side: Side, words: str) -> None:
+    line = CodeLine.of(key)
+    assert line is not None
+    assert line.said(side, "con.commit()") == words
+
+
+@pytest.mark.parametrize("key", ["", "3", "3/after-upload", "3/sinks.write:x#1", "3/sinks.write:17"])
+def test_what_is_no_line_is_not_said_as_one(key: str) -> None:
+    assert CodeLine.of(key) is None
+
+
+# Effects
+
+
+def does(folder: Path, body: str) -> Callable[[], Any]:
+    """A function of the user's that does this."""
+    file = folder / "effects_of_theirs.py"
+    names = "import importlib, logging, os, socket, sqlite3, subprocess, sys, tempfile\n"
+    file.write_text(names + "def work():\n" + "".join(f"    {line}\n" for line in body.splitlines()))
+    space: dict[str, Any] = {"__name__": "effects_of_theirs", "__file__": str(file)}
+    exec(compile(file.read_text(), str(file), "exec"), space)
+    work: Callable[[], Any] = space["work"]
+    return work
+
+
+@pytest.fixture
+def noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], set[tuple[str, str, int]]]:
+    """What is noted of a function of the user's, whose run has the folder `run`."""
+    code, run = tmp_path / "code", tmp_path / "run"
+    code.mkdir()
+    run.mkdir()
+    monkeypatch.chdir(tmp_path)
+
+    def of(body: str) -> set[tuple[str, str, int]]:
+        watching = Watching(Whose((), (str(code),)), whole=True, folders=(str(run),))
+        work = does(code, body)
+        with listening(monkeypatch, tmp_path, watching) as said, followed():
+            work()
+        return {(kind, target.removeprefix(f"{tmp_path}/"), times) for kind, target, times in said.effects}
+
+    return of
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("open('out.txt', 'w').close()", {("file", "out.txt", 1)}),
+        ("for _ in range(3): open('out.txt', 'a').close()", {("file", "out.txt", 3)}),
+        ("os.close(os.open('out.txt', os.O_WRONLY | os.O_CREAT))", {("file", "out.txt", 1)}),
+        ("open('run/x', 'w').close()\nos.rename('run/x', 'moved')", {("file", "moved", 1)}),
+        ("sqlite3.connect('x.db').execute('create table t (a)')", {("file", "x.db", 1)}),
+        ("os.mkdir('made')", {("file", "made", 1)}),
+        ("subprocess.run(['true'])", {("process", "true", 1)}),
+        ("os.system('true')", {("process", "true", 1)}),
+        ("socket.socket().connect_ex(('127.0.0.1', 9))", {("connection", "127.0.0.1:9", 1)}),
+        ("socket.socket(type=socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', 9))", {("connection", "127.0.0.1:9", 1)}),
+    ],
+)
+def test_an_effect_outside_is_noted(
+    noted: Callable[[str], set[tuple[str, str, int]]], body: str, found: set[tuple[str, str, int]]
+) -> None:
+    assert noted(body) == found
+
+
+def test_a_temporary_file_that_stays_is_an_effect_which_every_run_calls_the_same(
+    noted: Callable[[str], set[tuple[str, str, int]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "code"))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    assert noted("for _ in range(2): tempfile.mkstemp('.csv')") == {("file", "$TMPDIR/tmp….csv", 2)}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "open('run/in', 'w').close()",
+        "open(__file__).close()",
+        "sqlite3.connect('run/x.db').execute('create table t (a)')",
+        "sqlite3.connect(':memory:').execute('create table t (a)')",
+        "open('tmp', 'w').close()\nos.remove('tmp')",
+        "with tempfile.NamedTemporaryFile('w') as file: file.write('x')",
+        "with tempfile.TemporaryDirectory() as folder: open(folder + '/x', 'w').close()",
+        "open(os.devnull, 'w').close()",
+        "logger = logging.getLogger('x')\nlogger.addHandler(logging.FileHandler('x.log'))\nlogger.warning('x')",
+        "sys.dont_write_bytecode = False\nsys.modules.pop('colorsys', None)\nimport colorsys",
+        "from pyspark.serializers import write_int\nimport pyspark.util\nprint('x')",
+    ],
+)
+def test_what_does_not_last_or_is_nobodys_is_no_effect(
+    noted: Callable[[str], set[tuple[str, str, int]]], body: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", sys.dont_write_bytecode)
+    assert noted(body) == set()
+
+
+def test_what_spark_does_for_the_users_code_is_no_effect(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, noted: Callable[[str], set[tuple[str, str, int]]]
+) -> None:
+    module = ModuleType("pyspark.made_up")
+    exec("def collect(path):\n    open(path, 'w').close()\n", module.__dict__)
+    monkeypatch.setitem(sys.modules, "pyspark.made_up", module)
+    assert noted("from pyspark.made_up import collect\ncollect('spilled')") == set()
+    assert (tmp_path / "spilled").exists()
+
+
+def test_what_others_do_meanwhile_is_not_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    watching = Watching(Whose((), (str(tmp_path / "code"),)), whole=True)
+    with listening(monkeypatch, tmp_path, watching) as said, followed():
+        (tmp_path / "mine").write_text("x")
+        subprocess.run(["true"], check=True)
+        sqlite3.connect(tmp_path / "x.db").close()
+        logging.getLogger("x").info("y")
+        socket.socket().close()
+        os.mkdir(tmp_path / "made")
+        tempfile.mkdtemp(dir=tmp_path)
+    assert said.noted == []
+
+
+# What it costs
+
+SLOWED = Path(__file__).parents[1] / "programs" / "slowed_by_lines.py"
+A_BATCH = 100.0
+"""Milliseconds that a batch of Spark's with a UDF takes at least."""
+
+
+def test_a_udf_of_a_thousand_rows_is_slowed_by_less_than_a_batch_takes_and_by_little_where_one_line_is_armed() -> None:
+    # In a process of its own: hooks of other tests cannot be taken away.
+    done = subprocess.run([sys.executable, str(SLOWED)], check=True, capture_output=True, timeout=60)
+    taken = json.loads(done.stdout)
+    slower = {name: milliseconds - taken["plain"] for name, milliseconds in taken.items()}
+    assert slower["whole"] < A_BATCH, taken
+    assert slower["armed"] < A_BATCH / 4, taken
+    assert slower["elsewhere"] < A_BATCH / 10, taken

@@ -1,0 +1,257 @@
+"""Whether a history goes beyond what a claim tolerates."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handmade import JUDGES, Log, Made, Pass, chain
+from streamproof.harness.contracts.scenario import Scenario
+from streamproof.harness.contracts.subject import Claim
+from streamproof.harness.core.guarantees import (
+    AT_LEAST_ONCE,
+    EXACTLY_ONCE,
+    at_least_once,
+    exactly_once,
+    precise_recovery,
+)
+from streamproof.harness.core.verdicts import Evidence, Status, Verdict
+from streamproof.harness.judging.tolerance import Tolerance, beyond
+from streamproof.harness.recording.history import Drained, NodeGone, Stamp
+from streamproof.harness.running.judgement import judge_claims, judge_history
+from streamproof.scenarios.workloads import numbered
+
+
+def why(made: Made, tolerance: Tolerance) -> str:
+    passed = beyond(made.history(), tolerance, made.topology)
+    return "" if passed is None else passed.why
+
+
+def replicated() -> Made:
+    made = Made(chain(Log(), Pass()), replicas=2)
+    for name in ("op0", "op1"):
+        made.start(name, 1)
+        made.start(name, 2, replica=1, in_step=False)
+    return made
+
+
+def test_any_number_is_any_number() -> None:
+    made = replicated()
+    for number in (1, 2):
+        made.lose("op0", number, replica=number - 1)
+    assert why(made, Tolerance.ANY) == ""
+
+
+def test_one_of_two_in_step_may_go_and_the_next_only_when_its_successor_is_in_step() -> None:
+    made = replicated()
+    made.in_step("op0", 2)
+    made.lose("op0", 1)
+    made.start("op0", 3, in_step=False)
+    assert why(made, Tolerance.ONE_IN_STEP) == ""
+    early = replicated()
+    early.in_step("op0", 2)
+    early.lose("op0", 1)
+    early.start("op0", 3, in_step=False)
+    early.lose("op0", 2, replica=1)
+    assert why(early, Tolerance.ONE_IN_STEP) == "op0-0 lost #2 when no other replica of it was in step"
+    made.in_step("op0", 3)
+    made.lose("op0", 2, replica=1)
+    assert why(made, Tolerance.ONE_IN_STEP) == ""
+
+
+def test_a_replica_that_is_not_in_step_does_not_count() -> None:
+    made = replicated()
+    made.lose("op0", 1)
+    assert "op0-0 lost #1" in why(made, Tolerance.ONE_IN_STEP)
+    other = replicated()
+    other.lose("op0", 2, replica=1)
+    assert why(other, Tolerance.ONE_IN_STEP) == ""
+
+
+def test_what_happens_after_the_end_harms_nobody() -> None:
+    made = replicated()
+    made.timeline.append(Drained(Stamp(made.at)))
+    made.at += 10
+    made.lose("op0", 1)
+    assert why(made, Tolerance.ONE_IN_STEP) == ""
+
+
+def test_a_node_that_is_declared_lost_counts_as_lost_from_then_on() -> None:
+    made = replicated()
+    made.in_step("op0", 2)
+    made.at += 1
+    made.timeline.append(NodeGone(Stamp(made.at), "op1-1"))
+    assert why(made, Tolerance.ONE_IN_STEP) == "op1-0 lost #1 when no other replica of it was in step"
+
+
+@given(st.lists(st.tuples(st.sampled_from(["lose", "come", "step"]), st.integers(0, 2)), max_size=25))
+def test_one_in_step_is_what_a_count_says(steps: list[tuple[str, int]]) -> None:
+    made = Made(chain(Log()), replicas=3)
+    numbers = iter(range(1, 100))
+    there: dict[int, tuple[int, bool]] = {}
+    passed = False
+
+    def come(replica: int, founder: bool) -> None:
+        there[replica] = (next(numbers), founder)
+        made.start("op0", there[replica][0], replica=replica, in_step=founder)
+
+    come(0, founder=True)
+    for step, replica in steps:
+        if step == "come" and replica not in there:
+            come(replica, founder=not there)
+        elif step == "step" and replica in there:
+            there[replica] = (there[replica][0], True)
+            made.in_step("op0", there[replica][0])
+        elif step == "lose" and replica in there:
+            made.lose("op0", there.pop(replica)[0], replica=replica)
+            passed = passed or not any(stepped for _, stepped in there.values())
+    assert bool(why(made, Tolerance.ONE_IN_STEP)) == passed
+
+
+def lost_all(tolerates: Tolerance) -> tuple[Made, Scenario]:
+    made = Made(chain(Log()), replicas=2)
+    made.offer("a", 1, 2)
+    made.start("op0", 1)
+    made.take("op0", 1, "a", 1, 1, 1)
+    made.lose("op0", 1)
+    made.start("op0", 2, replica=1)
+    made.take("op0", 2, "a", 1, 2, 2)
+    made.deliver("op0", 2, 1)
+    made.keep("op0", 2)
+    subject = made.subject
+    claims = (Claim(exactly_once(), tolerates),)
+    object.__setattr__(subject, "claims", claims)
+    return made, Scenario(subject, numbered(events=2), breaks=[at_least_once()])
+
+
+@pytest.mark.parametrize(
+    ("tolerates", "status"), [(Tolerance.ANY, Status.VIOLATED), (Tolerance.ONE_IN_STEP, Status.UNKNOWN)]
+)
+def test_a_claim_is_not_judged_beyond_what_it_tolerates_and_what_should_break_is(
+    tolerates: Tolerance, status: Status
+) -> None:
+    made, scenario = lost_all(tolerates)
+    judged = judge_history(scenario, made.history(), JUDGES, virtual_time=True)
+    (claim,), (broken,) = judged.verdicts, judged.broken
+    assert (claim.guarantee.name, claim.status) == (EXACTLY_ONCE, status)
+    assert (broken.guarantee.name, broken.status) == (AT_LEAST_ONCE, Status.VIOLATED)
+    if status is Status.UNKNOWN:
+        assert claim.reason == (
+            "this goes beyond what is claimed: op0-0 lost #1 when no other replica of it was in step"
+        )
+        assert claim.anomalies == ()
+    case = made.case()
+    (weaker,) = judge_claims(scenario.subject, case, [at_least_once()], JUDGES)
+    assert weaker.status is status, "so it is with what the claim implies"
+    own = replace(scenario, claims=[exactly_once(), precise_recovery()], breaks=())
+    stated, further = judge_history(own, made.history(), JUDGES, virtual_time=True).verdicts
+    assert (stated.status, further.status) == (status, Status.VIOLATED), "what it does not claim is judged plainly"
+
+
+def test_a_replica_that_never_gets_in_step_violates_the_claim_that_needs_one() -> None:
+    made = Made(chain(Log()), replicas=2)
+    made.offer("a", 1, 2)
+    made.start("op0", 1)
+    made.start("op0", 2, replica=1, in_step=False)
+    made.take("op0", 1, "a", 1, 1, 2)
+    made.deliver("op0", 1, 1, 2)
+    made.keep("op0", 1)
+    history = made.history()
+    at_rest = replace(history, timeline=[*history.timeline[:-1], Drained(Stamp(made.at + 1), (("op0-0", 2),))])
+    case = made.case(at_rest)
+
+    def claim(tolerates: Tolerance) -> Verdict:
+        subject = replace(made.subject, claims=(Claim(exactly_once(), tolerates),))
+        return judge_claims(subject, case, [exactly_once()], JUDGES)[0]
+
+    assert claim(Tolerance.ANY).status is Status.HOLDS
+    violated = claim(Tolerance.ONE_IN_STEP)
+    assert (violated.status, violated.summary) == (Status.VIOLATED, "stall x 1")
+    assert violated.anomalies[0].sample == (Evidence("#2 never got in step", "op0-0"),)
+    made.lose("op0", 1)
+    case = made.case(replace(at_rest, timeline=[*made.timeline, at_rest.timeline[-1]]))
+    assert claim(Tolerance.ONE_IN_STEP).status is Status.UNKNOWN, "this goes beyond what is claimed"
+
+
+def hit_again(second: bool) -> tuple[Made, Scenario]:
+    """A replica is lost, and its fellow delivers again what was delivered; then the fellow is lost, perhaps."""
+    made = Made(chain(Log()), replicas=2)
+    made.offer("a", 1, 2, 3, 4)
+    for number in (1, 2):
+        made.start("op0", number, replica=number - 1)
+        made.take("op0", number, "a", 1, 1, 4)
+    made.deliver("op0", 1, 1, 2, 3)
+    made.lose("op0", 1)
+    made.deliver("op0", 2, 2, 3, 4)
+    if second:
+        made.lose("op0", 2, replica=1, fault=1)
+        made.start("op0", 3)
+        made.keep("op0", 3)
+    else:
+        made.keep("op0", 2)
+    subject = replace(made.subject, claims=(Claim(precise_recovery(), Tolerance.ONE_IN_STEP),))
+    return made, Scenario(subject, numbered(events=4))
+
+
+@pytest.mark.parametrize("second", [False, True])
+def test_what_happened_before_a_tolerance_was_passed_is_judged_plainly(second: bool) -> None:
+    made, scenario = hit_again(second)
+    (verdict,) = judge_history(scenario, made.history(), JUDGES, virtual_time=True).verdicts
+    assert verdict.status is Status.VIOLATED
+    assert [str(tally) for tally in verdict.anomalies] == ["duplicate-output x 2"]
+    assert ("before op0-0 lost #2 when no other replica" in verdict.summary) == second
+
+
+def silent(*, opened: bool) -> Made:
+    """A replica has taken over a state, and opens its channel; it never says that it is in step, and its fellow is
+    lost much later."""
+    made = Made(chain(Log()), replicas=2)
+    made.start("op0", 1)
+    made.start("op0", 2, replica=1, in_step=False)
+    made.checkpoint("op0", 1, 1)
+    if opened:
+        made.open("a", 1, "op0", 2, 1)
+    made.restore("op0", 2, (1, 1), 1)
+    made.at += 100_000
+    made.lose("op0", 1)
+    return made
+
+
+def test_who_is_in_step_is_asked_of_the_other_side_too() -> None:
+    assert why(silent(opened=True), Tolerance.ONE_IN_STEP) == ""
+    assert why(silent(opened=False), Tolerance.ONE_IN_STEP) != ""
+
+
+@pytest.mark.parametrize(("fellows_keep", "passed"), [(True, False), (False, True)])
+def test_a_checkpoint_that_all_fellows_hold_shows_that_they_are_in_step(fellows_keep: bool, passed: bool) -> None:
+    made = Made(chain(Log()), replicas=2)
+    made.start("op0", 1)
+    made.start("op0", 2, replica=1, in_step=False)
+    made.at += 100_000
+    made.checkpoint("op0", 1, 1)
+    made.durable("op0", 1, 1)
+    made.at += 100_000
+    made.lose("op0", 1)
+    found = beyond(
+        made.history(),
+        Tolerance.ONE_IN_STEP,
+        made.topology,
+        fellows_keep=made.topology.operator_slices if fellows_keep else (),
+    )
+    assert (found is not None) == passed
+
+
+def test_one_failure_may_hit_several_at_once_and_no_second_one_follows() -> None:
+    made = Made(chain(Log(), Pass()))
+    for name in ("op0", "op1"):
+        made.start(name, 1)
+    made.lose("op0", 1)
+    made.at -= 1
+    made.lose("op1", 1)
+    assert why(made, Tolerance.ONE) == ""
+    made.start("op0", 2)
+    made.lose("op0", 2)
+    assert why(made, Tolerance.ONE) == "op0-0 lost #2 after another failure"

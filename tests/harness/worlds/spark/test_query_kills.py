@@ -1,0 +1,428 @@
+"""How faults find the drivers and tasks of a query: what is refused, who is hit, and who is listened to, without a
+Spark."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamproof.faults.crash import crash
+from streamproof.faults.crash_loop import crash_loop
+from streamproof.faults.executor_crash import executor_crash
+from streamproof.faults.pause import pause
+from streamproof.faults.split_brain import split_brain
+from streamproof.harness.contracts.cluster import Run
+from streamproof.harness.contracts.injection import Part
+from streamproof.harness.contracts.query import Query
+from streamproof.harness.contracts.registry import Registry
+from streamproof.harness.contracts.scenario import Scenario
+from streamproof.harness.core.addresses import Address, Moment, Point, Side
+from streamproof.harness.core.errors import InvalidScenario, MissingTool, UnknownName
+from streamproof.harness.core.guarantees import exactly_once
+from streamproof.harness.core.model import Event
+from streamproof.harness.core.quantities import seconds
+from streamproof.harness.core.schedule import Fault, batch
+from streamproof.harness.core.waiting import wait_until
+from streamproof.harness.core.wire import VERSION, BlockingConnection, Greeting
+from streamproof.harness.crash_points.inside_spark.settings import with_options
+from streamproof.harness.recording.history import Bite, NodeGone, NodeUp, Placed, Proof
+from streamproof.harness.recording.recorder import MemoryRecorder
+from streamproof.harness.recording.records import BatchDone, Delivered, Ended, Kept, Offered, Refused, Stamped, Started
+from streamproof.harness.running.run import check_scenario
+from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
+from streamproof.harness.worlds.embedded.processes import SparkProcesses
+from streamproof.harness.worlds.spark.control.run_messages import Arrived, Begun, Failed, Finishing
+from streamproof.harness.worlds.spark.control.run_server import _Span
+from streamproof.harness.worlds.spark.queries.deployment import QueryDeployment
+from streamproof.harness.worlds.spark.queries.lives import DriverIncarnation, executors_needed, standbys, successions
+from streamproof.harness.worlds.spark.queries.references import of_references
+from streamproof.reference_impls.amnesia import amnesia
+from streamproof.scenarios.query_word_count import query_word_count
+from streamproof.scenarios.word_count import word_count
+from streamproof.scenarios.workloads import words
+
+
+def scenario(*faults: Fault, query: Query | None = None) -> Scenario:
+    return Scenario(query or query_word_count(), words(), faults, claims=[exactly_once()])
+
+
+def check(what: Scenario) -> None:
+    check_scenario(what, EmbeddedCluster(), Registry())
+
+
+# What is refused before anything starts
+
+
+@pytest.fixture
+def no_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+
+@pytest.mark.usefixtures("no_agent")
+@pytest.mark.parametrize("moment", [batch(1).offset_logged, batch(1).committed, batch(1).state_committed])
+def test_points_inside_spark_need_the_agent(moment: Moment) -> None:
+    with pytest.raises(MissingTool, match="need the agent Byteman"):
+        check(scenario(crash("driver").at(moment)))
+
+
+@pytest.mark.usefixtures("no_agent")
+def test_the_harness_ends_need_no_agent() -> None:
+    check(scenario(crash("driver").at(batch(1).written), crash("node-0").at(batch(2).source_commit)))
+    check(scenario(crash("task").at(batch(1).user("after-upload").of("task"))))
+
+
+NEVER: list[tuple[Fault, str]] = [
+    (
+        crash("task").after(seconds(1)),
+        r"which task is meant is known where one is held; say .at\(\) a moment of a task",
+    ),
+    (executor_crash("task").at(batch(1).committed), "a moment of a task"),
+    (crash("driver").at(Moment(Point.STATE_COMMIT, Side.AFTER, "1")), "driver never passes state-commit"),
+    (crash("task").at(Moment(Point.OFFSET_LOG, Side.AFTER, "1")), "task never passes offset-log"),
+    (split_brain("task").at(batch(1).state_committed), "name the driver alone"),
+    (split_brain("driver", "task").at(batch(1).committed), "name the driver alone"),
+    (split_brain("driver").at(batch(1).committed).lasting(seconds(1)), "has no duration"),
+]
+
+
+@pytest.mark.parametrize(("fault", "message"), NEVER, ids=str)
+def test_what_a_query_never_comes_to_is_refused(fault: Fault, message: str) -> None:
+    with pytest.raises(InvalidScenario, match=message):
+        check(scenario(fault))
+
+
+@pytest.mark.parametrize(
+    ("change", "moment", "message"),
+    [
+        ({"source": lambda spark, folders: None}, batch(1).source_commit, "a source of its own"),
+        (
+            {"write": lambda frame, folders: None, "read": lambda spark, folders: None},
+            batch(1).written,
+            "a sink of its",
+        ),
+    ],
+)
+def test_ends_of_the_users_say_nothing_of_the_harness_points(
+    change: dict[str, Any], moment: Moment, message: str
+) -> None:
+    with pytest.raises(InvalidScenario, match=message):
+        check(scenario(crash("driver").at(moment), query=replace(query_word_count(), **change)))
+
+
+def test_a_scheme_has_no_driver_that_another_could_run_beside() -> None:
+    fault = split_brain("driver").after(seconds(1))
+    with pytest.raises(UnknownName, match="no slice, driver or node 'driver'"):
+        check(Scenario(amnesia(word_count()), words(), [fault]))
+
+
+def test_a_moment_of_a_batch_is_that_of_all_its_tasks() -> None:
+    moment = batch(3).state_committed
+    assert moment.matches(Address("task", 1, Point.STATE_COMMIT, "3/0/1/default", Side.AFTER), 0)
+    assert moment.matches(Address("task", 2, Point.STATE_COMMIT, "3/1/1/default", Side.AFTER), 0)
+    assert not moment.matches(Address("task", 1, Point.STATE_COMMIT, "31/0/1/default", Side.AFTER), 0)
+    assert not moment.matches(Address("driver", 1, Point.STATE_COMMIT, "3/0/1/default", Side.AFTER), 0)
+
+
+# Who follows whom
+
+
+@pytest.mark.parametrize(
+    ("faults", "count"),
+    [
+        ([], 0),
+        ([executor_crash("task").at(batch(1).state_committed), crash("node-0").after(seconds(1))], 0),
+        ([crash("driver").at(batch(1).added), split_brain("driver").at(batch(2).added)], 2),
+        # A loop finds each successor on the node of the one before.
+        ([crash("driver").at(batch(1).added), crash_loop("driver").after(seconds(1))], 0),
+        ([crash("driver").at(batch(1).added), pause("driver").after(seconds(1))], 0),
+    ],
+)
+def test_a_driver_is_made_ready_where_one_will_be_needed(faults: list[Fault], count: int) -> None:
+    assert successions(faults) == count
+    assert executors_needed(scenario(*faults)) == (2 if count else 1)
+
+
+def test_no_more_stand_by_than_have_executors() -> None:
+    on_drivers = [crash("driver").at(batch(n).committing) for n in (1, 2, 3)]
+    assert [standbys(scenario(*on_drivers), workers) for workers in (1, 2, 3)] == [1, 2, 2]
+    # There, each has one on every worker.
+    assert standbys(scenario(*on_drivers, executor_crash("task").at(batch(4).state_committed)), 3) == 1
+
+
+def test_options_of_the_users_are_kept() -> None:
+    ours = {"spark.driver.extraJavaOptions": "-javaagent:a", "spark.executor.extraJavaOptions": "-javaagent:a"}
+    given = {"spark.driver.extraJavaOptions": "-Dx=1", "spark.executor.extraJavaOptions": ""}
+    assert with_options(given, ours) == {
+        "spark.driver.extraJavaOptions": "-Dx=1 -javaagent:a",
+        "spark.executor.extraJavaOptions": "-javaagent:a",
+    }
+
+
+def test_the_records_of_reference_runs_are_told_from_the_others() -> None:
+    mine = [
+        Started("reference-1", 1, None, 0),
+        Delivered("reference-2", "q", 1, 0, []),
+        Kept("reference-2", 1, {}),
+        BatchDone("reference-1", 1, 0, 1, 0, 0, 5),
+        Ended("reference-1", 1, {}),
+    ]
+    others = [
+        Started("driver", 1, None, 0),
+        Delivered("sink", "q", 1, 0, []),
+        Offered("source", []),
+        Kept("driver", 1, {}),
+    ]
+    both = [Stamped(at, record) for at, record in enumerate([*mine, *others])]  # type: ignore[arg-type]
+    assert [stamped.record for stamped in of_references(both)] == mine
+
+
+# What is heard, and who is hit
+
+
+class DriverStub:
+    stderr = Path()
+
+    def __init__(self) -> None:
+        self.status: int | None = None
+
+    def poll(self) -> int | None:
+        return self.status
+
+
+@dataclass
+class Killed:
+    bit: bool = True
+    pids: tuple[int, ...] = (11,)
+    proof: Proof | None = None
+
+
+@dataclass
+class Cluster:
+    """A deployment that has two lives, and a cluster that notes what is done to it."""
+
+    deployment: QueryDeployment
+    recorder: MemoryRecorder
+    done: list[str] = field(default_factory=list)
+    passed: list[Address] = field(default_factory=list)
+
+    def announce(self, line: str, token: str | None = None) -> bytes:
+        """What a thread of Spark is answered that comes to a point."""
+        server, watch = self.deployment.server, self.deployment._watch
+        with socket.create_connection(watch._place, timeout=5) as connection:
+            connection.sendall(f"{token or server.token} {line}\n".encode())
+            return connection.recv(1)
+
+    def speak(self, node: str, incarnation: int) -> BlockingConnection:
+        server = self.deployment.server
+        greeting = Greeting(VERSION, server.token, "driver", node, incarnation=incarnation)
+        return BlockingConnection(server.place, greeting)
+
+    def bites(self) -> list[Bite]:
+        return [struck.bite for struck in self.recorder.history().struck()]
+
+    def refused(self) -> list[Refused]:
+        return [stamped.record for stamped in self.recorder.records if isinstance(stamped.record, Refused)]
+
+
+PIDS = {11: "driver", 22: "driver-2", 33: "node-1"}
+
+
+@contextmanager
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *faults: Fault) -> Iterator[Cluster]:
+    """Incarnation 1 runs on `driver`, and 2 is there on `driver-2`."""
+    recorder, processes = MemoryRecorder(), SparkProcesses("not-started", tmp_path)
+    passed: list[Address] = []
+    run = Run("test", scenario(*faults), 1, recorder, Registry().faults, tmp_path, passed=passed.append)
+    deployment = QueryDeployment(run, processes)
+    made = Cluster(deployment, recorder, passed=passed)
+
+    def part(node: str, what: Part) -> Killed:
+        made.done.append(f"kill the {what} of {node}")
+        return Killed()
+
+    def kill(node: str) -> Killed:
+        made.done.append(f"kill {node}")
+        return Killed()
+
+    def stop(node: str) -> Killed:
+        made.done.append(f"stop {node}")
+        return Killed(proof=Proof(1, "processes stopped"))
+
+    monkeypatch.setattr(processes, "nodes", lambda: dict.fromkeys([*PIDS.values(), "node-0"]))
+    monkeypatch.setattr(processes, "node_of", lambda pid, address: PIDS.get(pid))
+    monkeypatch.setattr(processes, "kill_node", kill)
+    monkeypatch.setattr(processes, "kill_part", part)
+    monkeypatch.setattr(processes, "stop_node", stop)
+    monkeypatch.setattr(processes, "resume", lambda stopped: made.done.append("resume"))
+    for number, node in ((2, "driver-2"), (1, "driver")):
+        deployment._lives[number] = DriverIncarnation(number, node, DriverStub(), 0, ready=True)
+        deployment._incarnation = number
+    with deployment.server as server:
+        server.call(deployment._watch.listen(server.token, deployment._held))
+        try:
+            yield made
+        finally:
+            deployment.close()
+
+
+def test_the_node_is_hit_on_which_the_task_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fault = executor_crash("task").at(batch(3).state_committed)
+    with cluster(tmp_path, monkeypatch, fault) as spark:
+        assert spark.announce("driver 1 33 before state-commit 3/0/0/default") == b"g"
+        assert spark.done == []
+        assert spark.announce("driver 1 33 after state-commit 3/1/0/default") == b"g"
+        assert spark.done == ["kill the executor of node-1"]
+        # Another attempt comes to the same point.
+        assert spark.announce("driver 1 33 after state-commit 3/1/0/default") == b"g"
+        assert len(spark.done) == 1
+        (bite,) = spark.bites()
+        assert (bite.target, bite.node, bite.actors, bite.bit) == ("task", "node-1", ("task",), True)
+        assert [str(address) for address in spark.passed] == [
+            "task/0#1 before state-commit 3/0/0/default",
+            "task/0#1 after state-commit 3/1/0/default",
+            "task/0#1 after state-commit 3/1/0/default",
+        ]
+
+
+def test_a_driver_dies_while_a_task_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with cluster(tmp_path, monkeypatch, crash("driver").at(batch(3).state_committed)) as spark:
+        spark.announce("driver 1 33 after state-commit 3/1/0/default")
+        assert spark.done == ["kill driver"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["driver-2 2 22 after offset-log 1", "driver 1 44 after offset-log 1"],
+    ids=["a life that stands by", "a process that has gone"],
+)
+def test_who_is_not_the_judged_life_goes_on(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with cluster(tmp_path, monkeypatch, crash("driver").at(batch(1).offset_logged)) as spark:
+        assert spark.announce(line) == b"g"
+        assert spark.announce("driver 1 11 after offset-log 1", token="another") == b""
+        assert (spark.done, spark.passed) == ([], [])
+
+
+def test_a_batch_that_a_thread_does_not_know_is_the_last_that_was_planned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with cluster(tmp_path, monkeypatch, crash("driver").at(batch(7).user("after-upload"))) as spark:
+        offsets = spark.deployment._checkpoint / "offsets"
+        offsets.mkdir(parents=True)
+        for name in ("6", "7", ".7.crc", "metadata"):
+            (offsets / name).touch()
+        spark.announce("driver 1 11 after user ?/after-upload")
+        assert spark.done == ["kill driver"]
+        assert [address.key for address in spark.passed] == ["7/after-upload"]
+
+
+def test_what_is_read_is_kept_once_by_the_life_that_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with cluster(tmp_path, monkeypatch) as spark:
+        driver = spark.speak("driver", 1)
+        driver.send(Kept("driver", 1, {"a": 1}))
+        spark.deployment._incarnation = 2
+        second = spark.speak("driver-2", 2)
+        for record in (Kept("driver", 2, {"a": 2}), Ended("driver", 2, {})):
+            second.send(record)
+        wait_until(lambda: spark.deployment.has_ended(), 5, "the second to end")
+        records = [stamped.record for stamped in spark.recorder.records if not isinstance(stamped.record, Refused)]
+    assert records == [Kept("driver", 2, {"a": 2}), Ended("driver", 2, {})]
+
+
+def test_a_driver_that_stands_by_begins_when_it_is_told_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with cluster(tmp_path, monkeypatch) as spark:
+        deployment = spark.deployment
+        first = deployment._lives[1]
+        heir = deployment._lives[2]
+        heir.ready = False
+        deployment._standbys.append(heir)
+        second = spark.speak("driver-2", 2)
+        second.send(Begun("driver", 0, 2, time.monotonic_ns()))
+        second.send(Arrived(Address("driver", 2, Point.STARTED, "", Side.AFTER), 0, True))
+        wait_until(lambda: heir.ready, 5, "the second to stand by")
+        second._socket.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            second.receive()
+        second._socket.settimeout(5)
+
+        assert isinstance(first.driver, DriverStub)
+        first.driver.status = -9
+        deployment.server._spans[0] = _Span(time.monotonic_ns())
+        deployment._tend()
+        assert second.receive() is not None
+        second.send(Started("driver", 2, (1, 4), 5))
+        wait_until(lambda: spark.recorder.records, 5, "the second to be heard")
+    assert [stamped.record for stamped in spark.recorder.records] == [Started("driver", 2, (1, 4), 5)]
+    lives = [entry for entry in spark.recorder.timeline if isinstance(entry, NodeGone | NodeUp | Placed)]
+    assert [(type(entry), entry.node) for entry in lives] == [
+        (NodeGone, "driver"),
+        (NodeUp, "driver-2"),
+        (Placed, "driver-2"),
+    ]
+
+
+def test_one_that_cannot_stand_by_is_replaced_by_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with cluster(tmp_path, monkeypatch) as spark:
+        deployment = spark.deployment
+        deployment._standbys.append(deployment._lives[2])
+        second = spark.speak("driver-2", 2)
+        second.send(Failed("InvalidOperator", "query 'q' failed: boo"))
+        assert second.receive() is not None
+        deployment._tend()
+        assert spark.done == ["kill driver-2"]
+        assert (deployment._standbys, deployment._stand_by) == ([], False)
+        assert deployment.server.failure is None
+
+
+def test_two_drivers_run_once_the_second_has_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first goes on when the second is at its end, and the second reads what is kept when the first is gone."""
+    with cluster(tmp_path, monkeypatch, split_brain("driver").at(batch(1).adding)) as spark:
+        deployment = spark.deployment
+        first = spark.speak("driver", 1)
+        first.send(Arrived(Address("driver", 1, Point.SOURCE_LATEST, "1", Side.BEFORE), 0, True))
+        assert first.receive() is not None
+        assert spark.announce("driver 1 11 before add-batch 1") == b"g"
+        assert spark.done == ["stop driver"]
+
+        deployment._incarnation = 2
+        second = spark.speak("driver-2", 2)
+        second.send(Finishing())
+        wait_until(lambda: deployment._finishing == 2, 5, "the second to finish")
+        deployment._tend_zombies()
+        assert spark.done == ["stop driver", "resume"]
+
+        # Spark may do what it likes, and the recorder hears nothing of it.
+        first.send(Arrived(Address("driver", 1, Point.SOURCE_LATEST, "2", Side.BEFORE), 0, True))
+        assert first.receive() is not None
+        assert not deployment._is_over()
+        first.send(Delivered("sink", "q", 1, 0, [Event("q", 0, "a", 1, 0)]))
+        assert first.receive() is None
+        deployment._tend_zombies()
+        assert spark.done[-1] == "kill driver", "what was refused has nothing more to say"
+        driver = deployment._lives[1].driver
+        assert isinstance(driver, DriverStub)
+        driver.status = -9
+        wait_until(lambda: deployment._lives[1].conversations == 0, 5, "the first to be heard to its end")
+        deployment._tend_zombies()
+        assert second.receive() is not None
+        second.send(Ended("driver", 2, {}))
+        wait_until(deployment._is_over, 5, "the run to be over")
+    (bite,) = spark.bites()
+    assert (bite.bit, bite.lasting) == (True, True), bite.why_not
+    assert str(bite.proof) == "processes stopped, and let go on when driver#2 was at its end: 1"
+    assert [(one.peer, one.peer_incarnation, one.message) for one in spark.refused()] == [("driver", 1, "delivered")]
+
+
+def test_a_driver_that_nobody_followed_was_not_split(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with cluster(tmp_path, monkeypatch, split_brain("driver").at(batch(1).adding)) as spark:
+        spark.announce("driver 1 11 before add-batch 1")
+        spark.deployment.server.missed()
+    (bite,) = spark.bites()
+    assert not bite.bit
+    assert "let go on when driver#1 had not begun: 0" in bite.why_not
