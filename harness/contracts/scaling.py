@@ -34,7 +34,9 @@ def scaled(scenario: Scenario, events: int = EVENTS, batches: int = BATCHES) -> 
     """
     workload, subject = scenario.workload, scenario.subject
     share = min(1.0, events / workload.events)
-    batch = min(workload.batch, max(2, min(round(workload.batch * share), events // batches)), events)
+    # Few batches are asked for, so that there are few.
+    least = 2 if batches >= BATCHES else max(2, events // batches)
+    batch = min(workload.batch, max(least, min(round(workload.batch * share), events // batches)), events)
     tick = workload.tick
     claims = scenario.claims
     if isinstance(subject, SchemeSubject) and share < 1:
