@@ -9,7 +9,7 @@ from ..harness.core.parameters import Parameter
 from ..harness.core.quantities import Duration
 from ..harness.core.reasons import Reason, Why
 from ..harness.core.verdicts import Anomaly, Evidence, Measured, Tally, Verdict, tally, unknown
-from ..harness.judging.bounded_losses import TOLERANCE, Costs, ErrorBound, unknowable
+from ..harness.judging.bounded_losses import TOLERANCE, ErrorBound, Losses, unknowable
 from ..harness.judging.collation import seen
 from ..harness.judging.oracle import Case, Oracle, decide
 
@@ -37,7 +37,7 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     found = seen(*never) + _disorder(case)
     if collation.incomplete or reexecution.doubtful:
         return decide(case, guarantee, found, "", goes_on=True)
-    costs = Costs(reexecution, wanted, bound_of(guarantee))
+    costs = Losses(reexecution, wanted, bound_of(guarantee))
     if gone := list(costs.lost_punctuations()):
         found += (tally(Anomaly.LOST_INPUT, len(gone), (Evidence(f"{d} ended a window", s) for s, d in gone)),)
     false = [Evidence(one.why, one.slice_id) for one in costs.false_distances()]
@@ -45,7 +45,7 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     exceeded = [_exceeded(one) for one in measured if is_over(one)]
     if false or exceeded:
         found += (tally(Anomaly.BOUND_EXCEEDED, len(false) + len(exceeded), (*false, *exceeded)),)
-    verdict = decide(case, guarantee, found, said(measured), goes_on=True)
+    verdict = decide(case, guarantee, found, said_of_amounts(measured), goes_on=True)
     return replace(verdict, measured=measured)
 
 
@@ -53,7 +53,7 @@ def is_over(one: Measured) -> bool:
     return one.amount > one.allowed + TOLERANCE * max(1.0, one.allowed)
 
 
-def said(measured: tuple[Measured, ...]) -> str:
+def said_of_amounts(measured: tuple[Measured, ...]) -> str:
     """What came closest to its bound."""
     closest = max(measured, key=lambda one: one.ratio)
     return f"at most {closest.ratio:.0%} of a bound was used: {closest}"

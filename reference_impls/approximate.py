@@ -30,7 +30,7 @@ from ..harness.judging.exercised import Activity
 from ..harness.protocol.spec import Numbering, Setup
 from .mechanisms.approximate_backup import ApproximateBackup
 from .mechanisms.receipt import AcknowledgeReceipt, KeepUntilReceived
-from .mechanisms.thresholds import Thresholds, Window
+from .mechanisms.thresholds import Thresholds, ThresholdWindow
 from .requirements import bounded_fan_out, deterministic
 
 
@@ -47,7 +47,7 @@ def approximate(
     theta: float = 100,
     l: float = 20,  # noqa: E741  It is the paper's.
     gamma: float = 20,
-    window: Window | None = None,
+    window: ThresholdWindow | None = None,
     spread: str = "sound",
     ahead: int = 0,
     partial: bool = True,

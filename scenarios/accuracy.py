@@ -90,7 +90,7 @@ def precision_and_recall(history: History, heavy: int) -> tuple[float, float]:
 
 
 @dataclass(frozen=True)
-class Join:
+class JoinEstimate:
     """How often each key came on either side."""
 
     left: Counter[str]
@@ -111,12 +111,12 @@ class Join:
         return total
 
 
-def join_of(events: Iterable[Event]) -> Join:
+def join_of(events: Iterable[Event]) -> JoinEstimate:
     """What two streams of headers have to be joined."""
     sides: dict[str, Counter[str]] = {side: Counter() for side in SIDES}
     for event in events:
         sides[operator_of(event.source)][f"{event.value[0]}@{second_of(event.value)}"] += 1
-    return Join(*(sides[side] for side in SIDES))
+    return JoinEstimate(*(sides[side] for side in SIDES))
 
 
 def estimated_pairs(history: History, rate: float) -> float:

@@ -134,7 +134,7 @@ class Sketch(Operator[Sketched]):
 
     def restore(self, snapshot: bytes) -> Sketched:
         counters, before, candidates = msgspec.msgpack.decode(snapshot)
-        return Sketched(decoded(counters), decoded(before), set(candidates))
+        return Sketched(decoded_sketch(counters), decoded_sketch(before), set(candidates))
 
     def rows(self, state: Sketched) -> dict[str, Value]:
         """The counters. What else is kept is for what is told at the window's end, and seen there."""
@@ -151,7 +151,7 @@ def encoded(counters: Counters) -> str:
     return b64encode(counters.astype(_KINDS).tobytes()).decode()
 
 
-def decoded(text: str) -> Counters:
+def decoded_sketch(text: str) -> Counters:
     return np.frombuffer(b64decode(text), _KINDS).astype(np.int64)
 
 
@@ -194,7 +194,7 @@ class AddSketches(Operator[dict[str, Any]]):
 
     def _total(self, sketches: dict[str, Any]) -> Counters:
         blank = np.zeros(self._rows * self._width, np.int64)
-        return sum((decoded(counters) for counters, _ in sketches.values()), blank)
+        return sum((decoded_sketch(counters) for counters, _ in sketches.values()), blank)
 
     def divergence(self, state: dict[str, Any], backup: dict[str, Any]) -> float:
         mine, theirs = _flat(state), _flat(backup)

@@ -35,7 +35,7 @@ def one_for_each(slices: int) -> tuple[str, ...]:
     )
 
 
-class Worker(Operator[dict[str, Any]]):
+class LocalWorker(Operator[dict[str, Any]]):
     """Adds up what comes from outside, and tells the server after every `every` of it; keeps what the server said
     last, how often it said anything, and what it took since it told."""
 
@@ -83,7 +83,7 @@ def parameter_server(workers: int = 2, every: int = 3) -> Topology:
     """`workers` workers, fed by the source and by one server, which they feed: `worker-0`, `worker-1`, `server-0`."""
     return Topology(
         "parameter-server",
-        {WORKER: Stage(Worker(every), workers), SERVER: Stage(Server(workers))},
+        {WORKER: Stage(LocalWorker(every), workers), SERVER: Stage(Server(workers))},
         (
             Edge("source", WORKER, Partitioning.FULL),
             Edge(WORKER, SERVER, Partitioning.MERGE),

@@ -84,7 +84,7 @@ def packets(
     return Workload("packets", events, batch, draw, seed, rate)
 
 
-def visits(
+def visits_of_two_sites(
     hosts: int = 100,
     *,
     every: int = 100,
@@ -108,7 +108,7 @@ def visits(
 
 
 def second_of(header: Sequence[int]) -> int:
-    """The second in which a header of `visits` was sent."""
+    """The second in which a header of `visits_of_two_sites` was sent."""
     return header[1] // _SECOND
 
 

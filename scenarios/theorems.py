@@ -17,7 +17,7 @@ from math import sqrt
 from random import Random
 
 from ..harness.core.errors import InvalidScenario
-from .accuracy import Hitters, Join
+from .accuracy import Hitters, JoinEstimate
 
 LEVEL = 1e-3
 """So often a test refutes what is true, at most."""
@@ -114,7 +114,7 @@ def theorem_1_phantoms(runs: Iterable[HitterRun], rows: int, level: float = LEVE
 # Theorem 2
 
 
-def misses_interval(join: Join, estimate: float, rate: float, sampled: int, lost: int, delta: float) -> bool:
+def misses_interval(join: JoinEstimate, estimate: float, rate: float, sampled: int, lost: int, delta: float) -> bool:
     """Whether an estimate is further from the truth than theorem 2 says: z / sqrt(n - lost), where n events are sampled
     and `lost` is Theta + Gamma + L beta.
 

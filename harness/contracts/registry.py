@@ -31,7 +31,7 @@ from ..core.workload import Workload
 from ..judging.oracle import Oracle
 from .injection import FaultKind
 from .query import Query
-from .scaling import scaled
+from .scaling import BATCHES, scaled
 from .scenario import Scenario
 from .subject import Claim, SchemeSubject
 
@@ -41,7 +41,8 @@ MUTANT = "mutant:"
 
 
 SCALED = "scaled:"
-"""Begins the origin of a scenario whose sizes are brought down: `scaled:EVENTS@SCENARIO`."""
+"""Begins the origin of a scenario whose sizes are brought down: `scaled:EVENTS@SCENARIO`, or
+`scaled:EVENTS/BATCHES@SCENARIO`."""
 
 
 class Mutant(Protocol):
@@ -163,13 +164,14 @@ class Registry:
         attribute = name.rpartition(":")[2]
         return Named(attribute.replace("_", "-"), name, summary, _made(made, name))
 
-    def _scaled(self, events: str, origin: str) -> Named:
-        if not events.isdecimal() or not int(events):
-            wanted = f"a number of events, as in {SCALED}30@{origin}"
-            raise InvalidScenario(f"a scenario is scaled to {wanted}; {events!r} is none")
+    def _scaled(self, sizes: str, origin: str) -> Named:
+        events, cut, batches = sizes.partition("/")
+        if not all(number.isdecimal() and int(number) for number in ([events, batches] if cut else [events])):
+            wanted = f"a number of events, as in {SCALED}30@{origin}, and at most one of batches, as in {SCALED}20/5@"
+            raise InvalidScenario(f"a scenario is scaled to {wanted}; {sizes!r} is none")
         base = self.scenario(origin)
-        small = scaled(base.scenario, int(events))
-        return Named(base.name, f"{SCALED}{events}@{base.origin}", base.summary, small)
+        small = scaled(base.scenario, int(events), int(batches) if cut else BATCHES)
+        return Named(base.name, f"{SCALED}{sizes}@{base.origin}", base.summary, small)
 
     def _mutated(self, name: str, origin: str) -> Named:
         """The topology and the workload of a scenario under a mutant, judged against what the mutant claims."""

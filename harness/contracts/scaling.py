@@ -19,27 +19,28 @@ from .subject import Claim, SchemeSubject
 
 EVENTS: Final = 30
 """What a search feeds unless told otherwise."""
-_BATCHES: Final = 15
-"""At least so many: with fewer, little comes after a recovery."""
-_TIMES: Final = 6
-"""At least so often a checkpoint or an acknowledgement is due while a slice takes as many events as are fed."""
+BATCHES: Final = 15
+"""At least so many, unless told otherwise: with fewer, little comes after a recovery."""
 
 
-def scaled(scenario: Scenario, events: int = EVENTS) -> Scenario:
+def scaled(scenario: Scenario, events: int = EVENTS, batches: int = BATCHES) -> Scenario:
     """The scenario with so many events, and with its batches, its intervals of checkpoints and acknowledgements and its
     windows in proportion; without its faults, whose triggers speak of the sizes that it had.
 
     A window, which is the operator's own, stays as it is: event time passes the faster. So do time-outs, since time
     costs a simulated world nothing, and a time-out must stay longer than the latency. A scenario that feeds no more
-    than `events` as it is keeps its sizes, but for its batches.
+    than `events` as it is keeps its sizes, but for its batches. With fewer `batches`, a checkpoint or an
+    acknowledgement is due less often, too.
     """
     workload, subject = scenario.workload, scenario.subject
     share = min(1.0, events / workload.events)
-    batch = min(workload.batch, max(2, min(round(workload.batch * share), events // _BATCHES)), events)
+    # Few batches are asked for, so that there are few.
+    least = 2 if batches >= BATCHES else max(2, events // batches)
+    batch = min(workload.batch, max(least, min(round(workload.batch * share), events // batches)), events)
     tick = workload.tick
     claims = scenario.claims
     if isinstance(subject, SchemeSubject) and share < 1:
-        sizes = _Sizes(share, events)
+        sizes = _Sizes(share, events, batch, max(2, 2 * batches // 5))
         subject = sizes.subject(subject)
         claims = None if claims is None else [sizes.guarantee(one) for one in claims]
         windows = [w for stage in subject.topology.stages.values() if (w := stage.operator.window) is not None]
@@ -52,16 +53,19 @@ def scaled(scenario: Scenario, events: int = EVENTS) -> Scenario:
 _IN_WINDOW: Final = 4
 """At least so many events are in a window."""
 _LEAST: Final = 3
-"""Events from one checkpoint to the next, at least: more than a batch, so that some fall between two batches."""
+"""Events from one checkpoint to the next, at least; more than a batch, so that some fall between two batches."""
 
 
 class _Sizes:
-    def __init__(self, share: float, events: int) -> None:
+    def __init__(self, share: float, events: int, batch: int, times: int) -> None:
+        """At least so many `times` a checkpoint or an acknowledgement is due while a slice takes as many events as are
+        fed, as far as these are enough."""
         self._share = share
-        self._most = max(_LEAST, events // _TIMES)
+        self._least = max(_LEAST, batch + 1)
+        self._most = max(self._least, events // times)
 
     def interval(self, every: Events) -> Events:
-        return Events(min(every.count, max(_LEAST, min(round(every.count * self._share), self._most))))
+        return Events(min(every.count, max(self._least, min(round(every.count * self._share), self._most))))
 
     def guarantee(self, guarantee: Guarantee) -> Guarantee:
         within = guarantee.within

@@ -246,7 +246,7 @@ class SchemeSubject:
     def name(self) -> str:
         return self.topology.name
 
-    @property
+    @cached_property
     def actors(self) -> tuple[str, ...]:
         """Its replicas: all first ones, then all second ones; then its coordinators."""
         slices = self.topology.operator_slices
@@ -298,7 +298,7 @@ class SchemeSubject:
     def sources(self) -> tuple[str, ...]:
         return tuple(s for s in self.topology.slices if self.topology.role(s) is Role.SOURCE)
 
-    @property
+    @cached_property
     def links(self) -> tuple[tuple[str, str], ...]:
         """Fellow replicas of one slice talk as well, and coordinators with their members."""
         topology = self.topology
@@ -312,7 +312,7 @@ class SchemeSubject:
         led = ((one.slice_id, name) for one in self.coordinators for member in one.members for name in names[member])
         return (*between, *fellows, *led)
 
-    @property
+    @cached_property
     def points(self) -> frozenset[Point]:
         mechanisms = self.mechanisms_of(*Role)
         leaders = self.coordinators

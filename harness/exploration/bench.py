@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ..contracts.cluster import Run
 from ..contracts.injection import Aims
 from ..contracts.registry import Registry
 from ..contracts.scenario import Scenario, check
 from ..contracts.subject import SchemeSubject
+from ..core.addresses import Moment
 from ..core.errors import InvalidOperator, InvalidScenario
 from ..core.guarantees import Guarantee
 from ..core.model import operator_of, slice_of
@@ -25,9 +27,12 @@ from ..judging.tolerance import Tolerance
 from ..recording.history import FaultMissed, History
 from ..recording.recorder import MemoryRecorder
 from ..running.judgement import judge_claims
+from ..worlds.simulated.capturing import NotCapturable
 from ..worlds.simulated.cluster import SimulatedCluster
 from ..worlds.simulated.world import SimulationOptions
+from .branching import Trunk
 from .census import Reached, watched_run
+from .classes import classes
 from .sparing import in_step_twice
 
 
@@ -63,8 +68,14 @@ class Outcome:
     """Whether it is UNKNOWN for another reason than a fault that did not come or harmed nobody, or one too many."""
     at_work: tuple[Activity, ...] = ()
     """What of the subject was at work."""
+    alike: tuple[str, ...] = ()
+    """Other addresses than that at which it struck, of which the same would have come."""
 
 
+BEYOND: Final = "the schedule goes beyond what is claimed"
+"""Why it is UNKNOWN whether a subject survives what it does not claim to."""
+_CHECKED: Final = 4
+"""Branches that are compared with whole runs before any is relied on."""
 _OF_THE_FAULTS = frozenset({Why.UNPROVEN, Why.BEYOND})
 """What leaves a schedule UNKNOWN through its own faults, and says nothing of the subject."""
 
@@ -83,8 +94,9 @@ class Bench:
         self.seed = seed
         self.cluster = SimulatedCluster(options)
         self.cluster.check(scenario)
-        self.fed = 0
-        """Events fed in runs, for who keeps count."""
+        self.whole_runs = ""
+        """Why every run is a whole one; empty where they can branch off from one another."""
+        self._trunk: Trunk | None = None
         named = [g for g in scenario.claimed if g.name in registry.oracles]
         timed = [g for g in named if scenario.costs is None and registry.oracles[g.name].timed(g)]
         self.not_judged: tuple[Guarantee, ...] = tuple(timed)
@@ -94,9 +106,13 @@ class Bench:
             raise InvalidScenario(f"{scenario.subject.name} claims nothing that the simulator can judge")
         check(self.scenario, self.cluster.places, registry.faults, registry.oracles)
 
-    @property
+    @cached_property
     def actors(self) -> tuple[str, ...]:
         return tuple(self.scenario.subject.actors)
+
+    @cached_property
+    def _can_be_struck(self) -> frozenset[str]:
+        return frozenset(self.actors)
 
     def slices_beside(self, actor: str) -> int:
         """How many slices the operator of an actor has."""
@@ -118,7 +134,16 @@ class Bench:
     @cached_property
     def calm(self) -> tuple[Reached, ...]:
         """The addresses of the run without failures at which an actor can be struck."""
-        return self.reached((), self.seed)
+        return self._calm[0]
+
+    @property
+    def calm_history(self) -> History:
+        """Of the run without failures; it was not inspected at the end."""
+        return self._calm[1]
+
+    @cached_property
+    def _calm(self) -> tuple[tuple[Reached, ...], History]:
+        return self._reached((), self.seed)
 
     def reached(self, schedule: Schedule, seed: int) -> tuple[Reached, ...]:
         """The addresses of the run under a schedule at which an actor can be struck."""
@@ -126,10 +151,8 @@ class Bench:
 
     def _reached(self, schedule: Schedule, seed: int) -> tuple[tuple[Reached, ...], History]:
         kinds, options = self.registry.faults, self.cluster.options
-        self.fed += self.scenario.workload.events
-        found, history = watched_run(self.scenario, kinds, seed=seed, schedule=schedule, options=options)
-        actors = set(self.actors)
-        return tuple(reached for reached in found if reached.address.name in actors), history
+        actors = self._can_be_struck
+        return watched_run(self.scenario, kinds, seed=seed, schedule=schedule, options=options, actors=actors)
 
     @cached_property
     def is_limited(self) -> bool:
@@ -164,7 +187,7 @@ class Bench:
     @cached_property
     def calm_and_spared(self) -> tuple[Reached, ...]:
         """Those of the run without failures at which a node can be lost, and every slice keeps a replica in step."""
-        return self._spared(*self._reached((), self.seed))
+        return self._spared(*self._calm)
 
     def reached_and_spared(self, schedule: Schedule, seed: int) -> tuple[tuple[Reached, ...], tuple[Reached, ...]]:
         """The addresses of the run under a schedule, and those of them at which one more node can be lost within what
@@ -183,7 +206,6 @@ class Bench:
     def run(self, schedule: Schedule, seed: int) -> History:
         """Raises InvalidOperator when the user's code fails."""
         recorder = MemoryRecorder()
-        self.fed += self.scenario.workload.events
         scenario = replace(self.scenario, faults=schedule)
         with self.cluster.deploy(Run("explored", scenario, seed, recorder, self.registry.faults, None)) as deployment:
             deployment.prepare()
@@ -208,13 +230,51 @@ class Bench:
 
     def attempt(self, trial: Trial) -> Outcome:
         """Raises InvalidOperator, with the schedule, when the user's code fails under it."""
-        try:
+        with under(trial):
             history = self.run(trial.schedule, trial.seed)
-        except InvalidOperator as error:
-            story = "; ".join(map(str, trial.schedule))
-            raise InvalidOperator(f"{error}\nThis was under seed {trial.seed} and the schedule: {story}") from error
+        return self.outcome(history)
+
+    def outcome(self, history: History) -> Outcome:
+        """What a run has come to."""
         at_work = tuple(mechanism for mechanism, count in self.subject.exercised(history).items() if count)
         return replace(self._outcome(history, self.judge(history)), at_work=at_work)
+
+    @cached_property
+    def calm_classes(self) -> tuple[tuple[Reached, ...], ...]:
+        """The addresses of the run without failures, those together that leave the same world behind."""
+        return classes(self.calm)
+
+    def trunk(self) -> Trunk | None:
+        """The run without failures, to branch off from; None where runs are whole ones (see `whole_runs`).
+
+        Raises InvalidOperator when the user's code fails.
+        """
+        if self._trunk is None and not self.whole_runs:
+            run = Run("explored", self.scenario, self.seed, MemoryRecorder(), self.registry.faults, None)
+            try:
+                self._trunk = Trunk(run, self.cluster.options, self._can_be_struck)
+            except NotCapturable as reason:
+                self.only_whole_runs(str(reason))
+            else:
+                self._check_against_whole_runs(self._trunk)
+        return self._trunk
+
+    def _check_against_whole_runs(self, trunk: Trunk) -> None:
+        """What changes outside of the world, against the rule (`capturing`), would be taken along from one branch into
+        the next."""
+        some = self.calm_classes[:: max(1, len(self.calm_classes) // _CHECKED)]
+        for where, *_ in some:
+            fault = untimed_crash([where.address.name]).at(Moment.exactly(where.address))
+            if trunk.end_under(trunk.calm, fault, where).digest() != self.run((fault,), self.seed).digest():
+                why = "a run that was put back came to something else than a whole one, so something changes outside"
+                self.only_whole_runs(why)
+                return
+
+    def only_whole_runs(self, why: str) -> None:
+        """From now on no run branches off from another."""
+        if self._trunk is not None:
+            self._trunk.close()
+        self._trunk, self.whole_runs = None, why
 
     def _outcome(self, history: History, verdicts: Sequence[Verdict]) -> Outcome:
         struck = tuple(entry.address for entry in history.struck() if entry.address is not None)
@@ -228,8 +288,18 @@ class Bench:
         if essential is not None:
             return Outcome(Status.UNKNOWN, struck, reason=str(essential), essential=True)
         if any(reason.why is Why.BEYOND for reason in unclear):
-            return Outcome(Status.UNKNOWN, struck, reason="the schedule goes beyond what is claimed")
+            return Outcome(Status.UNKNOWN, struck, reason=BEYOND)
         return Outcome(Status.UNKNOWN, struck, reason=_in_general(history))
+
+
+@contextmanager
+def under(trial: Trial) -> Iterator[None]:
+    """Where the user's code fails, it is said under which schedule."""
+    try:
+        yield
+    except InvalidOperator as error:
+        story = "; ".join(map(str, trial.schedule))
+        raise InvalidOperator(f"{error}\nThis was under seed {trial.seed} and the schedule: {story}") from error
 
 
 def kind_of(verdicts: Sequence[Verdict]) -> ViolationKind | None:

@@ -7,7 +7,7 @@ one into a trigger with `Moment.exactly`. A census under a schedule also passes 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -15,7 +15,7 @@ import msgspec
 from ..contracts.cluster import Run
 from ..contracts.injection import FaultKind
 from ..contracts.scenario import Scenario
-from ..core.addresses import Address, Point
+from ..core.addresses import Address, Moment, Point
 from ..core.quantities import Duration
 from ..core.schedule import Fault
 from ..protocol.controller import Controller, Strike
@@ -39,24 +39,37 @@ class Reached(msgspec.Struct, frozen=True, gc=False):
     """Microseconds of virtual time since the run began."""
 
 
-class _Watching(Controller):
-    """Lets every point be announced, and keeps what was."""
+class CensusController(Controller):
+    """Lets every point of these actors be announced, as long as it watches, and keeps what was; None: of all, the
+    sources and sinks among them."""
 
-    def __init__(self, schedule: Sequence[Fault]) -> None:
+    def __init__(self, schedule: Sequence[Fault] = (), actors: Collection[str] | None = None) -> None:
         super().__init__(schedule)
-        self.now: Callable[[], Stamp] = lambda: Stamp(0, 0)
-        self._passed: list[tuple[Address, Stamp, tuple[int, ...]]] = []
+        self._actors = actors
+        self.watching = True
+        """Who changes this has the world `watch_anew`."""
+        self.now: Callable[[], Stamp] = at_no_time
+        self._passed: list[Reached] = []
         self._struck: tuple[int, ...] = ()
 
     def watched(self, actor: str) -> frozenset[Point]:
-        return frozenset(Point)
+        wanted = self.watching and (self._actors is None or actor in self._actors)
+        return _EVERY if wanted else super().watched(actor)
 
     def watches(self, point: Point) -> bool:
-        return True
+        return self.watching or super().watches(point)
 
     def arrived(self, address: Address, taken: int = 0) -> list[Strike]:
-        self._passed.append((address, self.now(), self._struck))
+        # Others are announced as well only where a fault waits for them.
+        if self.watching and (not self._moments or self._actors is None or address.name in self._actors):
+            now = self.now()
+            self._passed.append(Reached(address, now.step or 0, self._struck, at=now.at))
         return self._note(super().arrived(address, taken)) if self._moments else []
+
+    def arm(self, number: int, fault: Fault) -> None:
+        """Wait for the moment of one more fault, with this place in the schedule, which has not come."""
+        assert isinstance(fault.trigger, Moment)
+        self._moments = [*self._moments, (number, fault, fault.trigger)]
 
     def elapsed(self, since_start: Duration) -> list[Strike]:
         return self._note(super().elapsed(since_start))
@@ -66,14 +79,31 @@ class _Watching(Controller):
             self._struck += tuple(strike.number for strike in strikes)
         return strikes
 
+    def since(self, faults: int) -> tuple[Reached, ...]:
+        """What was first reached once so many faults had struck, in order."""
+        return tuple(one for one in self._first().values() if len(one.after) == faults)
+
     def reached(self) -> tuple[Reached, ...]:
         """In the order in which they were first reached."""
-        times = Counter(address for address, _, _ in self._passed)
-        first: dict[Address, Reached] = {}
-        for address, when, struck in self._passed:
-            if address not in first:
-                first[address] = Reached(address, when.step or 0, struck, times[address], when.at)
+        first = self._first()
+        if len(first) < len(self._passed):
+            for address, times in Counter(one.address for one in self._passed).items():
+                if times > 1:
+                    first[address] = msgspec.structs.replace(first[address], times=times)
         return tuple(first.values())
+
+    def _first(self) -> dict[Address, Reached]:
+        first: dict[Address, Reached] = {}
+        for one in self._passed:
+            first.setdefault(one.address, one)
+        return first
+
+
+_EVERY = frozenset(Point)
+
+
+def at_no_time() -> Stamp:
+    return Stamp(0, 0)
 
 
 def census(
@@ -104,15 +134,19 @@ def watched_run(
     seed: int,
     schedule: Sequence[Fault] | None = None,
     options: SimulationOptions | None = None,
+    actors: Collection[str] | None = None,
 ) -> tuple[tuple[Reached, ...], History]:
-    """As `census`, with what the run leaves behind; it is not inspected at the end."""
+    """As `census`, of some actors only where they are named, with what the run leaves behind; it is not inspected at
+    the end."""
     faults = scenario.faults if schedule is None else schedule
     recorder = MemoryRecorder()
-    controller = _Watching(faults)
+    controller = CensusController(faults, actors)
     run = Run("census", replace(scenario, faults=tuple(faults)), seed, recorder, kinds, None)
     with SimulatedCluster(options).simulate(run, controller) as deployment:
         controller.now = deployment.now
         deployment.prepare()
         deployment.start()
         deployment.drained(scenario.deadline)
+        # So that they do not refer to one another any more.
+        controller.now = at_no_time
     return controller.reached(), recorder.history()

@@ -19,7 +19,8 @@ from ..running.judgement import require_repeatable
 from ..worlds.simulated.world import LIKE_EMBEDDED, SimulationOptions
 from .bench import Bench
 from .counterexample import Counterexample, counterexample, save
-from .plans import EveryPair, EverySingle, RandomSchedules, SearchPlan
+from .exhausting import exhausting_plans, statements
+from .plans import EverySingle, RandomSchedules, SearchPlan, Successive
 from .search import SearchBudget, SearchFindings, Violation, search
 from .shrinking import STEADY, Shrunk, shows_violation, shrink
 from .small_worlds import SLOW_REPLAY
@@ -48,6 +49,8 @@ class Explored:
     """One for each kind of violation."""
     own: Scenario | None = None
     """The scenario before its sizes were brought down; None where they were not."""
+    exhaust: bool = False
+    """Whether everything was to be tried, and nothing drawn at random."""
 
     @property
     def exit_status(self) -> ExitStatus | None:
@@ -57,6 +60,8 @@ class Explored:
             return ExitStatus.VIOLATED
         if self.findings.interrupted:
             return None
+        if self.exhaust and not all(one.proves for one in statements(self.bench, self.findings)[:2]):
+            return ExitStatus.UNKNOWN
         cut = self.findings.lost or self.findings.cut_short
         if self.findings.essential or cut or self.few or self.untried:
             return ExitStatus.UNKNOWN
@@ -65,6 +70,9 @@ class Explored:
     @property
     def few(self) -> bool:
         """Whether too few schedules were judged plainly for the search to say much."""
+        if self.exhaust:
+            # Where all are tried, those that go beyond a claim are as many as there are.
+            return not self.findings.judged
         return 2 * self.findings.judged < self.findings.tried or not self.findings.judged
 
     @property
@@ -90,14 +98,16 @@ def explore(
     kinds: tuple[str, ...] = ("crash",),
     for_spark: bool = False,
     own: Scenario | None = None,
+    exhaust: bool = False,
     show: Callable[[SearchFindings], None] = _nothing,
     say: Callable[[str], None] = _nothing,
 ) -> Explored:
     """Search, shrink the first violation of each kind, and save it. Ctrl-C ends what is being done, and no more.
 
     `for_spark`: in a world with the times of embedded Spark, and what is kept shows whoever is faster, where such a
-    schedule was found. `own`: the scenario before its sizes were brought down, where they were. `show` is told of what
-    is found while it goes on, and `say` of what comes after.
+    schedule was found. `own`: the scenario before its sizes were brought down, where they were. `exhaust`: every crash,
+    every pair and, with a budget, every three, and nothing at random. `show` is told of what is found while it goes on,
+    and `say` of what comes after.
     """
     if output is not None and not output.parent.is_dir():
         raise UserMistake(f"a counterexample cannot be kept at {output}: {output.parent} is no folder")
@@ -107,8 +117,8 @@ def explore(
         if kind not in registry.faults:
             raise UnknownName("kind of fault", kind, sorted(registry.faults), listed_by("faults"))
         registry.faults[kind].require(bench.cluster.name, registry.faults[kind].drawn)
-    plans = _plans(budget, seed, pairs, kinds)
-    findings = search(bench, plans, budget, jobs=jobs, master=master, origin=named.origin, show=show)
+    plans = exhausting_plans(budget) if exhaust else _plans(budget, seed, pairs, kinds)
+    findings = search(bench, plans, budget, jobs=jobs, master=master, origin=named.origin, in_order=exhaust, show=show)
     kept: list[KeptViolation] = []
     for violation in findings.first_of_each_kind():
         say(f"shrinking schedule {violation.number:,}: {violation.kind.anomaly}")
@@ -122,7 +132,7 @@ def explore(
         file = _file(output, len(kept))
         save(file, content)
         kept.append(KeptViolation(violation, shrunk, file, content))
-    return Explored(named, bench.scenario, bench, findings, tuple(kept), own)
+    return Explored(named, bench.scenario, bench, findings, tuple(kept), own, exhaust)
 
 
 def _world(for_spark: bool, scaled: bool) -> SimulationOptions | None:
@@ -141,7 +151,7 @@ def _plans(budget: SearchBudget, seed: int, pairs: bool, kinds: tuple[str, ...] 
     """What can be enumerated, of crashes, and random schedules in turn with it where a budget ends them."""
     plans: list[SearchPlan] = [EverySingle()] if "crash" in kinds else []
     if pairs:
-        plans.append(EveryPair())
+        plans.append(Successive(2))
     return plans if budget == SearchBudget() else [*plans, RandomSchedules(seed, kinds=kinds)]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import threading
@@ -10,13 +9,13 @@ from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from ..contracts.registry import Registry
 from ..core.errors import ProcessDied
 from ..worlds.simulated.world import SimulationOptions
 from .bench import Bench
+from .memory import look_seldom
 from .pieces import Piece, PieceProgress, Source, Through, Tried, is_past, work_through
 from .plans import SearchPlan
 
@@ -61,7 +60,7 @@ def together(
     try:
         running: deque[Future[list[Tried | Through]]] = deque()
         while True:
-            while len(running) < 3 * jobs and not is_past(deadline) and (chunk := tuple(islice(pieces, _PIECES))):
+            while len(running) < 3 * jobs and not is_past(deadline) and (chunk := _chunk(pieces, plans)):
                 with _interrupts_held():
                     running.append(pool.submit(_work, chunk))
             if not running:
@@ -72,6 +71,16 @@ def together(
     finally:
         stop.set()
         pool.shutdown(cancel_futures=True)
+
+
+def _chunk(pieces: Iterator[Piece], plans: Sequence[SearchPlan]) -> tuple[Piece, ...]:
+    """What a process is given at once: some pieces, or one of hundreds of trials."""
+    chunk: list[Piece] = []
+    for piece in pieces:
+        chunk.append(piece)
+        if len(chunk) == _PIECES or plans[piece[0]].large:
+            break
+    return tuple(chunk)
 
 
 @contextmanager
@@ -113,9 +122,7 @@ def _begin(
     registry = Registry()
     bench = Bench(source.scenario(registry), registry, seed=seed, options=options)
     _worker = _Worker(bench, plans, stop, deadline)
-    gc.disable()
-    gc.collect()
-    gc.freeze()
+    look_seldom()
 
 
 def _end_with_parent() -> None:

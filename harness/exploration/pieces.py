@@ -5,24 +5,20 @@ A trial is worked out again from its piece where it is wanted, so that who tried
 
 from __future__ import annotations
 
-import gc
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final
 
 from ..contracts.registry import Registry
 from ..contracts.scenario import Scenario
+from ..core.verdicts import Status
 from .bench import Bench, Outcome, Trial, resized
 from .plans import SearchPlan
 
 Piece = tuple[int, int]
 """Which plan, and which of its pieces."""
-_COLLECT_AFTER: Final = 20_000
-"""Events fed until what the runs have left in memory is collected."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +30,12 @@ class Tried:
     """Of the trial in its piece."""
     random: bool
     outcome: Outcome
+    violating: Trial | None = None
+    """The trial itself, where it violates a claim and who tried it could say so."""
 
     def trial(self, bench: Bench, plans: Sequence[SearchPlan]) -> Trial:
+        if self.violating is not None:
+            return self.violating
         plan, number = self.piece
         return next(islice(plans[plan].trials(bench, number), self.place, None))
 
@@ -83,34 +83,25 @@ def in_turn(plans: Sequence[Iterator[int]]) -> Iterator[Piece]:
             waiting.append((number, plan))
 
 
+def one_after_another(plans: Sequence[Iterator[int]]) -> Iterator[Piece]:
+    """All pieces of a plan before those of the next."""
+    for number, plan in enumerate(plans):
+        for piece in plan:
+            yield number, piece
+
+
 def work_through(bench: Bench, plans: Sequence[SearchPlan], piece: Piece) -> Iterator[Tried | Through]:
-    """Try all trials of a piece, with the memory kept small."""
+    """Try all trials of a piece."""
     plan, number = piece
-    for place, trial in enumerate(plans[plan].trials(bench, number)):
-        yield Tried(piece, place, trial.random, bench.attempt(trial))
-        if bench.fed > _COLLECT_AFTER:
-            bench.fed = 0
-            gc.collect()
+    for place, (trial, outcome) in enumerate(plans[plan].attempts(bench, number)):
+        violating = trial if outcome.status is Status.VIOLATED else None
+        yield Tried(piece, place, trial.random, outcome, violating)
     yield Through(piece)
 
 
 def is_past(deadline: float | None) -> bool:
     """Whether the monotonic clock has come to a deadline."""
     return deadline is not None and time.monotonic() >= deadline
-
-
-@contextmanager
-def left_alone_by_the_collector() -> Iterator[None]:
-    """A run makes many objects and few cycles, so that collecting between runs is enough."""
-    was = gc.isenabled()
-    gc.disable()
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
-        if was:
-            gc.enable()
 
 
 @dataclass(frozen=True)

@@ -6,59 +6,45 @@ and the seed alone, so that it can be worked out anywhere and in any order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from random import Random
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from ..contracts.injection import FaultKind, Hits
 from ..core.addresses import Address, Moment, Point, Side
-from ..core.errors import InvalidScenario
+from ..core.errors import InvalidOperator, InvalidScenario
 from ..core.quantities import Duration
 from ..core.schedule import Fault, Schedule
-from .bench import Bench, Trial
+from ..core.verdicts import Status
+from .bench import Bench, Outcome, Trial, under
+from .branching import TracedRun, Trunk
 from .census import Reached
+from .classes import distinct
 
-PAIRS_UP_TO = 30
+SUCCESSIVE_UP_TO = 30
 """Events of an input for which every pair of crashes can be tried: their number grows with the square of it."""
 
+JudgedTrial = tuple[Trial, Outcome]
+
+_PARTS = 32
 _WITHIN = 0.85
 """How often a fault is drawn so that the schedule stays within what the claims tolerate, where that can be told."""
 
-_LEAVES = frozenset({(Point.SEND_ISSUED, Side.BEFORE), (Point.CHECKPOINT_DURABLE, Side.BEFORE)})
-"""What comes right after one of these leaves the node: a message, or a checkpoint that is durable from then on."""
-
 
 class SearchPlan(Protocol):
+    @property
+    def large(self) -> bool:
+        """Whether its pieces have hundreds of trials each."""
+
     def pieces(self, bench: Bench) -> Iterator[int]:
         """The numbers of its pieces, in the order in which they are tried."""
 
     def trials(self, bench: Bench, piece: int) -> Iterator[Trial]: ...
 
-
-def distinct(reached: Sequence[Reached]) -> list[Reached]:
-    """The addresses that leave different worlds behind when their actor's node dies there.
-
-    Of addresses that one actor passes in one step of the world, one after the other, a later one is left out unless
-    something has left the node since the one before: a message was handed over, or a checkpoint became durable. What
-    else happens in between is in the node's memory, which dies with it. So to die before a message is taken, after it
-    is taken, before its first consequence is sent, and after a checkpoint was handed to a store that has not written
-    it, are one and the same.
-    """
-    found: list[Reached] = []
-    previous: dict[str, Reached] = {}
-    for one in reached:
-        actor = one.address.name
-        before = previous.get(actor)
-        if (
-            before is None
-            or before.step != one.step
-            or before.address.incarnation != one.address.incarnation
-            or (before.address.point, before.address.side) in _LEAVES
-        ):
-            found.append(one)
-        previous[actor] = one
-    return found
+    def attempts(self, bench: Bench, piece: int) -> Iterator[JudgedTrial]:
+        """The same trials in the same order, with what came of each. Raises InvalidOperator, with the schedule, when
+        the user's code fails under it."""
 
 
 def fault_at(reached: Reached, targets: Sequence[str] = (), kind: str = "crash") -> Fault:
@@ -68,39 +54,126 @@ def fault_at(reached: Reached, targets: Sequence[str] = (), kind: str = "crash")
 
 @dataclass(frozen=True)
 class EverySingle:
-    """At every address of the run without failures, the node of the actor that passes it dies."""
+    """At every address of the run without failures, the node of the actor that passes it dies; once for those that
+    leave the same world behind (see `classes`)."""
 
     kind: str = "crash"
     """Or `handed-over-loss`, which takes along what the node had handed to the network."""
+    large: ClassVar[bool] = False
 
     def pieces(self, bench: Bench) -> Iterator[int]:
         """In an order drawn from the seed, so that a search which ends early has looked everywhere."""
-        yield from _shuffled(len(bench.calm), bench.seed)
+        yield from _shuffled(len(bench.calm_classes), bench.seed)
 
     def trials(self, bench: Bench, piece: int) -> Iterator[Trial]:
-        yield Trial((fault_at(bench.calm[piece], kind=self.kind),), bench.seed)
+        yield Trial((fault_at(bench.calm_classes[piece][0], kind=self.kind),), bench.seed)
+
+    def attempts(self, bench: Bench, piece: int) -> Iterator[JudgedTrial]:
+        where, *others = bench.calm_classes[piece]
+        trunk = bench.trunk()
+        if trunk is None:
+            ((trial, outcome),) = by_themselves(bench, self.trials(bench, piece))
+        else:
+            trial, outcome = _branched(bench, trunk, trunk.calm, fault_at(where, kind=self.kind), where)
+        yield trial, replace(outcome, alike=tuple([str(one.address) for one in others]))
 
 
 @dataclass(frozen=True)
-class EveryPair:
-    """Two crashes: the first at every address of the run without failures, the second at every address that is passed
-    once the first has struck, both without those that leave the same world behind (see `distinct`)."""
+class Successive:
+    """So many crashes, one after the other: the first at every address of the run without failures, each further one
+    at every address that is passed once those before have struck, all without those that leave the same world behind
+    (see `classes`)."""
+
+    faults: int = 2
+
+    @property
+    def large(self) -> bool:
+        return self.faults > 1
 
     def pieces(self, bench: Bench) -> Iterator[int]:
         """Raises InvalidScenario for an input that is too long."""
         events = bench.scenario.workload.events
-        if events > PAIRS_UP_TO:
+        if events > SUCCESSIVE_UP_TO:
             raise InvalidScenario(
-                f"every pair of crashes can be tried for at most {PAIRS_UP_TO} events, not {events:,}; shorten the "
-                f"input, as with --events {PAIRS_UP_TO}"
+                f"every {said_together(self.faults)} of crashes can be tried for at most {SUCCESSIVE_UP_TO} events, "
+                f"not {events:,}; shorten the input, as with --events {SUCCESSIVE_UP_TO}"
             )
-        yield from _shuffled(len(distinct(bench.calm)), bench.seed)
+        yield from _shuffled(len(bench.calm_classes) * self._parts, bench.seed)
+
+    @property
+    def _parts(self) -> int:
+        """Pieces for each first crash: of three crashes or more, tens of thousands begin with one."""
+        return _PARTS if self.faults > 2 else 1
 
     def trials(self, bench: Bench, piece: int) -> Iterator[Trial]:
-        first = fault_at(distinct(bench.calm)[piece])
-        later = [reached for reached in bench.reached((first,), bench.seed) if reached.after]
-        for reached in distinct(later):
-            yield Trial((first, fault_at(reached)), bench.seed)
+        for schedule in self._schedules(bench, (), *divmod(piece, self._parts)):
+            yield Trial(schedule, bench.seed)
+
+    def _schedules(self, bench: Bench, before: Schedule, place: int, part: int) -> Iterator[Schedule]:
+        """Those that go on from some faults, as whole runs tell."""
+        if not before:
+            before = (fault_at(bench.calm_classes[place][0]),)
+        if len(before) == self.faults:
+            yield before
+            return
+        later = [reached for reached in bench.reached(before, bench.seed) if len(reached.after) == len(before)]
+        for where in self._share(distinct(later), before, part):
+            yield from self._schedules(bench, (*before, fault_at(where)), place, part)
+
+    def _share(self, places: Sequence[Reached], before: Schedule, part: int) -> Sequence[Reached]:
+        return places[part :: self._parts] if len(before) == 1 else places
+
+    def attempts(self, bench: Bench, piece: int) -> Iterator[JudgedTrial]:
+        trunk = bench.trunk()
+        first, part = divmod(piece, self._parts)
+        where, *others = bench.calm_classes[first]
+        found = (
+            by_themselves(bench, self.trials(bench, piece))
+            if trunk is None
+            else self._depth_first(bench, trunk, trunk.calm, where, part)
+        )
+        if self.faults > 1:
+            return found
+        stood_for = tuple([str(one.address) for one in others])
+        return ((trial, replace(outcome, alike=stood_for)) for trial, outcome in found)
+
+    def _depth_first(
+        self, bench: Bench, trunk: Trunk, before: TracedRun, where: Reached, part: int
+    ) -> Iterator[JudgedTrial]:
+        fault = fault_at(where)
+        schedule = (*before.schedule, fault)
+        if len(schedule) == self.faults:
+            yield _branched(bench, trunk, before, fault, where)
+            return
+        with under(Trial(schedule, bench.seed)):
+            passed = trunk.under(before, fault, where)
+        for there in self._share(distinct(passed.reached), schedule, part):
+            yield from self._depth_first(bench, trunk, passed, there, part)
+
+
+def _branched(bench: Bench, trunk: Trunk, before: TracedRun, fault: Fault, where: Reached) -> JudgedTrial:
+    """One schedule, run on from where it differs. What violates a claim is run once more, as a whole."""
+    trial = Trial((*before.schedule, fault), bench.seed)
+    with under(trial):
+        outcome = bench.outcome(trunk.end_under(before, fault, where))
+    if outcome.status is Status.VIOLATED and bench.attempt(trial) != outcome:
+        raise InvalidOperator(
+            f"what {bench.scenario.subject.name} does depends on something that is no part of its simulated world: put "
+            f"back, it came to {outcome.kind} under {'; '.join(map(str, trial.schedule))}, and to something else when "
+            "it was run from the beginning; keep nothing in variables of modules or classes, nor in files"
+        )
+    return trial, outcome
+
+
+def by_themselves(bench: Bench, trials: Iterable[Trial]) -> Iterator[JudgedTrial]:
+    """Each a whole run."""
+    for trial in trials:
+        yield trial, bench.attempt(trial)
+
+
+def said_together(faults: int) -> str:
+    """What so many crashes are called."""
+    return {1: "single", 2: "pair", 3: "triple"}.get(faults, f"group of {faults}")
 
 
 @dataclass(frozen=True)
@@ -121,6 +194,7 @@ class RandomSchedules:
     most: int = 3
     kinds: tuple[str, ...] = ("crash",)
     """Claims are made for crashes; what else a subject survives, it has to be asked."""
+    large: ClassVar[bool] = False
 
     def pieces(self, bench: Bench) -> Iterator[int]:
         number = 0
@@ -148,6 +222,9 @@ class RandomSchedules:
             drawn = self._drawn(bench, schedule, spared if within else reached, random, exactly=within)
             schedule = (*schedule, drawn)
         yield Trial(schedule, world, random=True)
+
+    def attempts(self, bench: Bench, piece: int) -> Iterator[JudgedTrial]:
+        return by_themselves(bench, self.trials(bench, piece))
 
     def _drawn(
         self, bench: Bench, before: Schedule, reached: Sequence[Reached], random: Random, exactly: bool
@@ -206,12 +283,16 @@ class Given:
     """Schedules that are there already."""
 
     schedules: tuple[Schedule, ...]
+    large: ClassVar[bool] = False
 
     def pieces(self, bench: Bench) -> Iterator[int]:
         yield from range(len(self.schedules))
 
     def trials(self, bench: Bench, piece: int) -> Iterator[Trial]:
         yield Trial(self.schedules[piece], bench.seed)
+
+    def attempts(self, bench: Bench, piece: int) -> Iterator[JudgedTrial]:
+        return by_themselves(bench, self.trials(bench, piece))
 
 
 def _shuffled(count: int, seed: int) -> list[int]:

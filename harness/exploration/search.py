@@ -18,7 +18,8 @@ from ..core.errors import InvalidScenario
 from ..core.verdicts import Status
 from ..judging.exercised import Activity
 from ..judging.statistics import upper_bound
-from .bench import Bench, Trial, ViolationKind
+from .bench import Bench, Outcome, Trial, ViolationKind
+from .memory import seldom_looked_at
 from .on_cores import alone, together
 from .pieces import (
     Again,
@@ -31,9 +32,9 @@ from .pieces import (
     Tried,
     in_turn,
     is_past,
-    left_alone_by_the_collector,
+    one_after_another,
 )
-from .plans import EveryPair, SearchPlan
+from .plans import SearchPlan, Successive
 
 CONFIDENCE: Final = 0.95
 KEPT: Final = 10
@@ -64,29 +65,46 @@ class Violation:
 
 
 @dataclass
-class TriedPairs:
-    """How many of all pairs of crashes were tried: those that leave different worlds behind (see `EveryPair`)."""
+class Succession:
+    """How many of all successions of so many crashes were tried: those that leave different worlds behind (see
+    `Successive`)."""
 
-    firsts: int
-    """Addresses at which the first of the two can strike."""
+    faults: int
+    pieces: int
+    """Of its plan: for single crashes and pairs, the addresses at which the first can strike."""
     through: int = 0
-    """Of these, the ones of which all pairs were tried."""
+    """Of these, the ones of which all were tried."""
     tried: int = 0
     of_those_through: int = 0
-    """Pairs that begin at one of them."""
+    """That are in one of them."""
+    stand_for: int = 0
+    """Single crashes, with those that leave the same world behind."""
+    statuses: Counter[Status] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    """Why they are UNKNOWN."""
+    essential: int = 0
+    """UNKNOWN for another reason than their faults."""
 
     @property
     def exact(self) -> bool:
         """Whether all there are were tried. What is passed once the first has struck, nobody knows before."""
-        return self.through == self.firsts
+        return self.through == self.pieces
 
     @property
     def exist(self) -> int | None:
-        """How many there are; as long as that is not exact, about so many, if anything can be said. The firsts are
+        """How many there are; as long as that is not exact, about so many, if anything can be said. The pieces are
         tried in an order drawn at random."""
         if not self.through:
             return None
-        return max(self.tried, round(self.of_those_through * self.firsts / self.through))
+        return max(self.tried, round(self.of_those_through * self.pieces / self.through))
+
+    def add(self, outcome: Outcome) -> None:
+        self.tried += 1
+        self.stand_for += 1 + len(outcome.alike)
+        self.statuses[outcome.status] += 1
+        if outcome.status is Status.UNKNOWN:
+            self.reasons[outcome.reason] += 1
+            self.essential += outcome.essential
 
 
 @dataclass
@@ -118,14 +136,23 @@ class SearchFindings:
     interrupted: bool = False
     exhausted: bool = False
     """Whether the plans were tried to their end."""
-    pairs: TriedPairs | None = None
-    """None: they were not enumerated."""
+    successions: dict[int, Succession] = field(default_factory=dict)
+    """By how many crashes one after the other, those that were enumerated."""
+    alike: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Address at which a single crash struck -> those that it stood for, since they leave the same world behind."""
+    whole_runs: str = ""
+    """Why no run was branched off from another; empty where they were, or could have been."""
     lost: int = 0
     """Schedules that were not tried, since who was to try them died of it."""
     losses: Counter[str] = field(default_factory=Counter)
     """How workers were lost: with schedules, or so that others have tried them."""
     cut_short: str = ""
     """Why the search could not go on; empty where it could."""
+
+    @property
+    def pairs(self) -> Succession | None:
+        """None: they were not enumerated."""
+        return self.successions.get(2)
 
     @property
     def judged(self) -> int:
@@ -165,6 +192,9 @@ class SearchFindings:
         self.tried += 1
         self.statuses[outcome.status] += 1
         self.struck.update(outcome.struck)
+        if outcome.alike:
+            self.struck.update(outcome.alike)
+            self.alike.update(dict.fromkeys(outcome.struck, outcome.alike))
         self.exercised.update(outcome.at_work)
         match outcome.status:
             case Status.HOLDS:
@@ -191,11 +221,12 @@ def search(
     jobs: int = 1,
     master: str | None = None,
     origin: str | None = None,
+    in_order: bool = False,
     until: Callable[[Violation], bool] = lambda violation: False,
     show: Callable[[SearchFindings], None] = lambda findings: None,
 ) -> SearchFindings:
-    """Try the plans, a piece of each in turn, until the budget is spent, they are through, or `until` has what it
-    wants.
+    """Try the plans, a piece of each in turn, or `in_order` one plan after the other, until the budget is spent, they
+    are through, or `until` has what it wants.
 
     With a Spark `master` it is the cores of that cluster that try them; what dies of a schedule there costs that part
     and not the search. `origin` is the scenario's name in the registry, where it has one. Ctrl-C ends the search; what
@@ -205,13 +236,17 @@ def search(
     it cannot be reached.
     """
     findings = SearchFindings(frozenset(str(reached.address) for reached in bench.calm), jobs, master or "")
-    findings.pairs = next((TriedPairs(len(list(p.pieces(bench)))) for p in plans if isinstance(p, EveryPair)), None)
+    enumerated = [plan for plan in plans if isinstance(plan, Successive)]
+    findings.successions = {p.faults: Succession(p.faults, len(list(p.pieces(bench)))) for p in enumerated}
+    bench.trunk()
+    findings.whole_runs = bench.whole_runs
     began = time.monotonic()
     try:
-        with _workers(bench, plans, findings, origin) as work, left_alone_by_the_collector():
+        with _workers(bench, plans, findings, origin) as work, seldom_looked_at():
             began = time.monotonic()
             deadline = None if budget.seconds is None else began + budget.seconds
-            results = work(in_turn([plan.pieces(bench) for plan in plans]), deadline)
+            order = one_after_another if in_order else in_turn
+            results = work(order([plan.pieces(bench) for plan in plans]), deadline)
             with closing(results):
                 for violation in _counted(findings, results, bench, plans):
                     findings.seconds = time.monotonic() - began
@@ -253,18 +288,21 @@ def _counted(
 ) -> Iterator[Violation | None]:
     """For each schedule that was tried, the violation that is kept of it."""
     begun = 0
-    """Of the piece in work, how many pairs."""
+    """Of the piece in work, how many successions."""
+    of_plan = [findings.successions.get(plan.faults) if isinstance(plan, Successive) else None for plan in plans]
     for progress in results:
         match progress:
-            case Tried(piece=(plan, _)):
-                if findings.pairs is not None and isinstance(plans[plan], EveryPair):
-                    findings.pairs.tried += 1
+            case Tried(piece=(plan, _), outcome=outcome):
+                succession = of_plan[plan]
+                if succession is not None:
+                    succession.add(outcome)
                     begun += 1
                 yield findings.add(progress, partial(progress.trial, bench, plans))
             case Through(piece=(plan, _)):
-                if findings.pairs is not None and isinstance(plans[plan], EveryPair):
-                    findings.pairs.through += 1
-                    findings.pairs.of_those_through += begun
+                succession = of_plan[plan]
+                if succession is not None:
+                    succession.through += 1
+                    succession.of_those_through += begun
                     begun = 0
             case LostPiece(piece=(plan, number), why=why):
                 findings.lost += sum(1 for _ in plans[plan].trials(bench, number))

@@ -25,7 +25,7 @@ from ..recording.history import History
 from ..recording.records import Offered
 from .bench import Bench, Trial, ViolationKind
 from .census import Reached
-from .plans import distinct
+from .classes import distinct
 
 EFFORT: Final = 200_000
 """Events fed in all runs together, each run counted as `_A_RUN` events more than it feeds."""

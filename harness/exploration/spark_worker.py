@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,6 +17,7 @@ from ..core.errors import StreamproofError
 from ..worlds.simulated.world import SimulationOptions
 from ..worlds.spark.control.run_messages import Failed
 from .bench import Bench, Outcome
+from .memory import look_seldom
 from .pieces import Piece, Through, Tried, is_past, work_through
 from .plans import SearchPlan
 from .spark_protocol import Done, PieceBatch, PieceOutcome
@@ -84,8 +84,5 @@ def _bench(body: bytes) -> tuple[Bench, Sequence[SearchPlan]]:
         task: Task = cloudpickle.loads(body)
         _known.clear()
         _known[digest] = Bench(task.scenario, Registry(), seed=task.seed, options=task.options), task.plans
-        # A run makes many objects and few cycles: collecting between runs is enough.
-        gc.disable()
-        gc.collect()
-        gc.freeze()
+        look_seldom()
     return _known[digest]

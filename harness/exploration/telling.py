@@ -11,8 +11,9 @@ from ..core.verdicts import Status
 from ..judging.exercised import Activity, said_never
 from ..reporting.view import TONES, Fact, FoundView, Head, ReplayView, SearchView, ShownFinding, ShownVerdict, Tone
 from .counterexample import ReplayedCounterexample
+from .exhausting import not_covered, statements
 from .exploring import Explored, KeptViolation
-from .search import SearchFindings, TriedPairs
+from .search import SearchFindings, Succession
 
 EVIDENCE: Final = 3
 
@@ -71,11 +72,18 @@ def _facts(explored: Explored) -> Iterator[Fact]:
     for guarantee in explored.bench.not_judged:
         yield Fact("not judged", f"{guarantee}: the simulator has no real clock")
     beyond = f", and {findings.beyond:,} others, in recoveries" if findings.beyond else ""
+    stood_for = sum(map(len, findings.alike.values()))
+    alike = f" ({stood_for:,} by others, which leave the same world behind)" if stood_for else ""
     yield Fact(
-        "struck", f"{findings.covered:,} of the {len(findings.addresses):,} addresses of a run without failures{beyond}"
+        "struck",
+        f"{findings.covered:,} of the {len(findings.addresses):,} addresses of a run without failures{alike}{beyond}",
     )
-    if findings.pairs is not None:
+    if findings.pairs is not None and not explored.exhaust:
         yield Fact("pairs", _pairs(findings.pairs))
+    if findings.whole_runs:
+        yield Fact("whole runs", f"each schedule was run from the beginning: {findings.whole_runs}", Tone.OPEN)
+    if explored.exhaust:
+        yield from _exhausted(explored)
     if findings.bound is not None:
         yield Fact(
             "bound",
@@ -83,6 +91,13 @@ def _facts(explored: Explored) -> Iterator[Fact]:
             + (f", and of {findings.random_unknown:,} more it is unknown" if findings.random_unknown else "")
             + f": at most {_percent(findings.bound)} of such schedules do, with 95 % confidence",
         )
+
+
+def _exhausted(explored: Explored) -> Iterator[Fact]:
+    for number, statement in enumerate(statements(explored.bench, explored.findings)):
+        yield Fact("" if number else "exhausted", statement.text)
+    for number, what in enumerate(not_covered(explored.bench)):
+        yield Fact("" if number else "left out", what)
 
 
 def _at_work(findings: SearchFindings) -> str:
@@ -101,11 +116,11 @@ def _losses(findings: SearchFindings) -> Iterator[Fact]:
         yield Fact("cut short", findings.cut_short, Tone.OPEN)
 
 
-def _pairs(pairs: TriedPairs) -> str:
+def _pairs(pairs: Succession) -> str:
     if pairs.exact:
         return f"all {pairs.tried:,} that leave different worlds behind"
     exist = "" if pairs.exist is None else f" of about {pairs.exist:,}"
-    return f"{pairs.tried:,}{exist}, all that begin at {pairs.through:,} of {pairs.firsts:,} addresses among them"
+    return f"{pairs.tried:,}{exist}, all that begin at {pairs.through:,} of {pairs.pieces:,} addresses among them"
 
 
 def _percent(share: float) -> str:

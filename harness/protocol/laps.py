@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from .messages import Lap
 from .spec import SliceSpec
 
-Done = tuple[int, int]
+LapCount = tuple[int, int]
 """Of one incarnation: events taken, and the number of its last output."""
 
 
@@ -47,7 +47,7 @@ class Laps:
         self._enough = len(spec.cycle)
         self._heard: dict[str, list[int]] = {up: [] for up in self.upstream}
         """The same of those upstream."""
-        self._done: Done = (0, 0)
+        self._done: LapCount = (0, 0)
         """When the last lap was sent."""
 
     @property
@@ -82,7 +82,7 @@ class Laps:
         self._heard = {up: [] for up in self.upstream}
         return True
 
-    def next(self, done: Done) -> Iterator[tuple[int, int]]:
+    def next(self, done: LapCount) -> Iterator[tuple[int, int]]:
         """The laps that can be sent now: the number of each, and how quiet it was. Asked for when all that has come in
         was taken, and nothing more comes from outside."""
         if self.over and done != self._done:

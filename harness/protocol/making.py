@@ -9,7 +9,7 @@ from ..core.errors import OwnFailure
 from ..core.model import Event, Role
 from .coordinator import CoordinatorMachine, CoordinatorSpec
 from .host import Actor
-from .machine import Slice, wrapped
+from .machine import Machine, Slice, wrapped
 from .operator import OperatorSlice
 from .sink import SinkSlice
 from .source import SourceSlice
@@ -35,12 +35,17 @@ def make_actor(spec: SliceSpec | CoordinatorSpec, feed: Feed | None = None) -> A
 
 def make_slice(spec: SliceSpec, feed: Feed | None = None) -> Slice:
     """A slice that has not been started, in whatever its spec puts around it. Only sources need a feed."""
+    return wrapped(make_machine(spec, feed))
+
+
+def make_machine(spec: SliceSpec, feed: Feed | None = None) -> Machine:
+    """The machine itself, which its spec puts nothing around yet."""
     match spec.role:
         case Role.OPERATOR:
-            return wrapped(OperatorSlice(spec))
+            return OperatorSlice(spec)
         case Role.SINK:
-            return wrapped(SinkSlice(spec))
+            return SinkSlice(spec)
         case Role.SOURCE:
             if feed is None:
                 raise OwnFailure(f"{spec.slice_id} is a source, and is placed where nothing is offered")
-            return wrapped(SourceSlice(spec, feed.batches(spec.slice_id), feed.interval, feed.stretch))
+            return SourceSlice(spec, feed.batches(spec.slice_id), feed.interval, feed.stretch)

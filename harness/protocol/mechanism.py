@@ -3,6 +3,13 @@
 A mechanism has two halves. Its *declaration* (`Mechanism`) is data: what a scheme names it with, and what others have
 to know of it. *At work* (`AtWork`) it is in one incarnation of one slice: it holds what it remembers, hears of what
 happens by its hooks, and acts through the machine that it is attached to. A hook that it does not define costs nothing.
+
+What a mechanism remembers, it keeps in its `AtWork`: in attributes, and in lists, dictionaries, sets, deques and plain
+objects that these lead to. Nothing is kept in a variable of a module or a class, in the declaration, or in an iterator
+or generator: a search puts a whole world back by putting back what is reached from its slices (see
+`harness/worlds/simulated/capturing.py`), and whatever else remembered would take a branch of one run along into the
+next. The same holds for merges, for what wraps a slice, and for the states of operators. What was sent, recorded or
+saved in a checkpoint is never changed.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ class WindowKind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Window:
+class ThresholdWindow:
     """What the result of a computation is limited to, in milliseconds of event time."""
 
     kind: WindowKind
@@ -44,7 +44,7 @@ class Thresholds:
     """Items that were received, and are neither processed nor backed up."""
     gamma: float
     """Outputs that are not acknowledged."""
-    window: Window | None = None
+    window: ThresholdWindow | None = None
     """None: the whole run."""
 
     def __post_init__(self) -> None:
@@ -53,7 +53,7 @@ class Thresholds:
             amount = getattr(self, name)
             if isinstance(amount, bool) or not isinstance(amount, int | float) or isnan(amount) or amount < 0:
                 raise InvalidScenario(f"the threshold {name}={amount!r} is to be a number, 0 or more")
-        proper(self.window, Window | None, "the window of thresholds", "a Window, or None")
+        proper(self.window, ThresholdWindow | None, "the window of thresholds", "a Window, or None")
 
     def divided(self, by: float) -> Thresholds:
         return replace(self, theta=self.theta / by, l=self.l / by, gamma=self.gamma / by)
@@ -69,7 +69,7 @@ class Failures:
     """Counts the failures of a slice that count in its present window. What it does not know it takes for recent, which
     makes thresholds smaller than they need be, and never larger."""
 
-    def __init__(self, window: Window | None) -> None:
+    def __init__(self, window: ThresholdWindow | None) -> None:
         self._window = window
         self._incarnation = 1
         self._time = -1

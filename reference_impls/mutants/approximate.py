@@ -22,7 +22,7 @@ from .mutant import BrokenScheme, Build, changing, numbering
 
 
 @dataclass(frozen=True)
-class Broken(ApproximateBackup):
+class BrokenApproximation(ApproximateBackup):
     """With another way of working."""
 
     kind: type[ApproximateBackups] = ApproximateBackups
@@ -35,7 +35,7 @@ def broken(build: Build, kind: type[ApproximateBackups]) -> Build:
     def change(one: Mechanism) -> Mechanism:
         if not isinstance(one, ApproximateBackup):
             return one
-        return Broken(one.thresholds, one.ahead, one.partial, kind)
+        return BrokenApproximation(one.thresholds, one.ahead, one.partial, kind)
 
     return changing(build, lambda setup: replace(setup, mechanisms=tuple(map(change, setup.mechanisms))))
 

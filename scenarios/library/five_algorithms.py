@@ -17,7 +17,7 @@ from ..logistic_regression import logistic_regression
 from ..parameter_server import parameter_server
 from ..partial_counts import partial_counts
 from ..ripple_join import ripple_join
-from ..skewed_streams import packets, points, visits, zipf_words
+from ..skewed_streams import packets, points, visits_of_two_sites, zipf_words
 from ..workloads import numbered, text
 
 
@@ -53,7 +53,7 @@ def heavy_hitters_scenario() -> Scenario:
 
 def ripple_join_scenario() -> Scenario:
     """Samples of two streams lose a few of their events, and the estimate is as good."""
-    return _failing(ripple_join(), visits(events=1_000, every=20, rate=100), theta=20)
+    return _failing(ripple_join(), visits_of_two_sites(events=1_000, every=20, rate=100), theta=20)
 
 
 def logistic_regression_scenario() -> Scenario:

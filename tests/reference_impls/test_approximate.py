@@ -25,7 +25,7 @@ from streamproof.harness.recording.history import History
 from streamproof.harness.recording.records import CheckpointTaken, Compensated, Record
 from streamproof.oracles.bounded_error import ORACLE
 from streamproof.reference_impls.approximate import Spread, approximate, shares
-from streamproof.reference_impls.mechanisms.thresholds import Failures, Thresholds, Window, WindowKind
+from streamproof.reference_impls.mechanisms.thresholds import Failures, Thresholds, ThresholdWindow, WindowKind
 from streamproof.reference_impls.mutants.approximate import (
     CompensatingNever,
     CompensatingTwice,
@@ -89,18 +89,18 @@ def test_thresholds_are_halved_with_each_failure_and_add_up_to_less_than_the_who
 
 
 def test_a_hopping_window_forgets_failures_at_its_end() -> None:
-    failures = Failures(Window(WindowKind.HOPPING, 100))
+    failures = Failures(ThresholdWindow(WindowKind.HOPPING, 100))
     failures.begin(4)
     assert (failures.passed(50), failures.count) == (False, 3)
     assert (failures.passed(101), failures.count) == (True, 0)
-    after = Failures(Window(WindowKind.HOPPING, 100))
+    after = Failures(ThresholdWindow(WindowKind.HOPPING, 100))
     after.restore(failures.save())
     after.begin(5)
     assert after.count == 1
 
 
 def test_a_sliding_window_forgets_a_failure_when_it_is_older() -> None:
-    failures = Failures(Window(WindowKind.SLIDING, 100))
+    failures = Failures(ThresholdWindow(WindowKind.SLIDING, 100))
     failures.begin(2)
     assert not failures.passed(50)
     assert not failures.passed(150)
@@ -109,13 +109,13 @@ def test_a_sliding_window_forgets_a_failure_when_it_is_older() -> None:
 
 
 def test_what_decays_is_not_adapted() -> None:
-    whole = Thresholds(16, 8, 4, Window(WindowKind.DECAYING, 100))
+    whole = Thresholds(16, 8, 4, ThresholdWindow(WindowKind.DECAYING, 100))
     assert whole.after(3) == whole
 
 
 def test_one_that_never_resets_backs_up_more_and_loses_no_more() -> None:
     """Nothing of it is wrong but what it costs."""
-    window = Window(WindowKind.HOPPING, 40)
+    window = ThresholdWindow(WindowKind.HOPPING, 40)
     right, wrong = scheme(16, 8, 40, window=window), broken(scheme(16, 8, 40, window=window), NeverResetting)
     counts = [count(history(build(one_total(), events(1)), 20, 40, 60), CheckpointTaken) for build in (right, wrong)]
     assert counts[1] > 1.5 * counts[0]

@@ -16,9 +16,9 @@ from streamproof.harness.core.lattice import implied
 from streamproof.harness.core.model import slice_of
 from streamproof.harness.core.quantities import ms
 from streamproof.harness.core.verdicts import Status
-from streamproof.harness.exploration.bench import Bench, Trial
+from streamproof.harness.exploration.bench import Bench
 from streamproof.harness.exploration.census import Reached
-from streamproof.harness.exploration.plans import EveryPair
+from streamproof.harness.exploration.plans import Successive
 from streamproof.harness.judging.lives import losses
 from streamproof.harness.recording.history import Placed
 from streamproof.harness.recording.records import InStep
@@ -113,11 +113,10 @@ def test_no_single_crash_at_any_address_breaks_a_claim(case: str) -> None:
 def test_no_pair_of_crashes_breaks_the_standard_case(part: int) -> None:
     """Passive replication with all filters, on word count."""
     bench = Bench(scenario_of(STANDARD), Registry(), seed=1).with_input(30, 5)
-    plan = EveryPair()
+    plan = Successive(2)
     statuses: Counter[Status] = Counter()
     for piece in list(plan.pieces(bench))[part::8]:
-        for trial in plan.trials(bench, piece):
-            outcome = bench.attempt(Trial(trial.schedule, trial.seed))
+        for trial, outcome in plan.attempts(bench, piece):
             assert outcome.kind is None, "; ".join(map(str, trial.schedule))
             statuses[outcome.status] += 1
     print(f"pairs: {dict(statuses)}")

@@ -28,7 +28,7 @@ from streamproof.scenarios.heavy_hitters import Sketch, heavy_hitters
 from streamproof.scenarios.logistic_regression import likely, logistic_regression
 from streamproof.scenarios.partial_counts import partial_counts
 from streamproof.scenarios.ripple_join import RippleJoin, ripple_join
-from streamproof.scenarios.skewed_streams import END, packets, points, visits, zipf_words
+from streamproof.scenarios.skewed_streams import END, packets, points, visits_of_two_sites, zipf_words
 from streamproof.scenarios.workloads import text
 from verdicts_of import run
 
@@ -47,7 +47,7 @@ CASES: dict[str, tuple[Topology, Workload, Callable[[History], Any], Any]] = {
     ),
     "online join": (
         ripple_join(rate=1.0, most=1_000),
-        visits(20, events=200, every=20),
+        visits_of_two_sites(20, events=200, every=20),
         lambda h: accuracy.join_error(h, 1.0),
         0.0,
     ),
@@ -91,7 +91,7 @@ def test_a_model_that_is_fed_back_reaches_the_workers() -> None:
 def test_samples_at_a_lower_rate_estimate_as_many_pairs() -> None:
     estimates = []
     for salt in range(6):
-        scenario = Scenario(amnesia(ripple_join(rate=RATE, salt=salt)), visits(10, events=400, every=20))
+        scenario = Scenario(amnesia(ripple_join(rate=RATE, salt=salt)), visits_of_two_sites(10, events=400, every=20))
         history = history_of(scenario, ())
         estimates.append(accuracy.estimated_pairs(history, RATE) / accuracy.join_of(accuracy.offered_in(history)).pairs)
     assert 0.85 < sum(estimates) / len(estimates) < 1.15

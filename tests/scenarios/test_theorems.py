@@ -16,11 +16,11 @@ from streamproof.harness.core.model import Event
 from streamproof.harness.core.quantities import Duration
 from streamproof.harness.recording.history import History
 from streamproof.reference_impls.approximate import approximate
-from streamproof.scenarios.accuracy import Hitters, Join, estimated_pairs, hitters_in, join_of, offered_in
+from streamproof.scenarios.accuracy import Hitters, JoinEstimate, estimated_pairs, hitters_in, join_of, offered_in
 from streamproof.scenarios.equi_join import SIDES
 from streamproof.scenarios.heavy_hitters import LARGEST_PACKET, heavy_hitters
 from streamproof.scenarios.ripple_join import is_sampled, ripple_join
-from streamproof.scenarios.skewed_streams import END, packets, visits
+from streamproof.scenarios.skewed_streams import END, packets, visits_of_two_sites
 from streamproof.scenarios.theorems import (
     HitterRun,
     at_most,
@@ -63,15 +63,15 @@ def hitters_run(seed: int, thresholds: tuple[int, int], *, compensated: bool = T
     return hitter_run(window, heavy, WIDTH, lost, seed)
 
 
-def join_run(seed: int) -> tuple[Join, float, int]:
+def join_run(seed: int) -> tuple[JoinEstimate, float, int]:
     """What was to be joined, the estimate, and how many events were sampled."""
     subject = approximate(ripple_join(rate=RATE, most=MOST, salt=seed), theta=5, l=1, gamma=5)
-    history = crashed(Scenario(subject, visits(20, events=ITEMS, every=20, batch=4, seed=seed)), seed)
+    history = crashed(Scenario(subject, visits_of_two_sites(20, events=ITEMS, every=20, batch=4, seed=seed)), seed)
     sampled = sum(is_sampled(side, number, RATE, seed) for side in SIDES for number in range(ITEMS))
     return join_of(offered_in(history)), estimated_pairs(history, RATE), sampled
 
 
-def missed(runs: Sequence[tuple[Join, float, int]]) -> list[bool]:
+def missed(runs: Sequence[tuple[JoinEstimate, float, int]]) -> list[bool]:
     return [misses_interval(join, estimate, RATE, sampled, 5 + 5 + MOST, DELTA) for join, estimate, sampled in runs]
 
 
@@ -146,14 +146,14 @@ def test_a_flow_is_chosen_before_anything_of_the_run_is_known_and_only_a_light_o
 
 
 def test_the_variance_of_an_estimate_is_what_samples_show() -> None:
-    join = Join(Counter({"a": 6, "b": 2}), Counter({"a": 4, "b": 5, "c": 3}))
+    join = JoinEstimate(Counter({"a": 6, "b": 2}), Counter({"a": 4, "b": 5, "c": 3}))
     assert join.pairs == 34
     events = [
         Event(f"{side}-0", n, "", [key, 0], 0)
         for side, keys in (("left", "aab"), ("right", "abb"))
         for n, key in enumerate(keys)
     ]
-    assert join_of(events) == Join(Counter({"a@0": 2, "b@0": 1}), Counter({"a@0": 1, "b@0": 2}))
+    assert join_of(events) == JoinEstimate(Counter({"a@0": 2, "b@0": 1}), Counter({"a@0": 1, "b@0": 2}))
     random, estimates = Random(2), []
     for _ in range(20_000):
         left, right = (
@@ -168,4 +168,4 @@ def test_the_variance_of_an_estimate_is_what_samples_show() -> None:
 
 def test_theorem_2_says_nothing_where_all_that_is_sampled_may_be_lost() -> None:
     with pytest.raises(InvalidScenario, match="20 of 20 sampled events may be lost"):
-        misses_interval(Join(Counter(a=1), Counter(a=1)), 1.0, 0.5, 20, 20, 0.1)
+        misses_interval(JoinEstimate(Counter(a=1), Counter(a=1)), 1.0, 0.5, 20, 20, 0.1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -72,6 +73,14 @@ def explore_command(
     pairs: Annotated[
         bool, typer.Option("--pairs", help="Also every pair of crashes, for at most 30 events; all, without a budget.")
     ] = False,
+    exhaust: Annotated[
+        bool,
+        typer.Option(
+            "--exhaust",
+            help="Try every crash and every pair of crashes in a world of 20 events, and with --seconds every three "
+            "with the time that is left, and say what that proves. Nothing is drawn at random.",
+        ),
+    ] = False,
     faults: Annotated[
         list[str] | None,
         typer.Option(
@@ -130,12 +139,12 @@ def explore_command(
     from ...reporting.screen import search_screen
     from ..search_line import SearchLine
 
-    if schedules is None and seconds is None and not pairs:
+    if schedules is None and seconds is None and not (pairs or exhaust):
         schedules = SCHEDULES
     budget = SearchBudget(schedules, seconds)
     if mutants:
-        if pairs or output is not None or faults or for_spark or own_sizes:
-            flags = "--pairs, --fault, --for-spark, --own-sizes and --output"
+        if pairs or exhaust or output is not None or faults or for_spark or own_sizes:
+            flags = "--pairs, --exhaust, --fault, --for-spark, --own-sizes and --output"
             raise typer.BadParameter(f"--mutants goes with none of {flags}")
         if spark_master is not None:
             raise typer.BadParameter("--mutants are searched on this machine: leave out --spark-master")
@@ -144,9 +153,11 @@ def explore_command(
         raise typer.BadParameter("name a scenario, or use --mutants")
     if spark_master is not None and jobs is not None:
         raise typer.BadParameter("a Spark cluster has the cores that it has: --spark-master goes without --jobs")
+    if exhaust and (pairs or faults):
+        raise typer.BadParameter("--exhaust tries every crash and every pair: leave out --pairs and --fault")
     registry = registered()
     own = registry.scenario(name)
-    named = with_events(own, events) if own_sizes else brought_down(name, registry, events)
+    named = with_events(own, events) if own_sizes else brought_down(name, registry, events, exhaust)
     with SearchLine(sys.stderr, budget) as line:
         found = exploring.explore(
             named,
@@ -160,6 +171,7 @@ def explore_command(
             kinds=tuple(faults or ("crash",)),
             for_spark=for_spark,
             own=None if own_sizes else own.scenario,
+            exhaust=exhaust,
             show=line.show,
             say=line.say,
         )
@@ -189,6 +201,8 @@ def _explore_mutants(
 
 def _document(explored: Explored) -> dict[str, Any]:
     """What `explore --json` prints."""
+    from ...exploration.exhausting import not_covered, statements
+
     findings = explored.findings
     return {
         "scenario": explored.named.name,
@@ -219,6 +233,10 @@ def _document(explored: Explored) -> dict[str, Any]:
         "pairs": None
         if findings.pairs is None
         else {"tried": findings.pairs.tried, "exist": findings.pairs.exist, "exact": findings.pairs.exact},
+        "alike": {address: list(others) for address, others in findings.alike.items()},
+        "whole_runs": findings.whole_runs or None,
+        "exhausted_levels": [asdict(one) for one in statements(explored.bench, findings)] if explored.exhaust else None,
+        "not_covered": list(not_covered(explored.bench)) if explored.exhaust else None,
         "random": {
             "held": findings.random_held,
             "violated": findings.random_violated,

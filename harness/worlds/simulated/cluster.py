@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -17,7 +17,7 @@ from ...core.quantities import Duration
 from ...protocol.controller import Controller
 from ...protocol.stores import MemoryStore
 from ...recording.history import Stamp
-from .world import SimulatedWorld, SimulationOptions
+from .world import Captured, SimulatedWorld, SimulationOptions
 
 
 class SimulatedCluster:
@@ -92,15 +92,13 @@ class SimulatedDeployment:
             subject.restarts_by,
         )
         self._show = run.show
+        self.now: Callable[[], Stamp] = self._world.stamp
+        """The time of the world, and its step."""
 
     @property
     def steps(self) -> int:
         """How many steps the world has taken."""
         return self._world.steps
-
-    def now(self) -> Stamp:
-        """The time of the world, and its step."""
-        return self._world.stamp()
 
     def prepare(self) -> None:
         self._world.prepare()
@@ -120,6 +118,24 @@ class SimulatedDeployment:
 
     def waiting_for(self) -> str:
         return self._world.waiting_for()
+
+    # Being put back; see `capturing`
+
+    def run_to(self, step: int) -> bool:
+        """Run until so many steps have been taken. Returns whether more is due."""
+        return self._world.run_to(step)
+
+    def watch_anew(self) -> None:
+        """The controller waits for something else from now on."""
+        self._world.watch_anew()
+
+    def capture(self) -> Captured:
+        """Everything as it is now, between two steps. Raises NotCapturable."""
+        return self._world.capture()
+
+    def restore(self, captured: Captured) -> None:
+        """Go on from there."""
+        self._world.restore(captured)
 
     def silent(self) -> None:
         """Its time is virtual: who waits for nothing there is at rest."""

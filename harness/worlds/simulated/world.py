@@ -7,8 +7,9 @@ here reads a clock, an environment, or the order of a hash.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from heapq import heappop
 from random import Random
 from typing import Any, Final
@@ -24,8 +25,9 @@ from ...protocol.controller import Controller
 from ...protocol.coordinator import CoordinatorSpec
 from ...protocol.directory import Directory, Told
 from ...protocol.effects import Fire, Gone, Input, Inspect, Promote, Reroute, RestartAll, Start, Stopped, Timer
-from ...protocol.host import Host
-from ...protocol.making import Feed, make_actor
+from ...protocol.host import Actor, Host
+from ...protocol.machine import wrapped
+from ...protocol.making import Feed, make_actor, make_machine
 from ...protocol.manager import (
     Announce,
     Manager,
@@ -53,6 +55,7 @@ from ...recording.history import Drained, FaultMissed, NodeGone, NodeUp, Placed,
 from ...recording.recorder import Recorder
 from ...recording.records import InStep, Record, Taken
 from .agenda import Action, Agenda
+from .capturing import Capture
 from .disk import Disks
 from .freezing import Freezable
 from .injector import Injector
@@ -125,9 +128,7 @@ class _Node(Freezable):
         self.host = self.work or Host(self)
         self._world = world
         self.watched = world.watched
-
-    def arrive(self, address: Address, taken: int) -> bool:
-        return self._world.arrive(self, address, taken)
+        self.arrive: Callable[[Address, int], bool] = partial(world.arrive, self)
 
     def send(self, sender: str, to: str, incarnation: int, message: Message) -> None:
         self.send_on((sender, message.incarnation, to, incarnation), message)
@@ -169,6 +170,27 @@ class _Node(Freezable):
         return () if self.work is None else self.work.under_way
 
 
+class _Batches:
+    """The input of a source, in order. Unlike a list's own iterator, it can be put back."""
+
+    def __init__(self, batches: Sequence[list[Event]]) -> None:
+        self._batches = batches
+        self._next = 0
+
+    def __iter__(self) -> Iterator[list[Event]]:
+        return self
+
+    def __next__(self) -> list[Event]:
+        if self._next == len(self._batches):
+            raise StopIteration
+        self._next += 1
+        return self._batches[self._next - 1]
+
+
+Captured = tuple[Capture, int]
+"""What everything held, and how many machines there were."""
+
+
 class SimulatedWorld:
     """One run."""
 
@@ -200,7 +222,8 @@ class SimulatedWorld:
         self._specs = {spec.slice_id: spec for spec in every}
         self._directory = Directory(self._specs.values())
         self._harness_ends = [spec.slice_id for spec in specs if spec.role is not Role.OPERATOR]
-        self._feed = Feed(lambda source: iter(batches[source]), interval, stretch)
+        self._batches = batches
+        self._feed = Feed(lambda source: _Batches(batches[source]), interval, stretch)
         self._controller = controller
         self._watched: dict[str, frozenset[Point]] = {}
         self._awaits_delivery = controller.watches(Point.SEND_DELIVERED)
@@ -222,6 +245,8 @@ class SimulatedWorld:
         )
         self.disks = Disks(self._agenda, self._draw, options.disk_delay)
         self._store = store
+        self._made: list[object] = []
+        """Every machine there was, dead ones too."""
         self._places: dict[tuple[str, int], _Node] = {}
         """(slice, incarnation) -> where it was started."""
         self._replicas: dict[tuple[str, int], int] = {}
@@ -299,13 +324,42 @@ class SimulatedWorld:
     def release(self) -> None:
         """It is over, and its parts refer to it no more: so its memory is free at once, and not only once the collector
         has found the circles."""
-        for part in (*self._nodes.values(), self._harness, self.network, self.disks, self._injector):
+        for part in (*self._nodes.values(), self._harness, self.network, self.disks, self._injector, *self._made):
             vars(part).clear()
         if self.workforce is not None:
             self.workforce.release()
+        # What was still due when it was given up.
+        self._agenda.queue.clear()
 
-    def _drain_queue(self) -> None:
-        agenda, queue, limit = self._agenda, self._agenda.queue, self._options.step_limit
+    # Being put back
+
+    def run_to(self, step: int) -> bool:
+        """Run until so many steps have been taken. Returns whether more is due."""
+        self._drain_queue(min(step, self._options.step_limit))
+        return bool(self._agenda.queue) and self.steps < self._options.step_limit
+
+    def watch_anew(self) -> None:
+        """The controller waits for something else from now on."""
+        self._watched.clear()
+        self._awaits_delivery = self._controller.watches(Point.SEND_DELIVERED)
+
+    def capture(self) -> Captured:
+        """Everything as it is now, between two steps. Raises NotCapturable."""
+        fixed = (self._specs, self._batches, *self._batches.values(), self._ends, self._made)
+        # What is due is called with messages, and with nodes, which are reached anyway.
+        return Capture(self, fixed, [self._agenda.queue]), len(self._made)
+
+    def restore(self, captured: Captured) -> None:
+        """Go on from there."""
+        capture, machines = captured
+        capture.restore()
+        for machine in self._made[machines:]:
+            vars(machine).clear()
+        del self._made[machines:]
+
+    def _drain_queue(self, limit: int | None = None) -> None:
+        agenda, queue = self._agenda, self._agenda.queue
+        limit = self._options.step_limit if limit is None else limit
         while queue and self.steps < limit:
             agenda.now, _, action, given = heappop(queue)
             self.steps += 1
@@ -454,7 +508,7 @@ class SimulatedWorld:
         self._replicas[slice_id, incarnation] = place.replica
         seed = self._specs[slice_id].chance(incarnation, self._seed)
         start = Start(incarnation, checkpoint, place.replica, place.founder, seed, kept)
-        node.host.start(make_actor(self._specs[slice_id], self._feed), start)
+        node.host.start(self._actor(self._specs[slice_id]), start)
         if not self._running(node, life, slice_id, incarnation):
             return
         if node is self._harness:
@@ -468,6 +522,15 @@ class SimulatedWorld:
     def restart_all(self, coordinator: str, incarnation: int, given: RestartAll) -> None:
         said = TogetherFrom(coordinator, incarnation, given.round, given.cut)
         self._later(self._options.control_delay, self._manage, said)
+
+    def _actor(self, spec: SliceSpec | CoordinatorSpec) -> Actor:
+        if isinstance(spec, CoordinatorSpec):
+            leader = make_actor(spec)
+            self._made.append(leader)
+            return leader
+        machine = make_machine(spec, self._feed)
+        self._made.append(machine)
+        return wrapped(machine)
 
     def ready(self, slice_id: str, incarnation: int) -> None:
         self._later(self._options.control_delay, self._manage, SliceReady(slice_id, incarnation))

@@ -102,12 +102,40 @@ def test_a_scenario_of_ones_own_is_searched_on_several_cores(ask: Ask, tmp_path:
 def test_every_pair_of_a_short_input_is_tried(ask: Ask) -> None:
     document = ask("explore", SOUND, "--pairs", "--events", 1, "--jobs", 2, "--json").document
     assert document["exhausted"]
-    assert document["schedules"] > 300
+    assert document["schedules"] > 200
     assert document["verdicts"]["VIOLATED"] == 0
     assert document["addresses"]["struck"] == document["addresses"]["exist"]
     pairs = document["pairs"]
     assert pairs == {"tried": pairs["exist"], "exist": pairs["exist"], "exact": True}
-    assert pairs["tried"] == document["schedules"] - document["addresses"]["exist"]
+    singles = document["addresses"]["exist"] - sum(map(len, document["alike"].values()))
+    assert pairs["tried"] == document["schedules"] - singles
+
+
+def test_an_exhausted_search_says_what_it_proves_and_what_it_does_not(ask: Ask) -> None:
+    document = ask("explore", SOUND, "--exhaust", "--events", 1, "--jobs", 2, "--json").document
+    single, pair = document["exhausted_levels"]
+    assert document["exhausted"]
+    assert single["addresses"] == document["addresses"]["exist"] == document["addresses"]["struck"]
+    assert single["complete"]
+    assert pair["complete"]
+    assert pair["tried"] == pair["exist"] == document["pairs"]["tried"]
+    assert pair["tried"] == pair["holds"] + pair["harmless"]
+    # So little input that no checkpoint is taken: then it proves nothing.
+    assert re.fullmatch(
+        r"all [\d,]+ pairs of crashes that leave different worlds behind of \d slices, \d of them operators', 1 event: "
+        r"no violation, but .*no checkpoint became durable.*; [\d,]+ harmed nobody",
+        pair["text"],
+    )
+    assert document["exit_status"] == 2
+    assert any("pauses" in what for what in document["not_covered"])
+
+
+def test_a_search_that_could_not_exhaust_says_how_far_it_came(ask: Ask) -> None:
+    some = ask("explore", SOUND, "--exhaust", "--schedules", 200, "--events", 4, "--jobs", 1)
+    assert some.status == 2
+    assert re.search(r"\n  exhausted  all [\d,]+ crashes \([\d,]+ leave different worlds behind\) of ", some.out)
+    assert re.search(r"\n +\d+( of about [\d,]+)? pairs of crashes of .*: no violation so far", some.out)
+    assert "\n  left out   other delays" in some.out
 
 
 def test_pairs_are_counted_out_of_those_that_exist(ask: Ask) -> None:

@@ -33,6 +33,7 @@ from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.verdicts import Anomaly, Status
 from streamproof.harness.exploration.bench import Bench, Trial, ViolationKind, untimed_crash
 from streamproof.harness.exploration.census import Reached
+from streamproof.harness.exploration.classes import distinct
 from streamproof.harness.exploration.counterexample import (
     Counterexample,
     counterexample,
@@ -40,7 +41,7 @@ from streamproof.harness.exploration.counterexample import (
     replay_counterexample,
     save,
 )
-from streamproof.harness.exploration.plans import EveryPair, EverySingle, Given, RandomSchedules, SearchPlan, distinct
+from streamproof.harness.exploration.plans import EverySingle, Given, RandomSchedules, SearchPlan, Successive
 from streamproof.harness.exploration.search import SearchBudget, SearchFindings, Violation, search
 from streamproof.harness.exploration.shrinking import STEADY, Shrunk, shows_violation, shrink
 from streamproof.harness.recording.claims_and_faults import SavedFault
@@ -144,17 +145,20 @@ def test_addresses_taken_for_one_come_to_the_same(origin: str) -> None:
     assert 0 < len(kept) < len(bench.calm)
 
 
-def test_every_single_crash_strikes_every_address_once() -> None:
+def test_every_single_crash_strikes_every_address_or_one_that_leaves_the_same_world_behind() -> None:
     bench = bench_of(SOUND, 12)
     found = search(bench, [EverySingle()], SearchBudget())
     assert found.exhausted
-    assert found.tried == found.covered == len(found.addresses) == len(bench.calm)
+    assert found.covered == len(found.addresses) == len(bench.calm)
+    stood_for = [address for others in found.alike.values() for address in others]
+    assert found.tried + len(stood_for) == len({*found.alike, *stood_for} | found.struck) == len(bench.calm)
+    assert found.tried < len(bench.calm)
     assert found.statuses[Status.VIOLATED] == 0
 
 
 def test_every_pair_strikes_twice_and_the_second_after_the_first() -> None:
     bench = bench_of(SOUND, 4)
-    found = list(EveryPair().trials(bench, 3))
+    found = list(Successive(2).trials(bench, 3))
     assert {len(trial.schedule) for trial in found} == {2}
     assert len({trial.schedule for trial in found}) == len(found) > 10
     for trial in found[:10]:
@@ -163,7 +167,7 @@ def test_every_pair_strikes_twice_and_the_second_after_the_first() -> None:
 
 def test_pairs_are_for_short_inputs_only() -> None:
     with pytest.raises(InvalidScenario, match=r"at most 30 events, not 40; .*--events 30"):
-        search(bench_of(SOUND), [EveryPair()], SearchBudget(10))
+        search(bench_of(SOUND), [Successive(2)], SearchBudget(10))
 
 
 def test_random_schedules_are_lazy_and_drawn_from_their_seed() -> None:
@@ -245,12 +249,12 @@ def test_a_budget_is_positive(budget: dict[str, Any]) -> None:
 
 def test_an_interrupted_search_keeps_what_it_found() -> None:
     def show(findings: SearchFindings) -> None:
-        if findings.tried == 30:
+        if findings.tried == 90:
             raise KeyboardInterrupt
 
     for jobs in (1, 2):
         found = search(bench_of(BROKEN), plans(), SearchBudget(1_000), jobs=jobs, origin=None, show=show)
-        assert (found.interrupted, found.tried) == (True, 30)
+        assert (found.interrupted, found.tried) == (True, 90)
         assert found.violations
 
 

@@ -1,0 +1,135 @@
+"""What an exhausted search says: a statement on every crash, and every succession of so many, in one small world; and
+what it does not cover."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from ..core.verdicts import Status
+from ..judging.exercised import said_never, unexercised
+from ..recording.records import CheckpointDurable
+from .bench import BEYOND, Bench
+from .plans import SearchPlan, Successive, said_together
+from .search import SearchBudget, SearchFindings, Succession
+
+EXHAUSTED_EVENTS: Final = 20
+EXHAUSTED_BATCHES: Final = 5
+"""The input of a world that is exhausted, unless told otherwise: some hundred addresses, and at least two checkpoints
+of a slice."""
+
+
+def exhausting_plans(budget: SearchBudget) -> list[SearchPlan]:
+    """Every crash, then every pair; where time or schedules are limited, every three with what is left."""
+    return [Successive(faults) for faults in ((1, 2) if budget == SearchBudget() else (1, 2, 3))]
+
+
+@dataclass(frozen=True)
+class CrashStatement:
+    """What is known of so many crashes, one after the other."""
+
+    text: str
+    faults: int
+    tried: int
+    """Those that leave different worlds behind."""
+    addresses: int | None
+    """Of single crashes: how many addresses these stand for."""
+    exist: int | None
+    """As many; an estimate unless all were tried. None: there is no telling."""
+    complete: bool
+    holds: int
+    violated: int
+    beyond: int
+    """UNKNOWN, as more fails at once than the claims tolerate."""
+    harmless: int
+    """UNKNOWN, as a fault harmed nobody: all input was processed, or its target ran nowhere."""
+    unknown: int
+    """UNKNOWN for another reason."""
+    never: str
+    """What the claims rest on and was at work under none; empty where all of it was."""
+
+    @property
+    def proves(self) -> bool:
+        """Whether the claims hold under all of them, as far as these stay within what is claimed."""
+        return self.complete and self.holds > 0 and not (self.violated or self.unknown or self.never)
+
+
+def statements(bench: Bench, findings: SearchFindings) -> list[CrashStatement]:
+    """One for each number of crashes that was tried."""
+    return [_statement(bench, findings, one) for _, one in sorted(findings.successions.items()) if one.tried]
+
+
+def _statement(bench: Bench, findings: SearchFindings, one: Succession) -> CrashStatement:
+    beyond = one.reasons[BEYOND]
+    unknown = one.statuses[Status.UNKNOWN]
+    made = CrashStatement(
+        "",
+        one.faults,
+        one.tried,
+        one.stand_for if one.faults == 1 else None,
+        one.exist,
+        one.exact,
+        one.statuses[Status.HOLDS],
+        one.statuses[Status.VIOLATED],
+        beyond,
+        unknown - one.essential - beyond,
+        one.essential,
+        said_never(unexercised(bench.rests_on, findings.exercised)),
+    )
+    return replace(made, text=f"{_which(one)} of {world_of(bench)}: {_outcome(bench, made)}")
+
+
+def _which(one: Succession) -> str:
+    what = "crashes" if one.faults == 1 else f"{said_together(one.faults)}s of crashes"
+    if one.faults == 1 and one.exact:
+        return f"all {one.stand_for:,} {what} ({one.tried:,} leave different worlds behind)"
+    if one.exact:
+        return f"all {one.tried:,} {what} that leave different worlds behind"
+    exist = "" if one.exist is None else f" of about {one.exist:,}"
+    return f"{one.tried:,}{exist} {what}"
+
+
+def world_of(bench: Bench) -> str:
+    """How small it is."""
+    operators, replicas = len(bench.subject.topology.operator_slices), bench.subject.replicas
+    checkpoints = sum(1 for _ in bench.calm_history.each(CheckpointDurable))
+    each = f" with {replicas} replicas each" if replicas > 1 else ""
+    slices = f"{len(bench.subject.specs)} slices, {operators} of them operators'{each}"
+    parts = [slices, _count(bench.scenario.workload.events, "event")]
+    return ", ".join([*parts, _count(checkpoints, "checkpoint")] if checkpoints else parts)
+
+
+def _count(amount: int, what: str) -> str:
+    return f"{amount:,} {what}" if amount == 1 else f"{amount:,} {what}s"
+
+
+def _outcome(bench: Bench, made: CrashStatement) -> str:
+    claims = " and ".join(map(str, bench.claims))
+    if made.violated:
+        said = f"{claims} violated under {made.violated:,}"
+    elif made.unknown:
+        said = f"unknown under {made.unknown:,}"
+    elif not made.holds:
+        said = "nothing is known, as none harmed anybody within what is claimed"
+    elif made.never:
+        said = f"no violation, but {made.never}"
+    elif made.complete:
+        said = f"{claims} holds"
+    else:
+        said = "no violation so far"
+    aside = [f"{made.beyond:,} go beyond what is claimed"] if made.beyond else []
+    aside += [f"{made.harmless:,} harmed nobody"] if made.harmless else []
+    return "; ".join([said, *aside])
+
+
+def not_covered(bench: Bench) -> Sequence[str]:
+    """What such a search has not looked at."""
+    return (
+        f"other delays than those of seed {bench.seed}, and so other orders of messages that are in flight together on "
+        "different links",
+        "crashes while time passes between two addresses: a later detection, a slower restart",
+        "other kinds of fault than crashes of a node: pauses, partitions, lost messages, failing disks",
+        "several nodes at the same address; more crashes than are counted above",
+        "larger inputs, other keys, other sizes of batches and intervals",
+    )

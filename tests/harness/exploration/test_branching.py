@@ -1,0 +1,239 @@
+"""A run that is put back goes on as if it had been run from the beginning."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from coordinators_of_users import cutting, together
+from mechanisms_of_users import hurrying
+from simulation import CASES, KINDS, SIMULATED, options_of, scenario_of
+from streamproof.harness.contracts.cluster import Run
+from streamproof.harness.contracts.registry import Registry
+from streamproof.harness.contracts.scenario import Scenario
+from streamproof.harness.contracts.subject import SchemeSubject
+from streamproof.harness.core.addresses import Moment
+from streamproof.harness.core.costs import Costs
+from streamproof.harness.core.errors import InvalidOperator
+from streamproof.harness.core.model import Event, Operator, Output, Stage, Topology
+from streamproof.harness.core.quantities import events, ms
+from streamproof.harness.core.schedule import Fault
+from streamproof.harness.core.verdicts import Status
+from streamproof.harness.exploration.bench import Bench, untimed_crash
+from streamproof.harness.exploration.branching import TracedRun, Trunk
+from streamproof.harness.exploration.census import Reached
+from streamproof.harness.exploration.classes import distinct
+from streamproof.harness.exploration.exhausting import statements
+from streamproof.harness.exploration.mutants import mutant_world
+from streamproof.harness.exploration.plans import EverySingle, RandomSchedules, Successive
+from streamproof.harness.exploration.search import SearchBudget, search
+from streamproof.harness.protocol.controller import Controller
+from streamproof.harness.recording.recorder import MemoryRecorder
+from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
+from streamproof.harness.worlds.simulated.world import Captured
+from streamproof.reference_impls.mutants.library import MUTANTS
+from streamproof.reference_impls.mutants.mutant import BrokenScheme
+from streamproof.reference_impls.passive_replication import passive_replication
+from streamproof.scenarios.trace import trace
+from streamproof.scenarios.workloads import numbered
+
+REGISTRY = Registry()
+FIRSTS, SECONDS = 2, 1
+"""Branches that are compared of each run."""
+
+
+def at(where: Reached) -> Fault:
+    return untimed_crash([where.address.name]).at(Moment.exactly(where.address))
+
+
+def spread(some: Sequence[Any], count: int) -> Sequence[Any]:
+    return some[len(some) // (2 * count) :: max(1, len(some) // count)]
+
+
+def trunk_of(bench: Bench) -> Trunk:
+    trunk = bench.trunk()
+    assert trunk is not None, bench.whole_runs
+    return trunk
+
+
+def branches(bench: Bench) -> Iterator[tuple[TracedRun, Reached]]:
+    """Some single crashes, and some that follow them."""
+    trunk = trunk_of(bench)
+    for first in spread(distinct(trunk.calm.reached), FIRSTS):
+        yield trunk.calm, first
+        passed = trunk.under(trunk.calm, at(first), first)
+        for second in spread(distinct(passed.reached), SECONDS):
+            yield passed, second
+
+
+def as_whole_runs(bench: Bench) -> None:
+    trunk = trunk_of(bench)
+    compared = 0
+    for before, where in branches(bench):
+        branch = trunk.end_under(before, at(where), where).digest()
+        schedule = (*before.schedule, at(where))
+        assert branch == bench.run(schedule, bench.seed).digest(), "; ".join(map(str, schedule))
+        compared += 1
+    assert compared > FIRSTS
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_branch_of_every_scheme_is_a_whole_run(case: str) -> None:
+    scenario = scenario_of(case)
+    world = ("usual", "slow-links", "noticed-late")[CASES.index(case) % 3]
+    as_whole_runs(Bench(scenario, REGISTRY, seed=5, options=options_of(world, scenario)))
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_branch_of_every_mutant_is_a_whole_run(mutant: BrokenScheme) -> None:
+    home = REGISTRY.scenario(mutant.on).scenario
+    assert isinstance(home.subject, SchemeSubject)
+    broken = mutant.make(home.subject.topology, events(8))
+    scenario = Scenario(broken, replace(home.workload, events=24, batch=4, rate=None))
+    as_whole_runs(Bench(scenario, REGISTRY, seed=7, options=mutant_world(mutant)))
+
+
+@pytest.mark.parametrize("build", [cutting, together])
+def test_a_branch_with_a_coordinator_of_a_user_is_a_whole_run(build: Callable[[Topology], SchemeSubject]) -> None:
+    as_whole_runs(Bench(Scenario(build(trace()), numbered(events=32, batch=4)), REGISTRY, seed=5))
+
+
+@pytest.mark.parametrize("case", ["passive-replication/word-count-words", "active-standby/trace-numbered"])
+def test_a_branch_where_work_takes_time_is_a_whole_run(case: str) -> None:
+    scenario = scenario_of(case)
+    names = {slice_id.partition("-")[0] for slice_id in scenario.subject.actors}
+    slow = replace(scenario, costs=Costs(dict.fromkeys(names, ms(0.4)), room=events(12)))
+    as_whole_runs(Bench(slow, REGISTRY, seed=5))
+
+
+@pytest.mark.parametrize("careful", [False, True])
+def test_a_branch_with_a_mechanism_of_a_user_is_a_whole_run(careful: bool) -> None:
+    subject = hurrying(passive_replication(trace(), checkpoint_every=events(8)), events(5), careful=careful)
+    as_whole_runs(Bench(Scenario(subject, numbered(events=32, batch=4)), REGISTRY, seed=5))
+
+
+@pytest.mark.parametrize("case", ["passive-replication/word-count-words", "active-replication/trace-numbered"])
+def test_whatever_disturbs_a_world_is_put_back_with_it(case: str) -> None:
+    """Under faults of all kinds, at times as well: captures in the middle of them."""
+    scenario = scenario_of(case)
+    bench = Bench(scenario, REGISTRY, seed=5)
+    plan = RandomSchedules(5, 40, kinds=tuple(SIMULATED))
+    for piece in range(40):
+        (trial,) = plan.trials(bench, piece)
+        recorder = MemoryRecorder()
+        run = Run("captured", scenario, trial.seed, recorder, KINDS, None)
+        whole = bench.run(trial.schedule, trial.seed).digest()
+        with SimulatedCluster().simulate(run, Controller(trial.schedule)) as world:
+            world.prepare()
+            world.start()
+            captured: list[Captured] = [world.capture()]
+            while world.run_to(world.steps + 25):
+                captured.append(world.capture())
+            for one in (None, *captured[::3], captured[-1]):
+                if one is not None:
+                    world.restore(one)
+                world.drained(scenario.deadline)
+                world.stop()
+                assert recorder.history().digest() == whole, "; ".join(map(str, trial.schedule))
+
+
+def test_what_is_enumerated_comes_to_the_same_in_branches_and_in_whole_runs() -> None:
+    subject = passive_replication(trace(), checkpoint_every=events(3))
+    scenario = Scenario(subject, numbered(events=3, batch=1))
+    branching, whole = Bench(scenario, REGISTRY, seed=5), Bench(scenario, REGISTRY, seed=5)
+    whole.only_whole_runs("to compare")
+    for plan, piece in ((EverySingle("handed-over-loss"), 7), (Successive(1), 3), (Successive(2), 9)):
+        assert list(plan.attempts(branching, piece)) == list(plan.attempts(whole, piece))
+        assert [trial for trial, _ in plan.attempts(branching, piece)] == list(plan.trials(whole, piece))
+
+
+def test_what_was_exhausted_is_stated() -> None:
+    subject = passive_replication(trace(), checkpoint_every=events(3))
+    bench = Bench(Scenario(subject, numbered(events=12, batch=2)), REGISTRY, seed=5)
+    budget = SearchBudget(schedules=len(bench.calm_classes) + 20)
+    found = search(bench, [Successive(1), Successive(2)], budget, in_order=True)
+    single, pair = statements(bench, found)
+    assert re.fullmatch(
+        rf"all {len(bench.calm)} crashes \({len(bench.calm_classes)} leave different worlds behind\) of 5 slices, 3 of "
+        r"them operators', 12 events, \d+ checkpoints: rollback-recovery-repeating holds; \d+ harmed nobody",
+        single.text,
+    )
+    assert single.proves
+    assert not pair.proves
+    assert re.match(r"20( of about [\d,]+)? pairs of crashes of .*: no violation so far", pair.text)
+
+
+class Remembering(Operator[dict[str, int]]):
+    """Counts under one key, with whatever a state may be made of."""
+
+    def __init__(self, more: Any = None) -> None:
+        self._more = more
+
+    def initial_state(self) -> dict[str, Any]:
+        return {"count": 0, "more": None if self._more is None else self._more()}
+
+    def snapshot(self, state: dict[str, Any]) -> bytes:
+        return str(state["count"]).encode()
+
+    def restore(self, snapshot: bytes) -> dict[str, Any]:
+        return {**self.initial_state(), "count": int(snapshot)}
+
+    def rows(self, state: dict[str, Any]) -> dict[str, int]:
+        return {"count": state["count"]}
+
+    def process(self, event: Event, state: dict[str, Any]) -> list[Output]:
+        state["count"] += 1
+        return [(event.key, state["count"])]
+
+
+_seen = [0]
+
+
+class Forgetful(Remembering):
+    """Against the rule: it counts in a variable of its module."""
+
+    def process(self, event: Event, state: dict[str, Any]) -> list[Output]:
+        _seen[0] += 1
+        return [(event.key, _seen[0])]
+
+
+def bench_with(operator: Operator[Any]) -> Bench:
+    base = trace()
+    stages = {name: Stage(operator, stage.parallelism) for name, stage in base.stages.items()}
+    topology = Topology(base.name, stages, base.edges, base.sources, base.sinks)
+    subject = passive_replication(topology, checkpoint_every=events(8))
+    return Bench(Scenario(subject, numbered(events=16, batch=4)), REGISTRY, seed=5)
+
+
+def test_a_state_of_a_users_own_is_put_back() -> None:
+    as_whole_runs(bench_with(Remembering(lambda: {"nested": [1, {2}]})))
+
+
+def test_what_cannot_be_put_back_is_run_as_a_whole_and_said() -> None:
+    bench = bench_with(Remembering(lambda: iter([1, 2, 3])))
+    found = search(bench, [EverySingle()], SearchBudget(10))
+    assert found.tried == 10
+    assert "list_iterator" in found.whole_runs
+
+
+def test_what_remembers_outside_of_its_world_is_run_as_a_whole_and_said() -> None:
+    found = search(bench_with(Forgetful()), [EverySingle()], SearchBudget(10))
+    assert "outside" in found.whole_runs
+
+
+def test_a_violation_that_no_whole_run_shows_is_reported_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(
+        REGISTRY.scenario("mutant:passive-replication-without-vector@trace.passive-replication").scenario,
+        REGISTRY,
+        seed=7,
+    ).with_input(40, 4)
+    trunk_of(bench)
+    sound = bench.outcome(bench.run((), bench.seed))
+    monkeypatch.setattr(bench, "attempt", lambda trial: sound)
+    with pytest.raises(InvalidOperator, match="no part of its simulated world"):
+        search(bench, [EverySingle()], SearchBudget(200))
+    assert sound.status is not Status.VIOLATED
