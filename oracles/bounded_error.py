@@ -9,7 +9,7 @@ from ..harness.core.parameters import Parameter
 from ..harness.core.quantities import Duration
 from ..harness.core.reasons import Reason, Why
 from ..harness.core.verdicts import Anomaly, Evidence, Measured, Tally, Verdict, tally, unknown
-from ..harness.judging.bounded_losses import TOLERANCE, ErrorBound, Losses, unknowable
+from ..harness.judging.bounded_losses import TOLERANCE, ErrorBound, MeasuredLosses, unknowable
 from ..harness.judging.collation import seen
 from ..harness.judging.oracle import Case, Oracle, decide
 
@@ -37,7 +37,7 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     found = seen(*never) + _disorder(case)
     if collation.incomplete or reexecution.doubtful:
         return decide(case, guarantee, found, "", goes_on=True)
-    costs = Losses(reexecution, wanted, bound_of(guarantee))
+    costs = MeasuredLosses(reexecution, wanted, bound_of(guarantee))
     if gone := list(costs.lost_punctuations()):
         found += (tally(Anomaly.LOST_INPUT, len(gone), (Evidence(f"{d} ended a window", s) for s, d in gone)),)
     false = [Evidence(one.why, one.slice_id) for one in costs.false_distances()]

@@ -75,6 +75,9 @@ def judged(scenario: Scenario, history: History, collation: Collation) -> Judged
     case = Case(history, collation, scenario.subject.checkpoint_every, virtual_time=True)
     weaker = {name for guarantee in scenario.claimed for name in implied(guarantee.name, JUDGES)}
     weaker -= {guarantee.name for guarantee in scenario.claimed}
+    weaker -= {
+        name for name in weaker if JUDGES[name].cannot_hold(collation.reexecution is not None, collation.observables)
+    }
     guarantees = [*scenario.claimed, *(Guarantee(name) for name in sorted(weaker))]
     verdicts = judge_claims(scenario.subject, case, guarantees, JUDGES)
     return Judged(scenario, history, collation, tuple(verdicts))

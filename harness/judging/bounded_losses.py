@@ -74,7 +74,7 @@ def unknowable(reexecution: Reexecution) -> str:
     return ""
 
 
-class Losses:
+class MeasuredLosses:
     """What the failures of one run cost."""
 
     def __init__(self, reexecution: Reexecution, wanted: Expected, bound: ErrorBound) -> None:
