@@ -241,13 +241,15 @@ WRONG: dict[str, tuple[Scenario, str]] = {
     "replicas of a query": (
         of_query(Guarantee("replicas-agree")),
         r"replicas-agree cannot be claimed of .*; what can be: "
-        r"at-least-once, at-most-once, bounded-error-of-result, exactly-once, exactly-once-output, recovers, recovers-within, rollback-.*",
+        r"at-least-once, at-most-once, bounded-error-of-result, exactly-once, exactly-once-output, recovers, "
+        r"recovers-within, rollback-.*",
     ),
     "gaps of a query": (of_query(amnesia_recovery()), "amnesia cannot be claimed of"),
     "a precise recovery of a query": (of_query(precise_recovery()), "speaks of slices and their orders"),
     "single outputs of a sink of the user's": (
         of_query(Guarantee("exactly-once-output"), read=print, write=print),
-        "only the table at the end is seen; what can be: at-least-once, at-most-once, bounded-error-of-result, exactly-once, recovers",
+        "only the table at the end is seen; what can be: at-least-once, at-most-once, bounded-error-of-result, "
+        "exactly-once, recovers",
     ),
     "no claim": (claiming(), "claims nothing"),
     "a spacing of what is no source": (
