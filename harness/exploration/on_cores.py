@@ -9,22 +9,26 @@ from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
 from ..contracts.registry import Registry
 from ..core.errors import ProcessDied
 from ..worlds.simulated.world import SimulationOptions
 from .bench import Bench
+from .held_signals import signals_held
 from .memory import look_seldom
 from .pieces import Piece, PieceProgress, Source, Through, Tried, is_past, work_through
 from .plans import SearchPlan
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
-    from multiprocessing.synchronize import Event as Flag
+    from multiprocessing.connection import Connection
 
 _PIECES: Final = 8
 """Pieces in a chunk of work."""
+_GRACE_SECONDS: Final = 5.0
+"""For a trial to come to its end, once the search is over."""
 
 
 def alone(
@@ -54,23 +58,35 @@ def together(
     from concurrent.futures.process import BrokenProcessPool
 
     context = multiprocessing.get_context("spawn")
-    stop = context.Event()
-    given = (source, tuple(plans), bench.seed, bench.cluster.options, stop, deadline)
-    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=given)
-    try:
-        running: deque[Future[list[Tried | Through]]] = deque()
-        while True:
-            while len(running) < 3 * jobs and not is_past(deadline) and (chunk := _chunk(pieces, plans)):
-                with _interrupts_held():
-                    running.append(pool.submit(_work, chunk))
-            if not running:
-                return
-            yield from running.popleft().result()
-    except BrokenProcessPool as error:
-        raise ProcessDied(f"a process of the search ended by itself: {error}") from error
-    finally:
-        stop.set()
-        pool.shutdown(cancel_futures=True)
+    # Whoever has news puts something in: a chunk is through, or a signal came.
+    news: SimpleQueue[None] = SimpleQueue()
+    # The pool has locks, threads and queues. Who is interrupted while it holds or releases one of them waits for ever.
+    with signals_held(lambda: news.put(None)) as heed:
+        # No flag that is shared: who is killed as it looks at one takes the lock along.
+        over, ours = context.Pipe(duplex=False)
+        given = (source, tuple(plans), bench.seed, bench.cluster.options, over, deadline)
+        pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=given)
+        try:
+            running: deque[Future[list[Tried | Through]]] = deque()
+            while True:
+                while len(running) < 3 * jobs and not is_past(deadline) and (chunk := _chunk(pieces, plans)):
+                    with _interrupts_kept_from_children():
+                        running.append(pool.submit(_work, chunk))
+                    running[-1].add_done_callback(lambda _: news.put(None))
+                heed()
+                if not running:
+                    return
+                first = running.popleft()
+                while not first.done():
+                    news.get()
+                    heed()
+                yield from first.result()
+        except BrokenProcessPool as error:
+            raise ProcessDied(f"a process of the search ended by itself: {error}") from error
+        finally:
+            ours.close()
+            pool.shutdown(cancel_futures=True)
+            over.close()
 
 
 def _chunk(pieces: Iterator[Piece], plans: Sequence[SearchPlan]) -> tuple[Piece, ...]:
@@ -84,7 +100,7 @@ def _chunk(pieces: Iterator[Piece], plans: Sequence[SearchPlan]) -> tuple[Piece,
 
 
 @contextmanager
-def _interrupts_held() -> Iterator[None]:
+def _interrupts_kept_from_children() -> Iterator[None]:
     """Processes that are started in here never hear of Ctrl-C, which is for the one that started them."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -97,12 +113,12 @@ def _interrupts_held() -> Iterator[None]:
 class _Worker:
     bench: Bench
     plans: tuple[SearchPlan, ...]
-    stop: Flag
+    over: threading.Event
     deadline: float | None
 
     @property
     def stopped(self) -> bool:
-        return self.stop.is_set() or is_past(self.deadline)
+        return self.over.is_set() or is_past(self.deadline)
 
 
 _worker: _Worker | None = None
@@ -114,23 +130,27 @@ def _begin(
     plans: tuple[SearchPlan, ...],
     seed: int,
     options: SimulationOptions,
-    stop: Flag,
+    theirs: Connection,
     deadline: float | None,
 ) -> None:
     global _worker
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    over = threading.Event()
+    threading.Thread(target=_end_with_search, args=(theirs, over), daemon=True).start()
     registry = Registry()
     bench = Bench(source.scenario(registry), registry, seed=seed, options=options)
-    _worker = _Worker(bench, plans, stop, deadline)
+    _worker = _Worker(bench, plans, over, deadline)
     look_seldom()
 
 
-def _end_with_parent() -> None:
-    """A search that was killed leaves nobody behind."""
+def _end_with_search(theirs: Connection, over: threading.Event) -> None:
+    """A search that is over, or was killed, leaves nobody behind, whatever a trial is at."""
     from multiprocessing import parent_process
+    from multiprocessing.connection import wait
 
     parent: Any = parent_process()
-    parent.join()
+    wait([theirs, parent.sentinel])
+    over.set()
+    parent.join(_GRACE_SECONDS)
     os._exit(1)
 
 

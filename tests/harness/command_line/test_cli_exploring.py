@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -24,7 +24,21 @@ from streamproof.harness.worlds.simulated.world import LIKE_EMBEDDED
 BROKEN = "mutant:passive-replication-without-source-log@trace.passive-replication"
 SOUND = "trace.passive-replication"
 PROGRAM = [sys.executable, "-c", "from streamproof.harness.command_line.cli import main; main()"]
+INTERRUPTED_AGAIN = """
+import os, signal, threading
+from concurrent.futures import ProcessPoolExecutor
+from streamproof.harness.command_line.cli import main
 
+shutdown = ProcessPoolExecutor.shutdown
+
+def interrupted_again(pool, *given, **named):
+    for number in (signal.SIGINT,):
+        threading.Timer(0.001, os.kill, (os.getpid(), number)).start()
+    shutdown(pool, *given, **named)
+
+ProcessPoolExecutor.shutdown = interrupted_again
+main()
+"""
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -273,10 +287,10 @@ class Searching:
 def searching() -> Iterator[Callable[..., Searching]]:
     begun: list[Searching] = []
 
-    def begin(*arguments: str) -> Searching:
+    def begin(*arguments: str, program: Sequence[str] = PROGRAM) -> Searching:
         ours, theirs = pty.openpty()
         process = subprocess.Popen(
-            [*PROGRAM, "explore", *arguments, "--events", "40", "--schedules", "1000000", "--jobs", "2"],
+            [*program, "explore", *arguments, "--events", "40", "--schedules", "1000000", "--jobs", "2"],
             stdout=subprocess.PIPE,
             stderr=theirs,
             env={**os.environ, "TERM": "xterm"},
@@ -324,6 +338,28 @@ def test_ctrl_c_before_anything_was_found_ends_as_interrupted(searching: Callabl
     out, _ = search.process.communicate(timeout=60)
     assert search.process.returncode == 130
     assert "interrupted, in" in out
+
+
+def test_who_is_interrupted_again_while_processes_end_ends_all_the_same(searching: Callable[..., Searching]) -> None:
+    """As `timeout -s INT` does, which signals the process, and then its group."""
+    search = searching(SOUND, program=[sys.executable, "-c", INTERRUPTED_AGAIN])
+    workers = search.until(rb"[1-9]\d* HOLDS")
+    search.process.send_signal(signal.SIGINT)
+    out, _ = search.process.communicate(timeout=20)
+    assert search.process.returncode == 130
+    assert "interrupted, in" in out
+    assert gone(workers)
+
+
+def test_a_search_that_is_terminated_leaves_nobody(searching: Callable[..., Searching]) -> None:
+    search = searching(SOUND)
+    workers = search.until(rb"[1-9]\d* HOLDS")
+    # As `timeout` does: all of them are told.
+    for pid in (search.process.pid, *workers):
+        os.kill(pid, signal.SIGTERM)
+    search.process.communicate(timeout=20)
+    assert search.process.returncode == 128 + signal.SIGTERM
+    assert gone(workers)
 
 
 def test_a_search_that_is_killed_leaves_nobody(searching: Callable[..., Searching]) -> None:
