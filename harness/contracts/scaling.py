@@ -88,7 +88,8 @@ class _Sizes:
 
 def scaled_down(before: Scenario, after: Scenario) -> Iterator[str]:
     """What was brought down, in words: `a checkpoint every 5 events, not 500`."""
-    yield f"{after.workload.events:,} events, not {before.workload.events:,}"
+    if after.workload.events != before.workload.events:
+        yield f"{after.workload.events:,} events, not {before.workload.events:,}"
     if after.workload.batch != before.workload.batch:
         yield f"batches of {after.workload.batch:,}, not {before.workload.batch:,}"
     if isinstance(before.subject, SchemeSubject) and isinstance(after.subject, SchemeSubject):

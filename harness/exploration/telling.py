@@ -47,8 +47,8 @@ def _found(kept: KeptViolation) -> FoundView:
 
 def _facts(explored: Explored) -> Iterator[Fact]:
     findings, scenario = explored.findings, explored.scenario
-    if explored.own is not None:
-        yield Fact("scaled", f"{', '.join(scaled_down(explored.own, scenario))} (--own-sizes keeps them)")
+    if explored.own is not None and (scaled := ", ".join(scaled_down(explored.own, scenario))):
+        yield Fact("scaled", f"{scaled} (--own-sizes keeps them)")
     rate = findings.tried / findings.seconds if findings.seconds else 0
     ended = ", interrupted" if findings.interrupted else ", all there are" if findings.exhausted else ""
     where = f"{_count(findings.jobs, 'core')} of {findings.master}" if findings.master else _count(findings.jobs, "job")

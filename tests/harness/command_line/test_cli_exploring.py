@@ -144,6 +144,52 @@ def test_an_exhausted_search_says_what_it_proves_and_what_it_does_not(ask: Ask) 
     assert any("pauses" in what for what in document["not_covered"])
 
 
+def test_a_small_world_is_exhausted_and_its_claim_holds(ask: Ask, tmp_path: Path) -> None:
+    (tmp_path / "user_exhausted.py").write_text(
+        "from streamproof import *\n"
+        "class Count(Operator):\n"
+        "    def initial_state(self):\n"
+        "        return {}\n"
+        "    def process(self, event, state):\n"
+        "        state[event.key] = state.get(event.key, 0) + 1\n"
+        "        return [(event.key, str(state[event.key]))]\n"
+        "def mine():\n"
+        "    edges = (Edge('source', 'count'), Edge('count', 'sink'))\n"
+        "    counting = Topology('count', {'count': Stage(Count())}, edges)\n"
+        "    subject = passive_replication(counting, checkpoint_every=events(2))\n"
+        "    return Scenario(subject, numbered(events=4), claims=[rollback_recovery()])\n"
+    )
+    answer = ask("explore", "user_exhausted:mine", "--exhaust", "--events", 4, "--jobs", 1, "--json")
+    document = answer.document
+    single, pair = document["exhausted_levels"]
+    assert (answer.status, answer.err, document["exit_status"]) == (0, "", 0)
+    assert (document["exhausted"], document["interrupted"], document["cut_short"]) == (True, False, None)
+    assert single["text"].startswith(
+        f"all {single['addresses']} crashes ({single['tried']} leave different worlds behind)"
+    )
+    for level in (single, pair):
+        assert (level["complete"], level["violated"], level["unknown"], level["never"]) == (True, 0, 0, "")
+        assert level["tried"] == level["holds"] + level["harmless"] + level["beyond"] > 0
+        assert ": rollback-recovery-repeating holds" in level["text"]
+    assert single["tried"] + pair["tried"] == document["schedules"]
+    assert (document["counterexamples"], document["random"]["held"]) == ([], 0)
+    left_out = " ".join(document["not_covered"])
+    for what in ("other delays", "partitions", "several nodes", "larger inputs"):
+        assert what in left_out
+
+
+def test_a_mutant_is_refuted_where_everything_is_tried(ask: Ask, tmp_path: Path) -> None:
+    answer = ask("explore", BROKEN, "--exhaust", "--schedules", 40, "--events", 4, "--jobs", 1, "--json")
+    document = answer.document
+    single, *_ = document["exhausted_levels"]
+    assert answer.status == document["exit_status"] == 1
+    assert single["violated"] > 0
+    assert f"violated under {single['violated']}" in single["text"]
+    (kept,) = document["counterexamples"]
+    assert (kept["file"], kept["anomaly"]) == ("counterexample.json", "lost-input")
+    assert ask("replay", "counterexample.json").status == 1
+
+
 def test_a_search_that_could_not_exhaust_says_how_far_it_came(ask: Ask) -> None:
     some = ask("explore", SOUND, "--exhaust", "--schedules", 200, "--events", 4, "--jobs", 1)
     assert some.status == 2

@@ -88,6 +88,10 @@ def test_what_was_brought_down_is_said() -> None:
     ]
 
 
+def test_what_keeps_its_size_is_not_said_to_be_scaled() -> None:
+    assert list(scaled_down(LARGE, LARGE)) == []
+
+
 def test_the_registry_knows_a_scenario_at_every_scale() -> None:
     registry = Registry()
     named = registry.scenario("scaled:30@word-count.passive-replication")
