@@ -19,13 +19,16 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     slice of it took) from what they were without failures; no more than L e inputs, and Gamma e outputs of each
     operator that feeds it, were made and taken by nobody; and no more than (Gamma + L beta) e outputs are missing at
     the sinks. e is 1 - 2^-k after k failures of the slice that failed most, which is less than 1; with windows, the sum
-    over these. Nothing counts twice or comes out of order, and what an operator takes for a punctuation is not lost.
+    over these. A failure is an incarnation in the place of another. Nothing counts twice or comes out of order, and
+    what an operator takes for a punctuation is not lost.
 
-    The ideal state is that of an execution of all input, as those upstream made it, in the order of its channels. alpha
-    and beta are measured and compared with what the operator declares; its distance of two states is examined: it has
-    to be 0 where, and only where, their rows are the same, and the same both ways round. UNKNOWN for operators without
-    one, or without an ideal state. (AF-Stream, sections 3.4 and 3.5; the paper leaves out what is lost upstream, and at
-    the sinks what several operators in a row lose.)
+    The ideal state is that of an execution of all input, as those upstream made it, in the order of its channels. beta
+    is measured, and so is what the lost inputs have moved, where that is less than alpha allows, but for operators that
+    compensate; alpha is compared with how far events move the state. The operator's distance of two states is examined:
+    it has to be 0 where, and only where, their rows are the same, the same both ways round, and no longer than by way
+    of a third state. UNKNOWN for operators without one, or without an ideal state, as those with timers or epochs.
+    (AF-Stream, sections 3.4 and 3.5; the paper leaves out what is lost upstream, and at the sinks what several
+    operators in a row lose.)
     """
     collation = case.collation
     reexecution, wanted = collation.reexecution, collation.wanted

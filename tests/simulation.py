@@ -220,7 +220,7 @@ def drawn(scenario: Scenario, seed: int, world: str) -> tuple[Fault, ...]:
     actors = scenario.subject.actors
     schedule: list[Fault] = []
     for _ in range(random.randint(1, 3)):
-        fault = crash(*random.sample(actors, random.choice((1, 1, 1, 2, 2, len(actors)))))
+        fault = crash(*random.sample(actors, min(len(actors), random.choice((1, 1, 1, 2, 2, len(actors))))))
         when = random.choice(("recovering", "recovering", "recovering", "address", "time", "events"))
         if when == "time":
             schedule.append(fault.after(Duration(random.randrange(40_000))))

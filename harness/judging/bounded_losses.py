@@ -66,6 +66,10 @@ def unknowable(reexecution: Reexecution) -> str:
         operator = topology.stages[operator_of(slice_id)].operator
         if not operator.deterministic:
             return f"{slice_id} draws random numbers, so it has no ideal state"
+        closed = operator.epoch is not None or type(operator).close is not Operator.close
+        if closed or operator.every is not None or operator.by_event_time:
+            what = "the ends of its epochs" if closed else "its timers"
+            return f"the operator of {slice_id} may change its state at {what}, and no ideal state was made with these"
         forward = [up for up in topology.upstream(slice_id) if not topology.leads_back(up, slice_id)]
         if operator.order_sensitive and len(forward) > 1:
             return f"{slice_id} depends on the order of its events, and its channels have none: there is no ideal state"
@@ -142,6 +146,10 @@ class MeasuredLosses:
             for lost, unmade in [self.missing[channel_name(up, slice_id)]]
         )
 
+    def _lost_inputs(self, slice_id: str) -> set[Derivation]:
+        pairs = (self.missing[channel_name(up, slice_id)] for up in self._topology.upstream(slice_id))
+        return {derivation for lost, unmade in pairs for derivation in (*lost, *unmade)}
+
     def lost_punctuations(self) -> Iterator[tuple[str, str]]:
         """(Operator slice, input) that must never be lost, and is in none of its final states."""
         for slice_id in self._run.reruns:
@@ -159,15 +167,19 @@ class MeasuredLosses:
         """Window -> failures of a slice in it, by how far event time had come for what failed."""
         reruns = sorted(self._run.reruns.get(slice_id, {}).items())
         counts: dict[int, int] = {}
-        latest, known = 0, 1
+        latest, known = 0, self._founders(slice_id)
         for number, rerun in reruns:
             # One that was placed and never started has failed as well.
             if number > known:
                 window = 0 if self._bound.window is None else latest // self._bound.window
                 counts[window] = counts.get(window, 0) + number - known
-            known = number
+            known = max(known, number)
             latest = max([latest, *(self._run.time_of(d) for d in rerun.took)])
         return counts
+
+    def _founders(self, slice_id: str) -> int:
+        """How many incarnations began in nobody's place: one of each replica."""
+        return max(1, len({rerun.replica for rerun in self._run.reruns.get(slice_id, {}).values()}))
 
     def share(self, slice_id: str) -> float:
         """How much of a bound its failures may use: 1 - 2^-k in each window with k of them."""
@@ -275,11 +287,14 @@ class MeasuredLosses:
                 continue
             apart = max(state.apart(survivor.state) for survivor in survivors)
             divergences[name] = divergences.get(name, 0.0) + apart
-            inputs = float(self.lost_inputs(slice_id))
+            lost, alpha = self._lost_inputs(slice_id), state.operator.alpha or 0.0
             if compensates(state.operator):
                 # It makes up for what may be lost, whether it is or not.
-                inputs = max(inputs, bound.l * self.share(slice_id))
-            allowances[name] = allowances.get(name, 0.0) + (state.operator.alpha or 0.0) * inputs
+                moved = alpha * max(len(lost), bound.l * self.share(slice_id))
+            else:
+                # Alpha is the operator's word, and a large one must not excuse what else was lost.
+                moved = min(alpha * len(lost), state.without(lost))
+            allowances[name] = allowances.get(name, 0.0) + moved
             yield from self._by_failure(slice_id, state)
         for name, divergence in divergences.items():
             allowed = bound.theta * self.share_of(name) + allowances[name]
@@ -294,7 +309,9 @@ class MeasuredLosses:
         held = [set(rerun.lineage()) for rerun in reruns]
         for place in range(1, len(reruns)):
             lost |= held[place - 1].difference(*held[place:])
-            failures = reruns[place].number - 1
+            failures = reruns[place].number - self._founders(slice_id)
+            if failures < 1:
+                continue
             allowed = self._bound.theta * (1 - 2.0**-failures)
             yield Measured("state lost", slice_id, failures, state.without(lost), allowed)
 
@@ -369,8 +386,10 @@ class _State:
             for other in (self.ideal, blank):
                 if why := self._false(one, other):
                     return why
+            if why := self._shorter(one, self.ideal, blank):
+                return why
         state, process = operator.initial_state(), processor_of(operator, 0)
-        furthest = 0.0
+        furthest, earlier = 0.0, blank
         for number, event in enumerate(self._taken.values()):
             before = copied(state) if number % self._step == 0 else None
             for _ in process(event, state):
@@ -383,9 +402,24 @@ class _State:
                 return f"{what} moved the state by {moved:,.6g}, and alpha is {alpha:,.6g}"
             if why := self._false(state, before):
                 return why
+            for one, other in ((state, before), (before, earlier), (state, self.ideal)):
+                if why := self._shorter(one, other, blank):
+                    return why
+            earlier = before
             furthest += alpha * self._step
             if (far := self.distance(state, blank)) > furthest * (1 + TOLERANCE):
                 return f"{what} brought the state {far:,.6g} from a blank one, and alpha allows {furthest:,.6g}"
+        return ""
+
+    def _shorter(self, one: Any, other: Any, third: Any) -> str:
+        """Of three states, no two are further from each other than by way of the third: or else a state that is far off
+        could be said to be near."""
+        apart = sorted((self.distance(one, other), self.distance(one, third), self.distance(other, third)))
+        if apart[2] > (apart[0] + apart[1]) * (1 + TOLERANCE):
+            return (
+                f"its divergence says {apart[2]:,.6g} of two states, and {apart[0]:,.6g} and {apart[1]:,.6g} on the "
+                "way between them by a third"
+            )
         return ""
 
     def _false(self, one: Any, other: Any) -> str:

@@ -28,7 +28,7 @@ from .reexecution import Reexecution
 from .reruns import DeliveredRow, Derivation, Rerun
 from .slice_story import SliceStory
 from .state_counts import doubled_in_passing, other_states, still_needed, wrong_states
-from .told_by_clock import ToldByClock, find_told
+from .told_by_clock import ToldByClock, find_told, why_not_followed
 
 if TYPE_CHECKING:
     from .long_channels import LongChannelCount
@@ -98,7 +98,8 @@ class CollatedSlices:
 
     @cached_property
     def unjudgeable(self) -> str:
-        return next(iter(self.reexecution.unexplained.values()), "") or self._expected.false_word
+        unexplained = next(iter(self.reexecution.unexplained.values()), "")
+        return unexplained or self._expected.false_word or why_not_followed(self.reexecution)
 
     @cached_property
     def inputs(self) -> int:

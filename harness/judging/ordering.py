@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ..core.model import Event, Role, channel_name, operator_of
+from ..core.model import Event, Role, carried, channel_name, operator_of, processor_of
 from ..core.verdicts import Evidence
 from ..protocol.merging import ChannelRun, Merge, Order, epoch_of, sequencer
 from .expected import Expected, made_by
@@ -52,7 +52,7 @@ def as_ordered(rerun: Reexecution, expected: Expected) -> Expected:
             taken[slice_id] = all_of(came)
         for to in topology.downstream(slice_id):
             # Of what comes on other channels, where paths come together again, none is made here.
-            otherwise = expected.channels[channel_name(slice_id, to)]
+            otherwise = _otherwise(rerun, slice_id, to, taken.get(slice_id, {}), expected)
             channels[channel_name(slice_id, to)] = (
                 made_by(rerun.sources[slice_id], to)
                 if role is Role.SOURCE
@@ -76,6 +76,27 @@ def as_ordered(rerun: Reexecution, expected: Expected) -> Expected:
         channels,
         {},
     )
+
+
+def _otherwise(rerun: Reexecution, slice_id: str, to: str, inputs: OutputsMade, expected: Expected) -> OutputsMade:
+    """What one execution without failures makes for a channel; and what a slice without a state would make of inputs
+    that came of the order of the run, or of a clock, and that this execution does not know."""
+    known = expected.channels[channel_name(slice_id, to)]
+    stage = rerun.topology.stages.get(operator_of(slice_id))
+    lives = rerun.reruns.get(slice_id)
+    if stage is None or not lives or not stage.operator.deterministic or stage.operator.initial_state() is not None:
+        return known
+    took = set[Derivation]().union(*(one.took for one in lives.values()))
+    unknown = {d: event for d, event in inputs.items() if d not in took and d not in expected.taken[slice_id]}
+    if not unknown:
+        return known
+    hop, process = next(iter(lives.values())).hop, processor_of(stage.operator, 0)
+    found = dict(known)
+    for derivation, event in unknown.items():
+        for index, (key, value) in enumerate(process(event, None), hop):
+            if to in rerun.topology.receivers(slice_id, key):
+                found[(*derivation, index)] = Event(slice_id, 0, key, carried(value), event.time)
+    return found
 
 
 def _made(rerun: Reexecution, slice_id: str, to: str, inputs: OutputsMade, otherwise: OutputsMade) -> OutputsMade:

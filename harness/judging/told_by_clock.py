@@ -42,6 +42,21 @@ def find_told(rerun: Reexecution) -> ToldByClock:
     )
 
 
+def why_not_followed(rerun: Reexecution) -> str:
+    """Why it is not known in how many windows an input was told of; empty where it is. What somebody makes of the
+    outputs of a clock is not traced to their windows, and those of another life or replica are others."""
+    for slice_id, reruns in rerun.reruns.items():
+        if rerun.topology.stages[operator_of(slice_id)].operator.every is None or len(reruns) < 2:
+            continue
+        for to in rerun.topology.downstream(slice_id):
+            if to in rerun.reruns:
+                return (
+                    f"{slice_id} emits by its clock, in {len(reruns)} lives whose windows differ, and what {to} took "
+                    "of these is not followed: an input may have been told of twice or never. Let it emit into a sink"
+                )
+    return ""
+
+
 def _of_channel(rerun: Reexecution, channel: str) -> ToldByClock:
     slice_id = channel.partition(">")[0]
     reruns = rerun.reruns[slice_id]

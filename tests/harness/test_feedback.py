@@ -24,7 +24,7 @@ from streamproof.harness.core.model import Edge, Event, Role, Stage, Topology, c
 from streamproof.harness.core.quantities import events, ms, seconds
 from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.verdicts import Status
-from streamproof.harness.judging import reexecution
+from streamproof.harness.judging import expected
 from streamproof.harness.protocol.laps import Laps
 from streamproof.harness.protocol.progress import Progress
 from streamproof.harness.recording.history import Drained
@@ -208,7 +208,7 @@ def test_who_does_not_wait_for_laps_is_drained_too_early(monkeypatch: pytest.Mon
 
 def test_what_never_comes_to_rest_is_given_up_and_never_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     scenario = Scenario(amnesia(countdown(turns=10**9)), numbered(events=4, batch=2))
-    monkeypatch.setattr(reexecution, "ROUNDS", 20)
+    monkeypatch.setattr(expected, "ROUNDS", 20)
     cluster = SimulatedCluster(SimulationOptions(step_limit=2_000))
     with pytest.raises(InvalidOperator, match="after 20 rounds; what is fed back has to come to an end"):
         run_in_memory(scenario, cluster, KINDS, JUDGES, seed=1)

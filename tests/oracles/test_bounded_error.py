@@ -13,7 +13,7 @@ from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.errors import InvalidScenario
 from streamproof.harness.core.guarantees import BOUNDED_ERROR, Guarantee, bounded_error
-from streamproof.harness.core.model import Event, Operator
+from streamproof.harness.core.model import Event, Operator, Output
 from streamproof.harness.core.parameters import parse_claim
 from streamproof.harness.core.quantities import events, ms
 from streamproof.harness.core.reasons import Why
@@ -21,8 +21,10 @@ from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.verdicts import Anomaly, Measured, Status, Verdict
 from streamproof.harness.judging.oracle import Case
 from streamproof.oracles.bounded_error import ORACLE
+from streamproof.reference_impls.active_replication import active_replication
 from streamproof.reference_impls.amnesia import amnesia
 from streamproof.reference_impls.approximate import approximate
+from streamproof.reference_impls.epoch_based_processing import epoch_based_processing
 from streamproof.reference_impls.passive_replication import passive_replication
 from streamproof.scenarios.totals import Totals, one_total, relays
 from streamproof.scenarios.trace import trace
@@ -187,3 +189,82 @@ def test_with_windows_each_may_cost_as_much() -> None:
     )
     assert of(whole, "state lost").failures == 1
     assert of(windowed, "outputs lost").allowed > of(whole, "outputs lost").allowed
+
+
+def test_replicas_that_stand_beside_one_another_have_not_failed() -> None:
+    """Each has a number of its own, and none may be taken for a failure that excuses a loss."""
+    subject = active_replication(one_total(), acknowledge_every=events(4))
+    verdict = judged(subject, bounded_error(8, 8, 8), ())
+    assert verdict.status is Status.HOLDS
+    assert {(one.failures, one.allowed) for one in verdict.measured} == {(0, 0.0)}
+    struck = judged(subject, bounded_error(8, 8, 8), (crash("sum-0").after(events(30)),))
+    assert {(one.failures, one.allowed) for one in struck.measured if one.what == "state off by"} == {(1, 4.0)}
+
+
+class NearWhenFar(Totals):
+    """Two states that are far from each other are said to be all but the same."""
+
+    def divergence(self, state: dict[str, float], backup: dict[str, float]) -> float:
+        apart = super().divergence(state, backup)
+        return apart if apart < 6 else 0.001
+
+
+@pytest.mark.parametrize("length", [64, 1_600])
+def test_a_divergence_by_which_what_is_far_is_near_is_found_out(length: int) -> None:
+    workload = ones(events=length, batch=4)
+    verdict = judged(amnesia(one_total(NearWhenFar())), bounded_error(4, 1e4, 1e4), workload=workload)
+    assert of(verdict, "state off by").ratio < 0.01, "what it says is believed"
+    assert verdict.status is Status.VIOLATED
+    (tally,) = verdict.anomalies
+    assert any("on the way between them by a third" in evidence.what for evidence in tally.sample), tally.sample
+
+
+def test_a_large_alpha_does_not_excuse_what_was_lost_beside_an_input() -> None:
+    """What lost inputs have moved is measured: by its own word an operator would be allowed anything once one is."""
+    claim = replace(bounded_error(4, 200, 200), amounts=(*bounded_error(4, 200, 200).amounts, ("window", ms(1_000))))
+    for alpha in (1, 1_000):
+        verdict = judged(amnesia(one_total(Totals(alpha))), claim)
+        assert verdict.status is Status.VIOLATED
+        off, lost = of(verdict, "state off by"), of(verdict, "inputs lost")
+        assert 4 / 2 < off.allowed <= 4 / 2 + lost.amount
+        assert off.ratio > 1
+
+
+class Emptied(Totals):
+    """Its timer empties it."""
+
+    def due(self, state: dict[str, float]) -> int | None:
+        return None if not state else int(state["since"]) + 10
+
+    def process(self, event: Event, state: dict[str, float]) -> tuple[Output]:
+        state.setdefault("since", event.time)
+        return super().process(event, state)
+
+    def on_time(self, time: int, state: dict[str, float]) -> tuple[()]:
+        state.clear()
+        return ()
+
+
+class Closed(Totals):
+    """The end of an epoch does."""
+
+    epoch = 10
+
+    def close(self, upper: int, state: dict[str, float]) -> tuple[()]:
+        state.clear()
+        return ()
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        passive_replication(one_total(Emptied(100)), checkpoint_every=events(8)),
+        epoch_based_processing(one_total(Closed())),
+    ],
+    ids=["timers", "epochs"],
+)
+def test_a_state_that_changes_by_more_than_events_is_left_open(subject: SchemeSubject) -> None:
+    """Without a failure it is not what events alone make of it, and nothing was lost."""
+    verdict = judged(subject, bounded_error(8, 8, 8), ())
+    assert (verdict.status, verdict.why) == (Status.UNKNOWN, Why.UNSTATED)
+    assert "no ideal state was made with these" in verdict.reason

@@ -20,7 +20,7 @@ from streamproof.harness.judging.oracle import Case
 from streamproof.harness.protocol.effects import Durable, Persist, PersistItems, Receive, Reroute, Start
 from streamproof.harness.protocol.messages import Batch, Replayed
 from streamproof.harness.protocol.operator import OperatorSlice
-from streamproof.harness.protocol.stores import FileStore, put, take_over
+from streamproof.harness.protocol.stores import FileStore, put
 from streamproof.harness.recording.history import History
 from streamproof.harness.recording.records import CheckpointTaken, Compensated, Record
 from streamproof.oracles.bounded_error import ORACLE
@@ -245,7 +245,7 @@ def test_what_a_store_of_files_gives_back_is_what_was_backed_up(tmp_path: Path) 
                 written += 1
                 waiting += one.on(Durable(what.id))
     other = OperatorSlice(spec)
-    checkpoint, kept = take_over(store, "sum-0", 2)
+    checkpoint, kept = store.fence("sum-0", 2), store.items("sum-0")
     other.on(Start(2, checkpoint, kept=kept))
     assert other.state == one.state
 

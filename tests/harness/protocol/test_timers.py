@@ -18,6 +18,7 @@ from streamproof.harness.core.errors import InvalidOperator, InvalidTopology, St
 from streamproof.harness.core.guarantees import exactly_once, replicas_agree
 from streamproof.harness.core.model import Edge, Event, Operator, Output, Partitioning, Stage, Topology
 from streamproof.harness.core.quantities import events
+from streamproof.harness.core.reasons import Why
 from streamproof.harness.core.verdicts import Anomaly, Evidence, Status
 from streamproof.harness.judging.reexecutor import reexecute
 from streamproof.harness.judging.told_by_clock import find_told
@@ -31,7 +32,7 @@ from streamproof.reference_impls.amnesia import amnesia
 from streamproof.reference_impls.gap import gap
 from streamproof.reference_impls.mechanisms.merges import ByTime, RoundRobin
 from streamproof.reference_impls.passive_replication import passive_replication
-from streamproof.scenarios.in_time import SumByTime, sum_by_clock, sum_by_time, trace_by_time
+from streamproof.scenarios.in_time import SumByClock, SumByTime, sum_by_clock, sum_by_time, trace_by_time
 from streamproof.scenarios.stateless import Forward
 from streamproof.scenarios.workloads import numbered
 
@@ -269,6 +270,40 @@ def test_of_one_replica_each_input_is_told_of_once() -> None:
     assert [verdict.status for verdict in judgement.verdicts] == [Status.HOLDS]
     _, judgement = judged(Scenario(by_clock(every=5), WORKLOAD, claims=[exactly_once()]), seed=0)
     assert [verdict.status for verdict in judgement.verdicts] == [Status.VIOLATED]
+
+
+def behind_the_clock() -> Topology:
+    return Topology(
+        "behind-the-clock",
+        {"sum": Stage(SumByClock(5)), "relay": Stage(Forward())},
+        (Edge("source", "sum"), Edge("sum", "relay"), Edge("relay", "sink")),
+    )
+
+
+def test_what_a_relay_loses_of_a_clock_is_missed() -> None:
+    """An execution without failures knows nothing of a clock, and so nothing of what should come of it."""
+    faults = [crash("relay-0").after(events(20))]
+    history, judgement = judged(Scenario(amnesia(behind_the_clock()), WORKLOAD, faults, claims=[exactly_once()]))
+    assert sum(row.value for row in outputs(history)) < sum(range(48))
+    (verdict,) = judgement.verdicts
+    assert (verdict.status, [tally.anomaly for tally in verdict.anomalies]) == (Status.VIOLATED, [Anomaly.LOST_INPUT])
+    assert judgement.collation.wanted is not None
+    made, came = judgement.collation.wanted.channels["sum-0>relay-0"], outputs(history)
+    assert verdict.anomalies[0].count == len(made) - len(came)
+
+
+def test_behind_a_relay_replicas_that_emit_by_their_clocks_are_not_taken_for_one() -> None:
+    """What the relay takes of the one and of the other tells of inputs twice, and that is not seen there."""
+    by_time = Topology("by-time", {"sum": Stage(SumByTime(5)), "relay": Stage(Forward())}, behind_the_clock().edges)
+    subject = replace(active_replication(by_time, acknowledge_every=EVERY), topology=behind_the_clock())
+    claims = [exactly_once()]
+    history, judgement = judged(Scenario(subject, WORKLOAD, [crash("sum-0").after(events(20))], claims=claims))
+    assert sum(row.value for row in outputs(history)) > sum(range(48))
+    assert [verdict.status for verdict in judgement.verdicts] != [Status.HOLDS]
+    _, judgement = judged(Scenario(subject, WORKLOAD, claims=claims))
+    (verdict,) = judgement.verdicts
+    assert (verdict.status, verdict.why) == (Status.UNKNOWN, Why.UNJUDGEABLE)
+    assert "whose windows differ, and what relay-0 took of these is not followed" in verdict.reason
 
 
 def test_an_operator_without_timers_has_none_on_record() -> None:
