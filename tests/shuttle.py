@@ -89,7 +89,7 @@ class Shuttle:
             self._manage(NodeJoined(node))
         for name, spec in self.specs.items():
             if spec.role is not Role.OPERATOR:
-                self._start(PlaceSlice(name, 0, 1, _ENDS, founder=True))
+                self._start(PlaceSlice(name, 0, 1, _ENDS, initial=True))
                 self._announce(name, 1, speaks=True)
 
     # What can happen
@@ -203,9 +203,9 @@ class Shuttle:
     def _start(self, place: PlaceSlice) -> None:
         life = place.slice_id, place.incarnation
         self.machines[life], self.node_of[life] = make_slice(self.specs[place.slice_id], self._feed), place.node
-        checkpoint = self._store.fence(*life) if place.founder else None
-        kept = self._store.items(place.slice_id) if place.founder else []
-        self.feed(life, Start(place.incarnation, checkpoint, place.replica, place.founder, 0, kept))
+        checkpoint = self._store.fence(*life) if place.initial else None
+        kept = self._store.items(place.slice_id) if place.initial else []
+        self.feed(life, Start(place.incarnation, checkpoint, place.replica, place.initial, 0, kept))
 
     def _announce(self, slice_id: str, incarnation: int, speaks: bool) -> None:
         for told in self._directory.announce(slice_id, incarnation, speaks):

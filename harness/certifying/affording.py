@@ -9,14 +9,14 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ..judging.statistics import KillSample
-from .brief import Brief
+from .campaign_state import COMPARED, RECOVERY, RUN, START, CampaignState
 from .certificate import More
 from .conclusion import Planned, lines_of
 from .covering import Covering
 from .killing import streams
 from .lane_kills import IN_LANES
-from .ledger import COMPARED, RECOVERY, RUN, START, Ledger
 from .proving import Kills, kills_a_run
+from .request import CampaignRequest
 
 SAFETY = 1.3
 """By how much what is planned into the time is taken to be longer than it is thought to be."""
@@ -37,16 +37,16 @@ class Affording:
 
     def __init__(
         self,
-        ledger: Ledger,
-        brief: Brief,
+        state: CampaignState,
+        request: CampaignRequest,
         covering: Covering,
         losing: Covering,
         kills: Kills,
         of_driver: Sequence[Planned],
     ) -> None:
         """`of_driver` is what a sample is drawn from."""
-        self._ledger = ledger
-        self._brief = brief
+        self._state = state
+        self._request = request
         self._covering = covering
         self._losing = losing
         self._kills = kills
@@ -54,20 +54,20 @@ class Affording:
 
     def draw(self) -> None:
         """The sample, once for a campaign, of which its time is known now: as large as was asked for, or as fits."""
-        ledger, of_driver = self._ledger, self._of_driver
-        asked = ledger.budget.kills
-        if ledger.draw is not None and ledger.draw.size < asked:
+        state, of_driver = self._state, self._of_driver
+        asked = state.budget.kills
+        if state.draw is not None and state.draw.size < asked:
             # In an earlier part of the campaign.
-            ledger.not_covered.insert(0, FEWER_DRAWN.format(asked=asked, size=ledger.draw.size))
-        if ledger.draw is not None or not of_driver or not asked:
+            state.not_covered.insert(0, FEWER_DRAWN.format(asked=asked, size=state.draw.size))
+        if state.draw is not None or not of_driver or not asked:
             return
         those = set(of_driver)
-        places = [place for place, line in enumerate(ledger.plan) if line in those]
+        places = [place for place, line in enumerate(state.plan) if line in those]
         population = f"all {len(places):,} planned crashes of the driver, up to {self._a_run} along one stream"
 
         def fits(size: int) -> bool:
-            drawn = [ledger.plan[place] for place in KillSample.of(population, places, size, self._brief.seed).drawn]
-            runs = ledger.runs_left
+            drawn = [state.plan[place] for place in KillSample.of(population, places, size, self._request.seed).drawn]
+            runs = state.runs_left
             if runs is not None and self._runs_of(drawn) > runs:
                 return False
             return SAFETY * self.seconds_of(drawn) <= self._time_for_sample()
@@ -75,25 +75,25 @@ class Affording:
         size = bisect_left(range(1, asked + 1), True, key=lambda size: not fits(size))
         if size < asked:
             said = FEWER_DRAWN if size else NONE_DRAWN
-            ledger.not_covered.insert(0, said.format(asked=asked, size=size))
+            state.not_covered.insert(0, said.format(asked=asked, size=size))
         if size:
-            ledger.fix(KillSample.of(population, places, size, self._brief.seed))
+            state.fix(KillSample.of(population, places, size, self._request.seed))
 
     def _time_for_sample(self) -> float:
         """Seconds: what is left without what no claim holds without. Where that has no time either, a third."""
-        left = self._ledger.left
-        recovery = self._ledger.pace(RECOVERY) or 0.0
+        left = self._state.left
+        recovery = self._state.pace(RECOVERY) or 0.0
         needed = recovery * (self._covering.recoveries_left(False) + self._losing.recoveries_left(False))
         return left - needed if needed <= 2 * left / 3 else left / 3
 
     def sample(self) -> list[Planned]:
         """What was drawn and not tried."""
-        ledger = self._ledger
-        if ledger.draw is None:
+        state = self._state
+        if state.draw is None:
             return []
-        tried = Counter(trial.crashes[0] for trial in ledger.trials if trial.sampled)
+        tried = Counter(trial.crashes[0] for trial in state.trials if trial.sampled)
         left = []
-        for line in (ledger.plan[place] for place in ledger.draw.drawn):
+        for line in (state.plan[place] for place in state.draw.drawn):
             if tried[line.crash]:
                 tried[line.crash] -= 1
             else:
@@ -102,7 +102,7 @@ class Affording:
 
     @property
     def _a_run(self) -> int:
-        return kills_a_run(self._ledger.claims)
+        return kills_a_run(self._state.claims)
 
     def _runs_of(self, kills: Sequence[Planned]) -> int:
         here = [one for one in kills if self.dies_in_lane(one)]
@@ -111,33 +111,33 @@ class Affording:
 
     def seconds_of(self, kills: Sequence[Planned]) -> float:
         """About what they take."""
-        ledger = self._ledger
+        state = self._state
         # The first one has waited for its cluster, and others were longer by their kills.
-        known = [pace for pace in (ledger.pace(RUN), ledger.pace(COMPARED)) if pace is not None]
+        known = [pace for pace in (state.pace(RUN), state.pace(COMPARED)) if pace is not None]
         run = min(known, default=GUESSED_RUN)
         return self._runs_of(kills) * run + KILL * len(kills)
 
     def more(self) -> More | None:
         """What more time would buy; None where nothing is left that it would."""
-        ledger = self._ledger
-        tried = {line for trial in ledger.trials if not trial.missed for line in lines_of(trial)}
-        missed = {one.planned for one in ledger.not_reached}
-        untried = [line for line in ledger.plan if line not in tried and line not in missed]
+        state = self._state
+        tried = {line for trial in state.trials if not trial.missed for line in lines_of(trial)}
+        missed = {one.planned for one in state.not_reached}
+        untried = [line for line in state.plan if line not in tried and line not in missed]
         recoveries = self._covering.recoveries_left() + self._losing.recoveries_left()
         of_kills = set(self._kills.lines)
-        kills = ledger.unkilled([line for line in untried if line in of_kills])
+        kills = state.unkilled([line for line in untried if line in of_kills])
         sample = self.sample()
         if not (untried or recoveries or kills or sample):
             return None
-        seconds = recoveries * (ledger.pace(RECOVERY) or GUESSED_RECOVERY) + self.seconds_of(kills)
-        seconds += self.seconds_of(sample) + (ledger.pace(START) or 0.0)
+        seconds = recoveries * (state.pace(RECOVERY) or GUESSED_RECOVERY) + self.seconds_of(kills)
+        seconds += self.seconds_of(sample) + (state.pace(START) or 0.0)
         if kills or sample:
-            seconds += ledger.pace(COMPARED) or GUESSED_RUN
+            seconds += state.pace(COMPARED) or GUESSED_RUN
         minutes = max(1, math.ceil(SAFETY * seconds / 60))
-        asked = self._brief.origin and shlex.quote(str(ledger.folder))
+        asked = self._request.origin and shlex.quote(str(state.folder))
         command = f"streamproof certify --continue {asked} --minutes {minutes}" if asked else ""
-        return More(len(untried), len(ledger.plan), len(sample), minutes, command)
+        return More(len(untried), len(state.plan), len(sample), minutes, command)
 
     def dies_in_lane(self, planned: Planned) -> bool:
         """Whether a lane kills it: no two runs on a cluster come to its point."""
-        return self._brief.query.copyable and planned.crash.point in IN_LANES
+        return self._request.query.copyable and planned.crash.point in IN_LANES

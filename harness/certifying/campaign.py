@@ -65,8 +65,8 @@ from ..worlds.embedded.options import EmbeddedOptions
 from ..worlds.embedded.processes import SparkProcesses
 from .affording import SAFETY, Affording
 from .attempts import Attempt
-from .brief import Brief
 from .budget import Budget, CampaignProgress
+from .campaign_state import ALL_VIOLATED, START, CampaignState
 from .certificate import VERSION, Asked, CampaignPart, Certificate, More, with_conclusion, write_certificate
 from .coming_back import stated_in, with_recovers, with_stated_time
 from .conclusion import NotReached, Planned, lines_of, showing
@@ -89,7 +89,6 @@ from .journal import Journal, is_under_way
 from .killing import on_cluster, spread
 from .lane import Lane
 from .lane_kills import LaneKiller
-from .ledger import ALL_VIOLATED, START, Ledger
 from .losing_power import ByLoss, not_lost, plan_losses
 from .messages import NO_MESSAGE, messages_first, unreached, unseen, without_repeats
 from .plan import Crash, CrashTrial, How, Victim
@@ -97,6 +96,7 @@ from .planning import CrashPlan, crash_at, every_crash_point, of_answers, of_nod
 from .profile import NO_DATA, POINTS, Profile, profile_of, write_points
 from .proving import Kills, Proving
 from .recovering import offered
+from .request import CampaignRequest
 from .seen_outside import unannounced_of, uncut_of
 from .shrinking import crash_place
 from .waiting import Waiting
@@ -189,13 +189,13 @@ def certify(
     path = folder or Path("certificates") / name
     check_unused(path)
     there = path.exists()
-    ledger = Ledger(path, claims, registry.oracles, budget or Budget(), show, not_covered=[FIRST_ENTRY])
+    state = CampaignState(path, claims, registry.oracles, budget or Budget(), show, not_covered=[FIRST_ENTRY])
     query = replace(query, settings={**_SETTINGS, **query.settings})
-    brief = Brief(query, workload, claims, registry, seed, origin, fed_from)
+    request = CampaignRequest(query, workload, claims, registry, seed, origin, fed_from)
     try:
-        return Certified(path, _run(name, brief, faults or every_crash_point(), cluster, ledger, named))
+        return Certified(path, _run(name, request, faults or every_crash_point(), cluster, state, named))
     except BaseException as error:
-        if is_under_way(path) and ledger.trials:
+        if is_under_way(path) and state.trials:
             error.add_note(GO_ON.format(folder=shlex.quote(str(path))))
             raise
         shutil.rmtree(path, ignore_errors=True)
@@ -232,29 +232,34 @@ def go_on(
     budget = budget or Budget()
     if why := nothing_left(earlier, budget.goes_on):
         raise NothingLeft(f"{folder}: nothing is left to do, since {why}")
-    ledger = Ledger(folder, claims, registry.oracles, budget, show, not_covered=[FIRST_ENTRY])
-    ledger.go_on_from(earlier)
-    brief = Brief(query, workload, claims, registry, certificate.seed, asked.origin, asked.fed_from)
+    state = CampaignState(folder, claims, registry.oracles, budget, show, not_covered=[FIRST_ENTRY])
+    state.go_on_from(earlier)
+    request = CampaignRequest(query, workload, claims, registry, certificate.seed, asked.origin, asked.fed_from)
     faults = CrashPlan(asked.victims, asked.recovering, asked.split_brain)
     try:
-        return Certified(folder, _run(new_run_id(query.name), brief, faults, cluster, ledger, frozenset(asked.named)))
+        return Certified(folder, _run(new_run_id(query.name), request, faults, cluster, state, frozenset(asked.named)))
     except BaseException as error:
         error.add_note(GO_ON.format(folder=shlex.quote(str(folder))))
         raise
 
 
 def _run(
-    name: str, brief: Brief, faults: CrashPlan, cluster: Cluster, ledger: Ledger, named: frozenset[str]
+    name: str,
+    request: CampaignRequest,
+    faults: CrashPlan,
+    cluster: Cluster,
+    state: CampaignState,
+    named: frozenset[str],
 ) -> Certificate:
     try:
-        (ledger.folder / "runs").mkdir(parents=True, exist_ok=True)
+        (state.folder / "runs").mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise StorageFailed(f"cannot make {ledger.folder}: {error.strerror or error}") from error
-    with Journal(ledger.folder) as journal:
-        ledger.journal = journal
-        if ledger.earlier is not None:
-            clear_up(ledger.folder, ledger.earlier)
-        return _Campaign(name, brief, faults, cluster, ledger, named).run()
+        raise StorageFailed(f"cannot make {state.folder}: {error.strerror or error}") from error
+    with Journal(state.folder) as journal:
+        state.journal = journal
+        if state.earlier is not None:
+            clear_up(state.folder, state.earlier)
+        return _Campaign(name, request, faults, cluster, state, named).run()
 
 
 def _check(query: Query, claims: Sequence[Guarantee], workload: Workload, cluster: Cluster, registry: Registry) -> None:
@@ -270,10 +275,10 @@ def _check(query: Query, claims: Sequence[Guarantee], workload: Workload, cluste
 @dataclass
 class _Campaign:
     name: str
-    brief: Brief
+    request: CampaignRequest
     faults: CrashPlan
     cluster: Cluster
-    ledger: Ledger
+    state: CampaignState
     named: frozenset[str]
     """The guarantees that somebody has claimed; more is judged."""
     began: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="milliseconds"))
@@ -283,54 +288,56 @@ class _Campaign:
     @cached_property
     def asked(self) -> Asked:
         """The code is read once."""
-        brief, faults = self.brief, self.faults
-        named, code = tuple(sorted(self.named)), code_of(brief.query)
-        return Asked(named, faults.victims, faults.recovering, faults.split_brain, brief.origin, brief.fed_from, code)
+        request, faults = self.request, self.faults
+        named, code = tuple(sorted(self.named)), code_of(request.query)
+        return Asked(
+            named, faults.victims, faults.recovering, faults.split_brain, request.origin, request.fed_from, code
+        )
 
     def run(self) -> Certificate:
-        ledger = self.ledger
+        state = self.state
         watches_inside = self._fetch_agent()
-        work = (ledger.folder / "work").resolve()
+        work = (state.folder / "work").resolve()
         try:
             with ExitStack() as stack:
                 lanes = self._open_lanes(stack, work, watches_inside)
                 if lanes[0].no_journal:
-                    ledger.not_covered.append(NO_FILES.format(why=lanes[0].no_journal))
-                with ledger.timed("reference runs"):
+                    state.not_covered.append(NO_FILES.format(why=lanes[0].no_journal))
+                with state.timed("reference runs"):
                     lives = self._run_references(lanes)
                 self._state_time(lanes, lives)
                 references = [stamped for life in lives for stamped in life.records]
                 unjudgeable = self._why_unjudgeable(references)
                 profile = profile_of(lives[0])
                 if unjudgeable:
-                    write_points(ledger.folder / POINTS, lives[0])
+                    write_points(state.folder / POINTS, lives[0])
                     return self._write(unjudgeable, profile)
-                check_measured(self.brief.claims, History(references, ()), self.brief.query.shape)
-                ledger.not_covered += not_measured(self.brief.claims, self.brief.query.key)
+                check_measured(self.request.claims, History(references, ()), self.request.query.shape)
+                state.not_covered += not_measured(self.request.claims, self.request.query.key)
                 self._note_unpassed_hooks(lives[0])
                 self._note_seen_outside(lives)
                 profile = self._note_messages(lanes, profile)
                 of_driver, kills = self._make_plan(profile)
-                covering = Covering(ledger, self.brief, lanes, lives[: len(lanes)], references)
+                covering = Covering(state, self.request, lanes, lives[: len(lanes)], references)
                 if of_driver:
                     self._plan_crash_states(covering, profile, of_driver)
                 losing = self._plan_losses(profile, lanes, lives[: len(lanes)], references)
                 in_lanes = Proving(
-                    ledger, self.brief, LaneKiller(lanes[0]), self.cluster.name, references, Kills((), (), kills.keys)
+                    state, self.request, LaneKiller(lanes[0]), self.cluster.name, references, Kills((), (), kills.keys)
                 )
-                assert ledger.journal is not None
-                ledger.journal.begin(self._certificate("", profile))
-                write_points(ledger.folder / POINTS, lives[0])
-                ledger.took(START, 1, ledger.spent)
+                assert state.journal is not None
+                state.journal.begin(self._certificate("", profile))
+                write_points(state.folder / POINTS, lives[0])
+                state.took(START, 1, state.spent)
                 self._take_up(in_lanes, is_driver_alone)
                 self._cover(covering, in_lanes, SHARES, LATER_SHARE)
                 self._lose_power(losing, POWER_SHARE)
-                affording = Affording(ledger, self.brief, covering, losing, kills, of_driver)
+                affording = Affording(state, self.request, covering, losing, kills, of_driver)
                 if not self._is_over():
                     unjudgeable = self._kill(stack, affording, covering, kills, in_lanes, lanes, references, work)
                     self._lose_power(losing, LAST_SHARE)
                 if self._is_over():
-                    ledger.exhausted = ALL_VIOLATED
+                    state.exhausted = ALL_VIOLATED
                 else:
                     covering.leave()
                     losing.leave()
@@ -343,23 +350,23 @@ class _Campaign:
 
     def _why_unjudgeable(self, references: Sequence[Stamped]) -> str:
         """By the runs without failures; where the campaign goes on, they have to agree with earlier ones."""
-        ledger, query = self.ledger, self.brief.query
+        state, query = self.state, self.request.query
         unjudgeable = collate_references(History(references, ()), query.shape).unjudgeable
-        if unjudgeable or ledger.earlier is None:
+        if unjudgeable or state.earlier is None:
             return unjudgeable
-        given = offered(query.batches(self.brief.workload))
-        return why_other(ledger.folder, ledger.earlier, given, references, query.shape)
+        given = offered(query.batches(self.request.workload))
+        return why_other(state.folder, state.earlier, given, references, query.shape)
 
     def _take_up(self, proving: Proving, those: Callable[[CrashTrial], bool]) -> None:
         """What an earlier part of the campaign has shown and had no time to confirm."""
-        ledger = self.ledger
-        if ledger.earlier is None or (self._is_over() and ledger.counterexample is not None):
+        state = self.state
+        if state.earlier is None or (self._is_over() and state.counterexample is not None):
             return
-        open_claims = [str(claim) for claim in ledger.claims if not ledger.is_confirmed(str(claim))]
-        if ledger.counterexample is None:
-            open_claims = [str(claim) for claim in ledger.claims]
-        states, real_ones = ledger.earlier.unconfirmed(open_claims)
-        with ledger.timed("kills"):
+        open_claims = [str(claim) for claim in state.claims if not state.is_confirmed(str(claim))]
+        if state.counterexample is None:
+            open_claims = [str(claim) for claim in state.claims]
+        states, real_ones = state.earlier.unconfirmed(open_claims)
+        with state.timed("kills"):
             proving.take_up([trial for trial in real_ones if those(trial)])
             if those is is_driver_alone and states:
                 proving.confirm(states)
@@ -377,12 +384,12 @@ class _Campaign:
     ) -> str:
         """What only a cluster can show, and then what is left. Returns why its kills cannot be judged; empty where they
         can."""
-        ledger = self.ledger
+        state = self.state
         for lane in lanes:
             lane.rest()
-        with ledger.timed("kills"):
+        with state.timed("kills"):
             cluster = stack.enter_context(self.cluster.kept_warm(work))
-            proving = Proving(ledger, self.brief, on_cluster(cluster), cluster.name, references, kills)
+            proving = Proving(state, self.request, on_cluster(cluster), cluster.name, references, kills)
             unjudgeable = proving.compare()
             if not unjudgeable:
                 proving.prove()
@@ -390,13 +397,13 @@ class _Campaign:
             self._take_up(proving, lambda trial: not is_driver_alone(trial))
             affording.draw()
             sample = affording.sample()
-            reserved = SAFETY * affording.seconds_of(sample) / (60 * ledger.budget.minutes)
+            reserved = SAFETY * affording.seconds_of(sample) / (60 * state.budget.minutes)
             share = max(0.0, LAST_SHARE - reserved)
             # Once it was begun, it bounds nothing unless it ends.
-            until = OVERRUN if reserved * 60 * ledger.budget.minutes <= ledger.left else 1.0
+            until = OVERRUN if reserved * 60 * state.budget.minutes <= state.left else 1.0
             # What is left leaves claims open; then the sample; then that for which others stand.
             self._cover(covering, in_lanes, (share, share), 0.0)
-            with ledger.timed("kills"):
+            with state.timed("kills"):
                 for prover, dies_here in ((in_lanes, True), (proving, False)):
                     drawn = [one for one in sample if affording.dies_in_lane(one) is dies_here]
                     if drawn and not self._is_over():
@@ -406,19 +413,19 @@ class _Campaign:
 
     def _leave_unpassed(self, profile: Profile) -> None:
         """Lines of an earlier part of the campaign that could not be tried, since nothing came to them."""
-        ledger = self.ledger
-        if ledger.earlier is None:
+        state = self.state
+        if state.earlier is None:
             return
-        missing = [line for line in ledger.earlier.certificate.plan if line not in self.planned_now]
-        tried = {line for trial in ledger.trials if not trial.missed for line in lines_of(trial)}
-        ledger.not_reached += [
+        missing = [line for line in state.earlier.certificate.plan if line not in self.planned_now]
+        tried = {line for trial in state.trials if not trial.missed for line in lines_of(trial)}
+        state.not_reached += [
             NotReached(line, NOT_PASSED) for line in missing if line not in tried and not line.crash.recovering
         ]
 
     def _is_over(self) -> bool:
         """Whether every claim that somebody has made is known to be violated, and nobody has asked for more."""
-        confirmed = [self.ledger.is_confirmed(str(claim)) for claim in self.ledger.claims if claim.name in self.named]
-        return bool(confirmed) and all(confirmed) and not self.ledger.budget.goes_on
+        confirmed = [self.state.is_confirmed(str(claim)) for claim in self.state.claims if claim.name in self.named]
+        return bool(confirmed) and all(confirmed) and not self.state.budget.goes_on
 
     def _fetch_agent(self) -> bool:
         spark = supported(version("pyspark"))
@@ -426,13 +433,13 @@ class _Campaign:
             # A method of the user's may be in jars that only its session has.
             check_rules(spark, fetch_agent())
         except MissingTool as error:
-            self.ledger.not_covered.append(NO_AGENT.format(why=error))
+            self.state.not_covered.append(NO_AGENT.format(why=error))
             return False
         return True
 
     def _open_lanes(self, stack: ExitStack, work: Path, watches_inside: bool) -> list[Lane]:
-        query, spark = self.brief.query, supported(version("pyspark"))
-        batches = query.batches(self.brief.workload)
+        query, spark = self.request.query, supported(version("pyspark"))
+        batches = query.batches(self.request.workload)
         options = EmbeddedOptions(workers=0)
         processes = stack.enter_context(SparkProcesses(f"{self.name}-lanes", work, options))
         lanes = (
@@ -445,15 +452,15 @@ class _Campaign:
     def _run_references(self, lanes: Sequence[Lane]) -> list[Attempt]:
         """One life in each of two lanes, or two in one; of what the harness's sink is given, a batch job's opinion too.
         Raises what the query does wrong without any fault."""
-        self.ledger.begin("runs without failures", len(REFERENCES))
+        self.state.begin("runs without failures", len(REFERENCES))
 
         def live(lane: Lane, actor: str) -> Attempt:
             lane.await_ready()
             lane.store.clear()
             life = lane.live(actor, actor, 1, watched=True)
             if life.failure is not None:
-                raise _without_faults(self.brief.query, life.failure)
-            self.ledger.advance()
+                raise _without_faults(self.request.query, life.failure)
+            self.state.advance()
             return life
 
         if len(lanes) == 1:
@@ -462,174 +469,174 @@ class _Campaign:
         else:
             with ThreadPoolExecutor(len(lanes)) as pool:
                 lives = list(pool.map(live, lanes, REFERENCES))
-        if self.brief.query.read is None and self.brief.query.source is None:
+        if self.request.query.read is None and self.request.query.source is None:
             lives.append(lanes[0].live(BATCH_JOB, BATCH_JOB, 1, watched=False, as_batch=True))
         return lives
 
     def _state_time(self, lanes: Sequence[Lane], lives: Sequence[Attempt]) -> None:
         """Say how long a recovery may take, now that it is known how long the query takes."""
         spans = [(life.records[-1].at - life.records[0].at) / 1e6 for life in lives if life.records]
-        claims = with_stated_time(self.brief.claims, spans)
-        self.brief = replace(self.brief, claims=claims)
-        self.ledger.claims = claims
+        claims = with_stated_time(self.request.claims, spans)
+        self.request = replace(self.request, claims=claims)
+        self.state.claims = claims
         for lane in lanes:
             lane.patience = stated_in(claims).seconds
 
     def _note_unpassed_hooks(self, life: Attempt) -> None:
         """A point that the user has named, and that nothing passes, is not covered by what passes others."""
         passed = {one.address.key.partition("/")[2] for one in life.passed if one.address.point is Point.USER}
-        for name, method in self.brief.query.hooks.items():
+        for name, method in self.request.query.hooks.items():
             if name not in passed:
                 crash = Crash(Point.USER, Side.BEFORE, f"0/{name}", DRIVER, Victim.DRIVER, 0, ())
-                self.ledger.not_reached.append(NotReached(Planned(crash), NEVER_PASSED.format(method=method)))
+                self.state.not_reached.append(NotReached(Planned(crash), NEVER_PASSED.format(method=method)))
 
     def _note_seen_outside(self, lives: Sequence[Attempt]) -> None:
-        self.ledger.uncut = uncut_of(self.brief.query, lives)
+        self.state.uncut = uncut_of(self.request.query, lives)
         if times := unannounced_of(lives):
-            self.ledger.not_covered.append(AGAIN.format(times=times, most=TIMES))
+            self.state.not_covered.append(AGAIN.format(times=times, most=TIMES))
 
     def _note_messages(self, lanes: Sequence[Lane], profile: Profile) -> Profile:
         """What is not seen of the stores outside, or is alike so often that it is not tried each time."""
-        ledger, query = self.ledger, self.brief.query
-        ledger.not_covered += unseen(query, [lane.relay.seen for lane in lanes])
+        state, query = self.state, self.request.query
+        state.not_covered += unseen(query, [lane.relay.seen for lane in lanes])
         for store in unreached(query, [lane.relay.seen for lane in lanes]):
             crash = Crash(Point.MESSAGE, Side.BEFORE, f"0/{store}", DRIVER, Victim.DRIVER, 0, ())
-            ledger.not_reached.append(NotReached(Planned(crash), NO_MESSAGE.format(store=store)))
+            state.not_reached.append(NotReached(Planned(crash), NO_MESSAGE.format(store=store)))
         kept, left_out = without_repeats(profile.passed)
-        ledger.not_covered += left_out
+        state.not_covered += left_out
         return replace(profile, passed=kept)
 
     def _make_plan(self, profile: Profile) -> tuple[list[Planned], Kills]:
         """The crashes of the driver, and what else is to be killed."""
-        ledger = self.ledger
-        of_driver = of_the_driver(profile, self.brief.query.copyable) if Victim.DRIVER in self.faults.victims else []
+        state = self.state
+        of_driver = of_the_driver(profile, self.request.query.copyable) if Victim.DRIVER in self.faults.victims else []
         with_data = [batch for batch, kinds in sorted(profile.kinds.items()) if NO_DATA not in kinds]
         crashes = [crash_at(profile, passed, Victim.DRIVER) for passed in reversed(profile.passed)]
         keys = {crash_place(crash, crash.batch): crash for crash in crashes}
-        nodes = spread(of_nodes(profile, self.faults.victims, self.brief.query.copyable), with_data, keys)
+        nodes = spread(of_nodes(profile, self.faults.victims, self.request.query.copyable), with_data, keys)
         if nodes:
-            ledger.not_covered.append(ONE_BATCH)
+            state.not_covered.append(ONE_BATCH)
         if any(one.crash.line is not None for one in nodes):
-            ledger.not_covered.append(LINES_OF_TASKS)
+            state.not_covered.append(LINES_OF_TASKS)
         answers = spread(of_answers(profile, self.faults.victims), with_data, keys)
         splits = of_split_brains(profile) if self.faults.split_brain and of_driver else []
         # So far apart that one driver of two has mostly gone before the next two meet.
         splits = spread(splits, with_data[1::2], keys)
         of_driver, nodes, answers, splits = map(self._add, (of_driver, nodes, answers, splits))
-        if not self.brief.query.copyable:
+        if not self.request.query.copyable:
             # No crash state stands for them: each is killed, whether it is drawn or not.
             nodes = [*of_driver, *nodes]
         nodes = messages_first([*nodes, *answers])
-        return of_driver, Kills(ledger.unkilled(nodes), ledger.unkilled(splits), keys)
+        return of_driver, Kills(state.unkilled(nodes), state.unkilled(splits), keys)
 
     def _add(self, lines: Sequence[Planned]) -> list[Planned]:
-        found = self.ledger.add(lines)
+        found = self.state.add(lines)
         self.planned_now.update(found)
         return found
 
     def _plan_crash_states(self, covering: Covering, profile: Profile, of_driver: Sequence[Planned]) -> None:
-        query = self.brief.query
+        query = self.request.query
         if query.copyable:
             if query.packages or query.jars:
-                self.ledger.not_covered.append(IN_THE_JVM)
+                self.state.not_covered.append(IN_THE_JVM)
             covering.plan(profile, of_driver, self.faults.recovering)
         elif self.faults.recovering:
-            self.ledger.not_covered.append(NEVER_RECOVERING)
+            self.state.not_covered.append(NEVER_RECOVERING)
 
     def _plan_losses(
         self, profile: Profile, lanes: Sequence[Lane], lives: Sequence[Attempt], references: Sequence[Stamped]
     ) -> Covering:
         """Of power, where somebody claims that the query survives that."""
-        ledger, brief = self.ledger, self.brief
-        losses = plan_losses(profile, lanes, lives, brief.claims, brief.query.copyable)
+        state, request = self.state, self.request
+        losses = plan_losses(profile, lanes, lives, request.claims, request.query.copyable)
         lines = self._add([Planned(one.crash) for one in losses.waiting])
         waiting = [Waiting(line.crash, one.passed) for line, one in zip(lines, losses.waiting, strict=True)]
-        ledger.not_reached += losses.not_reached
-        ledger.not_covered[:0] = not_lost(brief.claims) if losses.waiting else [UNSYNCED]
-        losing = Covering(ledger, brief, lanes[: len(losses.lives)], losses.lives, references, How.POWER_LOSS)
+        state.not_reached += losses.not_reached
+        state.not_covered[:0] = not_lost(request.claims) if losses.waiting else [UNSYNCED]
+        losing = Covering(state, request, lanes[: len(losses.lives)], losses.lives, references, How.POWER_LOSS)
         if losses.waiting:
             losing.plan_losses(waiting, ByLoss(losses))
         return losing
 
     def _lose_power(self, losing: Covering, share: float) -> None:
         if losing.remains and not self._is_over():
-            with self.ledger.timed("losses of power"):
+            with self.state.timed("losses of power"):
                 losing.cover(share, share)
 
     def _tell_of_loss(self, in_lanes: Proving) -> None:
         """Of power, where that is all that violates."""
-        for claim in map(str, self.ledger.claims):
-            losses = [one for one in showing(claim, self.ledger.trials) if one.how is How.POWER_LOSS]
-            if losses and self.ledger.counterexample is None:
+        for claim in map(str, self.state.claims):
+            losses = [one for one in showing(claim, self.state.trials) if one.how is How.POWER_LOSS]
+            if losses and self.state.counterexample is None:
                 in_lanes.tell(claim, losses)
 
     def _cover(self, covering: Covering, in_lanes: Proving, shares: tuple[float, float], later: float) -> None:
         """Recover from crash states, until these shares of the time are spent, `later` of those for which others
         stand; whatever they show is tried for real at once."""
         while covering.remains and not self._is_over():
-            with self.ledger.timed("crash states"):
+            with self.state.timed("crash states"):
                 suspicious = covering.cover(*shares, later)
             if not suspicious:
                 return
-            with self.ledger.timed("kills"):
+            with self.state.timed("kills"):
                 in_lanes.confirm(suspicious)
             covering.doubt(_shown(suspicious))
 
     def _write(self, unjudgeable: str, profile: Profile, more: More | None = None) -> Certificate:
-        ledger = self.ledger
+        state = self.state
         certificate = msgspec.structs.replace(self._certificate(unjudgeable, profile), more=more)
         # What the lanes have is no part of it.
-        shutil.rmtree(ledger.folder / "work", ignore_errors=True)
-        written = write_certificate(ledger.folder, with_conclusion(certificate))
-        assert ledger.journal is not None
-        ledger.journal.end()
+        shutil.rmtree(state.folder / "work", ignore_errors=True)
+        written = write_certificate(state.folder, with_conclusion(certificate))
+        assert state.journal is not None
+        state.journal.end()
         return written
 
     def _certificate(self, unjudgeable: str, profile: Profile) -> Certificate:
         """What it comes to by now, without a conclusion."""
-        ledger = self.ledger
-        brief = self.brief
-        earlier = ledger.earlier
+        state = self.state
+        request = self.request
+        earlier = state.earlier
         began, asked = self.began, self.asked
         parts: tuple[CampaignPart, ...] = ()
-        durations = dict(ledger.durations)
-        durations["total"] = durations.get("total", 0.0) + ledger.spent
+        durations = dict(state.durations)
+        durations["total"] = durations.get("total", 0.0) + state.spent
         if earlier is not None:
             began, parts = earlier.certificate.began, earlier.parts
         versions = versions_here(find_java().version)
         machine = {"system": platform.platform(), "cores": os.cpu_count() or 0, "byteorder": sys.byteorder}
-        budget = {"runs": ledger.budget.runs, "minutes": ledger.budget.minutes, "kills": ledger.budget.kills}
+        budget = {"runs": state.budget.runs, "minutes": state.budget.minutes, "kills": state.budget.kills}
         known = 0 if earlier is None else len(earlier.certificate.trials)
         return Certificate(
             version=VERSION,
             seal="",
             name=self.name,
             began=began,
-            subject=brief.query.describe(),
-            workload={"name": brief.workload.name, "events": brief.workload.events, "seed": brief.workload.seed},
-            claims=tuple(SavedClaim.of(claim) for claim in brief.claims),
-            seed=brief.seed,
-            cluster=dict(self.cluster.describe(brief.named.scenario)),
-            settings=dict(brief.query.settings),
+            subject=request.query.describe(),
+            workload={"name": request.workload.name, "events": request.workload.events, "seed": request.workload.seed},
+            claims=tuple(SavedClaim.of(claim) for claim in request.claims),
+            seed=request.seed,
+            cluster=dict(self.cluster.describe(request.named.scenario)),
+            settings=dict(request.query.settings),
             versions=versions,
             machine=machine,
             budget=budget,
-            exhausted=ledger.exhausted,
-            not_covered=tuple(ledger.not_covered),
+            exhausted=state.exhausted,
+            not_covered=tuple(state.not_covered),
             batches=dict(Counter(kind for kinds in profile.kinds.values() for kind in kinds)),
-            plan=tuple(ledger.plan),
-            not_reached=tuple(ledger.not_reached),
-            trials=tuple(ledger.trials),
+            plan=tuple(state.plan),
+            not_reached=tuple(state.not_reached),
+            trials=tuple(state.trials),
             unjudgeable=unjudgeable,
-            draw=ledger.draw,
+            draw=state.draw,
             verdicts=(),
             coverage=(),
             bounds=(),
-            counterexample=ledger.counterexample,
+            counterexample=state.counterexample,
             durations={part: round(spent, 2) for part, spent in durations.items()},
-            figures=ledger.figures,
+            figures=state.figures,
             files={},
-            uncut=ledger.uncut,
+            uncut=state.uncut,
             asked=asked,
             parts=(*parts, CampaignPart(self.began, versions, machine, budget, known)),
         )

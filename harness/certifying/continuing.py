@@ -31,11 +31,11 @@ from ..judging.shapes import OutputShape
 from ..recording.folder import read_description, read_history
 from ..recording.history import History
 from ..recording.records import Offered, Record, Stamped, whose
+from .campaign_state import ALL_VIOLATED
 from .certificate import Asked, CampaignPart, Certificate, check_files, read_certificate
 from .conclusion import Planned, lines_of, real
 from .covering import NOT_EACH_TIME
 from .journal import is_under_way, read_journal
-from .ledger import ALL_VIOLATED
 from .plan import Crash, CrashTrial, How, Victim
 from .proving import WITHOUT_FAILURES
 from .subjects import QueryShape, load_subject, load_workload, usual_workload

@@ -15,15 +15,15 @@ from ..core.verdicts import Status
 from ..recording.records import Stamped
 from .alike import Alike
 from .attempts import Attempt, Passed
-from .brief import Brief
+from .campaign_state import RECOVERY, CampaignState, violates
 from .conclusion import NotReached, Planned
 from .crash_states import Looks
 from .lane import Lane
-from .ledger import RECOVERY, Ledger, violates
 from .plan import CrashTrial, How, Victim
 from .planning import crash_at, points_of_the_driver, worst_to_recover_from
 from .profile import AFTER_RESTART, Profile, batch_of, profile_of
 from .recovering import Crashed, crashed_again, crashed_in_profile, mate_of, offered, recover, write_run
+from .request import CampaignRequest
 from .waiting import Group, LifeStates, Waiting, by_worth
 
 NOT_EACH_TIME = "its batch passes it more than once, and no time was left to recover from each"
@@ -41,8 +41,8 @@ class Covering:
 
     def __init__(
         self,
-        ledger: Ledger,
-        brief: Brief,
+        state: CampaignState,
+        request: CampaignRequest,
         lanes: Sequence[Lane],
         lives: Sequence[Attempt],
         references: Sequence[Stamped],
@@ -51,11 +51,11 @@ class Covering:
         """`lives` are the watched ones of the lanes, one each; of losses of power, with what those leave as their
         states."""
         self._how = how
-        self._ledger = ledger
-        self._brief = brief
+        self._state = state
+        self._request = request
         self._lanes = lanes
         self._states = [LifeStates(life) for life in lives]
-        self._before = [*offered(brief.query.batches(brief.workload)), *references]
+        self._before = [*offered(request.query.batches(request.workload)), *references]
         self._lock = threading.Lock()
         """Of what waits."""
         self._waiting: list[Group] = []
@@ -82,14 +82,14 @@ class Covering:
         waiting = []
         times = Counter(line.crash for line in planned)
         for passed, line in zip(points_of_the_driver(profile, every_batch=True), planned, strict=True):
-            if self._ledger.has_recovered(self._how, (line.crash,), times[line.crash]):
+            if self._state.has_recovered(self._how, (line.crash,), times[line.crash]):
                 continue
             if passed.state is None:
-                self._ledger.not_reached.append(NotReached(line, passed.why_not))
+                self._state.not_reached.append(NotReached(line, passed.why_not))
             else:
                 waiting.append(Waiting(line.crash, passed))
         alike = Alike(planned)
-        groups = by_worth(self._states[0].groups(waiting), _SINK, self._brief.seed)[::-1]
+        groups = by_worth(self._states[0].groups(waiting), _SINK, self._request.seed)[::-1]
         later = [all(alike.comes_later(Planned(one.crash)) for one in group) for group in groups]
         self._waiting = [group for group, is_later in zip(groups, later, strict=True) if not is_later]
         self._later = [group for group, is_later in zip(groups, later, strict=True) if is_later]
@@ -97,23 +97,23 @@ class Covering:
         if recovering and self._has_been_recovering():
             return
         if recovering and worst is None:
-            self._ledger.not_covered.append(NEVER_RECOVERING)
+            self._state.not_covered.append(NEVER_RECOVERING)
         # Where its state is not known, why it is not leaves the claim open already.
         elif recovering and worst is not None and worst.state is not None:
-            (line,) = self._ledger.add([Planned(crash_at(profile, worst, Victim.DRIVER))])
+            (line,) = self._state.add([Planned(crash_at(profile, worst, Victim.DRIVER))])
             self._recovery = crashed_in_profile(self._states[0].life, worst, line.crash)
 
     def _has_been_recovering(self) -> bool:
         """Whether an earlier part of the campaign has tried all crashes during a recovery."""
-        planned = {line for line in self._ledger.plan if line.crash.recovering}
-        tried = {Planned(trial.crashes[-1]) for trial in self._ledger.trials if trial.how is How.CRASH_STATE}
-        missed = set() if self._ledger.earlier is None else self._ledger.earlier.open
+        planned = {line for line in self._state.plan if line.crash.recovering}
+        tried = {Planned(trial.crashes[-1]) for trial in self._state.trials if trial.how is How.CRASH_STATE}
+        missed = set() if self._state.earlier is None else self._state.earlier.open
         return bool(planned) and planned <= tried and not planned & missed
 
     def plan_losses(self, waiting: Sequence[Waiting], order: Callable[[Group], object]) -> None:
         """To be recovered from: losses of power, the most worth trying first, by `order`."""
         times = Counter(one.crash for one in waiting)
-        left = [one for one in waiting if not self._ledger.has_recovered(self._how, (one.crash,), times[one.crash])]
+        left = [one for one in waiting if not self._state.has_recovered(self._how, (one.crash,), times[one.crash])]
         self._waiting = sorted(self._states[0].groups(left), key=order, reverse=True)  # type: ignore[arg-type]
 
     @property
@@ -143,7 +143,7 @@ class Covering:
         """Recover from what waits, until that share of the campaign's time is spent: of single crashes, then of
         crashes while it recovers, and then of those for which others stand. It comes to a halt where a state shows a
         violation that is new, and returns the trials that do."""
-        before, known = time.monotonic(), len(self._ledger.trials)
+        before, known = time.monotonic(), len(self._state.trials)
         self._share = share_while_recovering
         self._cover_each(share, known)
         if not self._new(known):
@@ -152,46 +152,46 @@ class Covering:
             self._waiting, self._later = self._later, []
             self._cover_each(share_while_recovering if share_later is None else share_later, known)
             self._waiting, self._later = [], self._waiting
-        recoveries, seconds = len({trial.folder for trial in self._ledger.trials[known:]}), time.monotonic() - before
+        recoveries, seconds = len({trial.folder for trial in self._state.trials[known:]}), time.monotonic() - before
         self._recoveries += recoveries
         self._seconds += seconds
-        self._ledger.took(RECOVERY, recoveries, seconds)
+        self._state.took(RECOVERY, recoveries, seconds)
         name = "crash states a minute" if self._how is How.CRASH_STATE else "losses of power a minute"
-        self._ledger.figures[name] = round(60 * self._recoveries / self._seconds, 1)
+        self._state.figures[name] = round(60 * self._recoveries / self._seconds, 1)
         return self._new(known)
 
     def leave(self) -> None:
         """Note what was left for want of time, where nothing else would tell."""
-        ledger = self._ledger
+        state = self._state
         if self._shown():
             return
-        if self.remains and not ledger.exhausted:
-            runs = ledger.budget.runs
-            time_is_up = runs is None or ledger.spent >= 60 * ledger.budget.minutes * self._share
-            budget = f"minutes: {ledger.budget.minutes:g}" if time_is_up else f"runs: {runs:,}"
-            ledger.exhausted = f"{budget}, {self._share:.0%} of them for crash states"
-        if self._recovery is not None and ledger.trials:
+        if self.remains and not state.exhausted:
+            runs = state.budget.runs
+            time_is_up = runs is None or state.spent >= 60 * state.budget.minutes * self._share
+            budget = f"minutes: {state.budget.minutes:g}" if time_is_up else f"runs: {runs:,}"
+            state.exhausted = f"{budget}, {self._share:.0%} of them for crash states"
+        if self._recovery is not None and state.trials:
             crash = msgspec.structs.replace(self._recovery.crashes[-1], recovering=True)
-            ledger.not_reached.append(NotReached(Planned(crash), NO_TIME))
+            state.not_reached.append(NotReached(Planned(crash), NO_TIME))
         # Of a point that a batch passes more than once, a recovery from one time says nothing of the others.
-        tried = {trial.crashes for trial in ledger.trials if trial.how is self._how}
+        tried = {trial.crashes for trial in state.trials if trial.how is self._how}
         single = [(one.crash,) for group in (*self._waiting, *self._first_lanes, *self._later) for one in group]
         first = () if self._second is None else self._second[0].crashes
         again = [(*first, one.crash) for group in self._waiting_again for one in group]
         left = dict.fromkeys(crashes for crashes in (*single, *again) if crashes in tried)
-        ledger.not_reached += [NotReached(Planned(crashes[-1]), NOT_EACH_TIME) for crashes in left]
+        state.not_reached += [NotReached(Planned(crashes[-1]), NOT_EACH_TIME) for crashes in left]
 
     def _new(self, known: int) -> list[CrashTrial]:
         """Of the trials since then, those that violate a claim of which nobody knows that yet, and that somebody else
         can try for real."""
         if self._how is How.POWER_LOSS:
             return []
-        open_claims = {name for name in map(str, self._ledger.claims) if not self._ledger.is_confirmed(name)} - {
+        open_claims = {name for name in map(str, self._state.claims) if not self._state.is_confirmed(name)} - {
             claim for claim, times in self._doubted.items() if times >= DOUBTS
         }
         return [
             trial
-            for trial in self._ledger.trials[known:]
+            for trial in self._state.trials[known:]
             if any(trial.verdicts.get(claim) is Status.VIOLATED for claim in open_claims)
         ]
 
@@ -199,7 +199,7 @@ class Covering:
         if not self._waiting and not self._first_lanes:
             return
         phase = "crash states" if self._how is How.CRASH_STATE else "losses of power"
-        self._ledger.begin(phase, sum(map(len, self._waiting)))
+        self._state.begin(phase, sum(map(len, self._waiting)))
 
         def work(place: int) -> None:
             try:
@@ -208,7 +208,7 @@ class Covering:
                     if taken is None:
                         return
                     first, mates = taken
-                    run = self._ledger.begin_run(self._kind, share)
+                    run = self._state.begin_run(self._kind, share)
                     if run is None:
                         with self._lock:
                             self._waiting.append(mates)
@@ -255,7 +255,7 @@ class Covering:
         trials = self._enter(lane, crashed, mates, states, life, run)
         if self._how is How.POWER_LOSS and any(map(violates, trials)):
             # It cannot be tried for real: what shows again is shown.
-            again = self._ledger.new_run(self._kind)
+            again = self._state.new_run(self._kind)
             self._enter(lane, crashed, [first], states, recover(lane, crashed), again)
 
     @property
@@ -265,10 +265,10 @@ class Covering:
 
     def _shown(self) -> bool:
         """Whether losses of power violate every claim that is made of them; what else they do is of no interest."""
-        if self._how is not How.POWER_LOSS or self._ledger.budget.goes_on:
+        if self._how is not How.POWER_LOSS or self._state.budget.goes_on:
             return False
-        claims = [str(claim) for claim in self._ledger.claims if claim.power is not None]
-        return all(map(self._ledger.is_confirmed, claims))
+        claims = [str(claim) for claim in self._state.claims if claim.power is not None]
+        return all(map(self._state.is_confirmed, claims))
 
     def _alike(self, states: LifeStates, here: Passed, life: Attempt, waiting: Sequence[list[Group]]) -> Group:
         """Take what waits and what this recovery could not have told from what it began with."""
@@ -289,24 +289,24 @@ class Covering:
     def _enter(
         self, lane: Lane, crashed: Crashed, mates: Group, states: LifeStates, life: Attempt, run: str
     ) -> list[CrashTrial]:
-        brief = self._brief
+        request = self._request
         there = [(one.crash, states.passed(one)) for one in mates]
         group = [mate_of(crashed, crash, passed) for crash, passed in there if passed is not None]
-        write_run(self._ledger.folder / run, brief.named, lane, crashed, group, life, self._before, brief.seed)
+        write_run(self._state.folder / run, request.named, lane, crashed, group, life, self._before, request.seed)
         tried = list(dict.fromkeys(one.crashes for one in group))
-        return self._ledger.enter(run, tried, self._how, steps=len(group))
+        return self._state.enter(run, tried, self._how, steps=len(group))
 
     def _cover_recovery(self, share: float, known: int) -> None:
-        if self._recovery is not None and self._ledger.within_budget(share):
+        if self._recovery is not None and self._state.within_budget(share):
             self._plan_recovery(self._recovery)
             self._recovery = None
         waiting = self._waiting_again
         if not waiting or self._second is None:
             return
-        self._ledger.begin("crashes while recovering", sum(map(len, waiting)))
+        self._state.begin("crashes while recovering", sum(map(len, waiting)))
         first, states = self._second
         while waiting and not self._new(known):
-            run = self._ledger.begin_run(self._kind, share)
+            run = self._state.begin_run(self._kind, share)
             if run is None:
                 return
             group = waiting.pop()
@@ -323,25 +323,25 @@ class Covering:
         if second.failure is not None:
             # The trial of that crash may be of another time, in which it did recover.
             crash = msgspec.structs.replace(first.crashes[-1], recovering=True)
-            self._ledger.not_reached.append(NotReached(Planned(crash), f"{NO_RECOVERY}: {second.failure}"))
+            self._state.not_reached.append(NotReached(Planned(crash), f"{NO_RECOVERY}: {second.failure}"))
             return
         batch = first.crashes[-1].batch
         again = replace(profile_of(second), kinds={batch: (AFTER_RESTART,)})
         passed = [one for one in points_of_the_driver(again, every_batch=True) if batch_of(one.address) == batch]
         lines = [Planned(crash_at(again, one, Victim.DRIVER, recovering=True)) for one in passed]
         waiting = []
-        lines = self._ledger.add(lines)
+        lines = self._state.add(lines)
         times = Counter(lines)
         for one, line in zip(passed, lines, strict=True):
-            if self._ledger.has_recovered(self._how, (*first.crashes, line.crash), times[line]):
+            if self._state.has_recovered(self._how, (*first.crashes, line.crash), times[line]):
                 continue
             if one.state is None:
-                self._ledger.not_reached.append(NotReached(line, one.why_not))
+                self._state.not_reached.append(NotReached(line, one.why_not))
             else:
                 waiting.append(Waiting(line.crash, one))
         states = LifeStates(second)
         self._second = first, states
-        self._waiting_again = by_worth(states.groups(waiting), _SINK, self._brief.seed)[::-1]
+        self._waiting_again = by_worth(states.groups(waiting), _SINK, self._request.seed)[::-1]
 
 
 def _split(group: Group, fits: Callable[[Passed], bool], states: LifeStates) -> tuple[Group, Group]:

@@ -14,10 +14,10 @@ from ..core.quantities import seconds
 from ..core.schedule import Fault
 from ..recording.records import Stamped
 from ..running.run import run_named
-from .brief import Brief
 from .coming_back import stated_in
 from .conclusion import Planned
 from .plan import Crash, Victim
+from .request import CampaignRequest
 from .shrinking import CrashPlace, moved
 
 RUN_SECONDS, KILL_SECONDS = 90, 45
@@ -71,13 +71,15 @@ def spread(plan: Sequence[Planned], batches: Sequence[int], keys: Mapping[CrashP
     return list(dict.fromkeys(spread_out))
 
 
-RunUnderCrashes = Callable[[Path, Brief, Sequence[Planned], Sequence[Stamped]], None]
+RunUnderCrashes = Callable[[Path, CampaignRequest, Sequence[Planned], Sequence[Stamped]], None]
 """Runs the query under crashes that are planned, into a run folder. Without reference runs, it makes its own."""
 
 
 def on_cluster(cluster: Cluster) -> RunUnderCrashes:
-    def carry_out(folder: Path, brief: Brief, planned: Sequence[Planned], references: Sequence[Stamped]) -> None:
-        kill(folder, brief.named, planned, cluster, brief.registry, references, brief.seed)
+    def carry_out(
+        folder: Path, request: CampaignRequest, planned: Sequence[Planned], references: Sequence[Stamped]
+    ) -> None:
+        kill(folder, request.named, planned, cluster, request.registry, references, request.seed)
 
     return carry_out
 

@@ -24,13 +24,13 @@ from ..recording.records import Stamped
 from ..worlds.embedded.options import EmbeddedOptions
 from ..worlds.embedded.processes import SparkProcesses
 from .attempts import Attempt, Death
-from .brief import Brief
 from .coming_back import LEAST
 from .conclusion import Planned
 from .killing import fault_of
 from .lane import Lane
 from .plan import Crash
 from .recovering import LaneCrash, live_on, offered, write_lane_run
+from .request import CampaignRequest
 
 IN_LANES: Final = frozenset({Point.FILE, Point.LINE})
 """Points that no two runs on a cluster pass in one order."""
@@ -62,16 +62,18 @@ class LaneKiller:
     def __init__(self, lane: Lane) -> None:
         self._lane = lane
 
-    def __call__(self, folder: Path, brief: Brief, planned: Sequence[Planned], references: Sequence[Stamped]) -> None:
+    def __call__(
+        self, folder: Path, request: CampaignRequest, planned: Sequence[Planned], references: Sequence[Stamped]
+    ) -> None:
         """Run the query under these crashes of the driver, and write the run down. Without reference runs, it has its
         own. What it does not come to does not strike. Raises what went wrong with the lane."""
-        batches = brief.query.batches(brief.workload)
-        with self._lane.fed(brief.query, batches):
+        batches = request.query.batches(request.workload)
+        with self._lane.fed(request.query, batches):
             before = [*offered(batches), *(references or self._run_references())]
             lives, strikes = self._live(planned)
             faults = [fault_of(one) for one in planned]
             numbered = list(enumerate(lives, start=1))
-            write_lane_run(folder, brief.named, self._lane, faults, strikes, before, numbered, brief.seed)
+            write_lane_run(folder, request.named, self._lane, faults, strikes, before, numbered, request.seed)
 
     def _live(self, planned: Sequence[Planned]) -> tuple[list[Attempt], list[LaneCrash]]:
         lane = self._lane

@@ -22,13 +22,13 @@ from ..core.promises import Extent
 from ..judging.references import REFERENCES
 from ..recording.history import Lost
 from .attempts import Attempt, Passed
-from .brief import Brief
 from .conclusion import NotReached, Planned
 from .lane import Lane
 from .plan import Crash, Victim
 from .planning import crash_at, steady_batch
 from .profile import Profile, batch_of, profile_of
 from .recovering import crashed_in_profile, offered, recover, write_run
+from .request import CampaignRequest
 from .waiting import Group, Waiting
 
 NO_JOURNAL: Final = "what was synced is not known, since no file operation is journalled here: {why}"
@@ -111,7 +111,7 @@ def _rank(lost: Lost | None) -> int:
     return 0 if lost.extent is Extent.CONTENTS else 1
 
 
-def lose_again(folder: Path, brief: Brief, crash: Crash, lane: Lane) -> None:
+def lose_again(folder: Path, request: CampaignRequest, crash: Crash, lane: Lane) -> None:
     """Lose this once more, after runs without failures of its own, and write down what the query comes to.
 
     Raises ScenarioChanged where it does not come to the point, or has synced what was lost there; InvalidOperator for a
@@ -124,13 +124,13 @@ def lose_again(folder: Path, brief: Brief, crash: Crash, lane: Lane) -> None:
         if life.failure is not None:
             raise InvalidOperator(f"without any fault: {life.failure}")
         lives.append(life)
-    losses = plan_losses(profile_of(lives[0]), [lane], lives[:1], brief.claims, brief.query.copyable)
+    losses = plan_losses(profile_of(lives[0]), [lane], lives[:1], request.claims, request.query.copyable)
     found = next((one for one in losses.waiting if _is_same(one.crash, crash)), None)
     if found is None:
         raise ScenarioChanged(f"{crash}: nothing of that can be lost there now; check out what was certified")
     crashed = crashed_in_profile(lives[0], found.passed, crash)
-    before = [*offered(brief.query.batches(brief.workload)), *(one for life in lives for one in life.records)]
-    write_run(folder, brief.named, lane, crashed, [crashed], recover(lane, crashed), before, brief.seed)
+    before = [*offered(request.query.batches(request.workload)), *(one for life in lives for one in life.records)]
+    write_run(folder, request.named, lane, crashed, [crashed], recover(lane, crashed), before, request.seed)
 
 
 def _is_same(one: Crash, other: Crash) -> bool:

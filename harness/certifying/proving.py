@@ -14,14 +14,14 @@ from ..core.result_bounds import measured_among
 from ..core.verdicts import Status
 from ..recording.claims_and_faults import SavedClaim
 from ..recording.records import Stamped
-from .brief import Brief
+from .campaign_state import COMPARED, RUN, CampaignState, violates
 from .certificate import QueryCounterexample
 from .conclusion import NotReached, Planned
 from .killing import RunUnderCrashes, streams
 from .lane_kills import is_of_lanes
-from .ledger import COMPARED, RUN, Ledger, violates
 from .plan import Crash, CrashTrial, How
 from .rejudging import first_wrong
+from .request import CampaignRequest
 from .saved import COUNTEREXAMPLE, KIND, SavedSchedule, write_saved
 from .saved import VERSION as SAVED_VERSION
 from .shrinking import CrashPlace, Reproduction, shrink_kills
@@ -54,18 +54,18 @@ class Proving:
 
     def __init__(
         self,
-        ledger: Ledger,
-        brief: Brief,
+        state: CampaignState,
+        request: CampaignRequest,
         kill: RunUnderCrashes,
         cluster: str,
         references: Sequence[Stamped],
         kills: Kills,
     ) -> None:
         """`cluster` is the name of that on which a counterexample is to be replayed."""
-        earlier = ledger.earlier
+        earlier = state.earlier
         self._part = "" if earlier is None else f"-{len(earlier.parts) + 1}"
-        self._ledger = ledger
-        self._brief = brief
+        self._state = state
+        self._request = request
         self._carry_out = kill
         self._cluster = cluster
         self._references = references
@@ -76,15 +76,15 @@ class Proving:
     def compare(self) -> str:
         """Run the query on the cluster without any fault, where tasks run at once and not one after the other as in a
         lane. Returns why its kills could not be judged by the reference runs; empty where they can."""
-        if not self._ledger.within_budget():
+        if not self._state.within_budget():
             return ""
-        self._ledger.begin("a run without failures on the cluster", 1)
+        self._state.begin("a run without failures on the cluster", 1)
         # It tries nothing, and counts as no run.
         run = f"{WITHOUT_FAILURES}{self._part}"
         before = time.monotonic()
-        self._kill(run, self._brief, (), self._references)
-        self._ledger.took(COMPARED, 1, time.monotonic() - before)
-        judged = self._ledger.judge(run, ())
+        self._kill(run, self._request, (), self._references)
+        self._state.took(COMPARED, 1, time.monotonic() - before)
+        judged = self._state.judge(run, ())
         for verdict in judged.verdicts:
             if verdict.status is Status.VIOLATED:
                 first = first_wrong(verdict)
@@ -105,7 +105,7 @@ class Proving:
         def repeat() -> None:
             for crashes, how in schedules:
                 planned = tuple(Planned(crash, how is How.SPLIT_BRAIN) for crash in crashes)
-                if self._ledger.within_budget() and self._isolate(planned):
+                if self._state.within_budget() and self._isolate(planned):
                     return
 
         self._timed(repeat)
@@ -123,35 +123,35 @@ class Proving:
         first = shown[0]
         same = sum(one.crashes == first.crashes for one in shown)
         planned = tuple(map(Planned, first.crashes))
-        whole = Reproduction(planned, self._brief.workload.events, self._brief.query.batch_events)
-        self._ledger.found(self._story(whole, first, claim, (same, same), whole))
-        write_saved(self._ledger.folder / COUNTEREXAMPLE, self._saved(whole))
+        whole = Reproduction(planned, self._request.workload.events, self._request.query.batch_events)
+        self._state.found(self._story(whole, first, claim, (same, same), whole))
+        write_saved(self._state.folder / COUNTEREXAMPLE, self._saved(whole))
 
     def _timed(self, work: Callable[[], object]) -> None:
-        before, known = time.monotonic(), len(self._ledger.trials)
+        before, known = time.monotonic(), len(self._state.trials)
         work()
         spent = time.monotonic() - before
         self._seconds += spent
-        self._ledger.took(RUN, len({trial.folder for trial in self._ledger.trials[known:]}), spent)
-        self._killed += sum({trial.folder: len(trial.crashes) for trial in self._ledger.trials[known:]}.values())
+        self._state.took(RUN, len({trial.folder for trial in self._state.trials[known:]}), spent)
+        self._killed += sum({trial.folder: len(trial.crashes) for trial in self._state.trials[known:]}.values())
         if self._killed:
-            self._ledger.figures["real kills a minute"] = round(60 * self._killed / self._seconds, 1)
+            self._state.figures["real kills a minute"] = round(60 * self._killed / self._seconds, 1)
 
     def _confirm_any(self, suspicious: Sequence[CrashTrial]) -> None:
         """One of what crash states showed, of each claim, since one says nothing of another."""
-        for claim in map(str, self._ledger.claims):
+        for claim in map(str, self._state.claims):
             showing = [trial for trial in suspicious if trial.verdicts.get(claim) is Status.VIOLATED]
             for planned in _one_a_point(showing):
-                if not self._ledger.within_budget() or self._ledger.is_confirmed(claim):
+                if not self._state.within_budget() or self._state.is_confirmed(claim):
                     break
                 self._confirm(planned)
 
     def _try_all(self, phases: Mapping[str, Sequence[Planned]], sampled: bool, share: float = 1.0) -> None:
         for phase, plan in phases.items():
-            runs = list(streams(plan, kills_a_run(self._ledger.claims)))
-            self._ledger.begin(phase, len(runs))
+            runs = list(streams(plan, kills_a_run(self._state.claims)))
+            self._state.begin(phase, len(runs))
             for planned in runs:
-                if not self._ledger.within_budget(share):
+                if not self._state.within_budget(share):
                     return
                 trials = self._try(planned, sampled)
                 if any(map(violates, trials)):
@@ -163,43 +163,47 @@ class Proving:
                 if found:
                     return
 
-    def _try(self, planned: Sequence[Planned], sampled: bool = False, other: Brief | None = None) -> list[CrashTrial]:
+    def _try(
+        self, planned: Sequence[Planned], sampled: bool = False, other: CampaignRequest | None = None
+    ) -> list[CrashTrial]:
         """One run with these kills. With another query or input than the campaign's, it has reference runs of its
         own."""
-        run = self._ledger.new_run("kill")
+        run = self._state.new_run("kill")
         references = self._references if other is None else ()
         try:
-            self._kill(run, other or self._brief, planned, references)
+            self._kill(run, other or self._request, planned, references)
         except StreamproofError as error:
             # What did not come about says nothing of the query, and what was found before still stands.
-            lines = (one for one in planned if one in self._ledger.plan)
-            self._ledger.not_reached += [NotReached(one, str(error)) for one in lines]
+            lines = (one for one in planned if one in self._state.plan)
+            self._state.not_reached += [NotReached(one, str(error)) for one in lines]
             return []
         crashes = tuple(one.crash for one in planned)
         how = How.SPLIT_BRAIN if planned[0].split_brain else How.KILL
         # Drawn one by one, several of them can share a run: each is a trial with the verdict of the run.
-        return self._ledger.enter(run, [(crash,) for crash in crashes] if sampled else [crashes], how, sampled)
+        return self._state.enter(run, [(crash,) for crash in crashes] if sampled else [crashes], how, sampled)
 
-    def _kill(self, run: str, brief: Brief, planned: Sequence[Planned], references: Sequence[Stamped]) -> None:
+    def _kill(
+        self, run: str, request: CampaignRequest, planned: Sequence[Planned], references: Sequence[Stamped]
+    ) -> None:
         """Raises what whoever carries it out raises."""
-        self._carry_out(self._ledger.folder / run, brief, planned, references)
+        self._carry_out(self._state.folder / run, request, planned, references)
 
     def _isolate(self, planned: Sequence[Planned]) -> bool:
         """Which of the kills of a run it takes."""
         alone = ((one,) for one in planned if len(planned) > 1)
-        return any(self._ledger.within_budget() and self._confirm(one) for one in (*alone, planned))
+        return any(self._state.within_budget() and self._confirm(one) for one in (*alone, planned))
 
     def _fell_short(self, trial: CrashTrial) -> bool:
         """Whether a kill missed, or the run came to no end: one is enough for that, and says nothing of the others."""
         if Status.UNKNOWN not in trial.verdicts.values():
             return False
-        collation = self._ledger.judge(trial.folder, trial.crashes).collation
+        collation = self._state.judge(trial.folder, trial.crashes).collation
         return bool(collation.unproven or collation.incomplete)
 
     def _try_apart(self, planned: Sequence[Planned], sampled: bool) -> bool:
         """Each of them alone, and out of the sample. Whether a violation is confirmed."""
         for one in planned if sampled or len(planned) > 1 else ():
-            if not self._ledger.within_budget():
+            if not self._state.within_budget():
                 return False
             if any(map(violates, self._try((one,)))) and self._confirm((one,)):
                 return True
@@ -207,37 +211,37 @@ class Proving:
 
     def _confirm(self, planned: Sequence[Planned]) -> bool:
         """Whether repeats of a schedule show a violation; then it is made smaller."""
-        self._ledger.begin("confirming", REPEATS)
+        self._state.begin("confirming", REPEATS)
         shown: list[CrashTrial] = []
         repeats = 0
-        while repeats < REPEATS and (not repeats or self._ledger.within_budget()):
+        while repeats < REPEATS and (not repeats or self._state.within_budget()):
             found = [trial for trial in self._try(planned) if violates(trial)]
             repeats += 1
             if not found and not shown:
                 return False
             shown += found
         claim = next(name for name, status in shown[-1].verdicts.items() if status is Status.VIOLATED)
-        brief = self._brief
-        whole = Reproduction(tuple(planned), brief.workload.events, brief.query.batch_events)
-        if self._ledger.counterexample is not None:
+        request = self._request
+        whole = Reproduction(tuple(planned), request.workload.events, request.query.batch_events)
+        if self._state.counterexample is not None:
             # Of the first claim that is violated there is one.
             return True
         smallest, trial = self._shrink(whole, claim, shown[-1])
-        self._ledger.found(self._story(smallest, trial, claim, (len(shown), repeats), whole))
-        write_saved(self._ledger.folder / COUNTEREXAMPLE, self._saved(smallest))
+        self._state.found(self._story(smallest, trial, claim, (len(shown), repeats), whole))
+        write_saved(self._state.folder / COUNTEREXAMPLE, self._saved(smallest))
         return True
 
     def _shrink(self, whole: Reproduction, claim: str, last: CrashTrial) -> tuple[Reproduction, CrashTrial]:
-        self._ledger.begin("shrinking", 0)
+        self._state.begin("shrinking", 0)
         trial = last
 
         def shows(smaller: Reproduction) -> bool:
             nonlocal trial
-            if not self._ledger.within_budget():
+            if not self._state.within_budget():
                 return False
-            query = replace(self._brief.query, batch_events=smaller.batch_events)
-            workload = replace(self._brief.workload, events=smaller.events)
-            tried = self._try(smaller.planned, other=replace(self._brief, query=query, workload=workload))
+            query = replace(self._request.query, batch_events=smaller.batch_events)
+            workload = replace(self._request.workload, events=smaller.events)
+            tried = self._try(smaller.planned, other=replace(self._request, query=query, workload=workload))
             if not tried or tried[0].verdicts.get(claim) is not Status.VIOLATED:
                 return False
             trial = tried[0]
@@ -249,7 +253,7 @@ class Proving:
         self, smallest: Reproduction, trial: CrashTrial, claim: str, shown: tuple[int, int], whole: Reproduction
     ) -> QueryCounterexample:
         """`shown` is how many repeats of the whole showed it, and of how many."""
-        judged = self._ledger.judge(trial.folder, trial.crashes)
+        judged = self._state.judge(trial.folder, trial.crashes)
         first = first_wrong(next(one for one in judged.verdicts if str(one.guarantee) == claim))
         anomaly, wrong = ("", "") if first is None else (str(first[0].anomaly), first[1].what)
         batch = trial.crashes[0].batch
@@ -277,26 +281,26 @@ class Proving:
 
     def _command(self, found: Reproduction) -> str:
         """A query that was handed over in a program can be found by nobody else."""
-        file = self._ledger.folder / COUNTEREXAMPLE
-        if not self._brief.origin:
+        file = self._state.folder / COUNTEREXAMPLE
+        if not self._request.origin:
             return f'# in a test: streamproof.survives("{file}", query)'
         cluster = "embedded" if any(map(is_of_lanes, found.planned)) else self._cluster
         return f"streamproof replay {shlex.quote(str(file))} --cluster {cluster}"
 
     def _saved(self, found: Reproduction) -> SavedSchedule:
-        brief = self._brief
+        request = self._request
         return SavedSchedule(
             kind=KIND,
             version=SAVED_VERSION,
-            origin=brief.origin,
-            subject=brief.query.describe(),
-            workload=brief.workload.name,
-            fed_from=brief.fed_from,
-            seed=brief.seed,
-            workload_seed=brief.workload.seed,
+            origin=request.origin,
+            subject=request.query.describe(),
+            workload=request.workload.name,
+            fed_from=request.fed_from,
+            seed=request.seed,
+            workload_seed=request.workload.seed,
             events=found.events,
             batch_events=found.batch_events,
-            claims=tuple(SavedClaim.of(claim) for claim in brief.claims),
+            claims=tuple(SavedClaim.of(claim) for claim in request.claims),
             planned=found.planned,
         )
 

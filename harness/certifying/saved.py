@@ -27,12 +27,12 @@ from ..core.errors import (
 from ..core.workload import Workload
 from ..recording.claims_and_faults import SavedClaim
 from ..running.run import new_run_id
-from .brief import Brief
 from .conclusion import Planned
 from .killing import kill
 from .lane_kills import LaneKiller, is_of_lanes, lane_of_its_own
 from .losing_power import lose_again
 from .rejudging import JudgedRun, judge_run
+from .request import CampaignRequest
 
 COUNTEREXAMPLE: Final = "counterexample.json"
 """Its name in a certificate's folder."""
@@ -124,13 +124,15 @@ def replay_saved(
     claims = [claim.as_guarantee() for claim in saved.claims]
     named = Named(query.name, saved.origin or query.name, "", Scenario(resized, fed, claims=claims))
     if any(map(is_of_lanes, saved.planned)):
-        _kill_in_lane(folder, Brief(resized, fed, tuple(claims), registry, saved.seed, saved.origin), saved, cluster)
+        _kill_in_lane(
+            folder, CampaignRequest(resized, fed, tuple(claims), registry, saved.seed, saved.origin), saved, cluster
+        )
     else:
         kill(folder, named, saved.planned, cluster, registry, (), saved.seed)
     return judge_run(folder, [one.crash for one in saved.planned], claims, registry.oracles)
 
 
-def _kill_in_lane(folder: Path, brief: Brief, saved: SavedSchedule, cluster: Cluster) -> None:
+def _kill_in_lane(folder: Path, request: CampaignRequest, saved: SavedSchedule, cluster: Cluster) -> None:
     """Raises Unsupported for a cluster that is no session of this machine's."""
     if cluster.name != "embedded":
         raise Unsupported(
@@ -139,12 +141,12 @@ def _kill_in_lane(folder: Path, brief: Brief, saved: SavedSchedule, cluster: Clu
         )
     with (
         TemporaryDirectory(prefix="streamproof-replay-") as work,
-        lane_of_its_own(brief.query, brief.workload, Path(work), new_run_id(brief.query.name)) as lane,
+        lane_of_its_own(request.query, request.workload, Path(work), new_run_id(request.query.name)) as lane,
     ):
         if saved.planned[0].crash.lost is None:
-            LaneKiller(lane)(folder, brief, saved.planned, ())
+            LaneKiller(lane)(folder, request, saved.planned, ())
         else:
-            lose_again(folder, brief, saved.planned[0].crash, lane)
+            lose_again(folder, request, saved.planned[0].crash, lane)
 
 
 def _check_same(saved: SavedSchedule, query: Query) -> None:

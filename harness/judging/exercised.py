@@ -74,7 +74,7 @@ class SubjectShape:
     ends: frozenset[str]
     """Sources and sinks, of which there is one incarnation each."""
 
-    def founders(self, slice_id: str) -> int:
+    def initial_ones(self, slice_id: str) -> int:
         """The incarnations that a slice begins with; what has a higher number came after a loss."""
         return 1 if slice_id in self.ends else self.replicas
 
@@ -104,7 +104,7 @@ def exercised(history: History, shape: SubjectShape) -> Exercised:
                 # Who took it may have died before it heard that it was durable.
                 durable.add((record.slice, *record.restored))
                 counts[Activity.RESTORE] += 1
-            counts[Activity.RESTART] += record.incarnation > shape.founders(record.slice)
+            counts[Activity.RESTART] += record.incarnation > shape.initial_ones(record.slice)
         elif isinstance(record, Restored):
             taken_over.append((record.slice, record.incarnation))
         elif isinstance(record, Promoted):
@@ -119,7 +119,7 @@ def exercised(history: History, shape: SubjectShape) -> Exercised:
     counts[Activity.CHECKPOINT] = len(durable)
     # Before the first loss, replicas get in step with one another.
     counts[Activity.RESTORE] += sum(
-        number > shape.founders(slice_id) or (slice_id, number) in promoted for slice_id, number in taken_over
+        number > shape.initial_ones(slice_id) or (slice_id, number) in promoted for slice_id, number in taken_over
     )
     for one in worked.values():
         counts[Activity.FILTER] += one.dropped
@@ -144,8 +144,8 @@ def _replays(
     promoted: set[tuple[str, int]],
     shape: SubjectShape,
 ) -> int:
-    """Connections on which something was taken that had been made before they were opened. That of a founder to a
-    founder brings what has waited for it since the beginning, which is no replay."""
+    """Connections on which something was taken that had been made before they were opened. That of an initial
+    incarnation to an initial one brings what has waited for it since the beginning, which is no replay."""
     made: dict[_Connection, int] = {}
     known: set[_Connection] = set()
     for one, next_seq in opened:
@@ -153,8 +153,8 @@ def _replays(
         later = (
             one.after > 0
             or link in known
-            or one.incarnation > shape.founders(one.slice)
-            or one.downstream_incarnation > shape.founders(one.downstream)
+            or one.incarnation > shape.initial_ones(one.slice)
+            or one.downstream_incarnation > shape.initial_ones(one.downstream)
             or (one.downstream, one.downstream_incarnation) in promoted
         )
         known.add(link)

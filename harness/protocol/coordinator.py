@@ -88,7 +88,7 @@ class CoordinatorSpec:
     def messages(self) -> tuple[type[Message], ...]:
         return self.coordinator.messages
 
-    def chance(self, incarnation: int, seed: int) -> int:
+    def seed_of(self, incarnation: int, seed: int) -> int:
         """It draws nothing."""
         return 0
 

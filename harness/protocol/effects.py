@@ -20,7 +20,7 @@ class Start(msgspec.Struct, frozen=True, gc=False):
     incarnation: int
     checkpoint: Checkpoint | None
     replica: int = 0
-    founder: bool = True
+    initial: bool = True
     """Nobody else has the state of your slice. Else join those who have it."""
     seed: int = 0
     """Of your random draws."""

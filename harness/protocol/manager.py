@@ -86,7 +86,7 @@ class PlaceSlice:
     replica: int
     incarnation: int
     node: str
-    founder: bool
+    initial: bool
     cut: int | None = None
     """The checkpoint to start from, where all slices start together."""
 
@@ -150,7 +150,7 @@ class _Member:
     replica: int
     incarnation: int
     node: str
-    founder: bool
+    initial: bool
     up: bool = False
     ready: bool = False
     speaks: bool = False
@@ -248,7 +248,7 @@ class Manager:
                 if member is None:
                     return []
                 member.up = True
-                member.speaks = member.speaks or member.founder
+                member.speaks = member.speaks or member.initial
                 # A coordinator has no fellow to be in step with.
                 member.ready = member.ready or slice_id in self._coordinators
                 return [
@@ -286,7 +286,7 @@ class Manager:
         """Where nobody speaks for a slice, and nobody is about to: promote the first that is in step; with none, the
         first that is there, so that the slice goes on."""
         members = self._members[slice_id]
-        if any(member.speaks or member.founder for member in members):
+        if any(member.speaks or member.initial for member in members):
             return
         there = [member for member in members if member.up]
         chosen = next((member for member in there if member.ready), next(iter(there), None))
@@ -352,9 +352,9 @@ class Manager:
             node = wanted if wanted in free else min(free, key=lambda name: (self._load[name], name))
             self._load[node] += 1
             self._newest[slice_id] += 1
-            member = _Member(replica, self._newest[slice_id], node, founder=not members)
+            member = _Member(replica, self._newest[slice_id], node, initial=not members)
             members.append(member)
             cut = None if slice_id in self._coordinators else self._cut
-            effects.append(PlaceSlice(slice_id, replica, member.incarnation, node, member.founder, cut))
+            effects.append(PlaceSlice(slice_id, replica, member.incarnation, node, member.initial, cut))
         self._homeless = waiting
         return effects

@@ -95,7 +95,7 @@ class OperatorSlice(Machine):
             self._laps.meet(self.spec.slice_id, given.incarnation)
         super()._start(given)
         if not self.hooks("promoted"):
-            if not given.founder:
+            if not given.initial:
                 raise OwnFailure(f"{self.spec.slice_id} has no mechanism by which a replica could join others")
             self.ready()
         if self._timing is not None:

@@ -181,7 +181,7 @@ class SliceSpec:
     def role(self) -> Role:
         return self.topology.role(self.slice_id)
 
-    def chance(self, incarnation: int, seed: int) -> int:
+    def seed_of(self, incarnation: int, seed: int) -> int:
         """The seed of an incarnation's random draws in a run with this seed; 0 where it has none."""
         stage = self.topology.stages.get(operator_of(self.slice_id))
         if stage is None or stage.operator.deterministic:

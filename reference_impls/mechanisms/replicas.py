@@ -141,10 +141,10 @@ class _Replicas(AtWork, Keeper):
     # Life
 
     def started(self, given: Start) -> None:
-        if not given.founder:
+        if not given.initial:
             joins = self._standby is None or self._standby is Standby.SILENT
             self._enter(_Phase.JOINING if joins else _Phase.STANDING_BY)
-        if given.founder or self._standby is Standby.LOADED:
+        if given.initial or self._standby is Standby.LOADED:
             self._step_in()
 
     def _enter(self, phase: _Phase) -> None:

@@ -248,8 +248,8 @@ def skips_the_first_batch_after_its_return(machine: Slice, given: Input) -> list
 
 def joins_without_the_state(machine: Slice, given: Input) -> list[Effect]:
     """A replica that returns goes to work blank, as if it were the first."""
-    if isinstance(given, Start) and not given.founder and _returned(machine):
-        given = msgspec.structs.replace(given, founder=True)
+    if isinstance(given, Start) and not given.initial and _returned(machine):
+        given = msgspec.structs.replace(given, initial=True)
     return machine.on(given)
 
 

@@ -10,8 +10,8 @@ import line_sinks
 import wrong_sinks
 from streamproof.harness.certifying.budget import Budget
 from streamproof.harness.certifying.campaign import Certified, certify
+from streamproof.harness.certifying.campaign_state import FIRST_CONFIRMED
 from streamproof.harness.certifying.certificate import PAGE, QueryCounterexample
-from streamproof.harness.certifying.ledger import FIRST_CONFIRMED
 from streamproof.harness.certifying.page import story
 from streamproof.harness.certifying.plan import How, Victim
 from streamproof.harness.certifying.planning import CrashPlan, every_crash_point

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from .agenda import Action, Agenda
+from .event_queue import Action, EventQueue
 
 
 @dataclass(eq=False)
@@ -35,8 +35,8 @@ class _Disturbed:
 class Disks:
     """A write takes a while, and happens in one step at its end. Each node has its own way to what they all share."""
 
-    def __init__(self, agenda: Agenda, draw: Callable[[tuple[int, int]], int], delay: tuple[int, int]) -> None:
-        self._agenda = agenda
+    def __init__(self, event_queue: EventQueue, draw: Callable[[tuple[int, int]], int], delay: tuple[int, int]) -> None:
+        self._event_queue = event_queue
         self._draw = draw
         self._delay = delay
         self._disturbed: dict[str, _Disturbed] = {}
@@ -49,7 +49,7 @@ class Disks:
             for slow in disturbed.slow:
                 slow.count += 1
                 delay += slow.by
-        self._agenda.later(delay, write, *given)
+        self._event_queue.later(delay, write, *given)
 
     def refuses(self, node: str, write: Action, *given: Any) -> bool:
         """Whether the disk fails; then `write` is begun again when it does so no more."""

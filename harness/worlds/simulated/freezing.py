@@ -11,7 +11,7 @@ from typing import Any
 
 from ...protocol.messages import Message
 from ...recording.records import Record
-from .agenda import Action
+from .event_queue import Action
 from .network import Direction
 
 NoteRecord = Callable[[Record], None]

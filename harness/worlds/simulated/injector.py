@@ -12,8 +12,8 @@ from ...core.places import Places
 from ...core.quantities import Duration
 from ...protocol.controller import Strike
 from ...recording.history import Bite, FaultHealed, FaultStruck, Proof, Stamp, TimelineEntry
-from .agenda import Agenda
 from .disk import Disks, FailingDisk, SlowedDisk
+from .event_queue import EventQueue
 from .network import Direction as Connection
 from .network import Network, Path
 
@@ -77,7 +77,7 @@ class Injector:
         self,
         world: Victims,
         kinds: Mapping[str, FaultKind],
-        agenda: Agenda,
+        event_queue: EventQueue,
         log: Callable[[TimelineEntry], None],
         stamp: Callable[[], Stamp],
         places: Places,
@@ -87,7 +87,7 @@ class Injector:
         self._places = places
         self._seed = seed
         self._kinds = kinds
-        self._agenda = agenda
+        self._event_queue = event_queue
         self._log = log
         self._stamp = stamp
         self._in_force: dict[int, tuple[Strike, list[tuple[str, _Heal]]]] = {}
@@ -103,7 +103,7 @@ class Injector:
         if machines.lasting:
             self._in_force[number] = strike, machines.lasting
             if fault.duration is not None:
-                self._agenda.later(fault.duration.micros, self.heal, number)
+                self._event_queue.later(fault.duration.micros, self.heal, number)
 
     def heal(self, number: int) -> None:
         """End a fault, if it is in force."""

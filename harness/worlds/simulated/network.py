@@ -11,7 +11,7 @@ from heapq import heappush
 from typing import Any
 
 from ...protocol.messages import Flow, Message, Open
-from .agenda import Action, Agenda
+from .event_queue import Action, EventQueue
 
 Direction = tuple[str, int, str, int]
 """Sender, its incarnation, receiver, its incarnation: one direction of a connection."""
@@ -57,7 +57,7 @@ class Network:
 
     def __init__(
         self,
-        agenda: Agenda,
+        event_queue: EventQueue,
         random: Callable[[], float],
         delay: tuple[int, int],
         arrive: Callable[[Direction, Message], None],
@@ -69,7 +69,7 @@ class Network:
         """`reopen` takes what comes first on a new connection, and calls `accept` once the sender takes it in;
         `name_of` says what those who aim at it call an incarnation of a slice; `lives`, whether its memory is still
         somewhere; `both_listen`, whether two slices take input from one another."""
-        self._agenda = agenda
+        self._event_queue = event_queue
         self._random = random
         self._low, self._spread = delay[0], delay[1] - delay[0]
         self._arrive = arrive
@@ -90,20 +90,20 @@ class Network:
             self._send_disturbed(link, message)
             return
         # As in `_transmit`: a call for each message is too much.
-        agenda = self._agenda
-        when = agenda.now + self._low + int(self._spread * self._random())
+        event_queue = self._event_queue
+        when = event_queue.now + self._low + int(self._spread * self._random())
         earliest = self._channels.get(link, 0)
         if when < earliest:
             when = earliest
         self._channels[link] = when
-        agenda.order += 1
-        heappush(agenda.queue, (when, agenda.order, self._arrive, (link, message)))
+        event_queue.order += 1
+        heappush(event_queue.queue, (when, event_queue.order, self._arrive, (link, message)))
 
     def _transmit(self, action: Action, link: Direction, message: Message, more: int = 0) -> None:
-        when = self._agenda.now + self._low + int(self._spread * self._random()) + more
+        when = self._event_queue.now + self._low + int(self._spread * self._random()) + more
         when = max(when, self._channels.get(link, 0))
         self._channels[link] = when
-        self._agenda.at(when, action, link, message)
+        self._event_queue.at(when, action, link, message)
 
     def _send_disturbed(self, link: Direction, message: Message) -> None:
         action: Action = self._arrive
@@ -153,7 +153,7 @@ class Network:
         def is_wanted(action: Action, given: tuple[Any, ...]) -> bool:
             return (action is self._arrive or action is self._reopen) and wanted(given[0])
 
-        return [(action, *given) for _, _, action, given in self._agenda.take(is_wanted)]
+        return [(action, *given) for _, _, action, given in self._event_queue.take(is_wanted)]
 
     # Cuts and delays
 

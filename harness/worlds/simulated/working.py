@@ -17,7 +17,7 @@ from ...core.costs import Costs
 from ...protocol.effects import Effect, Fire, Input, Inspect, Receive, Start
 from ...protocol.host import Actor, Arrival, Host, World, arrival_of
 from ...protocol.messages import Batch, Flow, Replay
-from .agenda import Action, Agenda
+from .event_queue import Action, EventQueue
 
 
 class Workplace(World, Protocol):
@@ -58,8 +58,8 @@ class _Work:
 class Workforce:
     """All hosts of a world in which work takes time, and who must wait since another has no room."""
 
-    def __init__(self, agenda: Agenda, costs: Costs) -> None:
-        self.agenda = agenda
+    def __init__(self, event_queue: EventQueue, costs: Costs) -> None:
+        self.event_queue = event_queue
         self.costs = costs
         self._room = None if costs.room is None else costs.room.count
         self._hosts: list[WorkingHost] = []
@@ -81,7 +81,7 @@ class Workforce:
         """There may be room again where there was none."""
         if self._room is not None:
             for host in self._hosts:
-                self.agenda.next(host.go_on)
+                self.event_queue.next(host.go_on)
 
     def release(self) -> None:
         """It is over, and its parts refer to it no more."""
@@ -100,7 +100,7 @@ class WorkingHost(Host):
         super().__init__(node)
         self._node = node
         self._force = force
-        self._agenda = force.agenda
+        self._event_queue = force.event_queue
         self._cores = cores
         self._desks: dict[str, _Desk] = {}
         self._line: deque[_Desk] = deque()
@@ -190,9 +190,9 @@ class WorkingHost(Host):
         cost = (machine.taken - before) * desk.cost
         if cost:
             desk.busy = True
-            work = _Work(desk, arrival, effects, self._agenda.now + cost)
+            work = _Work(desk, arrival, effects, self._event_queue.now + cost)
             self._under_way.append(work)
-            self._agenda.at(work.due, self._done, work)
+            self._event_queue.at(work.due, self._done, work)
         else:
             self.carry_out(machine, arrival, effects, self._node.watched(machine.name))
             # What takes no time is no turn.
@@ -201,9 +201,9 @@ class WorkingHost(Host):
     def _done(self, work: _Work) -> None:
         if work not in self._under_way or self._node.puts_off(self._done, work):
             return
-        if self._agenda.now < work.due:
+        if self._event_queue.now < work.due:
             # It was paused meanwhile.
-            self._agenda.at(work.due, self._done, work)
+            self._event_queue.at(work.due, self._done, work)
             return
         self._under_way.remove(work)
         work.desk.busy = False
@@ -238,14 +238,14 @@ class WorkingHost(Host):
 
     def pause(self) -> None:
         """Nobody works here until `resume`."""
-        self._paused_at = self._agenda.now
+        self._paused_at = self._event_queue.now
 
     def resume(self) -> int:
         """What is under way takes so much longer. Returns how many inputs that are."""
         if self._paused_at is None:
             return 0
         for work in self._under_way:
-            work.due += self._agenda.now - self._paused_at
+            work.due += self._event_queue.now - self._paused_at
         self._paused_at = None
         return len(self._under_way)
 

@@ -54,9 +54,9 @@ from ...protocol.stores import CheckpointStore, FencedOff, put
 from ...recording.history import Drained, FaultMissed, NodeGone, NodeUp, Placed, Stalled, Stamp
 from ...recording.recorder import Recorder
 from ...recording.records import InStep, Record, Taken
-from .agenda import Action, Agenda
 from .capturing import Capture
 from .disk import Disks
+from .event_queue import Action, EventQueue
 from .freezing import Freezable
 from .injector import Injector
 from .injector import SimulatedNode as Victim
@@ -230,11 +230,11 @@ class SimulatedWorld:
         self._options = options
         self._seed = seed
         self._random = Random(seed).random
-        self._agenda = Agenda()
-        self._later = self._agenda.later
-        self.workforce = None if costs is None else Workforce(self._agenda, costs)
+        self._event_queue = EventQueue()
+        self._later = self._event_queue.later
+        self.workforce = None if costs is None else Workforce(self._event_queue, costs)
         self.network = Network(
-            self._agenda,
+            self._event_queue,
             self._random,
             options.link_delay,
             self._arrive,
@@ -243,7 +243,7 @@ class SimulatedWorld:
             self._running_somewhere,
             self._directory.feed_one_another,
         )
-        self.disks = Disks(self._agenda, self._draw, options.disk_delay)
+        self.disks = Disks(self._event_queue, self._draw, options.disk_delay)
         self._store = store
         self._made: list[object] = []
         """Every machine there was, dead ones too."""
@@ -271,7 +271,7 @@ class SimulatedWorld:
         )
         self.progress = Progress(specs)
         places = numbered_workers(options.nodes)
-        self._injector = Injector(self, kinds, self._agenda, recorder.log, self.stamp, places, seed)
+        self._injector = Injector(self, kinds, self._event_queue, recorder.log, self.stamp, places, seed)
 
     # Running
 
@@ -283,9 +283,9 @@ class SimulatedWorld:
     def start(self) -> None:
         """Let the sources offer; from here on time triggers count."""
         for end in self._harness_ends:
-            self._start(self._harness, self._harness.life, PlaceSlice(end, 0, 1, HARNESS, founder=True))
+            self._start(self._harness, self._harness.life, PlaceSlice(end, 0, 1, HARNESS, initial=True))
         for when in self._controller.times():
-            self._agenda.at(when.micros, self._strike_due, when)
+            self._event_queue.at(when.micros, self._strike_due, when)
 
     def rest(self) -> bool:
         """Run until nothing more is due. Returns whether the subject was drained.
@@ -296,7 +296,7 @@ class SimulatedWorld:
         while self._injector.heal_all():
             self._drain_queue()
         drained = self.progress.drained(self._current)
-        self.at_rest = drained or not (self._agenda.queue or self._manager.homeless)
+        self.at_rest = drained or not (self._event_queue.queue or self._manager.homeless)
         if drained:
             self._recorder.log(Drained(self.stamp(), self._manager.behind))
         elif self.at_rest:
@@ -305,7 +305,7 @@ class SimulatedWorld:
 
     def waiting_for(self) -> str:
         waiting = self.progress.waiting_for(self._current)
-        if self._agenda.queue:
+        if self._event_queue.queue:
             return f"{waiting}; the world has taken {self.steps:,} steps, and is given up"
         if self._manager.homeless:
             return f"{waiting}; no node is left for {', '.join(self._manager.homeless)}"
@@ -329,14 +329,14 @@ class SimulatedWorld:
         if self.workforce is not None:
             self.workforce.release()
         # What was still due when it was given up.
-        self._agenda.queue.clear()
+        self._event_queue.queue.clear()
 
     # Being put back
 
     def run_to(self, step: int) -> bool:
         """Run until so many steps have been taken. Returns whether more is due."""
         self._drain_queue(min(step, self._options.step_limit))
-        return bool(self._agenda.queue) and self.steps < self._options.step_limit
+        return bool(self._event_queue.queue) and self.steps < self._options.step_limit
 
     def watch_anew(self) -> None:
         """The controller waits for something else from now on."""
@@ -347,7 +347,7 @@ class SimulatedWorld:
         """Everything as it is now, between two steps. Raises NotCapturable."""
         fixed = (self._specs, self._batches, *self._batches.values(), self._ends, self._made)
         # What is due is called with messages, and with nodes, which are reached anyway.
-        return Capture(self, fixed, [self._agenda.queue]), len(self._made)
+        return Capture(self, fixed, [self._event_queue.queue]), len(self._made)
 
     def restore(self, captured: Captured) -> None:
         """Go on from there."""
@@ -358,10 +358,10 @@ class SimulatedWorld:
         del self._made[machines:]
 
     def _drain_queue(self, limit: int | None = None) -> None:
-        agenda, queue = self._agenda, self._agenda.queue
+        event_queue, queue = self._event_queue, self._event_queue.queue
         limit = self._options.step_limit if limit is None else limit
         while queue and self.steps < limit:
-            agenda.now, _, action, given = heappop(queue)
+            event_queue.now, _, action, given = heappop(queue)
             self.steps += 1
             action(*given)
 
@@ -370,12 +370,12 @@ class SimulatedWorld:
         return low + int((high - low) * self._random())
 
     def stamp(self) -> Stamp:
-        return Stamp(self._agenda.now, self.steps)
+        return Stamp(self._event_queue.now, self.steps)
 
     # What nodes ask for
 
     def note(self, record: Record) -> None:
-        self._note(self._agenda.now, record)
+        self._note(self._event_queue.now, record)
         if type(record) is not Taken:
             self.progress.note(record)
 
@@ -463,7 +463,7 @@ class SimulatedWorld:
         if not node.puts_off(self._fire, node, life, slice_id, incarnation, timer) and self._running(
             node, life, slice_id, incarnation
         ):
-            node.host.feed(slice_id, Fire(timer, self._agenda.now // 1_000))
+            node.host.feed(slice_id, Fire(timer, self._event_queue.now // 1_000))
 
     def _running(self, node: _Node, life: int, slice_id: str, incarnation: int) -> bool:
         machine = node.host.slices.get(slice_id)
@@ -499,15 +499,15 @@ class SimulatedWorld:
             self._recorder.log(Placed(self.stamp(), name, incarnation, node.name))
         try:
             checkpoint, kept = None, list[Items]()
-            if place.founder:
+            if place.initial:
                 checkpoint, kept = starting_point(self._store, self._specs[slice_id], incarnation, place.cut)
         except FencedOff:
             # It was frozen, and another has been started in its place.
             return
         self._places[slice_id, incarnation] = node
         self._replicas[slice_id, incarnation] = place.replica
-        seed = self._specs[slice_id].chance(incarnation, self._seed)
-        start = Start(incarnation, checkpoint, place.replica, place.founder, seed, kept)
+        seed = self._specs[slice_id].seed_of(incarnation, self._seed)
+        start = Start(incarnation, checkpoint, place.replica, place.initial, seed, kept)
         node.host.start(self._actor(self._specs[slice_id]), start)
         if not self._running(node, life, slice_id, incarnation):
             return
@@ -658,7 +658,7 @@ class SimulatedWorld:
         """It does what it had put off, then hears that it was given up, if it was."""
         assert isinstance(node, _Node)
         for action, given in node.let_go():
-            self._agenda.next(self._go_on, node, node.life, action, given)
+            self._event_queue.next(self._go_on, node, node.life, action, given)
         if node.work is not None and not node.freezes:
             node.put_off += node.work.resume()
         if node.lost and not node.freezes:

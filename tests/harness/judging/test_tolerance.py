@@ -94,14 +94,14 @@ def test_one_in_step_is_what_a_count_says(steps: list[tuple[str, int]]) -> None:
     there: dict[int, tuple[int, bool]] = {}
     passed = False
 
-    def come(replica: int, founder: bool) -> None:
-        there[replica] = (next(numbers), founder)
-        made.start("op0", there[replica][0], replica=replica, in_step=founder)
+    def come(replica: int, initial: bool) -> None:
+        there[replica] = (next(numbers), initial)
+        made.start("op0", there[replica][0], replica=replica, in_step=initial)
 
-    come(0, founder=True)
+    come(0, initial=True)
     for step, replica in steps:
         if step == "come" and replica not in there:
-            come(replica, founder=not there)
+            come(replica, initial=not there)
         elif step == "step" and replica in there:
             there[replica] = (there[replica][0], True)
             made.in_step("op0", there[replica][0])

@@ -102,7 +102,7 @@ class Observer:
                 assert 0 <= effect.replica < self.replicas
                 earlier = [p.incarnation for p in (*self.earlier, *self.placed) if p.slice_id == effect.slice_id]
                 assert effect.incarnation == max(earlier, default=0) + 1
-                assert effect.founder == (not members), "nobody founds what somebody else holds"
+                assert effect.initial == (not members), "nobody founds what somebody else holds"
                 self.placed.append(effect)
                 members[effect.incarnation] = effect
             case PromoteSlice():
@@ -129,7 +129,7 @@ class Observer:
             if self.speaking is Speaking.ONE:
                 assert len(speak) <= 1
             there = [p for p in members.values() if p in self.up]
-            about_to = any(p.founder for p in members.values())
+            about_to = any(p.initial for p in members.values())
             assert speak or about_to or not there, "somebody speaks, if anybody can"
 
 
@@ -152,7 +152,7 @@ def test_a_slice_of_a_lost_node_goes_to_a_spare_one_first() -> None:
     assert places(placed) == [("split-0", "node-0"), ("count-0", "node-1"), ("count-1", "node-2")]
     assert manager.on(NodeLost("node-1")) == [
         Withdraw("count-0", 1),
-        PlaceSlice("count-0", 0, 2, "node-3", founder=True),
+        PlaceSlice("count-0", 0, 2, "node-3", initial=True),
     ]
 
 
@@ -161,7 +161,7 @@ def test_slices_without_a_node_wait_for_the_next_to_join() -> None:
     manager.on(NodeJoined("node-0"))
     assert manager.on(NodeLost("node-0")) == [Withdraw(name, 1) for name in SLICES]
     assert manager.on(NodeLost("node-0")) == [], "hearing of it twice changes nothing"
-    assert manager.on(NodeJoined("node-1")) == [PlaceSlice(name, 0, 2, "node-1", founder=True) for name in SLICES]
+    assert manager.on(NodeJoined("node-1")) == [PlaceSlice(name, 0, 2, "node-1", initial=True) for name in SLICES]
 
 
 def test_the_standby_in_step_is_promoted_and_the_replica_that_returns_stands_by() -> None:
@@ -178,7 +178,7 @@ def test_the_standby_in_step_is_promoted_and_the_replica_that_returns_stands_by(
         PromoteSlice("count-0", 3, "node-2"),
         Announce("count-0", 3, "node-2", speaks=True),
     ]
-    assert manager.on(NodeJoined("node-0")) == [PlaceSlice("count-0", 0, 4, "node-0", founder=False)]
+    assert manager.on(NodeJoined("node-0")) == [PlaceSlice("count-0", 0, 4, "node-0", initial=False)]
     assert manager.on(SliceUp("count-0", 4)) == [Announce("count-0", 4, "node-0", speaks=False)]
 
 
@@ -218,9 +218,9 @@ def test_a_manager_that_comes_back_makes_do_with_the_nodes_that_are_left() -> No
     manager = Manager(SLICES, 3, newest={"split-0": 4, "count-0": 1})
     assert manager.on(NodeJoined("node-0")) == []
     assert manager.on(WaitedEnough()) == [
-        PlaceSlice("split-0", 0, 5, "node-0", founder=True),
-        PlaceSlice("count-0", 0, 2, "node-0", founder=True),
-        PlaceSlice("count-1", 0, 1, "node-0", founder=True),
+        PlaceSlice("split-0", 0, 5, "node-0", initial=True),
+        PlaceSlice("count-0", 0, 2, "node-0", initial=True),
+        PlaceSlice("count-1", 0, 1, "node-0", initial=True),
     ]
     assert manager.on(WaitedEnough()) == []
 
@@ -247,7 +247,7 @@ def test_one_that_the_store_lets_speak_no_more_is_placed_again() -> None:
     ]
     assert manager.on(SliceFenced("count-0", 2)) == [
         Withdraw("count-0", 2),
-        PlaceSlice("count-0", 0, 4, "node-1", founder=True),
+        PlaceSlice("count-0", 0, 4, "node-1", initial=True),
     ]
     assert manager.on(SliceFenced("count-0", 2)) == [], "it is known"
 

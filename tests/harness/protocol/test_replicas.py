@@ -107,11 +107,11 @@ def test_as_long_as_one_is_in_step_a_failure_is_masked(scheme: str, topology: st
 SUBJECTS = {name: make(word_count(1)) for name, make in SCHEMES.items()}
 
 
-def replica(scheme: str, incarnation: int = 2, founder: bool = False) -> OperatorSlice:
+def replica(scheme: str, incarnation: int = 2, initial: bool = False) -> OperatorSlice:
     """A counter, just started beside its fellows."""
     (spec,) = (spec for spec in SUBJECTS[scheme].specs if spec.slice_id == "count-0")
     counter = OperatorSlice(spec)
-    counter.on(Start(incarnation, None, founder=founder))
+    counter.on(Start(incarnation, None, initial=initial))
     return counter
 
 
@@ -175,7 +175,7 @@ def test_who_was_in_touch_before_says_again_what_was_on_its_way() -> None:
     joiner.on(Reroute("count-0", 1))
     assert fetched(opened(joiner)) == [1]
     assert fetched(joiner.on(Reroute("count-0", 1))) == [1]
-    primary = replica("passive standby, hot", 1, founder=True)
+    primary = replica("passive standby, hot", 1, initial=True)
     primary.on(Reroute("count-0", 2))
     opened(primary)
     (first,) = sent(primary.on(batch(1, 4)), Sync)
@@ -186,10 +186,10 @@ def test_who_was_in_touch_before_says_again_what_was_on_its_way() -> None:
 
 def test_nobody_gives_its_state_before_those_upstream_know_it() -> None:
     """Else the fellow could acknowledge, and so have dropped, what has not come to us."""
-    founder = replica("active replication", 1, founder=True)
-    founder.on(Reroute("count-0", 2))
-    assert sent(founder.on(Receive("count-0", Fetch(2))), Sync) == []
-    assert len(sent(opened(founder), Sync)) == 1
+    initial = replica("active replication", 1, initial=True)
+    initial.on(Reroute("count-0", 2))
+    assert sent(initial.on(Receive("count-0", Fetch(2))), Sync) == []
+    assert len(sent(opened(initial), Sync)) == 1
 
 
 def test_a_channel_that_is_opened_before_the_standby_has_its_state_gets_all_of_its_log() -> None:
@@ -202,7 +202,7 @@ def test_a_channel_that_is_opened_before_the_standby_has_its_state_gets_all_of_i
 
 
 def test_a_primary_whose_fellow_goes_before_it_confirms_goes_on_and_acknowledges_nothing() -> None:
-    primary = replica("passive standby, hot", 1, founder=True)
+    primary = replica("passive standby, hot", 1, initial=True)
     primary.on(Reroute("count-0", 2))
     opened(primary)
     primary.on(batch(1, 4))
@@ -231,7 +231,7 @@ def test_a_standby_refuses_the_state_of_a_primary_that_was_withdrawn(scheme: str
 
 
 def test_a_silent_secondary_trims_its_log_only_by_what_the_primary_passes_on() -> None:
-    primary, secondary = replica("active standby", 1, founder=True), replica("active standby")
+    primary, secondary = replica("active standby", 1, initial=True), replica("active standby")
     for one, other in ((primary, 2), (secondary, 1)):
         one.on(Reroute("count-0", other))
         opened(one)
@@ -249,14 +249,14 @@ def test_a_silent_secondary_trims_its_log_only_by_what_the_primary_passes_on() -
 
 def test_who_takes_over_a_log_keeps_it_for_those_who_listened_to_its_fellow() -> None:
     """Else a receiver that is quick to open it, and ahead of another, would have dropped what that needs."""
-    founder, joiner = replica("active replication", 1, founder=True), replica("active replication")
-    for one, other in ((founder, 2), (joiner, 1)):
+    initial, joiner = replica("active replication", 1, initial=True), replica("active replication")
+    for one, other in ((initial, 2), (joiner, 1)):
         one.on(Reroute("count-0", other))
         opened(one)
-    founder.on(Receive("sink-0", Open(1, 0)))
-    founder.on(Receive("sink-0", Open(2, 0)))
-    founder.on(batch(1, 3))
-    (sync,) = sent(founder.on(Receive("count-0", Fetch(2))), Sync)
+    initial.on(Receive("sink-0", Open(1, 0)))
+    initial.on(Receive("sink-0", Open(2, 0)))
+    initial.on(batch(1, 3))
+    (sync,) = sent(initial.on(Receive("count-0", Fetch(2))), Sync)
     joiner.on(Receive("count-0", sync.message))
     joiner.on(Receive("sink-0", Open(1, 3)))
     joiner.on(Receive("sink-0", Acknowledge(1, 3)))

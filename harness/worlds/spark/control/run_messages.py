@@ -68,7 +68,7 @@ class StartSlice(msgspec.Struct, frozen=True, tag="start-slice", array_like=True
     slice: str
     replica: int
     incarnation: int
-    founder: bool
+    initial: bool
     seed: int
     """Of its random draws."""
     cut: int | None = None

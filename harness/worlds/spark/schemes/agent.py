@@ -160,17 +160,17 @@ class NodeAgent:
     # What the manager says
 
     def start(self, start: StartSlice) -> None:
-        """Run an incarnation here, unless a later one has been started: a founder from its slice's newest durable
+        """Run an incarnation here, unless a later one has been started: an initial one from its slice's newest durable
         checkpoint, as soon as the store gives it. Raises what the store or the user's code raises."""
         self._around.begun(start)
-        if start.founder:
+        if start.initial:
             self._fence(start.slice, start.incarnation, lambda *found: self._begin(start, *found), start.cut)
         else:
             self._begin(start, None, [])
 
     def _begin(self, start: StartSlice, checkpoint: Checkpoint | None, kept: list[Items]) -> None:
         slice_id, incarnation = start.slice, start.incarnation
-        given = Start(incarnation, checkpoint, start.replica, start.founder, start.seed, kept)
+        given = Start(incarnation, checkpoint, start.replica, start.initial, start.seed, kept)
         self._host.start(self._make(slice_id), given)
         self._reach(self._directory.announce(slice_id, incarnation, speaks=False))
         self._up(slice_id, incarnation)

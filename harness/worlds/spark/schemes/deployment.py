@@ -314,7 +314,7 @@ class SchemeDeployment:
 
     async def _start_ends(self) -> None:
         for slice_id in self._ends:
-            self._agent.start(StartSlice(slice_id, replica=0, incarnation=1, founder=True, seed=0))
+            self._agent.start(StartSlice(slice_id, replica=0, incarnation=1, initial=True, seed=0))
             route = Route(slice_id, 0, 1, HARNESS, self._links, speaks=True)
             self._end_routes.append(route)
             self._hear_route(route)

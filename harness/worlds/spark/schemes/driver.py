@@ -211,10 +211,10 @@ class ManagerHost:
         for effect in effects:
             slice_id, incarnation = effect.slice_id, effect.incarnation
             match effect:
-                case PlaceSlice(replica=replica, node=node, founder=founder, cut=cut):
+                case PlaceSlice(replica=replica, node=node, initial=initial, cut=cut):
                     self._replica[slice_id, incarnation] = replica
-                    seed = self._specs[slice_id].chance(incarnation, self._seed)
-                    self._tell(node, StartSlice(slice_id, replica, incarnation, founder, seed, cut))
+                    seed = self._specs[slice_id].seed_of(incarnation, self._seed)
+                    self._tell(node, StartSlice(slice_id, replica, incarnation, initial, seed, cut))
                 case SayStopped(node=node, round=number):
                     self._tell(node, AllStopped(slice_id, incarnation, number))
                 case PromoteSlice(node=node):

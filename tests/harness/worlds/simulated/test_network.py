@@ -7,8 +7,8 @@ import pytest
 
 from streamproof.harness.core.model import Event
 from streamproof.harness.protocol.messages import Acknowledge, Batch, Message, Open
-from streamproof.harness.worlds.simulated.agenda import Agenda
 from streamproof.harness.worlds.simulated.disk import Disks
+from streamproof.harness.worlds.simulated.event_queue import EventQueue
 from streamproof.harness.worlds.simulated.network import Direction, Network
 
 DOWN: Direction = ("a-0", 1, "b-0", 1)
@@ -21,11 +21,11 @@ class Wire:
     """A network whose messages are written down when they arrive."""
 
     def __init__(self, seed: int = 1) -> None:
-        self.agenda = Agenda()
+        self.event_queue = EventQueue()
         self.arrived: list[str] = []
         self.dead: set[tuple[str, int]] = set()
         self.network = Network(
-            self.agenda,
+            self.event_queue,
             Random(seed).random,
             (200, 800),
             self._arrive,
@@ -47,12 +47,12 @@ class Wire:
             self.network.send(link, Batch(link[1], [Event("a-0", seq, "k", seq, 0)]))
 
     def run(self, until: int | None = None) -> list[str]:
-        queue = self.agenda.queue
+        queue = self.event_queue.queue
         while queue and (until is None or queue[0][0] <= until):
-            self.agenda.now, _, action, given = heappop(queue)
+            self.event_queue.now, _, action, given = heappop(queue)
             action(*given)
         if until is not None:
-            self.agenda.now = until
+            self.event_queue.now = until
         return self.arrived
 
 
@@ -137,7 +137,7 @@ def test_a_broken_connection_loses_what_is_sent_until_the_channel_is_open_again(
     wire.send(1)
     wire.run()
     wire.send(2)
-    broken = wire.network.break_connections(BOTH, lambda: reopened.append(wire.agenda.now))
+    broken = wire.network.break_connections(BOTH, lambda: reopened.append(wire.event_queue.now))
     wire.send(3)
     wire.network.send(UP, Acknowledge(1, 1))
     wire.run(5_000)
@@ -196,17 +196,17 @@ def test_what_one_link_suffers_changes_no_other() -> None:
     for wire in (quiet, disturbed):
         wire.send(1, 2, 3)
         wire.send(4, link=OTHER)
-        times.append(sorted(entry[0] for entry in wire.agenda.queue))
+        times.append(sorted(entry[0] for entry in wire.event_queue.queue))
     assert times[0] == times[1]
 
 
 def test_what_is_next_comes_before_all_else_that_is_due_and_in_order() -> None:
-    agenda, done = Agenda(), []
-    agenda.at(0, done.append, "due")
+    event_queue, done = EventQueue(), []
+    event_queue.at(0, done.append, "due")
     for name in ("first", "second"):
-        agenda.next(done.append, name)
-    while agenda.queue:
-        _, _, action, given = heappop(agenda.queue)
+        event_queue.next(done.append, name)
+    while event_queue.queue:
+        _, _, action, given = heappop(event_queue.queue)
         action(*given)
     assert done == ["first", "second", "due"]
 
@@ -216,8 +216,8 @@ def test_what_is_next_comes_before_all_else_that_is_due_and_in_order() -> None:
 
 class Disk:
     def __init__(self) -> None:
-        self.agenda = Agenda()
-        self.disks = Disks(self.agenda, lambda bounds: bounds[0], (100, 100))
+        self.event_queue = EventQueue()
+        self.disks = Disks(self.event_queue, lambda bounds: bounds[0], (100, 100))
         self.written: list[tuple[int, str]] = []
 
     def begin(self, name: str, node: str = "node-0") -> None:
@@ -225,13 +225,13 @@ class Disk:
 
     def _write(self, node: str, name: str) -> None:
         if not self.disks.refuses(node, self._write, node, name):
-            self.written.append((self.agenda.now, name))
+            self.written.append((self.event_queue.now, name))
 
     def run(self, until: int = 1_000_000) -> list[tuple[int, str]]:
-        while self.agenda.queue and self.agenda.queue[0][0] <= until:
-            self.agenda.now, _, action, given = heappop(self.agenda.queue)
+        while self.event_queue.queue and self.event_queue.queue[0][0] <= until:
+            self.event_queue.now, _, action, given = heappop(self.event_queue.queue)
             action(*given)
-        self.agenda.now = until
+        self.event_queue.now = until
         return self.written
 
 

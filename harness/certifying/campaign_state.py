@@ -36,7 +36,7 @@ FIRST_CONFIRMED = "first confirmed violation, seconds"
 
 
 @dataclass
-class Ledger:
+class CampaignState:
     """Kept by all parts of a campaign, from the thread that each works in: what is added, is added in one step."""
 
     folder: Path

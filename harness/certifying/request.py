@@ -12,7 +12,7 @@ from ..core.workload import Workload
 
 
 @dataclass(frozen=True)
-class Brief:
+class CampaignRequest:
     query: Query
     workload: Workload
     claims: tuple[Guarantee, ...]

@@ -13,7 +13,7 @@ QueueEntry = tuple[int, int, Action, tuple[Any, ...]]
 _URGENT = -(1 << 60)
 
 
-class Agenda:
+class EventQueue:
     """Virtual time and a queue. Who runs it pops entries and moves `now`."""
 
     __slots__ = ("_urgent", "now", "order", "queue")
