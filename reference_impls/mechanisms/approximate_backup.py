@@ -67,7 +67,7 @@ class ApproximateBackup(Mechanism):
 
     def __post_init__(self) -> None:
         proper(self.thresholds, Mapping, "thresholds", "a mapping from operators to Thresholds")
-        if self.ahead:
+        if self.ahead != 0 or isinstance(self.ahead, bool):
             positive(self.ahead, "ahead")
         switch(self.partial, "partial")
 

@@ -12,7 +12,6 @@ from ...harness.core.workload import Workload
 from ...reference_impls.approximate import approximate
 from ...reference_impls.gap import gap
 from ..grep import grep
-from ..heavy_hitters import heavy_hitters
 from ..logistic_regression import logistic_regression
 from ..parameter_server import parameter_server
 from ..partial_counts import partial_counts
@@ -47,6 +46,8 @@ def partial_counts_scenario() -> Scenario:
 
 def heavy_hitters_scenario() -> Scenario:
     """Sketches lose packets, and add what they may have lost to every counter: no heavy flow is missed."""
+    from ..heavy_hitters import heavy_hitters  # with numpy, which the simulator does without
+
     topology = heavy_hitters(width=512, heavy=60_000, slack=50_000, compensated=True)
     return _failing(topology, packets(window=249, events=1_004, rate=100), theta=20_000)
 
