@@ -34,7 +34,7 @@ class SimulatedCluster:
         if not isinstance(scenario.subject, SchemeSubject):
             raise Unsupported(
                 f"{scenario.subject.name} is a {scenario.subject.kind}; the simulator runs schemes on topologies only. "
-                "Run it with --cluster embedded"
+                "A query runs on Spark: `run` with --cluster embedded; `certify` searches it for what breaks its claims"
             )
         check_room(scenario.subject, self.options.nodes)
         check_pace(scenario, self.options.interval(scenario.workload))

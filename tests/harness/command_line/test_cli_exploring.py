@@ -391,7 +391,7 @@ def test_who_is_interrupted_again_while_processes_end_ends_all_the_same(searchin
     search = searching(SOUND, program=[sys.executable, "-c", INTERRUPTED_AGAIN])
     workers = search.until(rb"[1-9]\d* HOLDS")
     search.process.send_signal(signal.SIGINT)
-    out, _ = search.process.communicate(timeout=20)
+    out, _ = search.process.communicate(timeout=60)
     assert search.process.returncode == 130
     assert "interrupted, in" in out
     assert gone(workers)
@@ -403,7 +403,7 @@ def test_a_search_that_is_terminated_leaves_nobody(searching: Callable[..., Sear
     # As `timeout` does: all of them are told.
     for pid in (search.process.pid, *workers):
         os.kill(pid, signal.SIGTERM)
-    search.process.communicate(timeout=20)
+    search.process.communicate(timeout=60)
     assert search.process.returncode == 128 + signal.SIGTERM
     assert gone(workers)
 
