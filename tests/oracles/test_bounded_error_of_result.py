@@ -366,6 +366,18 @@ def test_each_crash_may_leave_so_much() -> None:
     assert verdict.summary == "an error of 60 rows after 2 crashes, of at most 30 rows a crash"
 
 
+def test_so_many_crashes_that_all_may_be_lost_say_nothing() -> None:
+    """Each may take 40 rows of 100, and three of them all: only what one may take is within a bound that says much."""
+    thrice = (hit(5), hit(6, number=1, life=2), hit(7, number=2, life=3))
+    verdict = verdict_of(rows(40), [], faults=thrice)
+    assert (verdict.status, verdict.why) == (Status.UNKNOWN, Why.NOTHING_TO_JUDGE)
+    assert "40 rows are claimed at most for each of 3 crashes: that holds whatever is lost" in verdict.reason
+    assert status_of(rows(40), LINES[:59], faults=thrice) == "UNKNOWN"
+    assert status_of(rows(40), LINES[:60], faults=thrice) == "HOLDS"
+    assert status_of(rows(30), LINES[:10], faults=thrice) == "HOLDS"
+    assert status_of(rows(30), LINES[:9], faults=thrice) == "VIOLATED"
+
+
 def test_points_of_one_life_at_which_it_could_have_died_are_one_crash() -> None:
     alike = [hit(n, n, batch=n) for n in range(1, 5)]
     history = query_history(KEYED, LINES, LINES, faults=[*alike, hit(9, 9, life=2, batch=7)])
