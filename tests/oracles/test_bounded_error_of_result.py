@@ -31,7 +31,7 @@ from streamproof.harness.judging.references import BATCH_JOB, collate_references
 from streamproof.harness.judging.result_errors import check_measurable, measure_error
 from streamproof.harness.judging.result_tables import ResultTables, result_tables
 from streamproof.harness.judging.shapes import OutputMode, OutputShape, text_of
-from streamproof.harness.recording.history import FaultStruck
+from streamproof.harness.recording.history import Bite, FaultHealed, FaultStruck, Proof, Stamp
 
 READ = OutputShape(OutputMode.APPEND, reads=True)
 KEYED = replace(READ, key=("seq",))
@@ -50,7 +50,7 @@ def verdict_of(
     found: Sequence[Any] | None,
     wanted: Sequence[Any] = LINES,
     shape: OutputShape = KEYED,
-    faults: Sequence[FaultStruck] = HIT,
+    faults: Sequence[FaultStruck | FaultHealed] = HIT,
     **more: Any,
 ) -> Verdict:
     history = query_history(shape, wanted, found, faults=faults, **more)
@@ -364,6 +364,22 @@ def test_each_crash_may_leave_so_much() -> None:
     assert [status_of(rows(n), LINES[:40], faults=twice) for n in (30, 29)] == ["HOLDS", "VIOLATED"]
     verdict = verdict_of(rows(30), LINES[:40], faults=twice)
     assert verdict.summary == "an error of 60 rows after 2 crashes, of at most 30 rows a crash"
+
+
+def slowed(at: int, number: int) -> Sequence[FaultStruck | FaultHealed]:
+    bite = Bite(DRIVER, DRIVER, (DRIVER,), True, lasting=True)
+    proof = Proof(7, "writes held back")
+    return (
+        FaultStruck(Stamp(at), number, "slow disk driver", None, bite),
+        FaultHealed(Stamp(at + 1), number, "slow disk driver", DRIVER, proof),
+    )
+
+
+def test_a_fault_that_heals_is_no_crash_and_may_take_nothing() -> None:
+    faults = [*HIT, *slowed(6, 1), *slowed(8, 2)]
+    assert crashes_of(query_history(KEYED, LINES, LINES, faults=faults)) == 1
+    assert [status_of(rows(n), LINES[:70], faults=faults) for n in (30, 29)] == ["HOLDS", "VIOLATED"]
+    assert verdict_of(rows(30), LINES, faults=slowed(6, 0)).why is Why.NOTHING_TO_JUDGE
 
 
 def test_so_many_crashes_that_all_may_be_lost_say_nothing() -> None:
