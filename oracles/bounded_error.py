@@ -48,7 +48,8 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     exceeded = [_exceeded(one) for one in measured if is_over(one)]
     if false or exceeded:
         found += (tally(Anomaly.BOUND_EXCEEDED, len(false) + len(exceeded), (*false, *exceeded)),)
-    verdict = decide(case, guarantee, found, said_of_amounts(measured), goes_on=True)
+    wide = costs.said_of_wide_bounds(measured)
+    verdict = decide(case, guarantee, found, said_of_amounts(measured) + wide, goes_on=True)
     return replace(verdict, measured=measured)
 
 

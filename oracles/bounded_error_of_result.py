@@ -24,8 +24,9 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     Nor is, where rows are counted, one that should not be there and is in nobody's place, or a number that is none.
     What is compared is T, once the run has come to its end; what was given on the way is not. UNKNOWN where runs
     without failures disagree, where no crash struck, where rows without a key may be there twice or stand in the place
-    of missing ones, where a bound would hold though all of the result were lost, and where the user's function is no
-    distance: it gives 0 of tables that differ, is not finite, or changes its mind. (Ours; of schemes, Huang and Lee,
+    of missing ones, where the bound of so many crashes would hold though all of the result were lost, and more is gone
+    than one may take, and where the user's function is no distance: it gives 0 of tables that differ, is not finite, or
+    changes its mind. (Ours; of schemes, Huang and Lee,
     "Toward High-Performance Distributed Stream Processing via Approximate Fault Tolerance", PVLDB 2016, bound what a
     failure takes in this way.)
     """
@@ -81,7 +82,7 @@ def _unclear(bound: ResultBound, error: ResultError, crashes: int) -> Reason | N
     """Why nothing can be said though nothing was found."""
     if error.no_distance:
         return Reason(Why.NO_DISTANCE, error.no_distance)
-    if why := means_nothing(bound, error):
+    if why := means_nothing(bound, error, crashes):
         return Reason(Why.NOTHING_TO_JUDGE, why)
     if error.twice + error.perhaps_twice > bound.duplicates:
         doubtful = f"{_rows(error.perhaps_twice)} there once too often, or in the place of missing ones"

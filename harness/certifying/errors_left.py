@@ -13,6 +13,7 @@ from ..core.errors import InvalidScenario, NoDistance
 from ..core.guarantees import Guarantee
 from ..core.result_bounds import Measure, ResultBound, columns_looked_at, load_distance, result_bound
 from ..judging.collation import Collation
+from ..judging.deaths import crashes_of
 from ..judging.result_errors import ResultError, check_measurable, means_nothing, measure_error
 from ..judging.result_tables import result_tables
 from ..judging.shapes import OutputShape
@@ -92,8 +93,10 @@ def errors_in(guarantees: Sequence[Guarantee], history: History, collation: Coll
 
 def without_meaning(guarantees: Sequence[Guarantee], history: History, collation: Collation) -> tuple[str, ...]:
     """The claims, by their texts, that would hold of a run whatever it had lost."""
-    measured = _measured(guarantees, history, collation)
-    return tuple(claim for claim, bound, error in measured if error.error is not None and means_nothing(bound, error))
+    measured, crashes = _measured(guarantees, history, collation), crashes_of(history)
+    return tuple(
+        claim for claim, bound, error in measured if error.error is not None and means_nothing(bound, error, crashes)
+    )
 
 
 def _measured(

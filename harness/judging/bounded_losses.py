@@ -7,7 +7,7 @@ states, and that is examined.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite
@@ -34,6 +34,8 @@ from .reexecution import Reexecution
 from .reruns import Derivation, Rerun
 from .run_order import in_run_order
 
+STATE_OFF = "state off by"
+AT_SINKS = "outputs lost", "sinks"
 STEPS = 200
 """At so many places of an execution it is looked how far one event moves a state."""
 TOLERANCE = 1e-6
@@ -298,7 +300,7 @@ class MeasuredLosses:
             yield from self._by_failure(slice_id, state)
         for name, divergence in divergences.items():
             allowed = bound.theta * self.share_of(name) + allowances[name]
-            yield Measured("state off by", name, self._failed(name), divergence, allowed)
+            yield Measured(STATE_OFF, name, self._failed(name), divergence, allowed)
 
     def _by_failure(self, slice_id: str, state: _State) -> Iterator[Measured]:
         """What had been taken into a state and was lost, after each failure."""
@@ -325,7 +327,21 @@ class MeasuredLosses:
             if self._topology.role(slice_id) is Role.SINK:
                 missing += self.lost_inputs(slice_id)
         allowed = (self._bound.gamma + beta * self._bound.l) * share
-        return Measured("outputs lost", "sinks", failed, float(missing), allowed)
+        return Measured(*AT_SINKS, failed, float(missing), allowed)
+
+    def said_of_wide_bounds(self, measured: Iterable[Measured]) -> str:
+        """Which bounds would hold though all were lost; empty where none would."""
+        everything: dict[tuple[str, str], float] = {}
+        for slice_id, state in self.states():
+            key = STATE_OFF, operator_of(slice_id)
+            everything[key] = everything.get(key, 0.0) + state.apart(state.operator.initial_state())
+        everything[AT_SINKS] = float(sum(map(len, self._wanted.delivered.values())))
+        wide = [
+            f"{one.what} ({one.where})"
+            for one in measured
+            if one.failures and one.allowed >= everything.get((one.what, one.where), one.allowed + 1)
+        ]
+        return f"; nothing would exceed the bound of: {', '.join(wide)}" if wide else ""
 
     # Whether the operator's word can be taken
 

@@ -8,12 +8,13 @@ from ..recording.history import FaultStruck, History
 
 
 def crashes_of(history: History) -> int:
-    """How many faults struck one after the other.
+    """How many faults that end a process struck one after the other.
 
     A recovery from what was durable stands for a crash at each of several points, between which nothing happened that
     outlives one: the record has them all, and only one can have been. So can a driver die only once in a life.
     """
-    struck = [one for one in history.struck() if one.bite.bit]
+    # What lasts and heals, as a slow disk or a pause, ends nobody.
+    struck = [one for one in history.struck() if one.bite.bit and not one.bite.lasting]
     return len({_which(place, one) for place, one in enumerate(struck)})
 
 

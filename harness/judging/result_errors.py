@@ -69,14 +69,19 @@ def check_measurable(bound: ResultBound, tables: ResultTables) -> None:
         raise NoDistance(why)
 
 
-def means_nothing(bound: ResultBound, error: ResultError) -> str:
-    """Why a bound would hold whatever was lost; empty where it says something."""
-    if bound.at_most < error.of_everything:
+def means_nothing(bound: ResultBound, error: ResultError, crashes: int = 1) -> str:
+    """Why a bound would hold whatever was lost in so many crashes; empty where it says something, as it does where no
+    more is gone than a single one may take."""
+    if bound.at_most * max(1, crashes) < error.of_everything:
+        return ""
+    within_one = bound.at_most < error.of_everything and error.error is not None and error.error <= bound.at_most
+    if within_one:
         return ""
     everything, claimed = bound.said(error.of_everything), bound.said(bound.at_most)
+    times = f" for each of {crashes:,} crashes" if crashes > 1 else ""
     return (
-        f"were all of the result lost, the error would be {everything}, and {claimed} are claimed at most: that holds "
-        "whatever is lost. Claim less, or feed the query more"
+        f"were all of the result lost, the error would be {everything}, and {claimed} are claimed at most{times}: that "
+        "holds whatever is lost. Claim less, or feed the query more"
     )
 
 

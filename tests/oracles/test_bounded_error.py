@@ -268,3 +268,10 @@ def test_a_state_that_changes_by_more_than_events_is_left_open(subject: SchemeSu
     verdict = judged(subject, bounded_error(8, 8, 8), ())
     assert (verdict.status, verdict.why) == (Status.UNKNOWN, Why.UNSTATED)
     assert "no ideal state was made with these" in verdict.reason
+
+
+def test_a_bound_within_which_all_may_be_lost_is_said_to_be_one() -> None:
+    """64 ones under two keys: no state is further than 32 from a blank one."""
+    said = {theta: judged(approximate(one_total()), bounded_error(theta, 8, 8)).summary for theta in (80, 8)}
+    assert said[80].endswith("; nothing would exceed the bound of: state off by (sum)"), said
+    assert "nothing would exceed" not in said[8]

@@ -31,7 +31,7 @@ from streamproof.harness.judging.references import BATCH_JOB, collate_references
 from streamproof.harness.judging.result_errors import check_measurable, measure_error
 from streamproof.harness.judging.result_tables import ResultTables, result_tables
 from streamproof.harness.judging.shapes import OutputMode, OutputShape, text_of
-from streamproof.harness.recording.history import FaultStruck
+from streamproof.harness.recording.history import Bite, FaultHealed, FaultStruck, Proof, Stamp
 
 READ = OutputShape(OutputMode.APPEND, reads=True)
 KEYED = replace(READ, key=("seq",))
@@ -50,7 +50,7 @@ def verdict_of(
     found: Sequence[Any] | None,
     wanted: Sequence[Any] = LINES,
     shape: OutputShape = KEYED,
-    faults: Sequence[FaultStruck] = HIT,
+    faults: Sequence[FaultStruck | FaultHealed] = HIT,
     **more: Any,
 ) -> Verdict:
     history = query_history(shape, wanted, found, faults=faults, **more)
@@ -364,6 +364,34 @@ def test_each_crash_may_leave_so_much() -> None:
     assert [status_of(rows(n), LINES[:40], faults=twice) for n in (30, 29)] == ["HOLDS", "VIOLATED"]
     verdict = verdict_of(rows(30), LINES[:40], faults=twice)
     assert verdict.summary == "an error of 60 rows after 2 crashes, of at most 30 rows a crash"
+
+
+def slowed(at: int, number: int) -> Sequence[FaultStruck | FaultHealed]:
+    bite = Bite(DRIVER, DRIVER, (DRIVER,), True, lasting=True)
+    proof = Proof(7, "writes held back")
+    return (
+        FaultStruck(Stamp(at), number, "slow disk driver", None, bite),
+        FaultHealed(Stamp(at + 1), number, "slow disk driver", DRIVER, proof),
+    )
+
+
+def test_a_fault_that_heals_is_no_crash_and_may_take_nothing() -> None:
+    faults = [*HIT, *slowed(6, 1), *slowed(8, 2)]
+    assert crashes_of(query_history(KEYED, LINES, LINES, faults=faults)) == 1
+    assert [status_of(rows(n), LINES[:70], faults=faults) for n in (30, 29)] == ["HOLDS", "VIOLATED"]
+    assert verdict_of(rows(30), LINES, faults=slowed(6, 0)).why is Why.NOTHING_TO_JUDGE
+
+
+def test_so_many_crashes_that_all_may_be_lost_say_nothing() -> None:
+    """Each may take 40 rows of 100, and three of them all: only what one may take is within a bound that says much."""
+    thrice = (hit(5), hit(6, number=1, life=2), hit(7, number=2, life=3))
+    verdict = verdict_of(rows(40), [], faults=thrice)
+    assert (verdict.status, verdict.why) == (Status.UNKNOWN, Why.NOTHING_TO_JUDGE)
+    assert "40 rows are claimed at most for each of 3 crashes: that holds whatever is lost" in verdict.reason
+    assert status_of(rows(40), LINES[:59], faults=thrice) == "UNKNOWN"
+    assert status_of(rows(40), LINES[:60], faults=thrice) == "HOLDS"
+    assert status_of(rows(30), LINES[:10], faults=thrice) == "HOLDS"
+    assert status_of(rows(30), LINES[:9], faults=thrice) == "VIOLATED"
 
 
 def test_points_of_one_life_at_which_it_could_have_died_are_one_crash() -> None:
