@@ -72,7 +72,9 @@ def _holds(case: Case) -> str:
 
 def _common(case: Case) -> tuple[Tally, ...]:
     c = case.collation
-    return seen(c.duplicate_effects, c.duplicate_outputs, c.phantoms, c.reordered, c.disordered, c.passed_over)
+    return seen(
+        c.duplicate_effects, c.duplicate_outputs, c.phantoms, c.compensated, c.reordered, c.disordered, c.passed_over
+    )
 
 
 def _opened_late(case: Case, guarantee: Guarantee, reexecution: Reexecution) -> Iterator[Evidence]:

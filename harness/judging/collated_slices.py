@@ -27,7 +27,7 @@ from .proven_faults import Faults
 from .reexecution import Reexecution
 from .reruns import DeliveredRow, Derivation, Rerun
 from .slice_story import SliceStory
-from .state_counts import doubled_in_passing, other_states, still_needed, wrong_states
+from .state_counts import compensations, doubled_in_passing, other_states, still_needed, wrong_states
 from .told_by_clock import ToldByClock, find_told, why_not_followed
 
 if TYPE_CHECKING:
@@ -276,6 +276,11 @@ class CollatedSlices:
                 (story.altered(channel, *one) for channel, others in altered for one in others),
             ),
         )
+
+    @cached_property
+    def compensated(self) -> Tally:
+        found = list(compensations(self.reexecution))
+        return tally(Anomaly.PHANTOM_OUTPUT, len(found), found)
 
     @property
     def _wrong_otherwise(self) -> bool:

@@ -107,6 +107,10 @@ class Collation(Protocol):
         """Outputs and rows of state that are others than without failures, where order does not matter."""
 
     @property
+    def compensated(self) -> Tally:
+        """States that were moved to make up for what a recovery could not restore."""
+
+    @property
     def unfaithful(self) -> Tally:
         """Checkpoints that do not give back the state that they were taken of."""
 
@@ -150,6 +154,7 @@ class CollatedQuery(Findings):
     forgotten: Tally = none_of(Anomaly.LOST_INPUT)
     passed_over: Tally = none_of(Anomaly.LOST_INPUT)
     altered: Tally = none_of(Anomaly.PHANTOM_OUTPUT)
+    compensated: Tally = none_of(Anomaly.PHANTOM_OUTPUT)
     unfaithful: Tally = none_of(Anomaly.UNFAITHFUL_SNAPSHOT)
     disordered: Tally = none_of(Anomaly.REORDERED_OUTPUT)
     unmerged: Tally = none_of(Anomaly.REORDERED_OUTPUT)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..core.model import Event, operator_of, rows_of
+from ..core.model import Event, Operator, operator_of, rows_of
 from ..core.verdicts import Evidence
+from ..recording.records import Compensated
 from .exactness import other_keys
 from .expected import Expected
 from .long_lineages import has_twice, needed
@@ -63,6 +64,18 @@ def wrong_states(rerun: Reexecution) -> Iterator[Evidence]:
                     f"state of key {key!r} is {was}, but what was taken gives {gives}",
                     f"{slice_id}#{incarnation}",
                 )
+
+
+def compensations(rerun: Reexecution) -> Iterator[Evidence]:
+    """States that were moved, to make up for what a recovery could not restore: without the failure, none is."""
+    for slice_id, book in rerun.books.items():
+        stage = rerun.topology.stages.get(operator_of(slice_id))
+        if stage is None or type(stage.operator).compensate is Operator.compensate:
+            continue
+        for record in book:
+            if isinstance(record, Compensated):
+                what = f"a recovery moved its state by up to {record.missing:,.6g}, for what it could not restore"
+                yield Evidence(what, f"{slice_id}#{record.incarnation}")
 
 
 def other_states(rerun: Reexecution, wanted: Expected) -> Iterator[Evidence]:

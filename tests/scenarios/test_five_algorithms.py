@@ -15,6 +15,7 @@ from simulation import history_of
 from streamproof.faults.crash import crash
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.errors import InvalidOperator, InvalidScenario
+from streamproof.harness.core.guarantees import EXACTLY_ONCE, PRECISE, ROLLBACK_CONVERGENT
 from streamproof.harness.core.model import Event, Operator, Topology, carried, measures_divergence, rows_of
 from streamproof.harness.core.quantities import events, ms
 from streamproof.harness.core.verdicts import Status
@@ -25,6 +26,7 @@ from streamproof.reference_impls.approximate import approximate
 from streamproof.scenarios import accuracy
 from streamproof.scenarios.grep import grep
 from streamproof.scenarios.heavy_hitters import Sketch, heavy_hitters
+from streamproof.scenarios.library import five_algorithms
 from streamproof.scenarios.logistic_regression import likely, logistic_regression
 from streamproof.scenarios.partial_counts import partial_counts
 from streamproof.scenarios.ripple_join import RippleJoin, ripple_join
@@ -255,3 +257,13 @@ def test_with_all_slices_gone_at_once_the_error_is_bounded(name: str) -> None:
     judged = run(scenario, [crash(*subject.actors).after(ms(40)), crash(subject.actors[0]).after(ms(70))])
     assert judged.claim.status is Status.HOLDS, judged.claim
     assert not judged.collation.unjudgeable
+
+
+def test_a_state_that_makes_up_for_a_loss_is_not_that_of_a_run_without_failures() -> None:
+    """Executed again, it is the same, since the compensation is on record."""
+    planned = {entry.name: entry.make for entry in five_algorithms.SCENARIOS}["heavy-hitters.approximate"]()
+    judged = run(planned, planned.faults)
+    assert judged.collation.compensated.count > 0
+    assert judged.claim.status is Status.HOLDS
+    for stronger in (PRECISE, EXACTLY_ONCE, ROLLBACK_CONVERGENT):
+        assert judged.verdict(stronger).status is Status.VIOLATED
