@@ -129,8 +129,8 @@ def test_what_kills_its_workers_is_lost_and_the_rest_is_searched() -> None:
     bench = bench_of(REPLAYING, 1, Deadly(os.getpid()))
     there = search(bench, [EverySingle()], SearchBudget(), master=LOCAL)
     assert there.exhausted
-    assert 0 < there.lost < len(there.addresses) / 2
-    assert there.tried + there.lost == len(there.addresses)
+    assert 0 < there.lost < len(bench.calm_classes) / 2
+    assert there.tried + there.lost == len(bench.calm_classes)
     assert sum(there.losses.values()) > there.lost, "a part of the search, and then the pieces that it was lost with"
     # What is lost here fails there, where it takes nobody with it.
     with pytest.raises(InvalidOperator, match="seen before"):

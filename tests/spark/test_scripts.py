@@ -93,6 +93,7 @@ def test_in_a_life_that_is_attached_to_a_warm_session(query: Query, folder: Path
     assert sorted(folder.iterdir()) == before, "nothing of Spark's is left where the script is"
 
 
+@pytest.mark.long
 def test_in_the_driver_of_a_cluster(query: Query, tmp_path: Path) -> None:
     scenario = Scenario(query, words(events=40), claims=[exactly_once()])
     named = Named("test", "test", "", scenario)
