@@ -10,6 +10,7 @@ from ..core.errors import InvalidOperator
 from ..core.model import Event, Role, Value, channel_name, operator_of, processor_of, rows_of
 from ..protocol.merging import epoch_of
 from ..protocol.spec import SliceSpec
+from ..recording.records import Compensated, PartialTaken
 from .execution import close, emissions_of, execute, execute_in_time, hop_of, offer
 from .made import all_of, derivations_of, events_of, made_of, same_order
 from .reexecution import Reexecution
@@ -153,6 +154,9 @@ def _took_in_order(known: Reexecution, slice_id: str, inputs: Mapping[Derivation
     """The incarnation of a slice that took these, in this order, from the beginning. Of one that began as another
     was, the state was executed, and not restored, so that its outputs are those of one life as well."""
     if not known.topology.stages[operator_of(slice_id)].operator.deterministic or slice_id in known.doubtful:
+        return None
+    # Nor of one whose state is not made of what it took alone.
+    if any(isinstance(record, (PartialTaken, Compensated)) for record in known.books[slice_id]):
         return None
     for rerun in known.survivors(slice_id):
         lineage = rerun.lineage()
