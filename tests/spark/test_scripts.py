@@ -112,6 +112,7 @@ def never_returns(frame: DataFrame, batch: int) -> None:
     time.sleep(600)
 
 
+@pytest.mark.long
 def test_a_function_that_never_returns_is_said_to_be_running_and_where(tmp_path: Path) -> None:
     query = foreach_batch(never_returns, read=lambda spark, folders: spark.range(0), batch_events=20)
     spark = supported(version("pyspark"))
