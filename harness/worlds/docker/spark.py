@@ -204,6 +204,10 @@ class SparkContainers:
         found = (node.name for node in list(self._nodes.values()) if self._address(node) == address)
         return next((name for name in found if self._runs(self._nodes[name])), None)
 
+    def exit_status(self, container: str) -> int | None:
+        """That of a container of this cluster, whether or not its node has a successor; None while it runs."""
+        return self._ended.get(container)
+
     # -- starting ---------------------------------------------------------------------------------------------------
 
     def start_driver(
@@ -233,7 +237,7 @@ class SparkContainers:
             stdout, stderr = (stream.with_name(f"{stream.name}.{end}.log") for end in ("stdout", "stderr"))
             environment = {**self._layout.submit(self.master_url, properties), **(env or {})}
             self._launch(node, self._layout.driver(module, args), stdout, stderr, environment)
-            return ContainerDriver(name, node.container, stdout, stderr, self._ended.get)
+            return ContainerDriver(name, node.container, stdout, stderr, self.exit_status)
 
     def start_toxiproxy(self, seed: int) -> Endpoint:
         """A server of the run's own, which is no node: no fault hits it."""
