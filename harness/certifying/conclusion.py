@@ -25,6 +25,7 @@ import msgspec
 from ..core.errors import ExitStatus
 from ..core.guarantees import Guarantee
 from ..core.verdicts import Status
+from ..core.wording import counted
 from ..judging.statistics import Bound, KillSample, lower_bound, upper_bound
 from .alike import Alike
 from .errors_left import ErrorsLeft, errors_left, errors_said
@@ -476,11 +477,6 @@ def tried_said(trials: Iterable[CrashTrial]) -> str:
 
 def _times(number: int, how: How) -> str:
     return counted(number, _HOWS[how], _PLURALS.get(how, ""))
-
-
-def counted(number: int, what: str, more: str = "") -> str:
-    """`1 trial`, `2 trials`; `more` is the plural where an s does not make it."""
-    return f"{number:,} {what if number == 1 else more or what + 's'}"
 
 
 def _crashes(number: int) -> str:

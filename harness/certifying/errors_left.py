@@ -12,6 +12,7 @@ from ..contracts.query import Query
 from ..core.errors import InvalidScenario, NoDistance
 from ..core.guarantees import Guarantee
 from ..core.result_bounds import Measure, ResultBound, columns_looked_at, load_distance, result_bound
+from ..core.wording import amount_said
 from ..judging.collation import Collation
 from ..judging.deaths import crashes_of
 from ..judging.result_errors import ResultError, check_measurable, means_nothing, measure_error
@@ -152,11 +153,6 @@ def errors_said(left: ErrorsLeft) -> str:
     if left.several:
         said += f"; after {left.several:,} crashes in a row at most {amount_said(left.after_several)} altogether"
     return f"{said}; of {left.unmeasured:,} it is not known" if left.unmeasured else said
-
-
-def amount_said(amount: float) -> str:
-    """Without its measure."""
-    return f"{int(amount):,}" if amount == int(amount) else f"{amount:,.6g}"
 
 
 def not_measured(claims: Sequence[Guarantee], key: Sequence[str]) -> Iterator[str]:

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, Final
 from ..core.addresses import Point, Side
 from ..core.result_bounds import BOUNDED_ERROR_OF_RESULT
 from ..core.verdicts import Anomaly, Status
+from ..core.wording import amount_said, counted
 from .alike import RULE, Alike
-from .conclusion import Covered, Planned, Uncut, counted, tried_said
-from .errors_left import amount_said, errors_said
+from .conclusion import Covered, Planned, Uncut, tried_said
+from .errors_left import errors_said
 from .plan import How, Victim
 
 if TYPE_CHECKING:

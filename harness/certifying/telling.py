@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from ..core.wording import counted
 from ..reporting.runs import place, shown
 from ..reporting.view import (
     TONES,
@@ -19,7 +20,6 @@ from ..reporting.view import (
     StoryView,
 )
 from .certificate import PAGE, Certificate
-from .conclusion import counted
 from .page import (
     continued_said,
     covered_said,

@@ -20,6 +20,7 @@ from typing import Any, Final
 from .errors import InvalidScenario, NotImportable
 from .guarantees import Amount, Guarantee
 from .parameters import Parameter
+from .wording import amount_said
 
 BOUNDED_ERROR_OF_RESULT: Final = "bounded-error-of-result"
 AT_MOST: Final = "at_most"
@@ -94,8 +95,7 @@ class ResultBound:
 
     def said(self, error: float) -> str:
         """So much of an error, in words."""
-        whole = math.isfinite(error) and error == int(error)
-        number = f"{int(error):,}" if whole else f"{error:,.6g}"
+        number = amount_said(error)
         match self.measure:
             case Measure.COLUMN:
                 return f"{number} of {self.column}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ..core.verdicts import Status
+from ..core.wording import counted
 from ..judging.exercised import said_never, unexercised
 from ..recording.records import CheckpointDurable
 from .bench import BEYOND, Bench
@@ -96,12 +97,8 @@ def world_of(bench: Bench) -> str:
     checkpoints = sum(1 for _ in bench.calm_history.each(CheckpointDurable))
     each = f" with {replicas} replicas each" if replicas > 1 else ""
     slices = f"{len(bench.subject.specs)} slices, {operators} of them operators'{each}"
-    parts = [slices, _count(bench.scenario.workload.events, "event")]
-    return ", ".join([*parts, _count(checkpoints, "checkpoint")] if checkpoints else parts)
-
-
-def _count(amount: int, what: str) -> str:
-    return f"{amount:,} {what}" if amount == 1 else f"{amount:,} {what}s"
+    parts = [slices, counted(bench.scenario.workload.events, "event")]
+    return ", ".join([*parts, counted(checkpoints, "checkpoint")] if checkpoints else parts)
 
 
 def _outcome(bench: Bench, made: CrashStatement) -> str:

@@ -8,6 +8,7 @@ from typing import Final
 
 from ..contracts.scaling import scaled_down
 from ..core.verdicts import Status
+from ..core.wording import counted
 from ..judging.exercised import Activity, said_never
 from ..reporting.view import TONES, Fact, FoundView, Head, ReplayView, SearchView, ShownFinding, ShownVerdict, Tone
 from .counterexample import ReplayedCounterexample
@@ -37,10 +38,10 @@ def _found(kept: KeptViolation) -> FoundView:
     faults, events = content.found["faults"], content.found["events"]
     return FoundView(
         how=f"{content.claim}: {content.anomaly}, found at schedule {kept.violation.number:,}, shrunk from "
-        f"{_count(faults, 'fault')} and {_count(events, 'event')}",
+        f"{counted(faults, 'fault')} and {counted(events, 'event')}",
         schedule=tuple((fault.what, fault.when) for fault in kept.shrunk.trial.schedule),
         evidence=content.evidence,
-        input=_count(content.workload["events"], "event"),
+        input=counted(content.workload["events"], "event"),
         command=f"streamproof replay {shlex.quote(str(kept.file))}",
     )
 
@@ -51,7 +52,9 @@ def _facts(explored: Explored) -> Iterator[Fact]:
         yield Fact("scaled", f"{scaled} (--own-sizes keeps them)")
     rate = findings.tried / findings.seconds if findings.seconds else 0
     ended = ", interrupted" if findings.interrupted else ", all there are" if findings.exhausted else ""
-    where = f"{_count(findings.jobs, 'core')} of {findings.master}" if findings.master else _count(findings.jobs, "job")
+    where = (
+        f"{counted(findings.jobs, 'core')} of {findings.master}" if findings.master else counted(findings.jobs, "job")
+    )
     yield Fact("schedules", f"{findings.tried:,}{ended}, in {findings.seconds:.1f} s on {where} ({rate:,.0f}/s)")
     yield from _losses(findings)
     yield Fact("claims", ", ".join(map(str, explored.bench.claims)))
@@ -110,7 +113,7 @@ def _losses(findings: SearchFindings) -> Iterator[Fact]:
     """What a cluster has cost the search."""
     if findings.losses:
         why = ", ".join(f"{count:,} × {why}" for why, count in findings.losses.most_common())
-        lost = f"{_count(findings.lost, 'schedule')} lost with a worker" if findings.lost else "tried again, all of it"
+        lost = f"{counted(findings.lost, 'schedule')} lost with a worker" if findings.lost else "tried again, all of it"
         yield Fact("lost", f"{lost} ({why})", Tone.OPEN if findings.lost else Tone.PLAIN)
     if findings.cut_short:
         yield Fact("cut short", findings.cut_short, Tone.OPEN)
@@ -127,17 +130,13 @@ def _percent(share: float) -> str:
     return f"{share * 100:.2g} %"
 
 
-def _count(amount: int, what: str) -> str:
-    return f"{amount:,} {what}" if amount == 1 else f"{amount:,} {what}s"
-
-
 def view_of_replay(replayed: ReplayedCounterexample) -> ReplayView:
     """How it compares with what was found."""
     found, verdict, scenario = replayed.counterexample, replayed.verdict, replayed.scenario
     return ReplayView(
         head=Head(
             f"{scenario.subject.name} under {scenario.subject.kind}",
-            f"{replayed.cluster} · {_count(scenario.workload.events, 'event')} of {scenario.workload.name} · "
+            f"{replayed.cluster} · {counted(scenario.workload.events, 'event')} of {scenario.workload.name} · "
             f"seed {found.seed}",
         ),
         faults=tuple(Fact(f"fault {number}", str(fault)) for number, fault in enumerate(scenario.faults, start=1)),
