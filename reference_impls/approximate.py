@@ -98,9 +98,7 @@ def measured(topology: Topology, scheme: str) -> None:
 def ordered(topology: Topology, scheme: str) -> None:
     """Where an order matters, there has to be one. Raises InvalidTopology."""
     for slice_id in topology.operator_slices:
-        name = slice_id.rpartition("-")[0]
-        forward = [up for up in topology.upstream(slice_id) if not topology.leads_back(up, slice_id)]
-        if topology.stages[name].operator.order_sensitive and len(forward) > 1:
+        if topology.unordered(slice_id):
             raise InvalidTopology(
                 f"{slice_id} of {topology.name!r} depends on the order of its events, and has more than one input "
                 f"channel: it has no ideal state to be compared with. {scheme} cannot protect it"

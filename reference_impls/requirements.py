@@ -6,7 +6,7 @@ from math import gcd
 from typing import Any
 
 from ..harness.core.errors import InvalidScenario, InvalidTopology
-from ..harness.core.model import Operator, Topology, operator_of
+from ..harness.core.model import Operator, Topology, has_timers, operator_of
 from ..harness.core.proper import ProperType, positive, proper
 from ..harness.core.quantities import Duration, Events
 from ..harness.judging.exercised import Activity
@@ -64,11 +64,7 @@ def deterministic(topology: Topology, scheme: str) -> None:
 def without_timers(topology: Topology, scheme: str) -> None:
     """What a timer made since the checkpoint would be made again, though no input is. Raises InvalidTopology."""
     require_topology(topology, scheme)
-    wrong = [
-        name
-        for name, stage in topology.stages.items()
-        if stage.operator.by_event_time or stage.operator.every is not None
-    ]
+    wrong = [name for name, stage in topology.stages.items() if has_timers(stage.operator)]
     _refuse(topology, scheme, wrong, "has timers: what one made after the last checkpoint, it makes twice")
 
 

@@ -155,6 +155,11 @@ class Operator(ABC, Generic[State]):
         return {"": state}
 
 
+def has_timers(operator: Operator[Any]) -> bool:
+    """Whether it has timers, of event time or of its node's clock."""
+    return operator.by_event_time or operator.every is not None
+
+
 def measures_divergence(operator: Operator[Any]) -> bool:
     """Whether it says how far two of its states are from each other, and how far one event moves that."""
     return operator.alpha is not None and type(operator).divergence is not Operator.divergence
@@ -339,6 +344,12 @@ class Topology:
         ends = (operator_of(upstream), operator_of(downstream))
         return any(edge.feedback and (edge.upstream, edge.downstream) == ends for edge in self.edges)
 
+    def unordered(self, slice_id: str) -> bool:
+        """Whether the order of its events matters to an operator's slice, and its channels leave it open. What comes
+        back to it has no order beside what it makes of that."""
+        forward = [up for up in self.upstream(slice_id) if not self.leads_back(up, slice_id)]
+        return self.stages[operator_of(slice_id)].operator.order_sensitive and len(forward) > 1
+
     def role(self, slice_id: str) -> Role:
         name = operator_of(slice_id)
         return Role.SOURCE if name in self.sources else Role.SINK if name in self.sinks else Role.OPERATOR
@@ -509,13 +520,7 @@ def _check_feedback(topology: Topology, edge: Edge, forward: Sequence[tuple[str,
         raise InvalidTopology(f"{what}, but only operators can feed one another back")
     if edge.upstream == edge.downstream:
         raise InvalidTopology(f"{what} from an operator to itself; let it keep in its state what it would tell itself")
-    reached, waiting = {edge.downstream}, [edge.downstream]
-    while waiting:
-        name = waiting.pop()
-        further = {down for up, down in forward if up == name} - reached
-        reached |= further
-        waiting += further
-    if edge.upstream not in reached:
+    if edge.downstream not in all_before(edge.upstream, lambda name: [up for up, down in forward if down == name]):
         raise InvalidTopology(
             f"{what}, but no other edges lead from {edge.downstream!r} to {edge.upstream!r}; "
             "leave feedback=True out where an edge leads forward"
@@ -569,7 +574,7 @@ def _check_operator(name: str, operator: Operator[Any]) -> None:
         )
     if not operator.by_event_time and type(operator).on_time is not Operator.on_time:
         raise InvalidOperator(f"operator {name!r}: on_time() is never called; say when, with due()")
-    if operator.epoch is not None and (operator.by_event_time or operator.every is not None):
+    if operator.epoch is not None and has_timers(operator):
         raise InvalidOperator(
             f"operator {name!r} has epochs and timers; what is due at the end of an epoch does close()"
         )
@@ -603,7 +608,7 @@ def _in_order(topology: Topology) -> list[str]:
 
 def _grouped(slices: Sequence[str], upstream: Mapping[str, Sequence[str]]) -> tuple[tuple[str, ...], ...]:
     """Those of a cycle together, and each group before those that it feeds; else in the order that they have."""
-    before = {one: _all_before(one, upstream) for one in slices}
+    before = {one: all_before(one, upstream.__getitem__) for one in slices}
     groups: list[tuple[str, ...]] = []
     for one in slices:
         if not any(one in group for group in groups):
@@ -617,13 +622,12 @@ def _grouped(slices: Sequence[str], upstream: Mapping[str, Sequence[str]]) -> tu
     return tuple(ordered)
 
 
-def _all_before(slice_id: str, upstream: Mapping[str, Sequence[str]]) -> set[str]:
-    """All that feed a slice, over whatever others; itself too, where it does."""
+def all_before(name: str, upstream: Callable[[str], Iterable[str]]) -> set[str]:
+    """All that feed an operator or a slice, over whatever others; itself too, where it does."""
     found: set[str] = set()
-    waiting = list(upstream[slice_id])
+    waiting = [name]
     while waiting:
-        one = waiting.pop()
-        if one not in found:
-            found.add(one)
-            waiting += upstream[one]
+        fresh = set(upstream(waiting.pop())) - found
+        found |= fresh
+        waiting += fresh
     return found

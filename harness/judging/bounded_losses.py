@@ -20,6 +20,7 @@ from ..core.model import (
     Role,
     channel_name,
     compensates,
+    has_timers,
     measures_divergence,
     operator_of,
     processor_of,
@@ -69,11 +70,10 @@ def unknowable(reexecution: Reexecution) -> str:
         if not operator.deterministic:
             return f"{slice_id} draws random numbers, so it has no ideal state"
         closed = operator.epoch is not None or type(operator).close is not Operator.close
-        if closed or operator.every is not None or operator.by_event_time:
+        if closed or has_timers(operator):
             what = "the ends of its epochs" if closed else "its timers"
             return f"the operator of {slice_id} may change its state at {what}, and no ideal state was made with these"
-        forward = [up for up in topology.upstream(slice_id) if not topology.leads_back(up, slice_id)]
-        if operator.order_sensitive and len(forward) > 1:
+        if topology.unordered(slice_id):
             return f"{slice_id} depends on the order of its events, and its channels have none: there is no ideal state"
         if operator.initial_state() is not None and not measures_divergence(operator):
             return f"the operator of {slice_id} does not say how far two of its states are from each other"

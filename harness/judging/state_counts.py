@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..core.model import Event, Operator, operator_of, rows_of
+from ..core.model import Event, compensates, operator_of, rows_of
 from ..core.verdicts import Evidence
 from ..recording.records import Compensated
 from .exactness import other_keys
@@ -70,7 +70,7 @@ def compensations(rerun: Reexecution) -> Iterator[Evidence]:
     """States that were moved, to make up for what a recovery could not restore: without the failure, none is."""
     for slice_id, book in rerun.books.items():
         stage = rerun.topology.stages.get(operator_of(slice_id))
-        if stage is None or type(stage.operator).compensate is Operator.compensate:
+        if stage is None or not compensates(stage.operator):
             continue
         for record in book:
             if isinstance(record, Compensated):

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from ..core.errors import InvalidOperator, InvalidTopology
-from ..core.model import Role, Topology, chosen, operator_of
+from ..core.model import Role, Topology, all_before, chosen, has_timers, operator_of
 from ..core.proper import proper
 from .coordinator import Coordinator
 from .mechanism import Mechanism
@@ -175,7 +175,7 @@ class SliceSpec:
     def timed(self) -> bool:
         """Whether its operator has timers."""
         stage = self.topology.stages.get(operator_of(self.slice_id))
-        return stage is not None and (stage.operator.by_event_time or stage.operator.every is not None)
+        return stage is not None and has_timers(stage.operator)
 
     @property
     def role(self) -> Role:
@@ -225,7 +225,9 @@ class SliceSpec:
     @cached_property
     def _after_cycle(self) -> bool:
         """Whether it is in a cycle, or fed by one."""
-        return any(self.topology.cycle(one) for one in (self.slice_id, *_before(self.topology, self.slice_id)))
+        return any(
+            self.topology.cycle(one) for one in (self.slice_id, *all_before(self.slice_id, self.topology.upstream))
+        )
 
     @cached_property
     def numbers_rise(self) -> dict[str, bool]:
@@ -250,17 +252,6 @@ class SliceSpec:
                 return to in self.coordinators
             case Flow.ORDERS:
                 return False
-
-
-def _before(topology: Topology, slice_id: str) -> set[str]:
-    """The slices that feed a slice, over whatever others."""
-    found: set[str] = set()
-    waiting = [slice_id]
-    while waiting:
-        fresh = [up for up in topology.upstream(waiting.pop()) if up not in found]
-        found.update(fresh)
-        waiting += fresh
-    return found
 
 
 def _scattered(number: int) -> int:
