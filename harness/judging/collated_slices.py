@@ -7,9 +7,10 @@ states hold, what channels delivered, what outputs were made of, in which orders
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from ..core.model import Event
@@ -270,7 +271,7 @@ class CollatedSlices:
         return tally(
             Anomaly.PHANTOM_OUTPUT,
             sum(len(others) for _, others in altered) + len(other_state) + len(made_otherwise),
-            _chain(
+            chain(
                 (story.made_otherwise(*one) for one in made_otherwise),
                 other_state,
                 (story.altered(channel, *one) for channel, others in altered for one in others),
@@ -309,11 +310,6 @@ class CollatedSlices:
     def unmerged(self) -> Tally:
         found = [] if self.incomplete else list(find_unmerged(self.reexecution, self.wanted))
         return tally(Anomaly.REORDERED_OUTPUT, len(found), found)
-
-
-def _chain(*parts: Iterable[Evidence]) -> Iterator[Evidence]:
-    for part in parts:
-        yield from part
 
 
 def _along_with(counted: Tally, more: Sequence[Evidence]) -> Tally:

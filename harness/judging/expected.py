@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from ..core.errors import InvalidOperator
-from ..core.model import Event, Role, Value, channel_name, operator_of, processor_of, rows_of
+from ..core.model import Event, Role, Value, channel_name, operator_of, rows_of
 from ..protocol.merging import epoch_of
 from ..protocol.spec import SliceSpec
-from ..recording.records import Compensated, PartialTaken
-from .execution import close, emissions_of, execute, execute_in_time, hop_of, offer
+from .execution import made_by_hand
 from .made import all_of, derivations_of, events_of, made_of, same_order
+from .processing import blank_rerun, close, execute, execute_in_time, offer
 from .reexecution import Reexecution
-from .reruns import Derivation, Rerun, Stretch
+from .reruns import Derivation, Rerun
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def expect(
                 reruns[spec.slice_id] = same
                 alike.add(spec.slice_id)
                 continue
-        rerun = reruns[spec.slice_id] = _blank(spec)
+        rerun = reruns[spec.slice_id] = blank_rerun(spec)
         if spec.epoch is not None:
             _execute_epochs(spec, rerun, inputs, spec.epoch, last_closed.get(spec.slice_id, -1))
             continue
@@ -88,12 +88,6 @@ def expect(
     }
     states = {name: rows_of(topology.stages[operator_of(name)].operator, reruns[name].state) for name in taken}
     return Expected(taken, into_sinks, channels, states)
-
-
-def _blank(spec: SliceSpec) -> Rerun:
-    operator = spec.topology.stages[operator_of(spec.slice_id)].operator
-    stretch = Stretch(None, 0, 1, emissions_of(spec))
-    return Rerun(spec.slice_id, 1, 0, [stretch], 1, processor_of(operator, 0), hop_of(spec), operator.initial_state())
 
 
 def _with_cycles_executed(specs: Sequence[SliceSpec], reruns: dict[str, Rerun]) -> Iterator[SliceSpec]:
@@ -113,7 +107,7 @@ ROUNDS = 1_000
 def _execute_cycle(specs: Sequence[SliceSpec], reruns: dict[str, Rerun]) -> None:
     """Execute the slices of a cycle without failures: in turn, each takes what is new on its channels, one after the
     other, until there is nothing."""
-    reruns.update({spec.slice_id: _blank(spec) for spec in specs})
+    reruns.update({spec.slice_id: blank_rerun(spec) for spec in specs})
     taken = {(up, spec.slice_id): 0 for spec in specs for up in spec.upstream}
     for _ in range(ROUNDS):
         before = sum(taken.values())
@@ -156,7 +150,7 @@ def _took_in_order(known: Reexecution, slice_id: str, inputs: Mapping[Derivation
     if not known.topology.stages[operator_of(slice_id)].operator.deterministic or slice_id in known.doubtful:
         return None
     # Nor of one whose state is not made of what it took alone.
-    if any(isinstance(record, (PartialTaken, Compensated)) for record in known.books[slice_id]):
+    if made_by_hand(known.books[slice_id]):
         return None
     for rerun in known.survivors(slice_id):
         lineage = rerun.lineage()

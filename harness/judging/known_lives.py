@@ -13,10 +13,10 @@ from functools import cached_property
 from operator import is_
 from typing import Any
 
-from ..core.model import Event, operator_of, processor_of
+from ..core.model import Event, operator_of
 from ..protocol.spec import SliceSpec
 from .exactness import same_events
-from .execution import emissions_of, execute
+from .processing import blank_rerun, emissions_of, execute
 from .reruns import Derivation, Rerun, Stretch
 
 
@@ -84,12 +84,7 @@ class KnownLife:
         return found
 
     def _twin(self) -> Rerun:
-        stretch = Stretch(None, 0, self.first_seq, emissions_of(self._spec))
-        process = processor_of(self._operator, 0)
-        one = self.rerun
-        return Rerun(
-            one.slice_id, one.number, 0, [stretch], self.first_seq, process, one.hop, self._operator.initial_state()
-        )
+        return blank_rerun(self._spec, self.rerun.number, self.first_seq)
 
 
 @dataclass(slots=True)

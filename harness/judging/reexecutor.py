@@ -30,7 +30,7 @@ from ..recording.records import (
 )
 from .commuting import find_false_commutative
 from .exactness import same_events
-from .execution import Book, BookEntry, Execution, offer
+from .execution import Book, BookEntry, Execution
 from .expected import Expected, expect
 from .faithfulness import Unfaithful
 from .forgetting import find_false_window
@@ -38,6 +38,7 @@ from .hearing import Hearing
 from .known_lives import KnownLife
 from .made import events_of, is_long
 from .packed import Packed, packed_events, packed_numbers
+from .processing import offer
 from .reexecution import Reexecution
 from .reruns import Opening, Rerun
 

@@ -10,7 +10,7 @@ from judged_twice import told_in_full
 from simulation import CASES, drawn, history_of, scenario_of, subject_of
 from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.model import Event, Role
-from streamproof.harness.judging import execution
+from streamproof.harness.judging import processing
 from streamproof.harness.judging.known_lives import Along, KnownLife
 from streamproof.harness.judging.reexecution import Reexecution
 from streamproof.harness.judging.reruns import Derivation, Rerun
@@ -41,15 +41,17 @@ def test_in_a_search_operators_are_hardly_executed_again(monkeypatch: pytest.Mon
     case = "passive-replication/trace-numbered"
     subject, found = subject_of(case), histories(case, 8)
     executed: list[int] = []
-    once = execution._execute
+    once = processing._execute
 
-    def noted(spec: SliceSpec, rerun: Rerun, events: Sequence[Event], derivations: Sequence[Derivation]) -> None:
+    def noted(
+        spec: SliceSpec, rerun: Rerun, events: Sequence[Event], derivations: Sequence[Derivation], channel: int
+    ) -> None:
         executed.append(len(events))
-        once(spec, rerun, events, derivations)
+        once(spec, rerun, events, derivations, channel)
 
     for history in found[:8]:
         subject.collate(history)
-    monkeypatch.setattr(execution, "_execute", noted)
+    monkeypatch.setattr(processing, "_execute", noted)
     reruns = [collated_again(subject, history).reruns for history in found[8:]]
     taken = sum(len(one.took) for slices in reruns for lives in slices.values() for one in lives.values())
     assert taken > 300
