@@ -262,12 +262,16 @@ class FileStore:
             raise _failed(f"cannot write items {id_.number} of {slice_id} to {self._folder}", error) from error
 
     def items(self, slice_id: str) -> list[Items]:
-        folder = self._folder / slice_id / str(self._fenced(slice_id))
+        fenced = self._fenced(slice_id)
+        folder = self._folder / slice_id / str(fenced)
         try:
-            newest = self._find(slice_id, int(folder.name), NO_LIMIT)
+            paths = [path for path in folder.iterdir() if _last_of(path) > 0]
+            if not paths:
+                return []
+            newest = self._find(slice_id, fenced, NO_LIMIT)
             covered = 0 if newest is None else newest.covers
-            paths = [path for path in folder.iterdir() if _last_of(path) > covered]
-            return sorted((self._items_decoder.decode(path.read_bytes()) for path in paths), key=_place)
+            kept = (path.read_bytes() for path in paths if _last_of(path) > covered)
+            return sorted(map(self._items_decoder.decode, kept), key=_place)
         except OSError as error:
             raise _failed(f"cannot read the items of {slice_id} in {folder}", error) from error
         except msgspec.MsgspecError as error:
