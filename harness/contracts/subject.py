@@ -183,8 +183,8 @@ class SchemeSubject:
 
     def __post_init__(self) -> None:
         """Raises InvalidTopology for a merge that does not fit where channels meet, and for replicas of what leads
-        back, InvalidScenario for parts of
-        another kind than declared, UnknownName for settings of what the topology has not."""
+        back, InvalidScenario for parts of another kind than declared, UnknownName for settings of what the topology
+        has not."""
         proper(self.topology, Topology, "the topology of a subject", "a Topology, as word_count() makes one")
         proper(self.kind, str, "the kind of a subject", "the name of a scheme")
         for what, given in (("setups", self.setups), ("wraps", self.wraps)):

@@ -193,8 +193,8 @@ def _broken(verdict: Verdict, several: bool) -> ShownVerdict:
             tone, summary = Tone.BAD, "although the scenario expects it to break: " + verdict.summary
         case Status.UNKNOWN:
             tone, summary = Tone.OPEN, verdict.reason
-    shown = _findings(verdict, several)
-    return ShownVerdict(str(verdict.guarantee), verdict.status, tone, summary, shown, _measured(verdict))
+    found = _findings(verdict, several)
+    return ShownVerdict(str(verdict.guarantee), verdict.status, tone, summary, found, _measured(verdict))
 
 
 def _measured(verdict: Verdict) -> tuple[str, ...]:

@@ -74,7 +74,7 @@ class Workforce:
         """Whether one of those that a slice feeds has no room for more."""
         room = self._room
         return room is not None and any(
-            host.waits_for(to) >= room for to in machine.spec.downstream for host in self._hosts
+            host.waiting_for(to) >= room for to in machine.spec.downstream for host in self._hosts
         )
 
     def eased(self) -> None:
@@ -130,11 +130,12 @@ class WorkingHost(Host):
 
     # What waits
 
-    def waits_for(self, slice_id: str) -> int:
+    def waiting_for(self, slice_id: str) -> int:
         """How many events wait for a slice here, where it is not given up."""
         desk = self._desks.get(slice_id)
-        counts = desk is not None and self._node.alive and not self._node.lost and self._is_here(desk)
-        return desk.events if counts and desk is not None else 0
+        if desk is None or not self._node.alive or self._node.lost or not self._is_here(desk):
+            return 0
+        return desk.events
 
     def go_on(self) -> None:
         """Begin what can begin."""
