@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 from long_histories import scenario
+from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.recording.folder import read_history
 from streamproof.harness.running.judgement import judge_history
 from streamproof.oracles import ORACLES
@@ -25,6 +26,7 @@ def _peak() -> int:
 def main() -> None:
     folder, outputs, masked = Path(sys.argv[1]), int(sys.argv[2]), "masked" in sys.argv
     judged = scenario(masked, outputs)
+    assert isinstance(judged.subject, SchemeSubject)
     assert judged.subject.specs
     before, began = _peak(), time.monotonic()
     history = read_history(folder)

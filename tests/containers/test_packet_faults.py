@@ -203,7 +203,7 @@ def test_a_link_that_is_narrow_takes_its_time_and_loses_nothing(nodes: PlainCont
     narrow = nodes.packets.disturb(NarrowPackets((("a", "b"), ("a", "c")), 60_000))
     with ThreadPoolExecutor() as pool:
         links = [("a", "b"), ("a", "c"), ("b", "c"), ("a", "d")]
-        slow, other, bystander, elsewhere = pool.map(lambda link: nodes.transfer(*link, 60_000), links)
+        slow, other, bystander, elsewhere = pool.map(lambda link: nodes.transfer(link[0], link[1], 60_000), links)
     proof = narrow.heal()
 
     assert min(slow, other) > 0.9
@@ -291,7 +291,8 @@ def test_a_worker_that_comes_back_while_it_is_cut_off_registers_when_that_has_he
     with SparkContainers(run, tmp_path / "run", options, frozenset({PACKET_RULES})) as cluster:
         cut = cluster.disturb(CutPackets(both_ways(("master", "node-0"))))
         assert cluster.kill_node("node-0").bit
-        log = wait_until(lambda: (node := cluster.nodes()["node-0"]).incarnation == 2 and node.log, 20, "its successor")
+        wait_until(lambda: cluster.nodes()["node-0"].incarnation == 2, 20, "its successor")
+        log = cluster.nodes()["node-0"].log
 
         def says(text: str) -> bool:
             return log.is_file() and text in log.read_text()

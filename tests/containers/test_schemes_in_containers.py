@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import docker
 import pytest
@@ -57,7 +58,7 @@ def engine() -> Iterator[docker.DockerClient]:
 def _left(engine: docker.DockerClient, run: str | None = None) -> list[str]:
     """The names of the run's containers and networks that are there, or of all runs'."""
     label = {"label": labels.RUN if run is None else f"{labels.RUN}={run}"}
-    containers = engine.containers.list(all=True, filters=label, ignore_removed=True)
+    containers: list[Any] = engine.containers.list(all=True, filters=label, ignore_removed=True)
     return [str(one.name) for one in (*containers, *engine.networks.list(filters=label))]
 
 

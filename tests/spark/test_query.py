@@ -60,7 +60,7 @@ def test_the_verdicts_are_as_expected(killed: Finished) -> None:
     assert statuses(killed) == expected
     assert killed.judgement.exit_status == 0
     for verdict in killed.judgement.broken:
-        assert [tally.anomaly.value for tally in verdict.anomalies] == ["duplicate-output"]
+        assert [str(tally.anomaly) for tally in verdict.anomalies] == ["duplicate-output"]
         assert all(evidence.what.startswith("batch 2 ") for evidence in verdict.anomalies[0].sample)
 
 

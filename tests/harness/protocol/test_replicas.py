@@ -198,7 +198,7 @@ def test_a_channel_that_is_opened_before_the_standby_has_its_state_gets_all_of_i
     standby.on(Receive("count-0", Sync(1, state({"word": 4}, 4))))
     assert standby.on(Receive("sink-0", Open(1, 2))) == []
     (replayed,) = sent(standby.on(Promote(None)), Replay)
-    assert [event.seq for event in replayed.message.events] == [3, 4]  # type: ignore[union-attr]
+    assert [event.seq for event in replayed.message.events] == [3, 4]  # type: ignore[attr-defined]
 
 
 def test_a_primary_whose_fellow_goes_before_it_confirms_goes_on_and_acknowledges_nothing() -> None:
@@ -244,7 +244,7 @@ def test_a_silent_secondary_trims_its_log_only_by_what_the_primary_passes_on() -
     secondary.on(Receive("count-0", trim.message))
     secondary.on(Promote(None))
     (replayed,) = sent(secondary.on(Receive("sink-0", Open(1, 3))), Replay)
-    assert [event.seq for event in replayed.message.events] == [4, 5]  # type: ignore[union-attr]
+    assert [event.seq for event in replayed.message.events] == [4, 5]  # type: ignore[attr-defined]
 
 
 def test_who_takes_over_a_log_keeps_it_for_those_who_listened_to_its_fellow() -> None:
@@ -261,7 +261,7 @@ def test_who_takes_over_a_log_keeps_it_for_those_who_listened_to_its_fellow() ->
     joiner.on(Receive("sink-0", Open(1, 3)))
     joiner.on(Receive("sink-0", Acknowledge(1, 3)))
     (replayed,) = sent(joiner.on(Receive("sink-0", Open(2, 1))), Replay)
-    assert [event.seq for event in replayed.message.events] == [2, 3]  # type: ignore[union-attr]
+    assert [event.seq for event in replayed.message.events] == [2, 3]  # type: ignore[attr-defined]
     joiner.on(Gone("sink-0", 2))
     joiner.on(Receive("sink-0", Acknowledge(1, 3)))
     assert sent(joiner.on(Receive("sink-0", Open(3, 0))), Replay) == []

@@ -67,7 +67,7 @@ def replayed(first: int, last: int, incarnation: int = 1) -> Receive:
 
 
 def numbers(effects: list[Effect], kind: type) -> list[int]:
-    return [event.seq for send in sent(effects, kind) for event in send.message.events]  # type: ignore[union-attr]
+    return [event.seq for send in sent(effects, kind) for event in send.message.events]  # type: ignore[attr-defined]
 
 
 def sent(effects: list[Effect], kind: type) -> list[Send]:
@@ -214,7 +214,7 @@ def test_silence_does_not_promise_that_no_other_event_of_the_same_time_follows()
     relay.on(Receive("source-0", Replayed(1)))
     relay.on(Receive("chain-0", Open(1, 0)))
     told = [
-        send.message.time  # type: ignore[union-attr]
+        send.message.time  # type: ignore[attr-defined]
         for given in (
             Receive("source-0", Batch(1, [Event("source-0", 1, "a", "x", 5)])),
             Fire(Idle(4)),

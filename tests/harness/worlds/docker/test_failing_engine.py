@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 from unittest.mock import Mock
 
 import pytest
@@ -25,7 +26,7 @@ def cluster(tmp_path: Path) -> SparkContainers:
     options = ContainerOptions(workers=1, restart_worker_after=0, restart_master_after=None)
     cluster = SparkContainers("run", tmp_path, options)
     cluster._engine, cluster._network = Mock(), Mock()
-    cluster._network.address.return_value = "10.0.0.2"  # type: ignore[attr-defined]
+    cluster._network.address.return_value = "10.0.0.2"
     cluster._image, cluster._surroundings, cluster._carriers = "image", ContainerSurroundings({}, "", []), Mock()
     cluster._strikes = ContainerStrikes(cluster._engine, options.kill_seconds)
     cluster._maker = ContainerMaker(
@@ -36,10 +37,14 @@ def cluster(tmp_path: Path) -> SparkContainers:
     return cluster
 
 
+def api_of(cluster: SparkContainers) -> Mock:
+    return cast(Mock, cluster._engine.api)
+
+
 def lose(cluster: SparkContainers) -> None:
     """The worker ends, and the engine does not start another."""
-    cluster._engine.api.wait.return_value = {"StatusCode": 137}
-    cluster._engine.api.create_container.side_effect = REFUSED
+    api_of(cluster).wait.return_value = {"StatusCode": 137}
+    api_of(cluster).create_container.side_effect = REFUSED
     cluster._watch(cluster.nodes()["node-0"], "first")
 
 
@@ -66,22 +71,22 @@ def test_it_is_said_also_where_the_run_ends_in_what_came_of_it(
 
 @pytest.mark.parametrize("problem", [REFUSED, ReadTimeout("60 s")])
 def test_an_engine_that_fails_is_our_own_failure(cluster: SparkContainers, problem: Exception) -> None:
-    cluster._engine.api.inspect_container.side_effect = problem
+    api_of(cluster).inspect_container.side_effect = problem
     with pytest.raises(OwnFailure, match="a container cannot be looked at"):
         cluster.kill_node("node-0")
-    cluster._engine.api.inspect_container.side_effect = None
-    cluster._engine.api.inspect_container.return_value = {"State": {"Pid": 7, "Running": True, "Paused": False}}
-    cluster._engine.api.kill.side_effect = problem
+    api_of(cluster).inspect_container.side_effect = None
+    api_of(cluster).inspect_container.return_value = {"State": {"Pid": 7, "Running": True, "Paused": False}}
+    api_of(cluster).kill.side_effect = problem
     with pytest.raises(OwnFailure, match="node-0 cannot be killed"):
         cluster.kill_node("node-0")
 
 
 def test_a_container_that_does_not_freeze_at_once_is_asked_again(cluster: SparkContainers) -> None:
-    api = cluster._engine.api
-    api.inspect_container.return_value = {"State": {"Pid": 7, "Paused": True}}  # type: ignore[attr-defined]
+    api = api_of(cluster)
+    api.inspect_container.return_value = {"State": {"Pid": 7, "Paused": True}}
     thawed = APIError("500 Server Error", Mock(status_code=500), "OCI runtime pause failed: unable to freeze: unknown")
-    api.pause.side_effect = [thawed, thawed, None]  # type: ignore[attr-defined]
+    api.pause.side_effect = [thawed, thawed, None]
     assert cluster.stop_node("node-0").paused
-    api.pause.side_effect = REFUSED  # type: ignore[attr-defined]
+    api.pause.side_effect = REFUSED
     with pytest.raises(OwnFailure, match="node-0 cannot be paused: no space left on device"):
         cluster.stop_node("node-0")

@@ -394,7 +394,8 @@ def test_a_query_that_fails_again_and_again_when_nothing_disturbs_it_does_not_re
             deployment._hear_failure(True, InvalidOperator("query 'q' failed: boo"))
         assert deployment.server.failure is None
         assert not deployment.drained(seconds(60))
-        failures = [entry for entry in deployment._run.recorder.timeline if isinstance(entry, LifeFailed)]
+        recorder = cast(MemoryRecorder, deployment._run.recorder)
+        failures = [entry for entry in recorder.timeline if isinstance(entry, LifeFailed)]
         assert [(one.batch, one.disturbed) for one in failures] == [(-1, False)] * ATTEMPTS
         assert deployment.waiting_for().endswith(
             "the query failed again when no fault disturbed it any more: query 'q' failed: boo"
