@@ -83,6 +83,7 @@ def saved(one: SubjectLine, planned: Sequence[Planned]) -> SavedSchedule:
     )
 
 
+@pytest.mark.long
 def test_an_executor_that_dies_before_it_commits_shows_what_was_written_outside_and_replays(
     cluster: Cluster, tmp_path: Path
 ) -> None:

@@ -32,7 +32,11 @@ def moment(batch: int, side: Side) -> Moment:
 @pytest.mark.parametrize(
     ("faults", "comes_to"),
     [
-        ((crash("driver").at(moment(0, Side.BEFORE)), crash("driver").at(moment(1, Side.AFTER))), "HOLDS"),
+        pytest.param(
+            (crash("driver").at(moment(0, Side.BEFORE)), crash("driver").at(moment(1, Side.AFTER))),
+            "HOLDS",
+            marks=pytest.mark.long,
+        ),
         ((lost_answer("driver").at(moment(1, Side.AFTER)),), "VIOLATED"),
     ],
 )

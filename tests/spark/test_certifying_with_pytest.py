@@ -36,7 +36,7 @@ def test_a_query_of_a_test_is_certified_as_far_as_the_budget_goes(
     pytester.makepyfile(test_mine=TEST)
     named = () if "streamproof" in entry_points(group="pytest11").names else ("-p", "streamproof.pytest_plugin")
     ended = pytester.run(
-        *(sys.executable, "-m", "pytest", *named, "--streamproof-budget=2m, 6 runs, 0 kills"),
+        *(sys.executable, "-m", "pytest", *named, "--streamproof-budget=2m, 3 runs, 0 kills"),
         "--streamproof-seed=3",
     )
     ended.assert_outcomes(passed=1)
@@ -45,7 +45,7 @@ def test_a_query_of_a_test_is_certified_as_far_as_the_budget_goes(
     (folder,) = (pytester.path / "certificates").glob("*-shout-*")
     certificate = read_certificate(folder)
     assert list(altered_files(folder, certificate)) == []
-    assert (certificate.subject["name"], certificate.seed, certificate.budget["runs"]) == ("shout", 3, 6)
+    assert (certificate.subject["name"], certificate.seed, certificate.budget["runs"]) == ("shout", 3, 3)
     assert {trial.how for trial in certificate.trials} == {How.CRASH_STATE}
     assert {line.crash.victim for line in certificate.plan} == {Victim.DRIVER}
     assert not any(verdict.violated for verdict in certificate.verdicts)

@@ -85,7 +85,10 @@ def test_passive_replication_without_the_sink_filter_repeats_and_loses_nothing(t
 
 @pytest.mark.parametrize(
     ("subject", "claim"),
-    [(amnesia(word_count()), "amnesia"), (gap(word_count(), checkpoint_every=events(60)), "gap-recovery")],
+    [
+        pytest.param(amnesia(word_count()), "amnesia", marks=pytest.mark.long),
+        (gap(word_count(), checkpoint_every=events(60)), "gap-recovery"),
+    ],
     ids=["amnesia", "gap"],
 )
 def test_schemes_without_replay_lose_what_their_claim_allows(

@@ -209,7 +209,12 @@ STEADY = {
 }
 
 
-@pytest.mark.parametrize("kind", STEADY)
+IN_EVERY_RUN = "count"
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[] if kind == IN_EVERY_RUN else [pytest.mark.long]) for kind in STEADY]
+)
 def test_a_steady_batch_announces_its_points_in_order(kind: str, seen: Callable[[str], list[HeldPoint]]) -> None:
     assert of_batch(seen(kind), 1) == (BEGIN + STEADY[kind] + END).splitlines()
 
@@ -252,7 +257,7 @@ def test_the_users_python_workers_announce_with_the_batch(seen: Callable[[str], 
     ("side", "point", "offsets", "commits"),
     [
         (Side.BEFORE, Point.OFFSET_LOG, ["0"], ["0"]),
-        (Side.AFTER, Point.COMMIT_LOG, ["0", "1"], ["0", "1"]),
+        pytest.param(Side.AFTER, Point.COMMIT_LOG, ["0", "1"], ["0", "1"], marks=pytest.mark.long),
     ],
 )
 def test_a_driver_that_is_killed_at_a_point_dies_there(
@@ -284,6 +289,7 @@ def gone(pid: int) -> bool:
         return True
 
 
+@pytest.mark.long
 def test_a_query_runs_on_when_the_listener_goes_away(tmp_path: Path, agent: Path) -> None:
     run = Run(tmp_path)
     reached = threading.Event()

@@ -160,6 +160,7 @@ def maps_of_the_first(lines: DataFrame) -> DataFrame:
     return lines.where("seq <= 40").select(f.create_map("seq", f.struct("timestamp", "value")).alias("m"))
 
 
+@pytest.mark.long
 def test_maps_by_numbers_are_recorded_and_so_are_batches_that_come_out_empty(tmp_path: Path) -> None:
     query = Query(maps_of_the_first, "maps", batch_events=40)
     finished = run(query, tmp_path / "run")

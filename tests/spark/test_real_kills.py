@@ -222,6 +222,7 @@ def test_of_two_drivers_the_recorder_hears_the_second_each_time(tmp_path: Path) 
     assert starts(finished) == [(1, None), (2, (1, 0)), (3, (2, 3))]
 
 
+@pytest.mark.long
 def test_a_sink_of_the_users_gets_what_a_driver_that_was_given_up_writes(tmp_path: Path) -> None:
     """It is frozen before it writes batch 2, which its successor has committed by the time that it goes on."""
     finished = killed(tmp_path / "run", BLIND, split_brain("driver").at(batch(2).adding), batches=4)

@@ -63,6 +63,7 @@ def found(rows: list[dict[str, Any]]) -> dict[str, str]:
     return lines
 
 
+@pytest.mark.long
 def test_by_itself(folder: Path, tmp_path: Path) -> None:
     foreign = ("SPARK_", "PYSPARK_", "STREAMPROOF_")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}

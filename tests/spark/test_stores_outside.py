@@ -153,10 +153,8 @@ def message(key: str, actor: str, side: Side = Side.AFTER) -> Moment:
     return Moment(Point.MESSAGE, side, key, actor)
 
 
-@pytest.mark.parametrize(
-    ("sink", "comes_to"),
-    [(retrying_without_key, "VIOLATED"), pytest.param(retrying_with_key, "HOLDS", marks=pytest.mark.long)],
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("sink", "comes_to"), [(retrying_without_key, "VIOLATED"), (retrying_with_key, "HOLDS")])
 def test_an_answer_is_lost_and_the_sink_asks_again(
     sink: Callable[..., None], comes_to: str, web: int, tmp_path: Path
 ) -> None:
@@ -187,10 +185,8 @@ def test_a_sink_that_asks_again_without_a_key_is_refuted_by_an_answer_that_is_lo
         assert "web POST /orders#1 of the driver is lost" in str(shown.crashes[0])
 
 
-@pytest.mark.parametrize(
-    ("sink", "comes_to"),
-    [(adding_to_counts, "VIOLATED"), pytest.param(counting_by_batch, "HOLDS", marks=pytest.mark.long)],
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("sink", "comes_to"), [(adding_to_counts, "VIOLATED"), (counting_by_batch, "HOLDS")])
 def test_what_adds_is_refuted_by_a_death_after_its_commit(
     sink: Callable[..., None], comes_to: str, port: int, tmp_path: Path
 ) -> None:
@@ -199,9 +195,8 @@ def test_what_adds_is_refuted_by_a_death_after_its_commit(
     assert found == comes_to
 
 
-@pytest.mark.parametrize(
-    ("side", "comes_to"), [pytest.param(Side.BEFORE, "HOLDS", marks=pytest.mark.long), (Side.AFTER, "VIOLATED")]
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("side", "comes_to"), [(Side.BEFORE, "HOLDS"), (Side.AFTER, "VIOLATED")])
 def test_what_a_task_sends_is_lost_with_its_executor_before_and_is_done_after(
     side: Side, comes_to: str, port: int, tmp_path: Path
 ) -> None:
@@ -210,13 +205,8 @@ def test_what_a_task_sends_is_lost_with_its_executor_before_and_is_done_after(
     assert found == comes_to
 
 
-@pytest.mark.parametrize(
-    ("side", "comes_to"),
-    [
-        pytest.param(Side.BEFORE, "HOLDS", marks=pytest.mark.long),
-        pytest.param(Side.AFTER, "VIOLATED", marks=pytest.mark.long),
-    ],
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("side", "comes_to"), [(Side.BEFORE, "HOLDS"), (Side.AFTER, "VIOLATED")])
 def test_what_sparks_connector_sends_to_kafka_is_held_too(
     side: Side, comes_to: str, broker: int, tmp_path: Path
 ) -> None:
