@@ -212,10 +212,10 @@ class MeasuredLosses:
 
     # States
 
-    def states(self) -> Iterator[tuple[str, _State]]:
-        for slice_id in self._run.stateful():
-            if slice_id not in self._run.doubtful:
-                yield slice_id, self._state(slice_id)
+    @cached_property
+    def _states(self) -> Mapping[str, _State]:
+        """By slice: of each that keeps a state, where that can be told."""
+        return {s: self._state(s) for s in self._run.stateful() if s not in self._run.doubtful}
 
     def _state(self, slice_id: str) -> _State:
         operator = self._topology.stages[operator_of(slice_id)].operator
@@ -283,7 +283,7 @@ class MeasuredLosses:
         bound = self._bound
         divergences: dict[str, float] = {}
         allowances: dict[str, float] = {}
-        for slice_id, state in self.states():
+        for slice_id, state in self._states.items():
             name, survivors = operator_of(slice_id), self._run.survivors(slice_id)
             if not survivors:
                 continue
@@ -332,7 +332,7 @@ class MeasuredLosses:
     def said_of_wide_bounds(self, measured: Iterable[Measured]) -> str:
         """Which bounds would hold though all were lost; empty where none would."""
         everything: dict[tuple[str, str], float] = {}
-        for slice_id, state in self.states():
+        for slice_id, state in self._states.items():
             key = STATE_OFF, operator_of(slice_id)
             everything[key] = everything.get(key, 0.0) + state.apart(state.operator.initial_state())
         everything[AT_SINKS] = float(sum(map(len, self._wanted.delivered.values())))
@@ -347,7 +347,7 @@ class MeasuredLosses:
 
     def false_distances(self) -> Iterator[FalseDistance]:
         """What operators say of distances that cannot be so."""
-        for slice_id, state in self.states():
+        for slice_id, state in self._states.items():
             seen: list[Rerun] = list(self._run.reruns.get(slice_id, {}).values())
             why = state.false_distance([rerun.state for rerun in seen])
             if why:
