@@ -31,7 +31,7 @@ from .copies import copied
 from .exactness import other_keys
 from .expected import Expected
 from .reexecution import Reexecution
-from .reruns import Derivation, Rerun
+from .reruns import Derivation
 from .run_order import in_run_order
 
 STATE_OFF = "state off by"
@@ -169,7 +169,7 @@ class MeasuredLosses:
         """Window -> failures of a slice in it, by how far event time had come for what failed."""
         reruns = sorted(self._run.reruns.get(slice_id, {}).items())
         counts: dict[int, int] = {}
-        latest, known = 0, self._founders(slice_id)
+        latest, known = 0, self._initial(slice_id)
         for number, rerun in reruns:
             # One that was placed and never started has failed as well.
             if number > known:
@@ -179,7 +179,7 @@ class MeasuredLosses:
             latest = max([latest, *(self._run.time_of(d) for d in rerun.took)])
         return counts
 
-    def _founders(self, slice_id: str) -> int:
+    def _initial(self, slice_id: str) -> int:
         """How many incarnations began in nobody's place: one of each replica."""
         return max(1, len({rerun.replica for rerun in self._run.reruns.get(slice_id, {}).values()}))
 
@@ -311,7 +311,7 @@ class MeasuredLosses:
         held = [set(rerun.lineage()) for rerun in reruns]
         for place in range(1, len(reruns)):
             lost |= held[place - 1].difference(*held[place:])
-            failures = reruns[place].number - self._founders(slice_id)
+            failures = reruns[place].number - self._initial(slice_id)
             if failures < 1:
                 continue
             allowed = self._bound.theta * (1 - 2.0**-failures)
@@ -348,8 +348,7 @@ class MeasuredLosses:
     def false_distances(self) -> Iterator[FalseDistance]:
         """What operators say of distances that cannot be so."""
         for slice_id, state in self._states.items():
-            seen: list[Rerun] = list(self._run.reruns.get(slice_id, {}).values())
-            why = state.false_distance([rerun.state for rerun in seen])
+            why = state.false_distance([rerun.state for rerun in self._run.reruns.get(slice_id, {}).values()])
             if why:
                 yield FalseDistance(slice_id, why)
 
@@ -446,12 +445,11 @@ class _State:
             return f"its divergence says {there:,.6g} one way and {back:,.6g} the other"
         if (itself := self.distance(one, copied(one))) != 0:
             return f"its divergence says {itself:,.6g} of a state and a copy of it"
+        if there > 0:
+            return ""
         rows, others = rows_of(self.operator, one), rows_of(self.operator, other)
-        for key in other_keys(rows, others):
-            if there == 0:
-                return (
-                    f"its divergence says 0 of two states that differ in {key!r} "
-                    f"({rows.get(key)!r} and {others.get(key)!r})"
-                )
-            break
+        key = next(iter(other_keys(rows, others)), None)
+        if key is not None:
+            differing = f"{rows.get(key)!r} and {others.get(key)!r}"
+            return f"its divergence says 0 of two states that differ in {key!r} ({differing})"
         return ""
