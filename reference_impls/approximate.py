@@ -9,7 +9,7 @@ what all failures together cost stays within a bound (AF-Stream, section 3).
 - Outputs are numbered by what they were made of, and receivers know numbers, so that nothing counts twice.
 
 The user's thresholds are of the whole computation. A slice gets its share of them: by `spread="sound"` they are divided
-among the m operators on the longest path from it to a source or a sink, its n copies, and by what an output of it
+among all m operators, which lose beside one another or one after the other, its n copies, and by what an output of it
 becomes further down, the product of the operators' fan-outs; `spread="paper"` leaves out m, and what m operators lose
 adds up at the sink (section 3.5.3).
 
@@ -113,7 +113,7 @@ def shares(topology: Topology, whole: Thresholds, spread: Spread) -> dict[str, T
     for name, stage in topology.stages.items():
         divided = whole.divided(stage.parallelism * _grows(topology, name))
         if spread is Spread.SOUND:
-            divided = divided.divided(_length(topology))
+            divided = divided.divided(len(topology.stages))
         found[name] = divided
     return found
 
@@ -130,8 +130,3 @@ def _grows(topology: Topology, name: str) -> float:
     for below in _below(topology, name):
         grown += (topology.stages[below].operator.fan_out or inf) * _grows(topology, below)
     return max(1.0, grown)
-
-
-def _length(topology: Topology) -> int:
-    """How many operators lose beside one another, or one after the other: all of them."""
-    return len(topology.stages)
