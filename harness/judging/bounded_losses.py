@@ -283,6 +283,7 @@ class MeasuredLosses:
         bound = self._bound
         divergences: dict[str, float] = {}
         allowances: dict[str, float] = {}
+        excuses: dict[str, float] = {}
         for slice_id, state in self._states.items():
             name, survivors = operator_of(slice_id), self._run.survivors(slice_id)
             if not survivors:
@@ -296,11 +297,12 @@ class MeasuredLosses:
             else:
                 # Alpha is the operator's word, and a large one must not excuse what else was lost.
                 moved = min(alpha * len(lost), state.without(lost))
+                excuses[name] = excuses.get(name, 0.0) + moved
             allowances[name] = allowances.get(name, 0.0) + moved
             yield from self._by_failure(slice_id, state)
         for name, divergence in divergences.items():
             allowed = bound.theta * self.share_of(name) + allowances[name]
-            yield Measured(STATE_OFF, name, self._failed(name), divergence, allowed)
+            yield Measured(STATE_OFF, name, self._failed(name), divergence, allowed, excuses.get(name, 0.0))
 
     def _by_failure(self, slice_id: str, state: _State) -> Iterator[Measured]:
         """What had been taken into a state and was lost, after each failure."""
