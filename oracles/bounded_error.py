@@ -40,15 +40,15 @@ def judge(case: Case, guarantee: Guarantee) -> Verdict:
     found = seen(*never) + _disorder(case)
     if collation.incomplete or reexecution.doubtful:
         return decide(case, guarantee, found, "", goes_on=True)
-    costs = MeasuredLosses(reexecution, wanted, bound_of(guarantee))
-    if gone := list(costs.lost_punctuations()):
+    losses = MeasuredLosses(reexecution, wanted, bound_of(guarantee))
+    if gone := list(losses.lost_punctuations()):
         found += (tally(Anomaly.LOST_INPUT, len(gone), (Evidence(f"{d} ended a window", s) for s, d in gone)),)
-    false = [Evidence(one.why, one.slice_id) for one in costs.false_distances()]
-    measured = tuple(costs.measured())
+    false = [Evidence(one.why, one.slice_id) for one in losses.false_distances()]
+    measured = tuple(losses.measured())
     exceeded = [_exceeded(one) for one in measured if is_over(one)]
     if false or exceeded:
         found += (tally(Anomaly.BOUND_EXCEEDED, len(false) + len(exceeded), (*false, *exceeded)),)
-    wide = costs.said_of_wide_bounds(measured)
+    wide = losses.said_of_wide_bounds(measured)
     verdict = decide(case, guarantee, found, said_of_amounts(measured) + wide, goes_on=True)
     return replace(verdict, measured=measured)
 

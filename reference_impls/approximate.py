@@ -9,16 +9,17 @@ what all failures together cost stays within a bound (AF-Stream, section 3).
 - Outputs are numbered by what they were made of, and receivers know numbers, so that nothing counts twice.
 
 The user's thresholds are of the whole computation. A slice gets its share of them: by `spread="sound"` they are divided
-among the m operators on the longest path from it to a source or a sink, its n copies, and by what an output of it
-becomes further down, the product of the operators' fan-outs; `spread="paper"` leaves out m, and what m operators lose
-adds up at the sink (section 3.5.3).
+among all m operators, which lose beside one another or one after the other, theta among those that keep a state; among
+its n copies; and by what an output of it becomes further down, the product of the operators' fan-outs. `spread="paper"`
+leaves out m, and what m operators lose adds up at the sink (section 3.5.3).
 
 What is lost upstream is an input lost downstream, and moves its state as well: see the oracle.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from enum import StrEnum
 from math import inf
 
@@ -26,6 +27,7 @@ from ..harness.contracts.subject import Claim, SchemeSubject
 from ..harness.core.errors import InvalidScenario, InvalidTopology
 from ..harness.core.guarantees import bounded_error
 from ..harness.core.model import Role, Topology, measures_divergence
+from ..harness.core.proper import proper
 from ..harness.judging.exercised import Activity
 from ..harness.protocol.spec import Numbering, Setup
 from .mechanisms.approximate_backup import ApproximateBackup
@@ -49,6 +51,7 @@ def approximate(
     gamma: float = 20,
     window: ThresholdWindow | None = None,
     spread: str = "sound",
+    weights: Mapping[str, float] | None = None,
     ahead: int = 0,
     partial: bool = True,
 ) -> SchemeSubject:
@@ -56,6 +59,10 @@ def approximate(
 
     `theta` bounds the divergence of a state, `l` the items and `gamma` the outputs that are lost, each by all failures
     of a window together. Costs nothing but a copy of the state in memory as long as they are not approached.
+
+    `weights` says which part of all three an operator gets, where these are not to be even: `{"sketch": 3, "add": 1}`.
+    One that is not named, or weighs 0, loses nothing: its items are backed up before they are processed. That costs
+    little where it is fed little, or punctuations alone.
 
     Raises InvalidTopology for operators that keep a state and do not say how far two of its states are from each other
     (`divergence`, `alpha`), that do not say how many outputs an event makes (`fan_out`), that are not deterministic, or
@@ -68,8 +75,9 @@ def approximate(
     ordered(topology, scheme)
     if spread not in list(Spread):
         raise InvalidScenario(f"spread={spread!r} of {scheme}: it is one of {', '.join(Spread)}")
+    weighed(topology, spread, weights)
     whole = Thresholds(theta, l, gamma, window)
-    backup = ApproximateBackup(shares(topology, whole, Spread(spread)), ahead, partial)
+    backup = ApproximateBackup(shares(topology, whole, Spread(spread), weights), ahead, partial)
     rests_on = (Activity.RESTART,)
     return SchemeSubject(
         kind="approximate",
@@ -105,15 +113,47 @@ def ordered(topology: Topology, scheme: str) -> None:
             )
 
 
-def shares(topology: Topology, whole: Thresholds, spread: Spread) -> dict[str, Thresholds]:
+def weighed(topology: Topology, spread: str, weights: Mapping[str, float] | None) -> None:
+    """Weights that make shares. Raises InvalidScenario."""
+    if weights is None:
+        return
+    proper(weights, Mapping, "weights", "a mapping from operators to numbers")
+    if spread != Spread.SOUND:
+        raise InvalidScenario(f"weights={weights!r} with spread={spread!r}: the paper's shares have no weights")
+    for name, weight in weights.items():
+        if name not in topology.stages:
+            raise InvalidScenario(f"weights: {topology.name!r} has no operator {name!r}; it has {_named(topology)}")
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight < inf:
+            raise InvalidScenario(f"weights: {name!r} weighs {weight!r}; a weight is a number, 0 or more")
+    if not sum(weights.values()):
+        raise InvalidScenario(f"weights={weights!r}: somebody has to weigh something of {_named(topology)}")
+
+
+def _named(topology: Topology) -> str:
+    return ", ".join(topology.stages)
+
+
+def shares(
+    topology: Topology, whole: Thresholds, spread: Spread, weights: Mapping[str, float] | None = None
+) -> dict[str, Thresholds]:
     """Operator -> what one of its slices may lose in all (section 3.5.3)."""
     found: dict[str, Thresholds] = {}
+    stateful = {name for name, stage in topology.stages.items() if stage.operator.initial_state() is not None}
+    of_states, of_items = _parts(weights, stateful), _parts(weights, set(topology.stages))
     for name, stage in topology.stages.items():
         divided = whole.divided(stage.parallelism * _grows(topology, name))
         if spread is Spread.SOUND:
-            divided = divided.divided(_length(topology))
+            theta, items = of_states.get(name, 0.0), of_items.get(name, 0.0)
+            divided = replace(divided, theta=divided.theta * theta, l=divided.l * items, gamma=divided.gamma * items)
         found[name] = divided
     return found
+
+
+def _parts(weights: Mapping[str, float] | None, among: set[str]) -> dict[str, float]:
+    """Operator -> its part of what all of these share."""
+    weighing = {name: 1.0 if weights is None else weights.get(name, 0.0) for name in among}
+    together = sum(weighing[name] for name in sorted(weighing))
+    return {name: weight / together for name, weight in weighing.items() if together}
 
 
 def _below(topology: Topology, name: str) -> Iterable[str]:
@@ -128,8 +168,3 @@ def _grows(topology: Topology, name: str) -> float:
     for below in _below(topology, name):
         grown += (topology.stages[below].operator.fan_out or inf) * _grows(topology, below)
     return max(1.0, grown)
-
-
-def _length(topology: Topology) -> int:
-    """How many operators lose beside one another, or one after the other: all of them."""
-    return len(topology.stages)

@@ -22,16 +22,14 @@ from .skewed_streams import END, second_of
 
 def offered_in(history: History) -> Iterator[Event]:
     """All of the input."""
-    for stamped in history.of(Offered):
-        if isinstance(stamped.record, Offered):
-            yield from stamped.record.events
+    for offered in history.each(Offered):
+        yield from offered.events
 
 
 def delivered_in(history: History) -> Iterator[Event]:
     """All of the output, as it came."""
-    for stamped in history.of(Delivered):
-        if isinstance(stamped.record, Delivered):
-            yield from stamped.record.rows
+    for delivered in history.each(Delivered):
+        yield from delivered.rows
 
 
 def share_of_matches(history: History, pattern: str) -> float:
@@ -59,9 +57,13 @@ class Hitters:
     told: dict[str, int] | None
     """The flows that were told as heavy, with their estimates; None: nothing was told of the window."""
 
-    def missed(self, heavy: int) -> set[str]:
-        """The heavy flows that were not told."""
-        return {flow for flow, size in self.bytes.items() if size >= heavy} - (self.told or {}).keys()
+    def heavy(self, least: int) -> set[str]:
+        """The flows that really had so many bytes, or more."""
+        return {flow for flow, size in self.bytes.items() if size >= least}
+
+    def missed(self, least: int) -> set[str]:
+        """Those of them that were not told."""
+        return self.heavy(least) - (self.told or {}).keys()
 
 
 def hitters_in(history: History) -> list[Hitters]:
@@ -83,7 +85,7 @@ def precision_and_recall(history: History, heavy: int) -> tuple[float, float]:
     windows; 1 where there is none."""
     told = right = wanted = 0
     for window in hitters_in(history):
-        truly = {flow for flow, size in window.bytes.items() if size >= heavy}
+        truly = window.heavy(heavy)
         known = (window.told or {}).keys()
         told, right, wanted = told + len(known), right + len(truly & known), wanted + len(truly)
     return right / told if told else 1.0, right / wanted if wanted else 1.0

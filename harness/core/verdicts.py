@@ -6,12 +6,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
+from typing import Final
 
 from .guarantees import Guarantee
 from .reasons import Reason, Why
 
 SAMPLE = 10
 """How many pieces of evidence a tally keeps."""
+_ROUNDING: Final = 1e-9
+"""What is left where floats that are equal are subtracted."""
 
 
 class Anomaly(StrEnum):
@@ -100,16 +103,21 @@ class Measured:
     """Of that part of the subject, by then."""
     amount: float
     allowed: float
+    excused: float = 0.0
+    """Of both, what other losses account for, each of which is measured and bounded by itself."""
 
     @property
     def ratio(self) -> float:
-        """How much of what is allowed was used; an amount where nothing is allowed is infinitely much."""
-        if self.allowed > 0:
-            return self.amount / self.allowed
-        return inf if self.amount > 0 else 0.0
+        """How much of the bound was used, without what is excused: that is as large as whatever it excuses. An amount
+        where nothing is allowed is infinitely much."""
+        used, bound = self.amount - self.excused, self.allowed - self.excused
+        if used <= _ROUNDING * max(1.0, self.amount):
+            return 0.0
+        return used / bound if bound > 0 else inf
 
     def __str__(self) -> str:
-        return f"{self.what} {self.amount:,.6g} of {self.allowed:,.6g} allowed ({self.where})"
+        excused = f", {self.excused:,.6g} of both by other losses" if self.excused else ""
+        return f"{self.what} {self.amount:,.6g} of {self.allowed:,.6g} allowed ({self.where}){excused}"
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from .copies import copied
 from .exactness import other_keys
 from .expected import Expected
 from .reexecution import Reexecution
-from .reruns import Derivation, Rerun
+from .reruns import Derivation
 from .run_order import in_run_order
 
 STATE_OFF = "state off by"
@@ -169,7 +169,7 @@ class MeasuredLosses:
         """Window -> failures of a slice in it, by how far event time had come for what failed."""
         reruns = sorted(self._run.reruns.get(slice_id, {}).items())
         counts: dict[int, int] = {}
-        latest, known = 0, self._founders(slice_id)
+        latest, known = 0, self._initial(slice_id)
         for number, rerun in reruns:
             # One that was placed and never started has failed as well.
             if number > known:
@@ -179,7 +179,7 @@ class MeasuredLosses:
             latest = max([latest, *(self._run.time_of(d) for d in rerun.took)])
         return counts
 
-    def _founders(self, slice_id: str) -> int:
+    def _initial(self, slice_id: str) -> int:
         """How many incarnations began in nobody's place: one of each replica."""
         return max(1, len({rerun.replica for rerun in self._run.reruns.get(slice_id, {}).values()}))
 
@@ -212,10 +212,10 @@ class MeasuredLosses:
 
     # States
 
-    def states(self) -> Iterator[tuple[str, _State]]:
-        for slice_id in self._run.stateful():
-            if slice_id not in self._run.doubtful:
-                yield slice_id, self._state(slice_id)
+    @cached_property
+    def _states(self) -> Mapping[str, _State]:
+        """By slice: of each that keeps a state, where that can be told."""
+        return {s: self._state(s) for s in self._run.stateful() if s not in self._run.doubtful}
 
     def _state(self, slice_id: str) -> _State:
         operator = self._topology.stages[operator_of(slice_id)].operator
@@ -283,7 +283,8 @@ class MeasuredLosses:
         bound = self._bound
         divergences: dict[str, float] = {}
         allowances: dict[str, float] = {}
-        for slice_id, state in self.states():
+        excuses: dict[str, float] = {}
+        for slice_id, state in self._states.items():
             name, survivors = operator_of(slice_id), self._run.survivors(slice_id)
             if not survivors:
                 continue
@@ -296,11 +297,12 @@ class MeasuredLosses:
             else:
                 # Alpha is the operator's word, and a large one must not excuse what else was lost.
                 moved = min(alpha * len(lost), state.without(lost))
+                excuses[name] = excuses.get(name, 0.0) + moved
             allowances[name] = allowances.get(name, 0.0) + moved
             yield from self._by_failure(slice_id, state)
         for name, divergence in divergences.items():
             allowed = bound.theta * self.share_of(name) + allowances[name]
-            yield Measured(STATE_OFF, name, self._failed(name), divergence, allowed)
+            yield Measured(STATE_OFF, name, self._failed(name), divergence, allowed, excuses.get(name, 0.0))
 
     def _by_failure(self, slice_id: str, state: _State) -> Iterator[Measured]:
         """What had been taken into a state and was lost, after each failure."""
@@ -311,7 +313,7 @@ class MeasuredLosses:
         held = [set(rerun.lineage()) for rerun in reruns]
         for place in range(1, len(reruns)):
             lost |= held[place - 1].difference(*held[place:])
-            failures = reruns[place].number - self._founders(slice_id)
+            failures = reruns[place].number - self._initial(slice_id)
             if failures < 1:
                 continue
             allowed = self._bound.theta * (1 - 2.0**-failures)
@@ -332,7 +334,7 @@ class MeasuredLosses:
     def said_of_wide_bounds(self, measured: Iterable[Measured]) -> str:
         """Which bounds would hold though all were lost; empty where none would."""
         everything: dict[tuple[str, str], float] = {}
-        for slice_id, state in self.states():
+        for slice_id, state in self._states.items():
             key = STATE_OFF, operator_of(slice_id)
             everything[key] = everything.get(key, 0.0) + state.apart(state.operator.initial_state())
         everything[AT_SINKS] = float(sum(map(len, self._wanted.delivered.values())))
@@ -347,9 +349,8 @@ class MeasuredLosses:
 
     def false_distances(self) -> Iterator[FalseDistance]:
         """What operators say of distances that cannot be so."""
-        for slice_id, state in self.states():
-            seen: list[Rerun] = list(self._run.reruns.get(slice_id, {}).values())
-            why = state.false_distance([rerun.state for rerun in seen])
+        for slice_id, state in self._states.items():
+            why = state.false_distance([rerun.state for rerun in self._run.reruns.get(slice_id, {}).values()])
             if why:
                 yield FalseDistance(slice_id, why)
 
@@ -446,12 +447,11 @@ class _State:
             return f"its divergence says {there:,.6g} one way and {back:,.6g} the other"
         if (itself := self.distance(one, copied(one))) != 0:
             return f"its divergence says {itself:,.6g} of a state and a copy of it"
+        if there > 0:
+            return ""
         rows, others = rows_of(self.operator, one), rows_of(self.operator, other)
-        for key in other_keys(rows, others):
-            if there == 0:
-                return (
-                    f"its divergence says 0 of two states that differ in {key!r} "
-                    f"({rows.get(key)!r} and {others.get(key)!r})"
-                )
-            break
+        key = next(iter(other_keys(rows, others)), None)
+        if key is not None:
+            differing = f"{rows.get(key)!r} and {others.get(key)!r}"
+            return f"its divergence says 0 of two states that differ in {key!r} ({differing})"
         return ""

@@ -53,7 +53,7 @@ class Thresholds:
             amount = getattr(self, name)
             if isinstance(amount, bool) or not isinstance(amount, int | float) or isnan(amount) or amount < 0:
                 raise InvalidScenario(f"the threshold {name}={amount!r} is to be a number, 0 or more")
-        proper(self.window, ThresholdWindow | None, "the window of thresholds", "a Window, or None")
+        proper(self.window, ThresholdWindow | None, "the window of thresholds", "a ThresholdWindow, or None")
 
     def divided(self, by: float) -> Thresholds:
         return replace(self, theta=self.theta / by, l=self.l / by, gamma=self.gamma / by)

@@ -26,7 +26,7 @@ from streamproof.reference_impls.amnesia import amnesia
 from streamproof.reference_impls.approximate import approximate
 from streamproof.reference_impls.epoch_based_processing import epoch_based_processing
 from streamproof.reference_impls.passive_replication import passive_replication
-from streamproof.scenarios.totals import Totals, one_total, relays
+from streamproof.scenarios.totals import Totals, one_total, relays, totals_of_all
 from streamproof.scenarios.trace import trace
 from streamproof.scenarios.workloads import numbered, ones
 
@@ -228,6 +228,16 @@ def test_a_large_alpha_does_not_excuse_what_was_lost_beside_an_input() -> None:
         off, lost = of(verdict, "state off by"), of(verdict, "inputs lost")
         assert 4 / 2 < off.allowed <= 4 / 2 + lost.amount
         assert off.ratio > 1
+
+
+def test_what_lost_inputs_have_moved_uses_up_nothing_of_a_bound() -> None:
+    """It is allowed because it was measured, so it would always be all that is allowed."""
+    verdict = judged(amnesia(totals_of_all(1)), bounded_error(4, 200, 200), (crash("relay-0").after(events(30)),))
+    off = of(verdict, "state off by")
+    assert off.failures == 0
+    assert off.amount == off.allowed == off.excused > 0
+    assert off.ratio == 0
+    assert str(off).endswith(f"{off.amount:g} of both by other losses")
 
 
 class Emptied(Totals):

@@ -130,6 +130,44 @@ def test_a_share_is_less_where_there_are_copies_and_operators_in_a_row() -> None
     assert split["split"].gamma == 12
 
 
+def test_an_operator_that_keeps_no_state_has_no_part_of_what_states_may_lose() -> None:
+    split = shares(word_totals(3), Thresholds(12, 12, 12), Spread.SOUND)
+    assert (split["split"].theta, split["count"].theta) == (0, 4)
+    assert (split["split"].l, split["count"].l) == (6, 2)
+
+
+def test_weights_say_who_may_lose_how_much() -> None:
+    whole = Thresholds(12, 12, 12)
+    some = shares(relays(3), whole, Spread.SOUND, {"relay1": 3, "relay3": 1})
+    assert [some[f"relay{number}"].gamma for number in (1, 2, 3)] == [9, 0, 3]
+    all_of_it = shares(word_totals(2), whole, Spread.SOUND, {"count": 1})
+    assert (all_of_it["count"].theta, all_of_it["count"].l, all_of_it["split"].l) == (6, 6, 0)
+
+
+def test_one_that_weighs_nothing_loses_nothing() -> None:
+    subject = approximate(word_totals(), theta=8, l=8, gamma=8, weights={"count": 1})
+    scenario = Scenario(subject, words(vocabulary=6, events=64, batch=4), claims=[])
+    found = history_of(scenario, [crash("split-0").after(events(number)) for number in (10, 20)])
+    verdict = ORACLE.judge(Case(found, subject.collate(found), None, virtual_time=True), bounded_error(0, 0, 0))
+    assert verdict.status is Status.HOLDS, verdict
+
+
+@pytest.mark.parametrize(
+    ("weights", "says"),
+    [
+        ({"sum": 1}, "'word-totals' has no operator 'sum'; it has split, count"),
+        ({"count": -1}, "'count' weighs -1; a weight is a number, 0 or more"),
+        ({"count": 0}, "somebody has to weigh something of split, count"),
+        (["count"], "weights cannot be"),
+    ],
+)
+def test_weights_that_share_nothing_are_refused(weights: object, says: str) -> None:
+    with pytest.raises(InvalidScenario, match=says):
+        approximate(word_totals(), weights=weights)  # type: ignore[arg-type]
+    with pytest.raises(InvalidScenario, match="the paper's shares have no weights"):
+        approximate(word_totals(), weights={"count": 1}, spread="paper")
+
+
 # Compensation
 
 
