@@ -148,7 +148,8 @@ def explore_command(
             raise typer.BadParameter(f"--mutants goes with none of {flags}")
         if spark_master is not None:
             raise typer.BadParameter("--mutants are searched on this machine: leave out --spark-master")
-        return _explore_mutants(name, budget, seed, jobs or 1, events, as_json)
+        cores = jobs or len(os.sched_getaffinity(0))
+        return _explore_mutants(name, budget, seed, cores, events, as_json)
     if name is None:
         raise typer.BadParameter("name a scenario, or use --mutants")
     if spark_master is not None and jobs is not None:
@@ -185,16 +186,17 @@ def explore_command(
 def _explore_mutants(
     on: str | None, budget: SearchBudget, seed: int, jobs: int, events: int | None, as_json: bool
 ) -> int:
-    from ...exploration.mutants import MUTANT_EVENTS, explore_mutants
+    from ...exploration.mutants import MUTANT_EVENTS, MutantsPlan, explore_mutants
 
     registry = registered()
     names = list(registry.mutants)
-    tried = list(explore_mutants(names, on, registry, budget, seed=seed, jobs=jobs, events=events or MUTANT_EVENTS))
+    plan = MutantsPlan(on, budget, seed, events or MUTANT_EVENTS)
+    tried = list(explore_mutants(names, registry, plan, jobs=jobs))
     if as_json:
         print_json({"mutants": _mutants_document(tried)})
     else:
         show(_mutants_table(tried, len(names)))
-    if any(one.shrunk is None for one in tried):
+    if any(one.found is None for one in tried):
         return ExitStatus.VIOLATED
     return ExitStatus.HOLDS if len(tried) == len(names) else INTERRUPTED
 
@@ -259,16 +261,16 @@ def _mutants_table(tried: Sequence[TriedMutant], all_of_them: int) -> Iterator[T
     head = f"  {'mutant':<{name}}  {'must show':<{anomaly}}  found  by      schedules  faults  events  breaks"
     yield Text(head, "bold")
     for one in tried:
-        shrunk = one.shrunk
-        faults = "" if shrunk is None else str(len(shrunk.trial.schedule))
-        events = "" if shrunk is None else str(shrunk.events)
+        found = one.found
+        faults = "" if found is None else str(len(found.schedule))
+        events = "" if found is None else str(found.events)
         yield Text.assemble(
             f"  {one.mutant.name:<{name}}  {one.mutant.anomaly:<{anomaly}}  ",
-            ("no   ", "bold red") if shrunk is None else ("yes  ", "green"),
+            ("no   ", "bold red") if found is None else ("yes  ", "green"),
             f"  {one.by:<6}  {one.schedules:>9,}  {faults:>6}  {events:>6}  {one.mutant.breaks}",
         )
     yield Text()
-    lives = sum(one.shrunk is None for one in tried)
+    lives = sum(one.found is None for one in tried)
     missing = all_of_them - len(tried)
     yield Text(
         f"  {all_of_them} mutants, {len(tried) - lives} found"
@@ -283,12 +285,12 @@ def _mutants_document(tried: Sequence[TriedMutant]) -> list[dict[str, Any]]:
             "mutant": one.mutant.name,
             "breaks": one.mutant.breaks,
             "anomaly": str(one.mutant.anomaly),
-            "found": one.shrunk is not None,
+            "found": one.found is not None,
             "schedules": one.schedules,
             "by": one.by or None,
             "shrunk": None
-            if one.shrunk is None
-            else {"events": one.shrunk.events, "faults": [str(fault) for fault in one.shrunk.trial.schedule]},
+            if one.found is None
+            else {"events": one.found.events, "faults": [str(fault) for fault in one.found.schedule]},
         }
         for one in tried
     ]
