@@ -6,7 +6,7 @@ and the seed alone, so that it can be worked out anywhere and in any order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
@@ -241,26 +241,21 @@ class RandomSchedules:
             if bench.is_limited and not within and place and random.random() < _WITHIN:
                 # No more can go wrong that the claims tolerate.
                 break
-            kind, fault = self._without_trigger(bench, random)
+            kind, fault = without_trigger(bench, self.kinds, random)
             if within and kind.hits is Hits.NODES:
                 fault = replace(fault, targets=bench.apart(fault.targets))
             likely = bool(kind.bites_at) and random.random() < _LIKELY
             others = () if within else ("anywhere", "time", "events")
             when = "recovering" if likely else random.choice(("recovering", "recovering", "recovering", *others))
             if place and when in ("recovering", "anywhere"):
-                ahead.append(self._ahead(bench, kind if likely else None, fault, within, when, left, random))
+                far = when == "anywhere" or random.random() < _FAR
+                ahead.append(so_far_ahead(bench, kind if likely else None, fault, within, far, left, random))
                 continue
             fault, since = self._at_once(bench, kind if likely else None, fault, within, when, random)
             known.append(fault)
             left = min(left, 1 - since)
-        drawn = bench.drawn(Trial(tuple(known), world), ahead)
-        missed = {entry.number for entry in drawn.history.timeline if isinstance(entry, FaultMissed)}
-        if missed and len(missed) < len(drawn.schedule):
-            came = tuple(fault for number, fault in enumerate(drawn.schedule) if number not in missed)
-            return Trial(came, world, random=True), None
-        # What a frozen node puts off is counted, and a run that is watched has more of it.
-        watched_in_vain = ahead and any(bench.registry.faults[fault.kind].lasts for fault in drawn.schedule)
-        return Trial(drawn.schedule, world, random=True), None if watched_in_vain else drawn.history
+        trial, history = settled(bench, tuple(known), ahead, world)
+        return replace(trial, random=True), history
 
     def _at_once(
         self, bench: Bench, likely: FaultKind | None, fault: Fault, within: bool, when: str, random: Random
@@ -285,40 +280,47 @@ class RandomSchedules:
                 where = random.choice(places)
                 return fault.at(Moment.exactly(where.address)), where.at / max(1, bench.calm[-1].at)
 
-    def _ahead(
-        self,
-        bench: Bench,
-        likely: FaultKind | None,
-        fault: Fault,
-        within: bool,
-        when: str,
-        left: float,
-        random: Random,
-    ) -> FaultAhead:
-        if likely is None:
-            amount, would_do = len(bench.calm), _any_address
-        else:
-            would_do = partial(_would_do, likely, fault)
-            amount = sum(would_do(one.address) for one in bench.calm)
-            if not amount:
-                amount, would_do = len(bench.calm), _any_address
-        # A recovery passes addresses of its own.
-        most = 1 + int(_MORE * amount * left)
-        far = when == "anywhere" or random.random() < _FAR
-        passed = random.randrange(most) if far else int(most ** random.random()) - 1
-        return FaultAhead(fault, passed, would_do, within)
 
-    def _without_trigger(self, bench: Bench, random: Random) -> tuple[FaultKind, Fault]:
-        known, points = bench.registry.faults, bench.scenario.subject.points
-        others = [kind for kind in self.kinds if kind != "crash" and known[kind].bites_at <= points]
-        crashes = "crash" in self.kinds and (not others or random.random() < 0.5)
-        if not crashes and not others:
-            raise InvalidScenario(
-                f"{bench.scenario.subject.kind} never does what {', '.join(self.kinds)} would disturb"
-            )
-        kind = known["crash" if crashes else random.choice(others)]
-        assert kind.draw is not None
-        return kind, kind.draw(random, bench.aims)
+def settled(bench: Bench, known: Schedule, ahead: Sequence[FaultAhead], world: int) -> tuple[Trial, History | None]:
+    """Run under some faults and some that are drawn on the way: what was come to is the schedule. With what came of it,
+    where that is what comes of the schedule by itself."""
+    drawn = bench.drawn(Trial(known, world), ahead)
+    missed = {entry.number for entry in drawn.history.timeline if isinstance(entry, FaultMissed)}
+    if missed and len(missed) < len(drawn.schedule):
+        came = tuple(fault for number, fault in enumerate(drawn.schedule) if number not in missed)
+        return Trial(came, world), None
+    # What a frozen node puts off is counted, and a run that is watched has more of it.
+    watched_in_vain = ahead and any(bench.registry.faults[fault.kind].lasts for fault in drawn.schedule)
+    return Trial(drawn.schedule, world), None if watched_in_vain else drawn.history
+
+
+def so_far_ahead(
+    bench: Bench, likely: FaultKind | None, fault: Fault, within: bool, far: bool, left: float, random: Random
+) -> FaultAhead:
+    """A fault, so far ahead: anywhere in what is left of a run, or soon more often than late; where it is `likely` to
+    bite, if that is said."""
+    amount = len(bench.calm)
+    would_do: Callable[[Address], bool] = _any_address
+    if likely is not None:
+        those = partial(_would_do, likely, fault)
+        if fitting := sum(those(one.address) for one in bench.calm):
+            amount, would_do = fitting, those
+    # A recovery passes addresses of its own.
+    most = 1 + int(_MORE * amount * left)
+    passed = random.randrange(most) if far else int(most ** random.random()) - 1
+    return FaultAhead(fault, passed, would_do, within)
+
+
+def without_trigger(bench: Bench, kinds: Sequence[str], random: Random) -> tuple[FaultKind, Fault]:
+    """Raises InvalidScenario where the subject never does what one of these kinds would disturb."""
+    known, points = bench.registry.faults, bench.scenario.subject.points
+    others = [kind for kind in kinds if kind != "crash" and known[kind].bites_at <= points]
+    crashes = "crash" in kinds and (not others or random.random() < 0.5)
+    if not crashes and not others:
+        raise InvalidScenario(f"{bench.scenario.subject.kind} never does what {', '.join(kinds)} would disturb")
+    kind = known["crash" if crashes else random.choice(others)]
+    assert kind.draw is not None
+    return kind, kind.draw(random, bench.aims)
 
 
 def _any_address(address: Address) -> bool:
