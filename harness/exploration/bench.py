@@ -71,6 +71,8 @@ class Outcome:
     """What of the subject was at work."""
     alike: tuple[str, ...] = ()
     """Other addresses than that at which it struck, of which the same would have come."""
+    exercised_new: frozenset[int] = frozenset()
+    """All that it exercised, where some of that was new to who tried it (see `novelty`)."""
 
 
 BEYOND: Final = "the schedule goes beyond what is claimed"

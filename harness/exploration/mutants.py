@@ -16,7 +16,7 @@ from ..core.schedule import Schedule
 from ..worlds.simulated.world import SimulationOptions
 from .bench import Bench, resized
 from .memory import look_seldom, seldom_looked_at
-from .on_cores import leave_with_search, spread
+from .on_cores import leave_with_search, over_processes
 from .plans import EverySingle, RandomSchedules, SearchPlan
 from .search import SearchBudget, search
 from .shrinking import shrink
@@ -86,7 +86,7 @@ def explore_mutants(names: Sequence[str], registry: Registry, plan: MutantsPlan,
                 for name in names:
                     yield _told(registry, name, _tried(registry, name, plan))
         else:
-            with closing(spread(min(jobs, len(names)), iter(names), _work, _begin, (plan,))) as done:
+            with closing(over_processes(min(jobs, len(names)), iter(names), _work, _begin, (plan,))) as done:
                 for name, one in zip(names, done, strict=True):
                     yield _told(registry, name, one)
     except KeyboardInterrupt:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from multiprocessing.connection import Connection
 
-Given = TypeVar("Given")
-Done = TypeVar("Done")
+_Given = TypeVar("_Given")
+_Done = TypeVar("_Done")
 
 _AHEAD: Final = 8
 """Chunks of work of each process that are handed out: what comes of them is taken in order, and some take much longer
@@ -60,18 +60,18 @@ def together(
     """A search in several processes of this machine. Raises ProcessDied when one of them ends by itself."""
     given = (source, tuple(plans), bench.seed, bench.cluster.options, deadline)
     chunks = iter(lambda: () if is_past(deadline) else _chunk(pieces, plans), ())
-    with closing(spread(jobs, chunks, _work, _begin, given)) as done:
+    with closing(over_processes(jobs, chunks, _work, _begin, given)) as done:
         for progress in done:
             yield from progress
 
 
-def spread(
+def over_processes(
     jobs: int,
-    chunks: Iterator[Given],
-    work: Callable[[Given], Done],
+    chunks: Iterator[_Given],
+    work: Callable[[_Given], _Done],
     begin: Callable[..., None],
     given: tuple[Any, ...],
-) -> Generator[Done, None, None]:
+) -> Generator[_Done, None, None]:
     """Let several processes of this machine do some work, and yield what came of it in order. Each process begins with
     `begin(its end of a pipe, *given)`; once that end can be read, nobody wants anything more (`leave_with_search`).
 
@@ -91,7 +91,7 @@ def spread(
         over, ours = context.Pipe(duplex=False)
         pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=begin, initargs=(over, *given))
         try:
-            running: deque[Future[Done]] = deque()
+            running: deque[Future[_Done]] = deque()
             while True:
                 while len(running) < _AHEAD * jobs and (chunk := next(chunks, None)) is not None:
                     with _interrupts_kept_from_children():

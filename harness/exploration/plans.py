@@ -222,13 +222,13 @@ class RandomSchedules:
             number += 1
 
     def trials(self, bench: Bench, piece: int) -> Iterator[Trial]:
-        yield self._drawn(bench, piece)[0]
+        yield self.drawn(bench, piece)[0]
 
     def attempts(self, bench: Bench, piece: int) -> Iterator[JudgedTrial]:
-        trial, history = self._drawn(bench, piece)
+        trial, history = self.drawn(bench, piece)
         yield trial, bench.attempt(trial) if history is None else bench.outcome(history)
 
-    def _drawn(self, bench: Bench, piece: int) -> tuple[Trial, History | None]:
+    def drawn(self, bench: Bench, piece: int) -> tuple[Trial, History | None]:
         """A schedule, and what came of the run that it was drawn in, where that is what comes of it."""
         random = Random(f"{self.seed}/{piece}")
         world = random.getrandbits(32)

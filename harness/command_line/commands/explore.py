@@ -115,6 +115,15 @@ def explore_command(
             "it replays there.",
         ),
     ] = False,
+    corpus: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Vary schedules that exercised something new, in place of drawing all at random, and keep them in "
+            "this folder: it grows from search to search, and searches can share it.",
+            show_default=False,
+        ),
+    ] = None,
     mutants: Annotated[
         bool,
         typer.Option(
@@ -143,8 +152,8 @@ def explore_command(
         schedules = SCHEDULES
     budget = SearchBudget(schedules, seconds)
     if mutants:
-        if pairs or exhaust or output is not None or faults or for_spark or own_sizes:
-            flags = "--pairs, --exhaust, --fault, --for-spark, --own-sizes and --output"
+        if pairs or exhaust or output is not None or faults or for_spark or own_sizes or corpus is not None:
+            flags = "--pairs, --exhaust, --fault, --for-spark, --own-sizes, --corpus and --output"
             raise typer.BadParameter(f"--mutants goes with none of {flags}")
         if spark_master is not None:
             raise typer.BadParameter("--mutants are searched on this machine: leave out --spark-master")
@@ -156,6 +165,8 @@ def explore_command(
         raise typer.BadParameter("a Spark cluster has the cores that it has: --spark-master goes without --jobs")
     if exhaust and (pairs or faults):
         raise typer.BadParameter("--exhaust tries every crash and every pair: leave out --pairs and --fault")
+    if corpus is not None and (exhaust or pairs or spark_master is not None):
+        raise typer.BadParameter("--corpus goes with none of --exhaust, --pairs and --spark-master")
     registry = registered()
     own = registry.scenario(name)
     named = with_events(own, events) if own_sizes else brought_down(name, registry, events, exhaust)
@@ -173,6 +184,7 @@ def explore_command(
             for_spark=for_spark,
             own=None if own_sizes else own.scenario,
             exhaust=exhaust,
+            corpus=corpus,
             show=line.show,
             say=line.say,
         )
@@ -236,6 +248,7 @@ def _document(explored: Explored) -> dict[str, Any]:
         if findings.pairs is None
         else {"tried": findings.pairs.tried, "exist": findings.pairs.exist, "exact": findings.pairs.exact},
         "alike": {address: list(others) for address, others in findings.alike.items()},
+        "corpus": None if explored.corpus is None else {"had": explored.corpus[0], "added": explored.corpus[1]},
         "whole_runs": findings.whole_runs or None,
         "exhausted_levels": [asdict(one) for one in statements(explored.bench, findings)] if explored.exhaust else None,
         "not_covered": list(not_covered(explored.bench)) if explored.exhaust else None,
