@@ -33,7 +33,8 @@ from ..worlds.simulated.world import SimulationOptions
 from .branching import Trunk
 from .census import Reached, watched_run
 from .classes import classes
-from .sparing import in_step_twice
+from .drawing import DrawnRun, FaultAhead, draw_on_the_way
+from .sparing import SparedNow, in_step_twice
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,8 @@ class Outcome:
     """What of the subject was at work."""
     alike: tuple[str, ...] = ()
     """Other addresses than that at which it struck, of which the same would have come."""
+    exercised_new: frozenset[int] = frozenset()
+    """All that it exercised, where some of that was new to who tried it (see `novelty`)."""
 
 
 BEYOND: Final = "the schedule goes beyond what is claimed"
@@ -187,15 +190,7 @@ class Bench:
     @cached_property
     def calm_and_spared(self) -> tuple[Reached, ...]:
         """Those of the run without failures at which a node can be lost, and every slice keeps a replica in step."""
-        return self._spared(*self._calm)
-
-    def reached_and_spared(self, schedule: Schedule, seed: int) -> tuple[tuple[Reached, ...], tuple[Reached, ...]]:
-        """The addresses of the run under a schedule, and those of them at which one more node can be lost within what
-        the claims tolerate."""
-        reached, history = self._reached(schedule, seed)
-        return reached, self._spared(reached, history) if self.is_limited else reached
-
-    def _spared(self, reached: Sequence[Reached], history: History) -> tuple[Reached, ...]:
+        reached, history = self._calm
         spans = in_step_twice(history, self.subject.topology)
         return tuple(one for one in reached if any(begin <= one.at < end for begin, end in spans))
 
@@ -213,6 +208,16 @@ class Bench:
             deployment.drained(scenario.deadline)
             deployment.stop()
         return recorder.history()
+
+    def drawn(self, trial: Trial, ahead: Sequence[FaultAhead]) -> DrawnRun:
+        """Run a trial under its schedule, and under more faults that are drawn on the way (see `drawing`).
+
+        Raises InvalidOperator, with the schedule, when the user's code fails.
+        """
+        scenario = replace(self.scenario, faults=trial.schedule)
+        run = Run("explored", scenario, trial.seed, MemoryRecorder(), self.registry.faults, None)
+        with under(trial):
+            return draw_on_the_way(self.cluster, run, ahead, self._can_be_struck, SparedNow(self.subject.topology))
 
     def judge(self, history: History) -> tuple[Verdict, ...]:
         """Of the claims."""

@@ -18,8 +18,10 @@ from ..judging.exercised import Activity, unexercised
 from ..running.judgement import require_repeatable
 from ..worlds.simulated.world import LIKE_EMBEDDED, SimulationOptions
 from .bench import Bench
+from .corpus import add_to_corpus, read_corpus
 from .counterexample import Counterexample, counterexample, save
 from .exhausting import exhausting_plans, statements
+from .guided import GuidedSchedules
 from .plans import EverySingle, RandomSchedules, SearchPlan, Successive
 from .search import SearchBudget, SearchFindings, Violation, search
 from .shrinking import STEADY, Shrunk, shows_violation, shrink
@@ -51,6 +53,8 @@ class Explored:
     """The scenario before its sizes were brought down; None where they were not."""
     exhaust: bool = False
     """Whether everything was to be tried, and nothing drawn at random."""
+    corpus: tuple[int, int] | None = None
+    """How many schedules were in the corpus, and how many were added; None where there was none."""
 
     @property
     def exit_status(self) -> ExitStatus | None:
@@ -99,6 +103,7 @@ def explore(
     for_spark: bool = False,
     own: Scenario | None = None,
     exhaust: bool = False,
+    corpus: Path | None = None,
     show: Callable[[SearchFindings], None] = _nothing,
     say: Callable[[str], None] = _nothing,
 ) -> Explored:
@@ -106,7 +111,8 @@ def explore(
 
     `for_spark`: in a world with the times of embedded Spark, and what is kept shows whoever is faster, where such a
     schedule was found. `own`: the scenario before its sizes were brought down, where they were. `exhaust`: every crash,
-    every pair and, with a budget, every three, and nothing at random. `show` is told of what is found while it goes on,
+    every pair and, with a budget, every three, and nothing at random. `corpus`: a folder of schedules that exercised
+    something new, which are varied, and to which is added. `show` is told of what is found while it goes on,
     and `say` of what comes after.
     """
     if output is not None and not output.parent.is_dir():
@@ -117,8 +123,13 @@ def explore(
         if kind not in registry.faults:
             raise UnknownName("kind of fault", kind, sorted(registry.faults), listed_by("faults"))
         registry.faults[kind].require(bench.cluster.name, registry.faults[kind].drawn)
+    known = () if corpus is None else read_corpus(corpus, named.origin, bench.scenario)
     plans = exhausting_plans(budget) if exhaust else _plans(budget, seed, pairs, kinds)
-    findings = search(bench, plans, budget, jobs=jobs, master=master, origin=named.origin, in_order=exhaust, show=show)
+    if corpus is not None:
+        plans = [*_plans(SearchBudget(), seed, pairs, kinds), GuidedSchedules(seed, kinds, known)]
+    in_order = exhaust or corpus is not None
+    findings = search(bench, plans, budget, jobs=jobs, master=master, origin=named.origin, in_order=in_order, show=show)
+    added = 0 if corpus is None else add_to_corpus(corpus, named.origin, bench.scenario, findings.corpus)
     kept: list[KeptViolation] = []
     for violation in findings.first_of_each_kind():
         say(f"shrinking schedule {violation.number:,}: {violation.kind.anomaly}")
@@ -132,7 +143,8 @@ def explore(
         file = _file(output, len(kept))
         save(file, content)
         kept.append(KeptViolation(violation, shrunk, file, content))
-    return Explored(named, bench.scenario, bench, findings, tuple(kept), own, exhaust)
+    grown = None if corpus is None else (len(known), added)
+    return Explored(named, bench.scenario, bench, findings, tuple(kept), own, exhaust, grown)
 
 
 def _world(for_spark: bool, scaled: bool) -> SimulationOptions | None:

@@ -6,11 +6,11 @@ import os
 import signal
 import threading
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ..contracts.registry import Registry
 from ..core.errors import ProcessDied
@@ -25,6 +25,12 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from multiprocessing.connection import Connection
 
+_Given = TypeVar("_Given")
+_Done = TypeVar("_Done")
+
+_AHEAD: Final = 8
+"""Chunks of work of each process that are handed out: what comes of them is taken in order, and some take much longer
+than others, while nobody must wait."""
 _PIECES: Final = 8
 """Pieces in a chunk of work."""
 _GRACE_SECONDS: Final = 5.0
@@ -52,6 +58,25 @@ def together(
     source: Source,
 ) -> Generator[PieceProgress, None, None]:
     """A search in several processes of this machine. Raises ProcessDied when one of them ends by itself."""
+    given = (source, tuple(plans), bench.seed, bench.cluster.options, deadline)
+    chunks = iter(lambda: () if is_past(deadline) else _chunk(pieces, plans), ())
+    with closing(over_processes(jobs, chunks, _work, _begin, given)) as done:
+        for progress in done:
+            yield from progress
+
+
+def over_processes(
+    jobs: int,
+    chunks: Iterator[_Given],
+    work: Callable[[_Given], _Done],
+    begin: Callable[..., None],
+    given: tuple[Any, ...],
+) -> Generator[_Done, None, None]:
+    """Let several processes of this machine do some work, and yield what came of it in order. Each process begins with
+    `begin(its end of a pipe, *given)`; once that end can be read, nobody wants anything more (`leave_with_search`).
+
+    Raises ProcessDied when one of them ends by itself.
+    """
     # Not above: a search on one core, or a replay, has no need of it.
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
@@ -64,14 +89,13 @@ def together(
     with signals_held(lambda: news.put(None)) as heed:
         # No flag that is shared: who is killed as it looks at one takes the lock along.
         over, ours = context.Pipe(duplex=False)
-        given = (source, tuple(plans), bench.seed, bench.cluster.options, over, deadline)
-        pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=given)
+        pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=begin, initargs=(over, *given))
         try:
-            running: deque[Future[list[Tried | Through]]] = deque()
+            running: deque[Future[_Done]] = deque()
             while True:
-                while len(running) < 3 * jobs and not is_past(deadline) and (chunk := _chunk(pieces, plans)):
+                while len(running) < _AHEAD * jobs and (chunk := next(chunks, None)) is not None:
                     with _interrupts_kept_from_children():
-                        running.append(pool.submit(_work, chunk))
+                        running.append(pool.submit(work, chunk))
                     running[-1].add_done_callback(lambda _: news.put(None))
                 heed()
                 if not running:
@@ -80,7 +104,7 @@ def together(
                 while not first.done():
                     news.get()
                     heed()
-                yield from first.result()
+                yield first.result()
         except BrokenProcessPool as error:
             raise ProcessDied(f"a process of the search ended by itself: {error}") from error
         finally:
@@ -126,20 +150,26 @@ _worker: _Worker | None = None
 
 
 def _begin(
+    theirs: Connection,
     source: Source,
     plans: tuple[SearchPlan, ...],
     seed: int,
     options: SimulationOptions,
-    theirs: Connection,
     deadline: float | None,
 ) -> None:
     global _worker
-    over = threading.Event()
-    threading.Thread(target=_end_with_search, args=(theirs, over), daemon=True).start()
+    over = leave_with_search(theirs)
     registry = Registry()
     bench = Bench(source.scenario(registry), registry, seed=seed, options=options)
     _worker = _Worker(bench, plans, over, deadline)
     look_seldom()
+
+
+def leave_with_search(theirs: Connection) -> threading.Event:
+    """Let this process end with the search that it works for. What is returned is set once that is over."""
+    over = threading.Event()
+    threading.Thread(target=_end_with_search, args=(theirs, over), daemon=True).start()
+    return over
 
 
 def _end_with_search(theirs: Connection, over: threading.Event) -> None:

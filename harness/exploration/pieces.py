@@ -30,12 +30,12 @@ class Tried:
     """Of the trial in its piece."""
     random: bool
     outcome: Outcome
-    violating: Trial | None = None
-    """The trial itself, where it violates a claim and who tried it could say so."""
+    told: Trial | None = None
+    """The trial itself, where it violates a claim or exercised something new, and who tried it could say so."""
 
     def trial(self, bench: Bench, plans: Sequence[SearchPlan]) -> Trial:
-        if self.violating is not None:
-            return self.violating
+        if self.told is not None:
+            return self.told
         plan, number = self.piece
         return next(islice(plans[plan].trials(bench, number), self.place, None))
 
@@ -94,8 +94,8 @@ def work_through(bench: Bench, plans: Sequence[SearchPlan], piece: Piece) -> Ite
     """Try all trials of a piece."""
     plan, number = piece
     for place, (trial, outcome) in enumerate(plans[plan].attempts(bench, number)):
-        violating = trial if outcome.status is Status.VIOLATED else None
-        yield Tried(piece, place, trial.random, outcome, violating)
+        told = trial if outcome.status is Status.VIOLATED or outcome.exercised_new else None
+        yield Tried(piece, place, trial.random, outcome, told)
     yield Through(piece)
 
 

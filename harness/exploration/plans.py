@@ -6,10 +6,11 @@ and the seed alone, so that it can be worked out anywhere and in any order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from random import Random
-from typing import ClassVar, Protocol
+from typing import ClassVar, Final, Protocol
 
 from ..contracts.injection import FaultKind, Hits
 from ..core.addresses import Address, Moment, Point, Side
@@ -17,10 +18,12 @@ from ..core.errors import InvalidOperator, InvalidScenario
 from ..core.quantities import Duration
 from ..core.schedule import Fault, Schedule
 from ..core.verdicts import Status
+from ..recording.history import FaultMissed, History
 from .bench import Bench, Outcome, Trial, under
 from .branching import TracedRun, Trunk
 from .census import Reached
 from .classes import distinct
+from .drawing import FaultAhead
 
 SUCCESSIVE_UP_TO = 30
 """Events of an input for which every pair of crashes can be tried: their number grows with the square of it."""
@@ -30,6 +33,20 @@ JudgedTrial = tuple[Trial, Outcome]
 _PARTS = 32
 _WITHIN = 0.85
 """How often a fault is drawn so that the schedule stays within what the claims tolerate, where that can be told."""
+_LIKELY = 0.85
+"""How often a fault that does not bite everywhere strikes where it is likely to."""
+_FAR = 0.5
+"""How often a further fault strikes anywhere in what is left of the run, and not as soon as log-uniform is."""
+_MORE = 1.3
+"""A run with a recovery passes about so many times as many addresses."""
+
+
+MOST_FAULTS: Final = 3
+DRAWN: Final = (
+    f"each by itself, with delays of its own; 1 to {MOST_FAULTS} faults, the first mostly at one of the addresses of "
+    "the run without failures, each further one mostly so many addresses after the one before, few more often than many"
+)
+"""What a bound is about, on what random schedules show."""
 
 
 class SearchPlan(Protocol):
@@ -180,9 +197,11 @@ def said_together(faults: int) -> str:
 class RandomSchedules:
     """One to `most` faults each, of the given kinds: crashes mostly, where they are among them.
 
-    When: mostly at an address that the run passes once the crashes before have struck, so that a recovery is hit; else
-    at any address, at a time, or after a number of events. Where the claims hold only as long as each slice keeps a
-    replica in step, mostly at an address at which each has two: what goes beyond a claim cannot break it.
+    When: the first mostly at an address that the run without failures passes, each further one mostly so many of the
+    addresses ahead that are passed once those before have struck, soon more often than late, so that a recovery is hit;
+    else at a time, or after a number of events. What does not come before the run is over is left out, unless nothing
+    does. Where the claims hold only as long as each slice keeps a replica in
+    step, mostly at an address at which each has two: what goes beyond a claim cannot break it.
 
     Each is drawn, and run, by itself from its number and the seed: in a simulated world of its own, and independently
     of all others.
@@ -191,7 +210,7 @@ class RandomSchedules:
     seed: int
     count: int | None = None
     """None: without end."""
-    most: int = 3
+    most: int = MOST_FAULTS
     kinds: tuple[str, ...] = ("crash",)
     """Claims are made for crashes; what else a subject survives, it has to be asked."""
     large: ClassVar[bool] = False
@@ -203,71 +222,114 @@ class RandomSchedules:
             number += 1
 
     def trials(self, bench: Bench, piece: int) -> Iterator[Trial]:
-        random = Random(f"{self.seed}/{piece}")
-        world = random.getrandbits(32)
-        schedule: Schedule = ()
-        # In the part without failures, the worlds of other seeds pass the same addresses, but for a few.
-        reached: Sequence[Reached] = bench.calm
-        spared: Sequence[Reached] = bench.calm_and_spared if bench.is_limited else reached
-        for _ in range(min(self.most, random.choice((1, 1, 2, 2, 3)))):
-            if schedule:
-                reached, spared = bench.reached_and_spared(schedule, world)
-                # What never came will not come for what is drawn later.
-                came = {number for one in reached[-1:] for number in one.after}
-                schedule = tuple(fault for number, fault in enumerate(schedule) if number in came)
-            within = bench.is_limited and bool(spared) and random.random() < _WITHIN
-            if bench.is_limited and not within and schedule and random.random() < _WITHIN:
-                # No more can go wrong that the claims tolerate.
-                break
-            drawn = self._drawn(bench, schedule, spared if within else reached, random, exactly=within)
-            schedule = (*schedule, drawn)
-        yield Trial(schedule, world, random=True)
+        yield self.drawn(bench, piece)[0]
 
     def attempts(self, bench: Bench, piece: int) -> Iterator[JudgedTrial]:
-        return by_themselves(bench, self.trials(bench, piece))
+        trial, history = self.drawn(bench, piece)
+        yield trial, bench.attempt(trial) if history is None else bench.outcome(history)
 
-    def _drawn(
-        self, bench: Bench, before: Schedule, reached: Sequence[Reached], random: Random, exactly: bool
-    ) -> Fault:
-        kind, fault = self._without_trigger(bench, random)
-        later = [one for one in reached if len(one.after) == len(before)]
-        if exactly:
-            if kind.hits is Hits.NODES:
+    def drawn(self, bench: Bench, piece: int) -> tuple[Trial, History | None]:
+        """A schedule, and what came of the run that it was drawn in, where that is what comes of it."""
+        random = Random(f"{self.seed}/{piece}")
+        world = random.getrandbits(32)
+        known: list[Fault] = []
+        ahead: list[FaultAhead] = []
+        left = 1.0
+        """Which part of the run without failures comes after what was drawn so far."""
+        for place in range(min(self.most, random.choice((1, 1, 2, 2, 3)))):
+            within = bench.is_limited and bool(bench.calm_and_spared) and random.random() < _WITHIN
+            if bench.is_limited and not within and place and random.random() < _WITHIN:
+                # No more can go wrong that the claims tolerate.
+                break
+            kind, fault = without_trigger(bench, self.kinds, random)
+            if within and kind.hits is Hits.NODES:
                 fault = replace(fault, targets=bench.apart(fault.targets))
-            if before and random.random() < 0.5:
-                # When those that came back have only just got in step.
-                later = later[: max(1, len(later) // 4)]
-        if kind.bites_at and random.random() < 0.85:
-            likely = [
-                one for one in later if one.address.point in kind.bites_at and _concerns(kind, fault, one.address)
-            ]
-            if likely:
-                return fault.at(Moment.exactly(random.choice(likely).address))
-        others = () if exactly else ("address", "time", "events")
-        match random.choice(("recovering", "recovering", "recovering", *others)):
+            likely = bool(kind.bites_at) and random.random() < _LIKELY
+            others = () if within else ("anywhere", "time", "events")
+            when = "recovering" if likely else random.choice(("recovering", "recovering", "recovering", *others))
+            if place and when in ("recovering", "anywhere"):
+                far = when == "anywhere" or random.random() < _FAR
+                ahead.append(so_far_ahead(bench, kind if likely else None, fault, within, far, left, random))
+                continue
+            fault, since = self._at_once(bench, kind if likely else None, fault, within, when, random)
+            known.append(fault)
+            left = min(left, 1 - since)
+        trial, history = settled(bench, tuple(known), ahead, world)
+        return replace(trial, random=True), history
+
+    def _at_once(
+        self, bench: Bench, likely: FaultKind | None, fault: Fault, within: bool, when: str, random: Random
+    ) -> tuple[Fault, float]:
+        """A fault with a trigger, and after about which part of a run that comes."""
+        # In the part without failures, the worlds of other seeds pass the same addresses, but for a few.
+        places: Sequence[Reached] = bench.calm_and_spared if within else bench.calm
+        if likely is not None:
+            places = [one for one in places if _would_do(likely, fault, one.address)] or places
+        match when:
             case "time":
-                span = bench.aims.span if before else bench.aims.offering
-                return fault.after(Duration(random.randrange(span.micros)))
+                span = bench.aims.offering
+                after = random.randrange(span.micros)
+                return fault.after(Duration(after)), after / span.micros
             case "events":
                 # Each slice of an operator gets its part of the events.
                 actor = random.choice(bench.actors)
                 most = max(1, bench.scenario.workload.events // (2 * bench.slices_beside(actor)))
-                return fault.at(Moment(Point.RECEIVED, Side.AFTER, actor=actor, taken=random.randint(1, most)))
-            case when:
-                where = random.choice(later if when == "recovering" and later else reached)
-                return fault.at(Moment.exactly(where.address))
+                taken = random.randint(1, most)
+                return fault.at(Moment(Point.RECEIVED, Side.AFTER, actor=actor, taken=taken)), taken / (2 * most)
+            case _:
+                where = random.choice(places)
+                return fault.at(Moment.exactly(where.address)), where.at / max(1, bench.calm[-1].at)
 
-    def _without_trigger(self, bench: Bench, random: Random) -> tuple[FaultKind, Fault]:
-        known, points = bench.registry.faults, bench.scenario.subject.points
-        others = [kind for kind in self.kinds if kind != "crash" and known[kind].bites_at <= points]
-        crashes = "crash" in self.kinds and (not others or random.random() < 0.5)
-        if not crashes and not others:
-            raise InvalidScenario(
-                f"{bench.scenario.subject.kind} never does what {', '.join(self.kinds)} would disturb"
-            )
-        kind = known["crash" if crashes else random.choice(others)]
-        assert kind.draw is not None
-        return kind, kind.draw(random, bench.aims)
+
+def settled(bench: Bench, known: Schedule, ahead: Sequence[FaultAhead], world: int) -> tuple[Trial, History | None]:
+    """Run under some faults and some that are drawn on the way: what was come to is the schedule. With what came of it,
+    where that is what comes of the schedule by itself."""
+    drawn = bench.drawn(Trial(known, world), ahead)
+    missed = {entry.number for entry in drawn.history.timeline if isinstance(entry, FaultMissed)}
+    if missed and len(missed) < len(drawn.schedule):
+        came = tuple(fault for number, fault in enumerate(drawn.schedule) if number not in missed)
+        return Trial(came, world), None
+    # What a frozen node puts off is counted, and a run that is watched has more of it.
+    watched_in_vain = ahead and any(bench.registry.faults[fault.kind].lasts for fault in drawn.schedule)
+    return Trial(drawn.schedule, world), None if watched_in_vain else drawn.history
+
+
+def so_far_ahead(
+    bench: Bench, likely: FaultKind | None, fault: Fault, within: bool, far: bool, left: float, random: Random
+) -> FaultAhead:
+    """A fault, so far ahead: anywhere in what is left of a run, or soon more often than late; where it is `likely` to
+    bite, if that is said."""
+    amount = len(bench.calm)
+    would_do: Callable[[Address], bool] = _any_address
+    if likely is not None:
+        those = partial(_would_do, likely, fault)
+        if fitting := sum(those(one.address) for one in bench.calm):
+            amount, would_do = fitting, those
+    # A recovery passes addresses of its own.
+    most = 1 + int(_MORE * amount * left)
+    passed = random.randrange(most) if far else int(most ** random.random()) - 1
+    return FaultAhead(fault, passed, would_do, within)
+
+
+def without_trigger(bench: Bench, kinds: Sequence[str], random: Random) -> tuple[FaultKind, Fault]:
+    """Raises InvalidScenario where the subject never does what one of these kinds would disturb."""
+    known, points = bench.registry.faults, bench.scenario.subject.points
+    others = [kind for kind in kinds if kind != "crash" and known[kind].bites_at <= points]
+    crashes = "crash" in kinds and (not others or random.random() < 0.5)
+    if not crashes and not others:
+        raise InvalidScenario(f"{bench.scenario.subject.kind} never does what {', '.join(kinds)} would disturb")
+    kind = known["crash" if crashes else random.choice(others)]
+    assert kind.draw is not None
+    return kind, kind.draw(random, bench.aims)
+
+
+def _any_address(address: Address) -> bool:
+    return True
+
+
+def _would_do(kind: FaultKind, fault: Fault, address: Address) -> bool:
+    """Whether a fault is likely to bite at an address."""
+    return address.point in kind.bites_at and _concerns(kind, fault, address)
 
 
 def _concerns(kind: FaultKind, fault: Fault, address: Address) -> bool:

@@ -19,6 +19,7 @@ from ..core.verdicts import Status
 from ..judging.exercised import Activity
 from ..judging.statistics import upper_bound
 from .bench import Bench, Outcome, Trial, ViolationKind
+from .guided import CorpusEntry
 from .memory import seldom_looked_at
 from .on_cores import alone, together
 from .pieces import (
@@ -140,6 +141,8 @@ class SearchFindings:
     """By how many crashes one after the other, those that were enumerated."""
     alike: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Address at which a single crash struck -> those that it stood for, since they leave the same world behind."""
+    corpus: list[CorpusEntry] = field(default_factory=list)
+    """Schedules that exercised what was new to who tried them."""
     whole_runs: str = ""
     """Why no run was branched off from another; empty where they were, or could have been."""
     lost: int = 0
@@ -172,7 +175,8 @@ class SearchFindings:
     @property
     def bound(self) -> float | None:
         """The chance that a random schedule whose faults bite, within what is claimed, violates a claim is at most
-        this, with 95 % confidence. One of which it is UNKNOWN counts as one that does.
+        this, with 95 % confidence. One of which it is UNKNOWN counts as one that does. It is said of schedules that are
+        drawn as these were (see `plans.DRAWN`), independently of one another, and of no others.
 
         None where one was seen to, or none was tried.
         """
@@ -196,6 +200,8 @@ class SearchFindings:
             self.struck.update(outcome.alike)
             self.alike.update(dict.fromkeys(outcome.struck, outcome.alike))
         self.exercised.update(outcome.at_work)
+        if outcome.exercised_new:
+            self.corpus.append(CorpusEntry(trial(), outcome.exercised_new))
         match outcome.status:
             case Status.HOLDS:
                 self.random_held += tried.random

@@ -3,6 +3,8 @@ within what such a claim tolerates."""
 
 from __future__ import annotations
 
+from collections import Counter
+
 from ..core.model import Topology
 from ..judging.lives import losses
 from ..recording.history import History
@@ -42,3 +44,25 @@ def in_step_twice(history: History, topology: Topology) -> tuple[Span, ...]:
     if began is not None:
         spans.append((began, end + 1))
     return tuple(spans)
+
+
+class SparedNow:
+    """Whether every slice has two replicas or more in step, where a history that goes on has come to."""
+
+    def __init__(self, topology: Topology) -> None:
+        self._slices = topology.operator_slices
+        self._in_step: list[InStep] = []
+        self._read = (0, 0)
+        """How many records, and entries of the timeline."""
+        self._spared = False
+
+    def __call__(self, history: History) -> bool:
+        records, entries = self._read
+        new = [s.record for s in history.records[records:] if isinstance(s.record, InStep)]
+        if new or len(history.timeline) > entries:
+            self._in_step += new
+            lost = losses(history)
+            left = Counter(one.slice for one in self._in_step if (one.slice, one.incarnation) not in lost)
+            self._spared = all(left[slice_id] > 1 for slice_id in self._slices)
+        self._read = len(history.records), len(history.timeline)
+        return self._spared

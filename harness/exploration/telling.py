@@ -14,6 +14,7 @@ from ..reporting.view import TONES, Fact, FoundView, Head, ReplayView, SearchVie
 from .counterexample import ReplayedCounterexample
 from .exhausting import not_covered, statements
 from .exploring import Explored, KeptViolation
+from .plans import DRAWN
 from .search import SearchFindings, Succession
 
 EVIDENCE: Final = 3
@@ -83,6 +84,9 @@ def _facts(explored: Explored) -> Iterator[Fact]:
     )
     if findings.pairs is not None and not explored.exhaust:
         yield Fact("pairs", _pairs(findings.pairs))
+    if explored.corpus is not None:
+        had, added = explored.corpus
+        yield Fact("corpus", f"{counted(had, 'schedule')} varied, and {added:,} added that exercised something new")
     if findings.whole_runs:
         yield Fact("whole runs", f"each schedule was run from the beginning: {findings.whole_runs}", Tone.OPEN)
     if explored.exhaust:
@@ -92,7 +96,8 @@ def _facts(explored: Explored) -> Iterator[Fact]:
             "bound",
             f"none of {findings.random_held:,} random schedules whose faults bit, within what is claimed, violates"
             + (f", and of {findings.random_unknown:,} more it is unknown" if findings.random_unknown else "")
-            + f": at most {_percent(findings.bound)} of such schedules do, with 95 % confidence",
+            + f": at most {_percent(findings.bound)} of the schedules that are drawn so do, with 95 % confidence; "
+            + f"drawn so: {DRAWN}",
         )
 
 

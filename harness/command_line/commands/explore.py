@@ -115,6 +115,15 @@ def explore_command(
             "it replays there.",
         ),
     ] = False,
+    corpus: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Vary schedules that exercised something new, in place of drawing all at random, and keep them in "
+            "this folder: it grows from search to search, and searches can share it.",
+            show_default=False,
+        ),
+    ] = None,
     mutants: Annotated[
         bool,
         typer.Option(
@@ -143,18 +152,21 @@ def explore_command(
         schedules = SCHEDULES
     budget = SearchBudget(schedules, seconds)
     if mutants:
-        if pairs or exhaust or output is not None or faults or for_spark or own_sizes:
-            flags = "--pairs, --exhaust, --fault, --for-spark, --own-sizes and --output"
+        if pairs or exhaust or output is not None or faults or for_spark or own_sizes or corpus is not None:
+            flags = "--pairs, --exhaust, --fault, --for-spark, --own-sizes, --corpus and --output"
             raise typer.BadParameter(f"--mutants goes with none of {flags}")
         if spark_master is not None:
             raise typer.BadParameter("--mutants are searched on this machine: leave out --spark-master")
-        return _explore_mutants(name, budget, seed, jobs or 1, events, as_json)
+        cores = jobs or len(os.sched_getaffinity(0))
+        return _explore_mutants(name, budget, seed, cores, events, as_json)
     if name is None:
         raise typer.BadParameter("name a scenario, or use --mutants")
     if spark_master is not None and jobs is not None:
         raise typer.BadParameter("a Spark cluster has the cores that it has: --spark-master goes without --jobs")
     if exhaust and (pairs or faults):
         raise typer.BadParameter("--exhaust tries every crash and every pair: leave out --pairs and --fault")
+    if corpus is not None and (exhaust or pairs or spark_master is not None):
+        raise typer.BadParameter("--corpus goes with none of --exhaust, --pairs and --spark-master")
     registry = registered()
     own = registry.scenario(name)
     named = with_events(own, events) if own_sizes else brought_down(name, registry, events, exhaust)
@@ -172,6 +184,7 @@ def explore_command(
             for_spark=for_spark,
             own=None if own_sizes else own.scenario,
             exhaust=exhaust,
+            corpus=corpus,
             show=line.show,
             say=line.say,
         )
@@ -185,16 +198,17 @@ def explore_command(
 def _explore_mutants(
     on: str | None, budget: SearchBudget, seed: int, jobs: int, events: int | None, as_json: bool
 ) -> int:
-    from ...exploration.mutants import MUTANT_EVENTS, explore_mutants
+    from ...exploration.mutants import MUTANT_EVENTS, MutantsPlan, explore_mutants
 
     registry = registered()
     names = list(registry.mutants)
-    tried = list(explore_mutants(names, on, registry, budget, seed=seed, jobs=jobs, events=events or MUTANT_EVENTS))
+    plan = MutantsPlan(on, budget, seed, events or MUTANT_EVENTS)
+    tried = list(explore_mutants(names, registry, plan, jobs=jobs))
     if as_json:
         print_json({"mutants": _mutants_document(tried)})
     else:
         show(_mutants_table(tried, len(names)))
-    if any(one.shrunk is None for one in tried):
+    if any(one.found is None for one in tried):
         return ExitStatus.VIOLATED
     return ExitStatus.HOLDS if len(tried) == len(names) else INTERRUPTED
 
@@ -234,6 +248,7 @@ def _document(explored: Explored) -> dict[str, Any]:
         if findings.pairs is None
         else {"tried": findings.pairs.tried, "exist": findings.pairs.exist, "exact": findings.pairs.exact},
         "alike": {address: list(others) for address, others in findings.alike.items()},
+        "corpus": None if explored.corpus is None else {"had": explored.corpus[0], "added": explored.corpus[1]},
         "whole_runs": findings.whole_runs or None,
         "exhausted_levels": [asdict(one) for one in statements(explored.bench, findings)] if explored.exhaust else None,
         "not_covered": list(not_covered(explored.bench)) if explored.exhaust else None,
@@ -259,16 +274,16 @@ def _mutants_table(tried: Sequence[TriedMutant], all_of_them: int) -> Iterator[T
     head = f"  {'mutant':<{name}}  {'must show':<{anomaly}}  found  by      schedules  faults  events  breaks"
     yield Text(head, "bold")
     for one in tried:
-        shrunk = one.shrunk
-        faults = "" if shrunk is None else str(len(shrunk.trial.schedule))
-        events = "" if shrunk is None else str(shrunk.events)
+        found = one.found
+        faults = "" if found is None else str(len(found.schedule))
+        events = "" if found is None else str(found.events)
         yield Text.assemble(
             f"  {one.mutant.name:<{name}}  {one.mutant.anomaly:<{anomaly}}  ",
-            ("no   ", "bold red") if shrunk is None else ("yes  ", "green"),
+            ("no   ", "bold red") if found is None else ("yes  ", "green"),
             f"  {one.by:<6}  {one.schedules:>9,}  {faults:>6}  {events:>6}  {one.mutant.breaks}",
         )
     yield Text()
-    lives = sum(one.shrunk is None for one in tried)
+    lives = sum(one.found is None for one in tried)
     missing = all_of_them - len(tried)
     yield Text(
         f"  {all_of_them} mutants, {len(tried) - lives} found"
@@ -283,12 +298,12 @@ def _mutants_document(tried: Sequence[TriedMutant]) -> list[dict[str, Any]]:
             "mutant": one.mutant.name,
             "breaks": one.mutant.breaks,
             "anomaly": str(one.mutant.anomaly),
-            "found": one.shrunk is not None,
+            "found": one.found is not None,
             "schedules": one.schedules,
             "by": one.by or None,
             "shrunk": None
-            if one.shrunk is None
-            else {"events": one.shrunk.events, "faults": [str(fault) for fault in one.shrunk.trial.schedule]},
+            if one.found is None
+            else {"events": one.found.events, "faults": [str(fault) for fault in one.found.schedule]},
         }
         for one in tried
     ]

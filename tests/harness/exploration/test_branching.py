@@ -16,17 +16,18 @@ from streamproof.harness.contracts.cluster import Run
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
-from streamproof.harness.core.addresses import Moment
+from streamproof.harness.core.addresses import Address, Moment, Point, Side
 from streamproof.harness.core.costs import Costs
 from streamproof.harness.core.errors import InvalidOperator
 from streamproof.harness.core.model import Event, Operator, Output, Stage, Topology
 from streamproof.harness.core.quantities import events, ms
 from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.verdicts import Status
-from streamproof.harness.exploration.bench import Bench, untimed_crash
+from streamproof.harness.exploration.bench import Bench, Trial, untimed_crash
 from streamproof.harness.exploration.branching import TracedRun, Trunk
 from streamproof.harness.exploration.census import Reached
 from streamproof.harness.exploration.classes import distinct
+from streamproof.harness.exploration.drawing import DrawingController, FaultAhead
 from streamproof.harness.exploration.exhausting import statements
 from streamproof.harness.exploration.mutants import mutant_world
 from streamproof.harness.exploration.plans import EverySingle, RandomSchedules, Successive
@@ -114,6 +115,57 @@ def test_a_branch_where_work_takes_time_is_a_whole_run(case: str) -> None:
 def test_a_branch_with_a_mechanism_of_a_user_is_a_whole_run(careful: bool) -> None:
     subject = hurrying(passive_replication(trace(), checkpoint_every=events(8)), events(5), careful=careful)
     as_whole_runs(Bench(Scenario(subject, numbered(events=32, batch=4)), REGISTRY, seed=5))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_is_drawn_on_the_way_is_a_whole_run_under_what_was_drawn(case: str) -> None:
+    """The schedule that is kept of it says all: it is the same from the beginning, with no drawing."""
+    scenario = scenario_of(case)
+    world = ("usual", "slow-links", "noticed-late")[CASES.index(case) % 3]
+    bench = Bench(scenario, REGISTRY, seed=5, options=options_of(world, scenario))
+    struck = 0
+    for number in range(12):
+        far = FaultAhead(
+            untimed_crash([bench.actors[number % len(bench.actors)]]), 7 * number, lambda where: True, False
+        )
+        first = at(bench.calm[len(bench.calm) * (number + 1) // 20])
+        drawn = bench.drawn(Trial((first,), number), [far, replace(far, passed=number)])
+        if len(drawn.schedule) == 3:
+            assert drawn.history.digest() == bench.run(drawn.schedule, number).digest(), "; ".join(
+                map(str, drawn.schedule)
+            )
+            struck += 1
+            if struck == 2:
+                break
+    assert struck
+
+
+def test_no_fault_is_drawn_at_an_address_that_was_passed_before() -> None:
+    """Where an address is come to again, a schedule that names it would strike there the first time."""
+    before, one, other = (Address("count-0", 1, Point.TIMER, str(number), Side.BEFORE) for number in range(3))
+    drawing = DrawingController(
+        (untimed_crash(["count-0"]).at(Moment.exactly(one)),),
+        [FaultAhead(untimed_crash(["count-0"]), 0, lambda where: True, False)],
+        ["count-0"],
+        lambda: True,
+    )
+    struck = [len(drawing.arrived(address)) for address in (before, one, before, one, other)]
+    assert struck == [0, 1, 0, 0, 1]
+    assert [fault.trigger for fault in drawing.schedule] == [Moment.exactly(one), Moment.exactly(other)]
+
+
+def test_random_schedules_come_to_what_they_come_to_by_themselves() -> None:
+    scenario = scenario_of("active-replication/trace-numbered")
+    bench = Bench(scenario, REGISTRY, seed=5)
+    plan = RandomSchedules(5, 40, kinds=tuple(SIMULATED))
+    recovering = 0
+    for piece in range(40):
+        ((trial, outcome),) = plan.attempts(bench, piece)
+        assert [trial] == list(plan.trials(bench, piece))
+        assert outcome == bench.attempt(trial)
+        assert trial.random
+        recovering += len(trial.schedule) > 1
+    assert recovering > 10
 
 
 @pytest.mark.parametrize("case", ["passive-replication/word-count-words", "active-replication/trace-numbered"])

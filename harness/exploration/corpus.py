@@ -1,0 +1,90 @@
+"""A folder of schedules that exercised something new, one file each: it grows with every search that is given it, and
+several searches, on several machines too, can share it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from ..contracts.scenario import Scenario
+from ..core.errors import InvalidCounterexample, InvalidScenario, StorageFailed, UnknownCounterexampleVersion
+from ..recording.claims_and_faults import SavedFault
+from ..recording.folder import write_json
+from .bench import Trial
+from .guided import CorpusEntry, newest_of
+
+VERSION: Final = 1
+
+
+class CorpusFile(msgspec.Struct, frozen=True):
+    """What a file holds."""
+
+    version: int
+    scenario: str
+    """As `explore` was given it, with the sizes that it was brought down to."""
+    events: int
+    batch: int
+    seed: int
+    """Of the simulated world."""
+    faults: tuple[SavedFault, ...]
+    exercised: tuple[int, ...]
+
+
+def read_corpus(folder: Path, origin: str, scenario: Scenario) -> tuple[CorpusEntry, ...]:
+    """What a folder has for a scenario; nothing where it is not there yet.
+
+    Raises InvalidCounterexample for a file that is damaged, UnknownCounterexampleVersion for one of another version.
+    """
+    found = []
+    for path in sorted(folder.glob("*.json")):
+        saved = _read(path)
+        if (saved.scenario, saved.events, saved.batch) == (origin, scenario.workload.events, scenario.workload.batch):
+            schedule = tuple(fault.fault() for fault in saved.faults)
+            found.append(CorpusEntry(Trial(schedule, saved.seed), frozenset(saved.exercised)))
+    return tuple(found)
+
+
+def add_to_corpus(folder: Path, origin: str, scenario: Scenario, found: Sequence[CorpusEntry]) -> int:
+    """Keep those that exercised what none of the folder's did, and return how many these are. Raises StorageFailed, and
+    as `read_corpus`, since others may have added to it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageFailed(f"no corpus can be kept in {folder}: {error.strerror}") from error
+    known = frozenset(feature for entry in read_corpus(folder, origin, scenario) for feature in entry.features)
+    new = newest_of(found, known)
+    for entry in new:
+        saved = CorpusFile(
+            VERSION,
+            origin,
+            scenario.workload.events,
+            scenario.workload.batch,
+            entry.trial.seed,
+            tuple(map(SavedFault.of, entry.trial.schedule)),
+            tuple(sorted(entry.features)),
+        )
+        name = blake2b(msgspec.json.encode(saved, order="deterministic"), digest_size=12).hexdigest()
+        write_json(folder / f"{name}.json", saved)
+    return len(new)
+
+
+def _read(path: Path) -> CorpusFile:
+    try:
+        content = msgspec.json.decode(path.read_bytes())
+        if isinstance(content, dict) and content.get("version") != VERSION:
+            raise UnknownCounterexampleVersion(
+                f"{path} has version {content.get('version')!r}; this streamproof reads version {VERSION} of a "
+                "corpus: begin another folder"
+            )
+        saved = msgspec.convert(content, CorpusFile)
+        for fault in saved.faults:
+            fault.fault()
+    except (OSError, msgspec.MsgspecError, InvalidScenario) as error:
+        raise InvalidCounterexample(
+            f"{path} is no schedule of a corpus: {error}; remove it, or name another folder"
+        ) from error
+    return saved

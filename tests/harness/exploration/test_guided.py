@@ -1,0 +1,101 @@
+"""Schedules that exercised something new are kept, varied, and shared between searches."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from streamproof.harness.contracts.registry import Registry
+from streamproof.harness.contracts.scenario import Scenario
+from streamproof.harness.core.errors import InvalidCounterexample, UnknownCounterexampleVersion
+from streamproof.harness.core.quantities import events
+from streamproof.harness.exploration.bench import Bench
+from streamproof.harness.exploration.corpus import add_to_corpus, read_corpus
+from streamproof.harness.exploration.guided import GuidedSchedules
+from streamproof.harness.exploration.novelty import features
+from streamproof.harness.exploration.plans import EverySingle, fault_at
+from streamproof.harness.exploration.search import SearchBudget, search
+from streamproof.harness.judging.exercised import Activity
+from streamproof.reference_impls.active_standby import active_standby
+from streamproof.reference_impls.passive_replication import passive_replication
+from streamproof.scenarios.trace import trace
+from streamproof.scenarios.workloads import numbered
+
+REGISTRY = Registry()
+
+
+def bench_of(scheme: str = "passive") -> Bench:
+    subject = (
+        passive_replication(trace(), checkpoint_every=events(4))
+        if scheme == "passive"
+        else active_standby(trace(), acknowledge_every=events(4))
+    )
+    return Bench(Scenario(subject, numbered(events=16, batch=2)), REGISTRY, seed=5)
+
+
+@pytest.mark.parametrize("scheme", ["passive", "active"])
+def test_a_guided_schedule_comes_to_what_it_comes_to_by_itself(scheme: str) -> None:
+    bench = bench_of(scheme)
+    longest = 0
+    for trial, outcome in islice(GuidedSchedules(3).attempts(bench, 0), 60):
+        by_itself = bench.attempt(trial)
+        assert (outcome.status, outcome.struck, outcome.at_work) == (
+            by_itself.status,
+            by_itself.struck,
+            by_itself.at_work,
+        )
+        longest = max(longest, len(trial.schedule))
+    assert longest > 2
+
+
+def test_what_is_varied_counts_for_no_bound() -> None:
+    drawn = [trial.random for trial, _ in islice(GuidedSchedules(3).attempts(bench_of(), 0), 60)]
+    assert drawn[0]
+    assert 5 < sum(drawn) < 30
+
+
+def test_a_piece_gives_the_same_wherever_it_is_worked_through() -> None:
+    one, other = (list(islice(GuidedSchedules(3).attempts(bench_of(), 1), 25)) for _ in range(2))
+    assert one == other
+
+
+def test_a_crash_in_a_recovery_exercises_what_a_single_one_does_not() -> None:
+    bench = bench_of()
+    first, *_, last = bench.calm_classes
+    (where, *_) = bench.calm_classes[len(bench.calm_classes) // 2]
+
+    def exercised(*schedule: object) -> frozenset[int]:
+        history = bench.run(tuple(schedule), 5)  # type: ignore[arg-type]
+        return features(history, [Activity.RESTART])
+
+    single = exercised(fault_at(where))
+    recovering = next(one for one in bench.reached((fault_at(where),), 5) if one.after and one.address.incarnation > 1)
+    assert exercised(fault_at(where)) == single
+    assert not exercised(fault_at(where), fault_at(recovering)) <= single
+    assert exercised(fault_at(first[0])) != exercised(fault_at(last[0]))
+
+
+def test_a_corpus_grows_and_the_next_search_begins_with_it(tmp_path: Path) -> None:
+    bench, folder = bench_of(), tmp_path / "corpus"
+    first = search(bench, [EverySingle(), GuidedSchedules(3)], SearchBudget(400), in_order=True)
+    added = add_to_corpus(folder, "mine", bench.scenario, first.corpus)
+    assert added == len(list(folder.iterdir())) > 10
+    known = read_corpus(folder, "mine", bench.scenario)
+    assert len(known) == added
+    assert read_corpus(folder, "another's", bench.scenario) == ()
+    assert add_to_corpus(folder, "mine", bench.scenario, first.corpus) == 0
+    again = search(bench, [GuidedSchedules(3, corpus=known)], SearchBudget(150))
+    seen = frozenset(feature for entry in known for feature in entry.features)
+    assert all(not entry.features <= seen for entry in again.corpus)
+    assert len(again.corpus) < len(search(bench, [GuidedSchedules(3)], SearchBudget(150)).corpus)
+
+
+def test_a_damaged_corpus_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "one.json").write_text('{"version": 1, "scenario": 3}')
+    with pytest.raises(InvalidCounterexample, match=r"one\.json is no schedule of a corpus"):
+        read_corpus(tmp_path, "mine", bench_of().scenario)
+    (tmp_path / "one.json").write_text('{"version": 99}')
+    with pytest.raises(UnknownCounterexampleVersion, match="version 99"):
+        read_corpus(tmp_path, "mine", bench_of().scenario)
