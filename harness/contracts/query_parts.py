@@ -44,6 +44,7 @@ class QuerySettings(TypedDict, total=False):
     claims: tuple[Claim, ...]
     batch_events: int
     accepts: tuple[str, ...]
+    spark: str
 
 
 def foreach_batch(

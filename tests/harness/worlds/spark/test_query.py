@@ -45,8 +45,9 @@ from streamproof.harness.worlds.spark.control.nodes import Driver
 from streamproof.harness.worlds.spark.control.run_messages import Arrived, Failed
 from streamproof.harness.worlds.spark.queries.deployment import QueryDeployment
 from streamproof.harness.worlds.spark.queries.lives import DriverIncarnation
+from streamproof.harness.worlds.spark.queries.python_source import EventReader
 from streamproof.harness.worlds.spark.queries.rows import canonical_rows
-from streamproof.harness.worlds.spark.queries.source import EventReader, SourcePlan, write_events
+from streamproof.harness.worlds.spark.queries.source import SourcePlan, write_events
 from streamproof.scenarios.query_word_count import query_word_count
 from streamproof.scenarios.workloads import words
 from verdicts_of import JUDGES
