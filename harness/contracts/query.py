@@ -281,6 +281,11 @@ class Query:
         return not self.stores and self.source is None
 
     @property
+    def needs(self) -> tuple[str, ...]:
+        """What its Spark must have, as far as that is known: operators that not every version has."""
+        return tuple(getattr(self.transform, "needs", ()))
+
+    @property
     def relayed(self) -> tuple[RelayedStore, ...]:
         """The stores whose messages are seen."""
         return tuple(store.relayed for store in self.stores if store.address)

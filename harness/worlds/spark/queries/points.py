@@ -15,7 +15,7 @@ from ....contracts.query import Query
 from ....contracts.scenario import Scenario
 from ....contracts.subject import QUERY_POINTS, TASK_POINTS
 from ....core.addresses import FINE_POINTS, TASK, Moment, Point
-from ....core.errors import InvalidScenario, StorageFailed
+from ....core.errors import InvalidScenario, StorageFailed, Unsupported
 from ....core.schedule import Fault
 from ....core.wire import Endpoint
 from ....crash_points.inside_python.user_points import points_environment
@@ -25,7 +25,7 @@ from ....crash_points.inside_spark.agent import find_agent
 from ....crash_points.inside_spark.listener import HeldPoint, PointListener
 from ....crash_points.inside_spark.rules import script
 from ....crash_points.inside_spark.settings import agent_settings, with_options
-from ....crash_points.inside_spark.versions import SparkVersion, own_hook, supported
+from ....crash_points.inside_spark.versions import SUPPORTED, SparkVersion, own_hook, supported
 from ....install.private_files import write_private
 from ....install.spark_choice import chosen_version
 from ..control.nodes import Nodes
@@ -54,7 +54,8 @@ def aimed_at(scenario: Scenario) -> frozenset[Point]:
 
 def check_points(scenario: Scenario) -> None:
     """Raises MissingTool for points inside Spark where there is no agent, Unsupported where this Spark's are not known,
-    and InvalidScenario for points that the query does not come to, or not as the fault's target."""
+    or it has not what the query needs, and InvalidScenario for points that the query does not come to, or not as the
+    fault's target."""
     query = scenario.subject
     assert isinstance(query, Query)
     for fault in scenario.faults:
@@ -71,7 +72,12 @@ def check_points(scenario: Scenario) -> None:
         raise InvalidScenario(f"{query.name} has a sink of its own, which says nothing of {Point.SINK_WRITE}")
     if Point.MESSAGE in aimed and not query.relayed:
         raise InvalidScenario(f"{query.name} has no store with an address, so that no message of it is seen")
-    spark = supported(chosen_version(query.spark))
+    number = chosen_version(query.spark)
+    spark = supported(number)
+    for need in query.needs:
+        if need in spark.lacks:
+            newer = next(one.tried for one in SUPPORTED.values() if need not in one.lacks)
+            raise Unsupported(f"{query.name} needs {need}, which Spark {number} has not: name another, as {newer}")
     if aimed & _inside(spark):
         find_agent()
 
