@@ -90,6 +90,7 @@ def test_names_of_code_are_in_the_code(document: Path) -> None:
 
 def test_commands_are_there(document: Path) -> None:
     known = {command.name or command.callback.__name__ for command in app.registered_commands if command.callback}
+    known |= {group.name for group in app.registered_groups if isinstance(group.name, str)}
     environments = {name.removeprefix("testenv:") for name in tox().sections()}
     for line in commands(document):
         asked = re.match(r"(?:\.venv/bin/)?streamproof (\w+)", line)

@@ -276,7 +276,7 @@ class ToySpark:
 
     address = "127.0.0.1"
 
-    def __init__(self, run_id: str, folder: Path, options: object = None) -> None:
+    def __init__(self, run_id: str, folder: Path, options: object = None, spark: object = None) -> None:
         self.run_id = run_id
         self.scratch = folder / "scratch"
         self.logs_folder = folder / "logs"
@@ -547,7 +547,7 @@ def install(monkeypatch: pytest.MonkeyPatch, folder: Path, lanes: int = 1) -> No
     agent.touch()
     monkeypatch.setattr(campaign, "SparkProcesses", ToySpark)
     monkeypatch.setattr(campaign, "fetch_agent", lambda: agent)
-    monkeypatch.setattr(campaign, "check_rules", lambda spark, agent: None)
+    monkeypatch.setattr(campaign, "check_rules", lambda *_, **__: None)
     monkeypatch.setattr(campaign, "find_java", _Java)
     monkeypatch.setattr(campaign, "_lanes", lambda: lanes)
     monkeypatch.setattr(lane, "find_agent", lambda: agent)

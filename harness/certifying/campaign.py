@@ -28,7 +28,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
 
 import msgspec
@@ -44,6 +43,7 @@ from ..core.errors import (
     InvalidScenario,
     MissingTool,
     NothingLeft,
+    OwnFailure,
     ScenarioChanged,
     StorageFailed,
     StreamproofError,
@@ -55,7 +55,8 @@ from ..crash_points.inside_python.watching import TIMES
 from ..crash_points.inside_spark.agent import fetch_agent
 from ..crash_points.inside_spark.checking import check_rules
 from ..crash_points.inside_spark.versions import supported
-from ..install.machine import find_java
+from ..install.machine import Spark, find_java
+from ..install.spark_choice import chosen_spark, chosen_version
 from ..judging.references import BATCH_JOB, REFERENCES, collate_references
 from ..recording.claims_and_faults import SavedClaim
 from ..recording.history import History
@@ -225,7 +226,7 @@ def go_on(
     claims = certificate.guarantees
     _check(query, claims, workload, cluster, registry)
     query = replace(query, settings={**_SETTINGS, **query.settings})
-    check_same(earlier, query, workload, versions_here(find_java().version))
+    check_same(earlier, query, workload, versions_here(find_java().version, query))
     check_code(earlier, query)
     if cluster.name != certificate.cluster.get("cluster"):
         raise ScenarioChanged(f"the campaign was begun on {certificate.cluster.get('cluster')}, not on {cluster.name}")
@@ -269,7 +270,7 @@ def _check(query: Query, claims: Sequence[Guarantee], workload: Workload, cluste
         )
     check_scenario(Scenario(query, workload, claims=claims), cluster, registry)
     check_bounds(query, claims)
-    supported(version("pyspark"))
+    supported(chosen_version(query.spark))
 
 
 @dataclass
@@ -282,6 +283,8 @@ class _Campaign:
     named: frozenset[str]
     """The guarantees that somebody has claimed; more is judged."""
     began: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="milliseconds"))
+    said_by_jvm: dict[str, str] = field(default_factory=dict)
+    """Of the versions: that of Spark."""
     planned_now: set[Planned] = field(default_factory=set)
     """What this part of the campaign could try."""
 
@@ -305,6 +308,7 @@ class _Campaign:
                     state.not_covered.append(NO_FILES.format(why=lanes[0].no_journal))
                 with state.timed("reference runs"):
                     lives = self._run_references(lanes)
+                self._note_spark(lanes)
                 self._state_time(lanes, lives)
                 references = [stamped for life in lives for stamped in life.records]
                 unjudgeable = self._why_unjudgeable(references)
@@ -428,20 +432,21 @@ class _Campaign:
         return bool(confirmed) and all(confirmed) and not self.state.budget.goes_on
 
     def _fetch_agent(self) -> bool:
-        spark = supported(version("pyspark"))
+        query = self.request.query
+        spark = supported(chosen_version(query.spark))
         try:
             # A method of the user's may be in jars that only its session has.
-            check_rules(spark, fetch_agent())
+            check_rules(spark, fetch_agent(), spark=_other_spark(query))
         except MissingTool as error:
             self.state.not_covered.append(NO_AGENT.format(why=error))
             return False
         return True
 
     def _open_lanes(self, stack: ExitStack, work: Path, watches_inside: bool) -> list[Lane]:
-        query, spark = self.request.query, supported(version("pyspark"))
+        query, spark = self.request.query, supported(chosen_version(self.request.query.spark))
         batches = query.batches(self.request.workload)
         options = EmbeddedOptions(workers=0)
-        processes = stack.enter_context(SparkProcesses(f"{self.name}-lanes", work, options))
+        processes = stack.enter_context(SparkProcesses(f"{self.name}-lanes", work, options, _other_spark(query)))
         lanes = (
             # What is stored elsewhere cannot be put back, and then no state can be recovered from.
             Lane(number, processes, query, batches, work, spark, LIFE_SECONDS, watches_inside, query.copyable)
@@ -472,6 +477,14 @@ class _Campaign:
         if self.request.query.read is None and self.request.query.source is None:
             lives.append(lanes[0].live(BATCH_JOB, BATCH_JOB, 1, watched=False, as_batch=True))
         return lives
+
+    def _note_spark(self, lanes: Sequence[Lane]) -> None:
+        """What the certificate names is what has run. Raises OwnFailure where that is not what was to run."""
+        wanted = chosen_version(self.request.query.spark)
+        for lane in lanes:
+            if lane.spark_version and lane.spark_version != wanted:
+                raise OwnFailure(f"{lane.name} runs Spark {lane.spark_version}, and is to run Spark {wanted}")
+            self.said_by_jvm = {"spark": lane.spark_version} if lane.spark_version else {}
 
     def _state_time(self, lanes: Sequence[Lane], lives: Sequence[Attempt]) -> None:
         """Say how long a recovery may take, now that it is known how long the query takes."""
@@ -603,7 +616,7 @@ class _Campaign:
         durations["total"] = durations.get("total", 0.0) + state.spent
         if earlier is not None:
             began, parts = earlier.certificate.began, earlier.parts
-        versions = versions_here(find_java().version)
+        versions = {**versions_here(find_java().version, request.query), **self.said_by_jvm}
         machine = {"system": platform.platform(), "cores": os.cpu_count() or 0, "byteorder": sys.byteorder}
         budget = {"runs": state.budget.runs, "minutes": state.budget.minutes, "kills": state.budget.kills}
         known = 0 if earlier is None else len(earlier.certificate.trials)
@@ -645,6 +658,11 @@ class _Campaign:
 def _shown(trials: Sequence[CrashTrial]) -> set[str]:
     """The claims that one of these violates."""
     return {claim for trial in trials for claim, status in trial.verdicts.items() if status is Status.VIOLATED}
+
+
+def _other_spark(query: Query) -> Spark | None:
+    """None: that of this interpreter."""
+    return chosen_spark(query.spark) if query.spark else None
 
 
 def _lanes() -> int:

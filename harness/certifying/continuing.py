@@ -26,6 +26,7 @@ from ..core.errors import InvalidCertificate, InvalidHistory, ScenarioChanged, S
 from ..core.verdicts import Status
 from ..core.workload import Workload
 from ..crash_points.inside_python.whose import whose_code
+from ..install.spark_choice import chosen_version
 from ..judging.references import BATCH_JOB, REFERENCES, collate_references
 from ..judging.shapes import OutputShape
 from ..recording.folder import read_description, read_history
@@ -38,7 +39,7 @@ from .covering import NOT_EACH_TIME
 from .journal import is_under_way, read_journal
 from .plan import Crash, CrashTrial, How, Victim
 from .proving import WITHOUT_FAILURES
-from .subjects import QueryShape, load_subject, load_workload, usual_workload
+from .subjects import QueryShape, load_subject, load_workload, on_spark, usual_workload
 
 OTHERWISE: Final = "without failures, it gives something else than in the earlier part of the campaign"
 NOT_PASSED: Final = "no run without failures passed it in the part of the campaign that went on"
@@ -160,7 +161,7 @@ def subject_of(folder: Path, earlier: Earlier, registry: Registry) -> tuple[Quer
     shape = QueryShape(
         str(described.get("mode", "")), tuple(described.get("key", ())), str(described.get("schema", ""))
     )
-    subject = load_subject(asked.origin, registry, shape, lenient=True)
+    subject = on_spark(load_subject(asked.origin, registry, shape, lenient=True), str(described.get("spark", "")))
     fed = load_workload(asked.fed_from) if asked.fed_from else subject.workload or usual_workload(subject.query)
     return subject.query, fed
 
@@ -226,11 +227,11 @@ def code_of(query: Query) -> dict[str, str]:
     return found
 
 
-def versions_here(java: object) -> dict[str, str]:
+def versions_here(java: object, query: Query) -> dict[str, str]:
     """What a campaign rests on."""
     return {
         "streamproof": version("streamproof"),
-        "pyspark": version("pyspark"),
+        "pyspark": chosen_version(query.spark),
         "python": platform.python_version(),
         "java": str(java),
     }

@@ -50,11 +50,11 @@ from ..worlds.embedded.node_processes import DriverProcess
 from ..worlds.embedded.processes import SparkProcesses
 from ..worlds.spark.control.log_tails import log_tail
 from ..worlds.spark.control.machines import ClusterMachines, Striking
-from ..worlds.spark.control.run_messages import Arrived, Begun, Failed, Go
+from ..worlds.spark.control.run_messages import Arrived, Begun, Failed, Go, SparkRuns
 from ..worlds.spark.control.run_server import RunServer, from_afar
 from ..worlds.spark.queries.driver_plan import QueryPlan, QueryRun, write_query_plan
 from ..worlds.spark.queries.lives import last_planned_batch
-from ..worlds.spark.queries.source import SourcePlan, spans, write_events
+from ..worlds.spark.queries.source import SourcePlan, spans, with_source, write_input
 from ..worlds.spark.queries.stacks import still_running
 from .attempts import Attempt, Death, Passed
 from .crash_states import CopiedFolders, LaneStore, NotQuiet
@@ -78,7 +78,7 @@ _SETTINGS = {
     "spark.python.daemon.module": DAEMON_MODULE,
 }
 
-_from_life = msgspec.msgpack.Decoder(Record | Begun | Arrived | Failed)
+_from_life = msgspec.msgpack.Decoder(Record | Begun | Arrived | Failed | SparkRuns)
 _from_warm = msgspec.msgpack.Decoder(Warm)
 
 
@@ -131,7 +131,7 @@ class Lane:
         self._journals = journals
         self.no_journal = ""
         """Why file operations are no crash points, where they were wanted."""
-        self._input = processes.scratch / f"{self.name}.arrow"
+        self._input = processes.scratch / f"{self.name}.input"
         self._lines = processes.scratch / f"{self.name}.lines.json"
         self._current = _CurrentLife()
         self._lives = 0
@@ -142,6 +142,8 @@ class Lane:
         self._times: Counter[Address] = Counter()
         self._fatal: Callable[[Address], bool] | None = None
         self._gateway: Mapping[str, str] | None = None
+        self.spark_version = ""
+        """As its session's JVM says it, once there is one."""
         self._over = asyncio.Event()
         self.relay = StoreRelay(query.relayed, processes.address, self)
         self._server = RunServer(
@@ -161,7 +163,7 @@ class Lane:
         return {**_SETTINGS, **self._query.settings}
 
     def __enter__(self) -> Lane:
-        write_events(self._input, self._batches)
+        self._write_input()
         with ExitStack() as stack:
             self._mount(stack)
             # What lies elsewhere is in no crash state, be it thrown away with the run.
@@ -178,6 +180,9 @@ class Lane:
 
     def __exit__(self, *_: object) -> None:
         self._owned.close()
+
+    def _write_input(self) -> None:
+        write_input(self._input, self._batches, self._spark.source_in_java)
 
     def _mount(self, stack: ExitStack) -> None:
         """Sets its folders, and their store."""
@@ -211,12 +216,12 @@ class Lane:
         """Meanwhile, live this query of the same code, on this input."""
         own = self._query, self._batches
         self._query, self._batches = query, batches
-        write_events(self._input, batches)
+        self._write_input()
         try:
             yield
         finally:
             self._query, self._batches = own
-            write_events(self._input, self._batches)
+            self._write_input()
 
     def live(
         self,
@@ -348,6 +353,8 @@ class Lane:
         path = write_private(self._processes.scratch / f"{self.name}.json", msgspec.json.encode(plan))
         settings = {**_SETTINGS, **self._query.configuration}
         settings = {**settings, **self._watching_settings(settings)}
+        if self._spark.source_in_java:
+            settings = with_source(settings, self._processes.spark)
         return self._processes.start_driver(
             self.name,
             "streamproof.harness.certifying.warm_session",
@@ -419,7 +426,9 @@ class Lane:
     async def _hear_warm(self, greeting: Greeting, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         body = await read_frame(reader)
         if body is not None:
-            self._gateway = decoded(_from_warm, body).gateway
+            warm = decoded(_from_warm, body)
+            self.spark_version = warm.spark
+            self._gateway = warm.gateway
             await self._over.wait()
 
     async def _hear_life(self, greeting: Greeting, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -437,6 +446,9 @@ class Lane:
                     # Whatever the life is called, it is a driver's.
                     await self._pass(life, msgspec.structs.replace(address, actor=DRIVER))
                     writer.write(frame(Go()))
+                case SparkRuns():
+                    # Its session has said so.
+                    pass
                 case Failed():
                     life.failure = from_afar(message)
                     writer.write(frame(Go()))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +17,7 @@ from ..core.errors import InvalidOperator, MissingTool
 from ..core.workload import Workload
 from ..crash_points.inside_spark.agent import fetch_agent
 from ..crash_points.inside_spark.versions import supported
+from ..install.spark_choice import chosen_spark, chosen_version
 from ..judging.references import REFERENCES, SINK
 from ..recording.history import Bite
 from ..recording.records import Stamped
@@ -45,9 +45,9 @@ def is_of_lanes(planned: Planned) -> bool:
 def lane_of_its_own(query: Query, workload: Workload, work: Path, name: str) -> Iterator[Lane]:
     """For one schedule. Raises what is wrong with the machine or the query; MissingTool: nothing can be mounted."""
     fetch_agent()
-    spark = supported(version("pyspark"))
+    spark = supported(chosen_version(query.spark))
     with (
-        SparkProcesses(name, work, EmbeddedOptions(workers=0)) as processes,
+        SparkProcesses(name, work, EmbeddedOptions(workers=0), chosen_spark(query.spark)) as processes,
         Lane(0, processes, query, query.batches(workload), work, spark, LEAST, journals=query.copyable) as lane,
     ):
         if lane.no_journal:

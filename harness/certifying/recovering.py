@@ -233,4 +233,5 @@ class _Lanes:
         self._how = how
 
     def describe(self, scenario: Scenario) -> Mapping[str, object]:
-        return {"cluster": "embedded", "how": self._how, "settings": self._lane.settings}
+        spark = {"spark": self._lane.spark_version} if self._lane.spark_version else {}
+        return {"cluster": "embedded", "how": self._how, "settings": self._lane.settings, **spark}

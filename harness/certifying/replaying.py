@@ -12,7 +12,7 @@ from ..core.verdicts import Status
 from ..core.workload import Workload
 from .rejudging import JudgedRun
 from .saved import SavedSchedule, read_saved, replay_saved
-from .subjects import QueryShape, QuerySubject, as_subject, load_subject, load_workload, usual_workload
+from .subjects import QueryShape, QuerySubject, as_subject, load_subject, load_workload, on_spark, usual_workload
 
 
 def replay_file(
@@ -40,7 +40,7 @@ def _subject(path: Path, saved: SavedSchedule, registry: Registry, made: Any) ->
             f"{path} is of a query that was made in a program and has no name; replay it in a test, with the query: "
             "streamproof.survives(file, query)"
         )
-    return load_subject(saved.origin, registry, shape, lenient=True)
+    return on_spark(load_subject(saved.origin, registry, shape, lenient=True), str(facts.get("spark", "")))
 
 
 def status_of(judged: JudgedRun) -> ExitStatus:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from ..contracts.query import Query
@@ -78,6 +78,11 @@ def as_subject(made: Any, shape: QueryShape = QueryShape(), name: str = "", leni
             )
         return found
     return QuerySubject(shape.query(made))
+
+
+def on_spark(subject: QuerySubject, spark: str) -> QuerySubject:
+    """On this Spark, where one is named, whatever the query says itself. Raises InvalidScenario."""
+    return replace(subject, query=replace(subject.query, spark=spark)) if spark else subject
 
 
 def _found(made: Any, name: str) -> QuerySubject | None:

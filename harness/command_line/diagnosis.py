@@ -21,6 +21,7 @@ from ..crash_points.files.mounting import FUSE_DEVICE, check_mounts
 from ..crash_points.inside_spark.agent import FETCH, VERSION, find_agent
 from ..install.class_archive import BUILD_ARCHIVE, archive_path
 from ..install.machine import OLDEST_JAVA, find_java, find_spark, find_toxiproxy, install_toxiproxy
+from ..install.spark_environments import ADD, environments
 
 GIB = 1 << 30
 SOCKET = "/var/run/docker.sock"
@@ -78,6 +79,7 @@ def diagnose() -> Diagnosis:
             _python(),
             _java(),
             _pyspark(),
+            *_other_sparks(),
             _cores(),
             _memory(),
             _archive(),
@@ -159,6 +161,16 @@ def _pyspark() -> Finding:
     except (MissingTool, PackageNotFoundError) as error:
         command = f"{sys.executable} -m pip install 'pyspark>=4.3,<4.4'"
         return Finding("PySpark", str(error), good=False, needed=True, add=command)
+
+
+def _other_sparks() -> Iterator[Finding]:
+    """Those that queries can be certified on, beside streamproof's own."""
+    for one in environments():
+        if one.whole:
+            yield Finding("Spark", f"{one.version}, {one.python}", good=True, needed=False)
+        else:
+            said = f"{one.version}, {one.folder} is not whole: somebody makes it, or was interrupted"
+            yield Finding("Spark", said, good=False, needed=False, add=ADD.format(version=one.version))
 
 
 def _archive() -> Finding:

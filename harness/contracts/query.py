@@ -25,6 +25,7 @@ from ..core.workload import Workload
 from ..crash_points.inside_spark.versions import own_hook
 from ..crash_points.outside.protocols import BYTES, PROTOCOLS
 from ..crash_points.outside.relay import RelayedStore
+from ..install.spark_choice import check_spark_name
 from ..judging.collation import Collation
 from ..judging.references import DRIVER, collate_references
 from ..judging.shapes import OutputMode, OutputShape
@@ -158,6 +159,9 @@ class Query:
     accepts: tuple[str, ...] = ()
     """Effects of its code outside of the run's folders that do not count, as a certificate names them, with `*` for
     what may vary: `file /var/log/app/*`, `connection 10.0.0.7:8125`, `process gzip`."""
+    spark: str = ""
+    """The Spark that it runs on: a version, of which `streamproof spark add` has made an environment, or the path of an
+    interpreter with a pyspark. Else that of the harness's own interpreter."""
 
     kind = KIND
 
@@ -168,9 +172,13 @@ class Query:
             )
         if not self.name:
             object.__setattr__(self, "name", _name_of(self.transform))
-        for name in ("name", "schema"):
+        for name in ("name", "schema", "spark"):
             if not isinstance(getattr(self, name), str):
                 raise self._wrong(f"{name}={getattr(self, name)!r} must be a text")
+        try:
+            check_spark_name(self.spark)
+        except InvalidScenario as error:
+            raise self._wrong(str(error)) from None
         self._check_shape()
         count = self.batch_events
         if not isinstance(count, int) or isinstance(count, bool) or count < 1:
@@ -273,6 +281,11 @@ class Query:
         return not self.stores and self.source is None
 
     @property
+    def needs(self) -> tuple[str, ...]:
+        """What its Spark must have, as far as that is known: operators that not every version has."""
+        return tuple(getattr(self.transform, "needs", ()))
+
+    @property
     def relayed(self) -> tuple[RelayedStore, ...]:
         """The stores whose messages are seen."""
         return tuple(store.relayed for store in self.stores if store.address)
@@ -313,6 +326,8 @@ class Query:
             "hooks": dict(self.hooks),
             "batch_events": self.batch_events,
             "accepts": list(self.accepts),
+            # Which it was is among the versions: here is what was asked for.
+            **({"spark": self.spark} if self.spark else {}),
         }
 
     def collate(self, history: History) -> Collation:

@@ -44,6 +44,7 @@ class QuerySettings(TypedDict, total=False):
     claims: tuple[Claim, ...]
     batch_events: int
     accepts: tuple[str, ...]
+    spark: str
 
 
 def foreach_batch(
@@ -195,6 +196,7 @@ class _Grouped(_Part):
         if isinstance(key, str) or not key:
             raise InvalidScenario(f'key={key!r} must name the columns to group by, as in ("user",)')
         self._method = method
+        self.needs = (method,)
         self._arguments = arguments
         self._key = tuple(key)
         self._watermark = watermark

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import pickle
 import site
 import sys
 import sysconfig
 import threading
 from collections.abc import Sequence
 from types import ModuleType
+from typing import Any, BinaryIO
 
 from pyspark import cloudpickle
 
@@ -37,6 +39,25 @@ def with_code(content: object, by_value: Sequence[ModuleType]) -> bytes:
             for module in by_value:
                 cloudpickle.unregister_pickle_by_value(module)  # type: ignore[no-untyped-call]
     return body
+
+
+def unpickled(file: BinaryIO) -> Any:
+    """What `with_code` has made, in a process whose pyspark may be an older one. Raises whatever goes wrong."""
+    return _Unpickler(file).load()
+
+
+class _Unpickler(pickle.Unpickler):
+    """What makes functions and classes again has other names in the cloudpickle of pyspark before 4.0: that of the
+    environment is taken then."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        try:
+            return super().find_class(module, name)
+        except (AttributeError, ImportError):
+            ours = cloudpickle.__name__
+            if module != ours and not module.startswith(f"{ours}."):
+                raise
+            return super().find_class(module.removeprefix("pyspark."), name)
 
 
 def send_by_value(holds: tuple[type, ...]) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from .machine import Java, Spark
@@ -26,8 +27,20 @@ def archive_path(java: Java, spark: Spark) -> Path:
     jars = sorted((jar.name, jar.stat().st_size, jar.stat().st_mtime_ns) for jar in (spark.home / "jars").glob("*.jar"))
     binary = java.executable.stat()
     stamp = repr((_RECIPE, str(java.home), binary.st_size, binary.st_mtime_ns, str(spark.home), jars))
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return cache / "streamproof" / f"spark-{hashlib.sha256(stamp.encode()).hexdigest()[:16]}.jsa"
+    return _cache() / f"spark-{hashlib.sha256(stamp.encode()).hexdigest()[:16]}.jsa"
+
+
+def remove_archives(stale: Callable[[Path, Path], bool]) -> None:
+    """Those of installations that are gone, or are another now. Beside each archive stands where its Spark is."""
+    for told in _cache().glob("spark-*.home"):
+        archive = told.with_suffix(".jsa")
+        if stale(archive, Path(told.read_text())):
+            archive.unlink(missing_ok=True)
+            told.unlink()
+
+
+def _cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "streamproof"
 
 
 def archive_options(java: Java, spark: Spark) -> tuple[str, ...]:

@@ -40,6 +40,15 @@ class Java:
 class Spark:
     home: Path
     scala: str
+    version: str = ""
+    """Of the pyspark package that holds it."""
+    python: str = sys.executable
+    """The interpreter in which that package is installed."""
+
+    @property
+    def own(self) -> bool:
+        """Whether it is that of the harness's own interpreter."""
+        return self.python == sys.executable
 
     @property
     def classpath(self) -> str:
@@ -92,9 +101,14 @@ def find_spark() -> Spark:
     spec = importlib.util.find_spec("pyspark")
     if spec is None or not spec.submodule_search_locations:
         raise MissingTool(f"{sys.executable} has no pyspark: pip install 'pyspark>=4'")
-    home = Path(next(iter(spec.submodule_search_locations)))
+    return spark_in(Path(next(iter(spec.submodule_search_locations))))
+
+
+def spark_in(home: Path, python: str = sys.executable) -> Spark:
+    """The Spark in the folder of a pyspark package. MissingTool when that is only a client."""
     for jar in (home / "jars").glob("spark-core_*.jar"):
-        return Spark(home, jar.name.split("_")[1].split("-")[0])
+        scala, _, version = jar.stem.partition("_")[2].partition("-")
+        return Spark(home, scala, version, python)
     raise MissingTool(f"{home} holds no Spark (pyspark-client only?): pip install 'pyspark>=4'")
 
 
@@ -132,13 +146,22 @@ def _toxiproxy_folder(environment: Mapping[str, str]) -> Path:
     return Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "streamproof" / "toxiproxy"
 
 
-def inherited_import_path(path: Iterable[str] | None = None) -> str:
+def inherited_import_path(path: Iterable[str] | None = None, own: bool = True) -> str:
     """A PYTHONPATH with which a child imports what this process can (user code found through pytest, `-m`, ...).
 
     The interpreter's own folders are left out: every child has them anyway, and in PYTHONPATH they would come first.
+    Where the child is of another interpreter than this one's `own`, packages that are installed are left out, too: it
+    has others under the same names.
     """
-    own = {os.path.realpath(p) for p in (*sysconfig.get_paths().values(), *site.getsitepackages())}
-    own.add(os.path.realpath(sysconfig.get_path("stdlib") + "/lib-dynload"))
+    known = {os.path.realpath(p) for p in (*sysconfig.get_paths().values(), *site.getsitepackages())}
+    known.add(os.path.realpath(sysconfig.get_path("stdlib") + "/lib-dynload"))
     entries = [os.path.abspath(entry) for entry in (sys.path if path is None else path)]
-    kept = [entry for entry in entries if os.path.isdir(entry) and os.path.realpath(entry) not in own]
+    kept = [entry for entry in entries if os.path.isdir(entry) and os.path.realpath(entry) not in known]
+    if not own:
+        kept = [entry for entry in kept if not _has_packages(Path(entry))]
     return os.pathsep.join(dict.fromkeys(kept))
+
+
+def _has_packages(folder: Path) -> bool:
+    """Whether it is a folder that packages are installed into, or has a pyspark of its own."""
+    return folder.name in ("site-packages", "dist-packages") or (folder / "pyspark" / "__init__.py").exists()

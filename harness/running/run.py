@@ -18,6 +18,7 @@ import msgspec
 
 from ..contracts.cluster import Cluster, Live, Run
 from ..contracts.injection import FaultKind
+from ..contracts.query import Query
 from ..contracts.registry import Named, Registry
 from ..contracts.scenario import Scenario, check, check_carriers
 from ..core.addresses import Address
@@ -25,6 +26,7 @@ from ..core.errors import StreamproofError
 from ..core.quantities import Duration
 from ..core.verdicts import Verdict
 from ..core.workload import Workload
+from ..install.spark_choice import chosen_version
 from ..judging.oracle import Oracle
 from ..recording.claims_and_faults import SavedClaim, SavedFault
 from ..recording.folder import VERSION, Description, RunFolder, read_history, write_json
@@ -180,7 +182,7 @@ def describe(named: Named, cluster: Described, seed: int, run_id: str) -> Descri
         cluster=dict(cluster.describe(scenario)),
         versions={
             "streamproof": version("streamproof"),
-            "pyspark": version("pyspark"),
+            "pyspark": chosen_version(scenario.subject.spark if isinstance(scenario.subject, Query) else ""),
             "python": platform.python_version(),
         },
         machine={

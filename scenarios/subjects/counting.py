@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from pyspark.sql import Row
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from ...harness.contracts.query import Query, RunFolders
 from ...harness.contracts.query_parts import pandas_with_state, processor
@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
     from pyspark.sql.streaming.state import GroupState
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+elif find_spec("pyspark.sql.streaming.stateful_processor"):
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+else:
+    # Before 4.0 there is none, and what else is here is of use all the same.
+    StatefulProcessor = StatefulProcessorHandle = object
 
 COUNT = "value STRING, count LONG"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -92,6 +93,18 @@ def certify_command(
     schema: Annotated[
         str, typer.Option(help="Columns of its input, where the events' values are JSON: 'user STRING, clicks INT'.")
     ] = "",
+    spark: Annotated[
+        str,
+        typer.Option(help="The version of Spark that it runs on, as `streamproof spark list` shows them: 4.1.3."),
+    ] = "",
+    python: Annotated[
+        str,
+        typer.Option(
+            metavar="PATH",
+            help="An interpreter of yours, as .venv/bin/python: it runs on the pyspark that is installed there, beside "
+            "whatever else is.",
+        ),
+    ] = "",
     workload: Annotated[
         str | None,
         typer.Option(
@@ -135,12 +148,21 @@ def certify_command(
     from ...certifying.budget import Budget
     from ...certifying.folders import check_unused, new_folder
     from ...certifying.planning import every_crash_point
-    from ...certifying.subjects import QueryShape, claims_named, load_subject, load_workload, usual_workload
+    from ...certifying.subjects import (
+        QueryShape,
+        claims_named,
+        load_subject,
+        load_workload,
+        on_spark,
+        usual_workload,
+    )
     from ..campaign_line import CertifyingLine
     from ..clusters import make_spark_cluster
 
     if minutes is not None and not 0 < minutes < float("inf"):
         raise typer.BadParameter("--minutes needs a positive number")
+    if spark and python:
+        raise typer.BadParameter("--spark and --python both say which Spark it runs on: give one of them")
     if continued is not None:
         _refuse_beside_continue(context)
         return _go_on(continued, minutes, runs, goes_on, as_json)
@@ -151,6 +173,7 @@ def certify_command(
     limits: dict[str, Any] = {"runs": runs, "minutes": minutes, "kills": kills}
     budget = Budget(**{name: limit for name, limit in limits.items() if limit is not None}, goes_on=goes_on)
     subject = load_subject(name, registry, QueryShape(mode, tuple(keys or ()), schema))
+    subject = on_spark(subject, os.path.abspath(python) if python else spark)
     claimed = claims_named(claims, registry.oracles) if claims else subject.claims
     if not claimed:
         raise UserMistake(f"{name} claims nothing: say what it promises, as in --claim exactly-once")

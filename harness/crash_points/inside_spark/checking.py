@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ...core.errors import OwnFailure, Unsupported
+from ...install.event_source import source_jar
 from ...install.machine import Java, Spark, find_java, find_spark
 from .agent import SHA256
 from .rules import script
@@ -25,19 +26,24 @@ CHECK_SECONDS = 120
 
 
 def check_rules(
-    version: SparkVersion, agent: Path, own: Sequence[Hook] = (), environment: Mapping[str, str] | None = None
+    version: SparkVersion,
+    agent: Path,
+    own: Sequence[Hook] = (),
+    environment: Mapping[str, str] | None = None,
+    spark: Spark | None = None,
 ) -> None:
-    """Raises Unsupported, with the rules that match nothing in the Spark of this interpreter.
+    """Raises Unsupported, with the rules that match nothing in this Spark, or that of this interpreter.
 
     What was found good once is remembered in the user's cache folder, for these rules and exactly these jars.
     """
     env = os.environ if environment is None else environment
-    java, spark = find_java(env), find_spark()
+    java, spark = find_java(env), spark or find_spark()
     text = script(version, ("127.0.0.1", 1), "token", "node", 1, own=own)
     good = _mark(env, spark, text)
     if good.exists():
         return
-    said = _checked(java, spark, agent, text)
+    source = [source_jar(spark, java, env)] if version.source_in_java else []
+    said = _checked(java, spark, [agent, *source], text)
     if bad := unmatched(text, said):
         names = ", ".join(bad)
         raise Unsupported(
@@ -64,11 +70,11 @@ def _first_error(said: str) -> str:
     return next((line for line in said.splitlines() if line.startswith("ERROR")), "Byteman says of them no more.")
 
 
-def _checked(java: Java, spark: Spark, agent: Path, text: str) -> str:
+def _checked(java: Java, spark: Spark, jars: Sequence[Path], text: str) -> str:
     with tempfile.TemporaryDirectory(prefix="streamproof-rules-") as folder:
         rules = Path(folder, "rules.btm")
         rules.write_text(text)
-        classpath = f"{spark.classpath}{os.pathsep}{agent}"
+        classpath = os.pathsep.join([spark.classpath, *map(str, jars)])
         command = [str(java.executable), "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-cp", classpath]
         command += ["org.jboss.byteman.check.TestScript", str(rules)]
         try:

@@ -104,7 +104,8 @@ def _start(version: SparkVersion, place: Endpoint, head: str) -> str:
 
 def _rules(hook: Hook, name: str) -> list[str]:
     depth = f'"{name} " + Thread.currentThread().getId()'
-    rules = [_rule(hook, name, depth, Side.BEFORE, hook.before), _rule(hook, name, depth, Side.AFTER, hook.after)]
+    sides = ((Side.BEFORE, hook.before), (Side.AFTER, hook.after))
+    rules = [_rule(hook, name, depth, side, where) for side, where in sides if where]
     return [*rules, _LEAVE.format(name=f"{name} left", hook=hook, depth=depth)] if hook.overridden else rules
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -32,6 +32,7 @@ class Hook:
     condition: str = "true"
     before: str = "AT ENTRY"
     after: str = "AT EXIT"
+    """Empty where only what is before is a point."""
     overridden: bool = False
     """Whether one such method may call another, of its superclass or of what it wraps: the outermost counts."""
 
@@ -40,9 +41,15 @@ class Hook:
 class SparkVersion:
     number: str
     """Its first two parts: what comes after them changes no names."""
+    tried: str
+    """The release of these with which the rules were tried."""
     start: tuple[str, str]
     """Class and method that every JVM of Spark, driver and executor, calls before any point can be reached."""
     hooks: tuple[Hook, ...]
+    source_in_java: bool = False
+    """Whether the harness's source is the one in Java, which says nothing itself: its points are among the hooks."""
+    lacks: tuple[str, ...] = ()
+    """What a query cannot do on it, that it can on the newest."""
 
 
 _STREAMING: Final = "org.apache.spark.sql.execution.streaming"
@@ -86,25 +93,51 @@ _RENAME_BATCH: Final = (
 )
 
 
-def _log(point: Point, cls: str) -> Hook:
+@dataclass(frozen=True)
+class _Names:
+    """What versions call differently."""
+
+    logs: str = f"{_STREAMING}.checkpointing"
+    """The package of the metadata's logs, and of what names their files."""
+    execution: str = f"{_STREAMING}.runtime"
+    """That of the execution, and of the logs of files."""
+    sinks: str = f"{_STREAMING}.sinks"
+    seq: str = "scala.collection.immutable.Seq"
+    """What Scala means by Seq."""
+    cleaned_batch: str = "$1.batchId()"
+    """The batch with which `cleanUpLastExecutedMicroBatch` is called."""
+
+
+def _log(names: _Names, point: Point, cls: str) -> Hook:
     return Hook(
         point,
         # Its subclasses do not override the method: a rule on those would never fire.
-        f"CLASS {_STREAMING}.checkpointing.HDFSMetadataLog",
+        f"CLASS {names.logs}.HDFSMetadataLog",
         "addNewBatchByStream(long, scala.Function1)",
         key="String.valueOf($1)",
-        condition=f"$0 instanceof {_STREAMING}.{cls}",
+        condition=f"$0 instanceof {names.logs}.{cls}",
     )
 
 
-def _file_log(point: Point, cls: str) -> Hook:
+def _file_log(names: _Names, point: Point, cls: str) -> Hook:
     return Hook(
         point,
-        f"CLASS {_STREAMING}.runtime.CompactibleFileStreamLog",
+        f"CLASS {names.execution}.CompactibleFileStreamLog",
         "add(long, Object[])",
         key="String.valueOf($1)",
-        condition=f"$0 instanceof {_STREAMING}.{cls}",
+        condition=f"$0 instanceof {cls}",
     )
+
+
+def _source(point: Point, method: str, after: str = "") -> Hook:
+    return Hook(point, "CLASS streamproof.EventSource$Stream", f"{method}(long)", key="String.valueOf($1)", after=after)
+
+
+_SOURCE_IN_JAVA: Final = (
+    _source(Point.SOURCE_LATEST, "beginLatest"),
+    _source(Point.SOURCE_PARTITIONS, "beginPartitions"),
+    _source(Point.SOURCE_COMMIT, "beginCommit", after="AT EXIT"),
+)
 
 
 def own_hook(name: str, method: str) -> Hook:
@@ -127,12 +160,10 @@ def own_hook(name: str, method: str) -> Hook:
     )
 
 
-_4_3: Final = SparkVersion(
-    "4.3",
-    start=("org.apache.spark.SparkEnv$", "set(org.apache.spark.SparkEnv)"),
-    hooks=(
-        _log(Point.OFFSET_LOG, "checkpointing.OffsetSeqLog"),
-        _log(Point.COMMIT_LOG, "checkpointing.CommitLog"),
+def _hooks(names: _Names) -> tuple[Hook, ...]:
+    return (
+        _log(names, Point.OFFSET_LOG, "OffsetSeqLog"),
+        _log(names, Point.COMMIT_LOG, "CommitLog"),
         Hook(
             Point.ADD_BATCH,
             f"INTERFACE ^{_STREAMING}.Sink",
@@ -147,25 +178,25 @@ _4_3: Final = SparkVersion(
             key="String.valueOf($1)",
             overridden=True,
         ),
-        _file_log(Point.SINK_LOG, "sinks.FileStreamSinkLog"),
-        _file_log(Point.SOURCE_LOG, "runtime.FileStreamSourceLog"),
+        _file_log(names, Point.SINK_LOG, f"{names.sinks}.FileStreamSinkLog"),
+        _file_log(names, Point.SOURCE_LOG, f"{names.execution}.FileStreamSourceLog"),
         Hook(
             Point.JOB_COMMIT,
             "CLASS ^org.apache.spark.internal.io.FileCommitProtocol",
-            "commitJob(org.apache.hadoop.mapreduce.JobContext, scala.collection.immutable.Seq)",
+            f"commitJob(org.apache.hadoop.mapreduce.JobContext, {names.seq})",
             key="batch",
             bindings=_JOB,
             overridden=True,
         ),
         Hook(
             Point.CLEANUP,
-            f"CLASS {_STREAMING}.runtime.MicroBatchExecution",
+            f"CLASS {names.execution}.MicroBatchExecution",
             "cleanUpLastExecutedMicroBatch",
-            key="String.valueOf($1.batchId())",
+            key=f"String.valueOf({names.cleaned_batch})",
         ),
         Hook(
             Point.RENAME,
-            f"CLASS {_STREAMING}.checkpointing.CheckpointFileManager$RenameBasedFSDataOutputStream",
+            f"CLASS {names.logs}.CheckpointFileManager$RenameBasedFSDataOutputStream",
             "close()",
             key='batch + "/" + path',
             bindings=(*_WITHIN, *_RENAME_BATCH),
@@ -207,10 +238,31 @@ _4_3: Final = SparkVersion(
             # Called for a task that failed, too.
             condition="!$0.isFailed()",
         ),
-    ),
-)
+    )
 
-SUPPORTED: Final[Mapping[str, SparkVersion]] = MappingProxyType({_4_3.number: _4_3})
+
+_START: Final = ("org.apache.spark.SparkEnv$", "set(org.apache.spark.SparkEnv)")
+_FLAT: Final = _Names(logs=_STREAMING, execution=_STREAMING, sinks=_STREAMING)
+"""Before 4.1, all is in one package."""
+_SCALA_2_12: Final = replace(_FLAT, seq="scala.collection.Seq", cleaned_batch="$0.currentBatchId()")
+_3_5: Final = SparkVersion(
+    "3.5",
+    "3.5.9",
+    _START,
+    (*_hooks(_SCALA_2_12), *_SOURCE_IN_JAVA),
+    source_in_java=True,
+    lacks=("data sources and sinks in Python (DataSource)", "transformWithState", "transformWithStateInPandas"),
+)
+_4_0: Final = SparkVersion(
+    "4.0", "4.0.4", _START, (*_hooks(_FLAT), *_SOURCE_IN_JAVA), source_in_java=True, lacks=("transformWithState",)
+)
+_4_1: Final = SparkVersion("4.1", "4.1.3", _START, (*_hooks(_Names()), *_SOURCE_IN_JAVA), source_in_java=True)
+_4_2: Final = SparkVersion("4.2", "4.2.0", _START, _hooks(_Names()))
+_4_3: Final = SparkVersion("4.3", "4.3.0", _START, _hooks(_Names()))
+
+SUPPORTED: Final[Mapping[str, SparkVersion]] = MappingProxyType(
+    {one.number: one for one in (_3_5, _4_0, _4_1, _4_2, _4_3)}
+)
 
 
 def supported(version: str) -> SparkVersion:
@@ -219,7 +271,7 @@ def supported(version: str) -> SparkVersion:
     if found is None:
         known = ", ".join(sorted(SUPPORTED))
         raise Unsupported(
-            f"crash points inside Spark {version!r} are not known, only those of Spark {known}: "
-            f"pip install 'pyspark~={max(SUPPORTED)}.0'"
+            f"crash points inside Spark {version!r} are not known, only those of Spark {known}: name one of these, as "
+            f"in spark='{max(SUPPORTED)}.0'"
         )
     return found

@@ -14,9 +14,10 @@ from ...contracts.query import Query
 from ...contracts.scenario import Scenario
 from ...contracts.subject import Deployment
 from ...core.carriers import CPU_QUOTA, DISK_THROTTLE, MEMORY_LIMIT, OF_PACKETS, STORE_FOLDER, STORE_VOLUME
-from ...core.errors import MissingTool
+from ...core.errors import MissingTool, Unsupported
 from ...core.places import numbered_workers
 from ...install.settings import profile_settings
+from ...install.spark_choice import chosen_spark, chosen_version
 from ..embedded.cluster import check_subject, deploy_subject, settings_profile
 from ..spark.control.nodes import OTHER_NODES
 from ..spark.control.warm import WarmCluster
@@ -45,6 +46,12 @@ class DockerCluster:
 
     def check(self, scenario: Scenario) -> None:
         check_subject(scenario, self.options.workers)
+        subject = scenario.subject
+        if isinstance(subject, Query) and not chosen_spark(subject.spark).own:
+            raise Unsupported(
+                f"{subject.name} is to run on Spark {chosen_version(subject.spark)}, and containers have Spark "
+                f"{chosen_version()}, as streamproof has: try it on the embedded cluster"
+            )
         with closing(connect()) as engine:
             image.require(engine, self.options.image)
         self._check_memory(self._executors(scenario))

@@ -8,16 +8,16 @@ import tempfile
 from pathlib import Path
 
 from ...core.errors import ProcessDied, StorageFailed
-from ...install.class_archive import RECORDING, archive_path
+from ...install.class_archive import RECORDING, archive_path, remove_archives
 from ...install.machine import Java, Spark, find_java, find_spark
 from .options import EmbeddedOptions
 from .processes import SparkProcesses
 
 
-def build_archive() -> Path:
-    """Run a small cluster, note which classes it loads, and archive them, if that has not been done. Returns the
-    archive."""
-    java, spark = find_java(), find_spark()
+def build_archive(spark: Spark | None = None) -> Path:
+    """Run a small cluster of this Spark, or this interpreter's, note which classes it loads, and archive them, if that
+    has not been done. Returns the archive."""
+    java, spark = find_java(), spark or find_spark()
     archive = archive_path(java, spark)
     if archive.exists():
         return archive
@@ -30,7 +30,8 @@ def build_archive() -> Path:
         lists.mkdir()
         os.environ[RECORDING] = str(lists)
         try:
-            cluster = SparkProcesses(f"class-archive-{os.getpid()}", Path(folder, "run"), EmbeddedOptions(workers=1))
+            label, options = f"class-archive-{os.getpid()}", EmbeddedOptions(workers=1)
+            cluster = SparkProcesses(label, Path(folder, "run"), options, spark)
         finally:
             del os.environ[RECORDING]
         with cluster:
@@ -42,18 +43,9 @@ def build_archive() -> Path:
         merged = Path(folder, "merged")
         merged.write_text("".join(f"{line}\n" for line in sorted(lines) if _can_be_archived(line)))
         _dump(java, spark, merged, archive)
-    _remove_stale(spark, archive)
-    return archive
-
-
-def _remove_stale(spark: Spark, archive: Path) -> None:
-    """Those of installations that are gone, or are another now. Beside each archive stands where its Spark is."""
     archive.with_suffix(".home").write_text(str(spark.home))
-    for told in archive.parent.glob("spark-*.home"):
-        home = Path(told.read_text())
-        if told.stem != archive.stem and (home == spark.home or not home.exists()):
-            told.with_suffix(".jsa").unlink(missing_ok=True)
-            told.unlink()
+    remove_archives(lambda other, home: other != archive and (home == spark.home or not home.exists()))
+    return archive
 
 
 def _can_be_archived(line: str) -> bool:

@@ -15,8 +15,9 @@ from ...contracts.subject import Deployment, SchemeSubject
 from ...core.carriers import TOXIPROXY
 from ...core.errors import Unsupported, UserMistake
 from ...core.places import numbered_workers
-from ...install.machine import find_java, find_spark, find_toxiproxy
+from ...install.machine import Spark, find_java, find_toxiproxy
 from ...install.settings import profile_settings
+from ...install.spark_choice import check_packages, chosen_spark
 from ..spark.control.nodes import OTHER_NODES, Nodes
 from ..spark.queries.deployment import deploy_query
 from ..spark.queries.lives import executors_needed
@@ -44,7 +45,9 @@ class EmbeddedCluster:
 
     def check(self, scenario: Scenario) -> None:
         find_java()
-        find_spark()
+        spark = spark_of(scenario)
+        if isinstance(scenario.subject, Query):
+            check_packages(scenario.subject.packages, spark)
         check_subject(scenario, self.options.workers)
 
     def require(self, carriers: Collection[str]) -> None:
@@ -60,7 +63,8 @@ class EmbeddedCluster:
     def deploy(self, run: Run) -> Iterator[Deployment]:
         assert run.folder is not None
         options = self._options(run.scenario)
-        with SparkProcesses(run.id, run.folder, options) as processes, deploy_subject(run, processes) as deployment:
+        processes = SparkProcesses(run.id, run.folder, options, spark_of(run.scenario))
+        with processes, deploy_subject(run, processes) as deployment:
             yield deployment
 
     def kept_warm(self, folder: Path | None = None) -> AbstractContextManager[Cluster]:
@@ -69,6 +73,11 @@ class EmbeddedCluster:
     def _options(self, scenario: Scenario) -> EmbeddedOptions:
         profile = settings_profile(scenario, self.options.profile)
         return replace(self.options, profile=profile, executors=max(self.options.executors, executors_needed(scenario)))
+
+
+def spark_of(scenario: Scenario) -> Spark:
+    """The one that its subject runs on. Raises MissingTool, Unsupported."""
+    return chosen_spark(scenario.subject.spark if isinstance(scenario.subject, Query) else "")
 
 
 def check_subject(scenario: Scenario, workers: int) -> None:

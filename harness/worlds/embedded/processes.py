@@ -27,6 +27,7 @@ from ...install.class_archive import archive_options
 from ...install.machine import Spark, find_java, find_spark, find_toxiproxy, inherited_import_path, link_home
 from ...install.private_files import write_private
 from ...install.settings import LOG4J2, MOST_CORES, as_properties, profile_settings
+from ...install.spark_choice import link_package
 from ...install.toxiproxy_server import listening_port, server_command
 from ..spark.control.coming_up import MASTER_IS_UP, WORKER_IS_REGISTERED, has_come_up, master_comes
 from ..spark.control.disturbances import Disturbance, InForce
@@ -46,7 +47,10 @@ MASTER = "master"
 class SparkProcesses:
     """Owns every process that it starts; on leaving the context none of them is left."""
 
-    def __init__(self, run_id: str, folder: Path, options: EmbeddedOptions | None = None) -> None:
+    def __init__(
+        self, run_id: str, folder: Path, options: EmbeddedOptions | None = None, spark: Spark | None = None
+    ) -> None:
+        """`spark`: another one than that of this interpreter."""
         self.run_id = run_id
         self.folder = folder.resolve()
         self.options = options or EmbeddedOptions()
@@ -55,12 +59,13 @@ class SparkProcesses:
         self.settings = profile_settings(self.options.profile, self.options.worker_memory_mb)
         self.logs_folder = self.folder / "logs"
         self.scratch = self.folder / "scratch"
-        java, spark = find_java(), find_spark()
+        java, spark = find_java(), spark or find_spark()
+        self.spark = spark
         self._layout = Layout(
             java.home,
             Spark(self.scratch / "spark", spark.scala),
             spark.classpath,
-            sys.executable,
+            spark.python,
             (*QUICK_JVM, *archive_options(java, spark)),
             self.scratch,
             self.scratch / "tmp",
@@ -410,7 +415,7 @@ class SparkProcesses:
             _make_folder(folder)
         try:
             reaping.mark_scratch(self.scratch, self.run_id, self._labels.owner)
-            link_home(find_spark(), self._layout.spark.home)
+            link_home(self.spark, self._layout.spark.home)
         except OSError as problem:
             raise StorageFailed(f"{self.scratch} cannot be written to: {problem}") from problem
         write_private(self._layout.log4j2, LOG4J2)
@@ -422,9 +427,17 @@ class SparkProcesses:
         return {
             **{name: value for name, value in os.environ.items() if not name.startswith(foreign)},
             **self._labels.environment(node.name, node.role),
-            **self._layout.environment(LOOPBACK, self.scratch / node.name, inherited_import_path()),
+            **self._layout.environment(LOOPBACK, self.scratch / node.name, self._import_path(node)),
             ADDRESS: LOOPBACK,
         }
+
+    def _import_path(self, node: ProcessNode) -> str:
+        """For what is of another interpreter than this one's, streamproof comes first, and alone."""
+        own = self.spark.own or node.role in _OF_THE_HARNESS
+        theirs = inherited_import_path(own=own)
+        if own:
+            return theirs
+        return os.pathsep.join(filter(None, [str(link_package(self.scratch / "inside")), theirs]))
 
     # -- looking up -------------------------------------------------------------------------------------------------
 
@@ -451,6 +464,8 @@ class SparkProcesses:
 
 
 _STREAMS = ("stdout", "stderr")
+_OF_THE_HARNESS = ("watchdog", "toxiproxy", "files")
+"""Roles of processes that are none of Spark's, and run by this interpreter."""
 
 
 def _make_folder(folder: Path) -> None:

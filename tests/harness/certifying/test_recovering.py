@@ -52,6 +52,7 @@ class NoLane:
 
     name = "lane-0"
     settings: Mapping[str, str] = {}
+    spark_version = "4.3.0"
 
 
 def named(query: Query = QUERY) -> Named:

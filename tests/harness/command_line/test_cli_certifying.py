@@ -195,6 +195,17 @@ def test_what_is_installed_goes_by_its_name(ask: Ask, module: str, monkeypatch: 
     assert "there is no subject 'hold'; there are: holds, module:attribute" in answer.err
 
 
+def test_the_spark_is_named_by_its_version(called: Callable[..., dict[str, Any]]) -> None:
+    assert called("QUERY", "--spark", "4.1.3")["query"]["spark"] == "4.1.3"
+
+
+def test_the_spark_is_that_of_an_interpreter_also_for_who_goes_on_elsewhere(
+    called: Callable[..., dict[str, Any]],
+) -> None:
+    python = called("QUERY", "--python", ".venv/bin/python")["query"]["spark"]
+    assert python == str(Path.cwd() / ".venv" / "bin" / "python")
+
+
 # The user's mistakes
 
 
@@ -213,6 +224,8 @@ def test_what_is_installed_goes_by_its_name(ask: Ask, module: str, monkeypatch: 
         ("holds", ["--claim", "exactly-once:10s"], ["exactly-once does not take; it takes: nothing"]),
         ("holds", ["--claim", "gap-recovery (5 events)"], ["no guarantee 'gap-recovery (5 events)'"]),
         ("holds", ["--claim", "exactly-once", "--cluster", "dockr"], ["no cluster 'dockr'"]),
+        ("holds", ["--claim", "exactly-once", "--spark", "4.1"], ["spark='4.1' is neither a version, as 4.1.3"]),
+        ("holds", ["--claim", "exactly-once", "--spark", "4.1.3", "--python", "p"], ["give one of them"]),
         ("holds", ["--claim", "exactly-once", "--cluster", "simulated"], ["no Spark in the simulator"]),
         ("holds", ["--claim", "exactly-once", "--mode", "upsert"], ["mode='upsert'", "append, update, complete"]),
         ("holds", ["--claim", "exactly-once", "--mode", "update"], ["key columns"]),

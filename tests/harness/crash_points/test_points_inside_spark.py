@@ -23,8 +23,15 @@ from streamproof.harness.crash_points.inside_spark.checking import unmatched
 from streamproof.harness.crash_points.inside_spark.listener import HeldPoint, PointListener
 from streamproof.harness.crash_points.inside_spark.rules import script
 from streamproof.harness.crash_points.inside_spark.settings import agent_settings, with_options
-from streamproof.harness.crash_points.inside_spark.versions import STATE_OF_TASKS, SUPPORTED, own_hook, supported
+from streamproof.harness.crash_points.inside_spark.versions import (
+    STATE_OF_TASKS,
+    SUPPORTED,
+    SparkVersion,
+    own_hook,
+    supported,
+)
 from streamproof.harness.install.machine import Spark
+from streamproof.harness.worlds.spark.queries.points import OF_THE_SOURCE
 
 VERSION = supported("4.3.0")
 ANYWHERE = ("127.0.0.1", 0)
@@ -272,10 +279,26 @@ class TestVersions:
     def test_of_one_release_are_alike(self) -> None:
         assert supported("4.3.0") is supported("4.3.7") is supported("4.3.0.dev1")
 
-    @pytest.mark.parametrize("version", ["4.2.0", "4.30.0", "5.0.0", "3.5.1", "4", ""])
+    @pytest.mark.parametrize("version", ["3.4.4", "4.30.0", "5.0.0", "3.50.0", "4", ""])
     def test_that_are_not_known_are_refused_with_those_that_are(self, version: str) -> None:
         with pytest.raises(Unsupported, match=re.escape(", ".join(SUPPORTED))):
             supported(version)
+
+    @pytest.mark.parametrize("version", SUPPORTED.values(), ids=list(SUPPORTED))
+    def test_have_the_same_points_but_for_those_of_a_source_that_speaks_for_itself(self, version: SparkVersion) -> None:
+        of_source = OF_THE_SOURCE if version.source_in_java else frozenset()
+        assert {hook.point for hook in version.hooks} == {hook.point for hook in VERSION.hooks} | of_source
+        text = script(version, ANYWHERE, "secret", "driver", 1)
+        assert [rule for rule in re.findall(r"^RULE (source-\S+ \S+)$", text, re.MULTILINE) if "log" not in rule] == (
+            ["source-latest before", "source-partitions before", "source-commit before", "source-commit after"]
+            if version.source_in_java
+            else []
+        )
+
+    def test_are_tried_with_a_release_of_theirs(self) -> None:
+        for line, version in SUPPORTED.items():
+            assert supported(version.tried) is version
+            assert version.tried.startswith(f"{line}.")
 
     @pytest.mark.parametrize(
         ("path", "key"),

@@ -165,6 +165,12 @@ class Failed(msgspec.Struct, frozen=True, tag="failed", array_like=True):
     message: str
 
 
+class SparkRuns(msgspec.Struct, frozen=True, tag="spark-runs", array_like=True):
+    """A query's driver to harness: its session is up, and its JVM says that this is its Spark."""
+
+    version: str
+
+
 class Finishing(msgspec.Struct, frozen=True, tag="finishing", array_like=True):
     """A query's driver to harness: it has come to the end of its input, and reads what is kept once it hears `Go`."""
 

@@ -49,4 +49,6 @@ def attached_session(warehouse: Path) -> SparkSession:
     options = jvm.java.util.HashMap()
     options.put(WAREHOUSE, str(warehouse))
     # No `newSession`: that has the catalog, the cached tables and the global views of the one that it is made from.
-    return SparkSession(shared, jvm.org.apache.spark.sql.classic.SparkSession(context, options))
+    sql = jvm.org.apache.spark.sql
+    before_4 = context.version().startswith("3.")
+    return SparkSession(shared, (sql if before_4 else sql.classic).SparkSession(context, options))

@@ -33,13 +33,14 @@ import msgspec
 from ....contracts.cluster import Live, Run
 from ....contracts.query import SOURCE, Query
 from ....core.addresses import DRIVER, TASK, Address, Point, Side
-from ....core.errors import DeadlinePassed, InvalidOperator, StreamproofError
+from ....core.errors import DeadlinePassed, InvalidOperator, OwnFailure, StreamproofError
 from ....core.quantities import Duration
 from ....core.signs import Signs
 from ....core.waiting import wait_until
 from ....core.wire import Greeting, decoded, frame, read_frame
 from ....crash_points.inside_spark.listener import HeldPoint
 from ....crash_points.outside.relay import Fate, HeldMessage, Sender, StoreRelay
+from ....install.spark_choice import chosen_version
 from ....judging.references import REFERENCES, SINK
 from ....recording.history import Drained, LifeFailed, Proof
 from ....recording.records import Delivered, EmptyBatch, Ended, Kept, Offered, Record, Refused
@@ -47,7 +48,7 @@ from ..control.deployments import ended_by_itself, watched
 from ..control.log_tails import log_tail
 from ..control.machines import ClusterMachines, Striking
 from ..control.nodes import Nodes
-from ..control.run_messages import Arrived, Begun, Failed, Finishing, Go
+from ..control.run_messages import Arrived, Begun, Failed, Finishing, Go, SparkRuns
 from ..control.run_server import RunServer, from_afar
 from .failures import QueryFailures
 from .lives import REFERENCE_DRIVER, DriverIncarnation, Launcher, committed, last_planned_batch, standbys, successions
@@ -59,7 +60,7 @@ READY_SECONDS = 90.0
 ZOMBIE_SECONDS = 30.0
 """How long a driver that was frozen may take to its end, once its successor has come to its own."""
 
-_from_driver = msgspec.msgpack.Decoder(Record | Begun | Arrived | Failed | Finishing)
+_from_driver = msgspec.msgpack.Decoder(Record | Begun | Arrived | Failed | Finishing | SparkRuns)
 
 
 @contextmanager
@@ -135,6 +136,8 @@ class QueryDeployment:
         self._failures = QueryFailures()
         self._held_on = ""
         """The node on which the point is held at which a fault strikes now."""
+        self._spark_seen = ""
+        """The version that drivers have said."""
         self._ended: dict[str, int] = {}
         self._positions: dict[str, int] = {}
         """How many rows each sink has been delivered."""
@@ -456,10 +459,13 @@ class QueryDeployment:
         self,
         greeting: Greeting,
         life: DriverIncarnation | None,
-        message: Record | Begun | Arrived | Failed | Finishing,
+        message: Record | Begun | Arrived | Failed | Finishing | SparkRuns,
         writer: asyncio.StreamWriter,
     ) -> bool:
         """Whether more is to be heard of this connection."""
+        if isinstance(message, SparkRuns):
+            self._see_spark(message)
+            return True
         if life is not None and isinstance(message, Arrived) and message.address.point is Point.STARTED:
             life.ready = True
             await life.go.wait()
@@ -520,6 +526,15 @@ class QueryDeployment:
                 self.server.note(message)
             case _:
                 self.server.note(message)
+
+    def _see_spark(self, message: SparkRuns) -> None:
+        """Whoever says it: it is what the run is to name, and no setting."""
+        if message.version != self._spark_seen:
+            wanted = chosen_version(self._query.spark)
+            if message.version != wanted:
+                self.server.fail(OwnFailure(f"a driver runs Spark {message.version}, and is to run Spark {wanted}"))
+            self._spark_seen = message.version
+            self._run.recorder.deployed({"spark": message.version})
 
     def _see_batch(self, sink: str) -> None:
         if sink == SINK:

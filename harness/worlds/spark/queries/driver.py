@@ -25,18 +25,19 @@ from ....contracts.query import SOURCE, Query, without_values
 from ....core.addresses import Address, Point, Side
 from ....core.errors import InvalidOperator, OwnFailure, StorageFailed, StreamproofError
 from ....core.model import Event
-from ....core.pickling import send_by_value
+from ....core.pickling import send_by_value, unpickled
 from ....core.wire import VERSION, BlockingConnection, Greeting
 from ....crash_points.inside_python.following import followed
+from ....crash_points.inside_spark.versions import supported
 from ....judging.references import row_number
 from ....recording.records import BatchDone, Delivered, EmptyBatch, Ended, Kept, Started, Taken
-from ..control.run_messages import Arrived, Begun, Failed, Finishing
+from ..control.run_messages import Arrived, Begun, Failed, Finishing, SparkRuns
 from .attaching import PORT, WAREHOUSE, attached_session, enter_working_folder, gateway_of
 from .blaming import blame, error_text, shortened_error
 from .driver_plan import PlanHead, QueryPlan, QueryRun
 from .plan import python_steps
 from .rows import canonical_rows, canonical_table, check_schema
-from .source import FORMAT, EventSource
+from .source import reading
 from .stacks import answer_with_stacks
 
 if TYPE_CHECKING:
@@ -244,7 +245,8 @@ def _given(spark: SparkSession, query: Query, run: QueryRun) -> DataFrame:
     from pyspark.sql import functions as f
 
     reader = spark.read if run.as_batch else spark.readStream
-    given = reader.format(FORMAT).option("plan", str(run.source_plan)).load()
+    name, options = reading(run.source_plan, supported(spark.version).source_in_java)
+    given = reader.format(name).options(**options).load()
     given = given.withColumn("timestamp", f.timestamp_millis("time"))
     if not query.schema:
         return given
@@ -323,7 +325,7 @@ def _session(head: PlanHead) -> SparkSession:
 def _read_plan(head: PlanHead, file: BinaryIO) -> QueryPlan:
     """The rest, with the user's code, which can be of any kind."""
     try:
-        plan: QueryPlan = pickle.load(file)
+        plan: QueryPlan = unpickled(file)
     except (Exception, SystemExit) as error:
         raise InvalidOperator(
             f"query {head.query!r}: its code cannot be imported in Spark's driver: {shortened_error(error_text(error))}"
@@ -366,9 +368,16 @@ def _warm_up(spark: SparkSession, query: Query, run: QueryRun) -> None:
     def take(frame: DataFrame, number: int) -> None:
         frame.collect()
 
-    spark.dataSource.register(EventSource)
+    _register_source(spark)
     run.folders.sink.mkdir(parents=True, exist_ok=True)
     _await_end(query, _started(query, query.transform(_input(spark, query, run)), run, take))
+
+
+def _register_source(spark: SparkSession) -> None:
+    if not supported(spark.version).source_in_java:
+        from .python_source import EventSource
+
+        spark.dataSource.register(EventSource)
 
 
 def _forget_tables(spark: SparkSession) -> None:
@@ -407,8 +416,9 @@ def _run(head: PlanHead, file: BinaryIO) -> int:
         link.send(Begun(actor, 0, head.incarnation, time.monotonic_ns()))
     try:
         spark = _session(head)
+        link.send(SparkRuns(spark.version))
         plan = _read_plan(head, file)
-        spark.dataSource.register(EventSource)
+        _register_source(spark)
         if plan.stands_by:
             _start_python_workers(spark)
         for number, run in enumerate(plan.runs):

@@ -22,16 +22,18 @@ from ....core.addresses import DRIVER, Moment
 from ....core.errors import StorageFailed
 from ....core.model import Event
 from ....core.schedule import Fault
+from ....crash_points.inside_spark.versions import supported
 from ....crash_points.outside.relay import StoreRelay
 from ....install.private_files import write_private
 from ....install.settings import DAEMON_MODULE, MOST_CORES
+from ....install.spark_choice import chosen_spark, chosen_version
 from ....judging.references import REFERENCES, SINK
 from ..control.nodes import Driver, Nodes
 from ..control.run_server import RunServer
 from .attaching import WAREHOUSE
 from .driver_plan import QueryPlan, QueryRun, write_query_plan
 from .points import PointWatch
-from .source import SourcePlan, spans, write_events
+from .source import SourcePlan, spans, with_source, write_input
 
 REFERENCE_DRIVER: Final = "reference"
 SPLIT_BRAIN: Final = "split-brain"
@@ -130,6 +132,7 @@ class Launcher:
         self._server = server
         self._watch = watch
         self._relay = relay
+        self._source_in_java = supported(chosen_version(self._query.spark)).source_in_java
         self._stored = (run.folder / "checkpoints").resolve()
         """On the storage that outlives the nodes."""
         self._splits = any(fault.kind == SPLIT_BRAIN for fault in run.scenario.faults)
@@ -137,9 +140,9 @@ class Launcher:
     def write_input(self) -> None:
         """What the drivers find when they start. Raises StorageFailed."""
         self._aside = self._server.call(self._relay.open_aside())
-        self._input = self._nodes.scratch / "input.arrow"
+        self._input = self._nodes.scratch / "input"
         try:
-            write_events(self._input, self._batches)
+            write_input(self._input, self._batches, self._source_in_java)
         except OSError as error:
             raise StorageFailed(f"cannot write {self._input}: {error.strerror or error}") from error
 
@@ -210,6 +213,8 @@ class Launcher:
         # What is warmed up leaves nothing where the run itself begins.
         folders = (plan.warm_up or plan.runs[0]).folders
         settings = {**_SETTINGS, **executors, WAREHOUSE: str(folders.warehouse), **self._query.configuration}
+        if self._source_in_java:
+            settings = with_source(settings, chosen_spark(self._query.spark))
         environment = {}
         if watched:
             settings |= self._watch.settings(plan.node, plan.incarnation, settings)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Awaitable, Callable, Mapping
-from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +15,7 @@ from ....contracts.query import Query
 from ....contracts.scenario import Scenario
 from ....contracts.subject import QUERY_POINTS, TASK_POINTS
 from ....core.addresses import FINE_POINTS, TASK, Moment, Point
-from ....core.errors import InvalidScenario, StorageFailed
+from ....core.errors import InvalidScenario, StorageFailed, Unsupported
 from ....core.schedule import Fault
 from ....core.wire import Endpoint
 from ....crash_points.inside_python.user_points import points_environment
@@ -26,8 +25,9 @@ from ....crash_points.inside_spark.agent import find_agent
 from ....crash_points.inside_spark.listener import HeldPoint, PointListener
 from ....crash_points.inside_spark.rules import script
 from ....crash_points.inside_spark.settings import agent_settings, with_options
-from ....crash_points.inside_spark.versions import SparkVersion, own_hook, supported
+from ....crash_points.inside_spark.versions import SUPPORTED, SparkVersion, own_hook, supported
 from ....install.private_files import write_private
+from ....install.spark_choice import chosen_version
 from ..control.nodes import Nodes
 
 OF_THE_SOURCE: Final = frozenset({Point.SOURCE_LATEST, Point.SOURCE_COMMIT, Point.SOURCE_PARTITIONS})
@@ -36,10 +36,15 @@ OWN: Final = OF_THE_SOURCE | {Point.STARTED, Point.SINK_WRITE}
 INSIDE_SPARK: Final = QUERY_POINTS - OWN - FINE_POINTS - {Point.SOURCE_READ}
 
 _OPTIONS: Final = {
-    "spark.driver.extraJavaOptions": INSIDE_SPARK - TASK_POINTS,
+    "spark.driver.extraJavaOptions": (INSIDE_SPARK | OF_THE_SOURCE) - TASK_POINTS,
     "spark.executor.extraJavaOptions": (INSIDE_SPARK & TASK_POINTS) | {Point.RENAME},
 }
 """Whose threads come to which points."""
+
+
+def _inside(spark: SparkVersion) -> frozenset[Point]:
+    """The points of which Spark's threads say that they have come to them: also those of a source in Java."""
+    return INSIDE_SPARK | OF_THE_SOURCE if spark.source_in_java else INSIDE_SPARK
 
 
 def aimed_at(scenario: Scenario) -> frozenset[Point]:
@@ -49,7 +54,8 @@ def aimed_at(scenario: Scenario) -> frozenset[Point]:
 
 def check_points(scenario: Scenario) -> None:
     """Raises MissingTool for points inside Spark where there is no agent, Unsupported where this Spark's are not known,
-    and InvalidScenario for points that the query does not come to, or not as the fault's target."""
+    or it has not what the query needs, and InvalidScenario for points that the query does not come to, or not as the
+    fault's target."""
     query = scenario.subject
     assert isinstance(query, Query)
     for fault in scenario.faults:
@@ -66,8 +72,13 @@ def check_points(scenario: Scenario) -> None:
         raise InvalidScenario(f"{query.name} has a sink of its own, which says nothing of {Point.SINK_WRITE}")
     if Point.MESSAGE in aimed and not query.relayed:
         raise InvalidScenario(f"{query.name} has no store with an address, so that no message of it is seen")
-    if aimed & INSIDE_SPARK:
-        supported(version("pyspark"))
+    number = chosen_version(query.spark)
+    spark = supported(number)
+    for need in query.needs:
+        if need in spark.lacks:
+            newer = next(one.tried for one in SUPPORTED.values() if need not in one.lacks)
+            raise Unsupported(f"{query.name} needs {need}, which Spark {number} has not: name another, as {newer}")
+    if aimed & _inside(spark):
         find_agent()
 
 
@@ -93,10 +104,12 @@ class PointWatch:
     def __init__(self, scenario: Scenario, whole: bool, nodes: Nodes) -> None:
         """`whole`: all points are announced, not those alone that faults wait for."""
         aimed = aimed_at(scenario)
-        self._points = INSIDE_SPARK if whole else aimed & INSIDE_SPARK
-        self._of_the_user = whole or bool(aimed & {Point.USER, Point.LINE})
         query = scenario.subject
         assert isinstance(query, Query)
+        self._spark = supported(chosen_version(query.spark))
+        inside = _inside(self._spark)
+        self._points = inside if whole else aimed & inside
+        self._of_the_user = whole or bool(aimed & {Point.USER, Point.LINE})
         hooks = query.hooks if self._of_the_user else {}
         self._own = [own_hook(name, method) for name, method in hooks.items()]
         moments = [fault.trigger for fault in scenario.faults if isinstance(fault.trigger, Moment)]
@@ -125,8 +138,8 @@ class PointWatch:
         """Spark's, for a life of the query. Raises StorageFailed."""
         found: dict[str, str] = {}
         if self._points or self._own:
-            spark = supported(version("pyspark"))
-            text = script(spark, self._place, self._token, node, incarnation, self._known(spark), self._own)
+            known = self._points & {hook.point for hook in self._spark.hooks}
+            text = script(self._spark, self._place, self._token, node, incarnation, known, self._own)
             path = write_private(self._nodes.scratch / f"points.{incarnation}.btm", text.encode())
             ours = agent_settings(self._agent(), path.resolve())
             # The agent costs every start of a JVM some of its time.
@@ -147,9 +160,6 @@ class PointWatch:
         path = (self._nodes.scratch / "lines.json").resolve()
         write_watching(path, self._watching)
         return {**points, **lines_environment(path)}
-
-    def _known(self, spark: SparkVersion) -> frozenset[Point]:
-        return self._points & {hook.point for hook in spark.hooks}
 
     def _agent(self) -> Path:
         """Where all nodes see it."""

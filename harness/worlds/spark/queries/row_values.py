@@ -24,25 +24,24 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from math import isfinite, isnan
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import Row
+from pyspark.sql import Row, types
 from pyspark.sql.types import (
     ArrayType,
-    CalendarIntervalType,
     DataType,
-    Geography,
-    Geometry,
     MapType,
     StructType,
     TimestampNTZType,
     UserDefinedType,
-    VariantVal,
     YearMonthIntervalType,
 )
 
 from ....core.model import Value
 from ....judging.shapes import text_of
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import Geography, Geometry, VariantVal
 
 _Canonical = Callable[[Any, DataType | None], Value]
 
@@ -81,7 +80,7 @@ def _why_not(kind: DataType, where: str) -> Iterator[str]:
                 yield f"{name!r} is a map whose keys hold arrays or maps, which PySpark cannot collect; make them texts"
             yield from _why_not(kind.keyType, name)
             yield from _why_not(kind.valueType, name)
-        case YearMonthIntervalType() | CalendarIntervalType():
+        case _ if isinstance(kind, _INTERVALS):
             yield f"{name!r} is an {kind.simpleString()}, which PySpark cannot collect; cast it to a string"
 
 
@@ -208,6 +207,9 @@ def _in_variant(value: Any) -> Value:
     return [_in_variant(one) for one in value] if isinstance(value, list) else _value(value, None)
 
 
+_INTERVALS: tuple[type, ...] = (YearMonthIntervalType, getattr(types, "CalendarIntervalType", YearMonthIntervalType))
+"""Those that PySpark cannot collect."""
+
 _CANONICAL: Mapping[type, _Canonical] = {
     type(None): _itself,
     bool: _itself,
@@ -224,7 +226,10 @@ _CANONICAL: Mapping[type, _Canonical] = {
     list: _array,
     Row: _struct,
     dict: _map,
-    VariantVal: _variant,
-    Geometry: _geometry,
-    Geography: _geography,
+    **{
+        getattr(types, name): canonical
+        for name, canonical in (("VariantVal", _variant), ("Geometry", _geometry), ("Geography", _geography))
+        if hasattr(types, name)
+    },
 }
+"""Older versions of Spark have not all of them."""

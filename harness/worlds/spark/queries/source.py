@@ -1,32 +1,30 @@
-"""The replayable source of a query: numbered events from a file that the harness wrote, one micro-batch at a time.
+"""The input of a query's replayable source: numbered events in a file that the harness writes.
 
-Spark runs the reader in a child process of the driver's JVM, and its `read` in the executors' Python workers. An offset
-is the number of batches so far. With batches that are never empty, batch n of the source is Spark's batch n.
+An offset is the number of batches so far. With batches that are never empty, batch n of the source is Spark's batch n.
+The source is in Python (`python_source.py`) where Spark has sources in Python that give one micro-batch at a time, from
+4.2 on, and else in Java (`harness/install/EventSource.java`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import shutil
+import struct
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 
-from ....core.addresses import Address, Moment, Point, Side
-from ....core.errors import OwnFailure
+from ....core.addresses import Moment
 from ....core.model import Event
-from ....core.wire import VERSION, BlockingConnection, Endpoint, Greeting
-from ..control.run_messages import Arrived
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql.types import StructType
+from ....core.wire import Endpoint
+from ....install.event_source import CLASS, source_jar
+from ....install.machine import Spark, find_java
 
 # pyarrow is imported where events are read or written: a driver does neither, and is started often.
 
 FORMAT = "streamproof-events"
+JARS = "spark.jars"
 
 
 class SourcePlan(msgspec.Struct, frozen=True):
@@ -44,6 +42,42 @@ class SourcePlan(msgspec.Struct, frozen=True):
     harness: Endpoint
     armed: tuple[Moment, ...] | None
     """The points that are announced; None: all."""
+
+
+def write_input(path: Path, batches: Sequence[Sequence[Event]], in_java: bool) -> None:
+    """As the source reads it that is in Python, or in Java."""
+    (_write_for_java if in_java else write_events)(path, batches)
+
+
+def with_source(settings: Mapping[str, str], spark: Spark) -> dict[str, str]:
+    """The settings with which a query finds the source in Java. Raises what making its jar raises."""
+    jars = [settings[JARS]] if settings.get(JARS) else []
+    return {**settings, JARS: ",".join([*jars, str(source_jar(spark, find_java()))])}
+
+
+def reading(plan_path: Path, in_java: bool) -> tuple[str, dict[str, str]]:
+    """The format of the source, and its options."""
+    if not in_java:
+        return FORMAT, {"plan": str(plan_path)}
+    plan = read_source_plan(plan_path)
+    return CLASS, {"events": plan.events, "batches": str(plan.batches)}
+
+
+def read_source_plan(path: Path) -> SourcePlan:
+    return msgspec.json.decode(path.read_bytes(), type=SourcePlan)
+
+
+def _write_for_java(folder: Path, batches: Sequence[Sequence[Event]]) -> None:
+    """A file for each micro-batch."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for number, events in enumerate(batches):
+        content = bytearray(struct.pack(">i", len(events)))
+        for event in events:
+            for text in (event.key.encode(), _text(event.value).encode()):
+                content += struct.pack(">i", len(text)) + text
+            content += struct.pack(">qq", event.seq, event.time)
+        (folder / str(number)).write_bytes(content)
 
 
 def write_events(path: Path, batches: Sequence[Sequence[Event]]) -> None:
@@ -68,98 +102,5 @@ def spans(batches: Sequence[Sequence[Event]]) -> tuple[tuple[int, int], ...]:
     return tuple((events[0].seq, events[-1].seq) for events in batches)
 
 
-def _batch(events: str, number: int) -> pa.RecordBatch:
-    import pyarrow as pa
-
-    with pa.memory_map(events) as file:
-        return pa.ipc.open_file(file).get_batch(number)
-
-
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
-
-
-class EventSource(DataSource):
-    """`spark.readStream.format("streamproof-events").option("plan", PATH)`."""
-
-    @classmethod
-    def name(cls) -> str:
-        return FORMAT
-
-    def schema(self) -> str:
-        return "key string, value string, seq long, time long"
-
-    def streamReader(self, schema: StructType) -> EventReader:
-        return EventReader(self._plan())
-
-    def reader(self, schema: StructType) -> WholeInput:
-        return WholeInput(self._plan())
-
-    def _plan(self) -> SourcePlan:
-        return msgspec.json.decode(Path(self.options["plan"]).read_bytes(), type=SourcePlan)
-
-
-class WholeInput(DataSourceReader):
-    """All batches at once, for a batch job."""
-
-    def __init__(self, plan: SourcePlan) -> None:
-        self._events = plan.events
-        self._batches = plan.batches
-
-    def partitions(self) -> Sequence[InputPartition]:
-        return [InputPartition(batch) for batch in range(self._batches)]
-
-    def read(self, partition: InputPartition) -> Iterator[Any]:
-        yield _batch(self._events, partition.value)
-
-
-class EventReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Gives every batch as often as it is asked for, and announces the points of its own that are armed."""
-
-    def __init__(self, plan: SourcePlan) -> None:
-        self._events = plan.events
-        self._plan = plan
-        self._controller: BlockingConnection | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What goes to the executors: neither token nor connection."""
-        return {"_events": self._events}
-
-    def initialOffset(self) -> dict[str, int]:
-        return {"batches": 0}
-
-    def prepareForTriggerAvailableNow(self) -> None:
-        """The input is whole from the start."""
-
-    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        batch = start["batches"]
-        # Spark asks again and again when nothing more comes.
-        if batch < self._plan.batches:
-            self._pass(Point.SOURCE_LATEST, batch, Side.BEFORE)
-        return {"batches": min(batch + 1, self._plan.batches)}
-
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        self._pass(Point.SOURCE_PARTITIONS, end["batches"] - 1, Side.BEFORE)
-        return [InputPartition(batch) for batch in range(start["batches"], end["batches"])]
-
-    def read(self, partition: InputPartition) -> Iterator[Any]:
-        yield _batch(self._events, partition.value)
-
-    def commit(self, end: dict[str, int]) -> None:
-        for side in Side:
-            self._pass(Point.SOURCE_COMMIT, end["batches"] - 1, side)
-
-    def _pass(self, point: Point, batch: int, side: Side) -> None:
-        plan = self._plan
-        address = Address(plan.actor, plan.incarnation, point, str(batch), side)
-        if plan.armed is None or any(moment.matches(address, 0) for moment in plan.armed):
-            self._hold(address)
-
-    def _hold(self, address: Address) -> None:
-        plan = self._plan
-        if self._controller is None:
-            greeting = Greeting(VERSION, plan.token, "driver", plan.node, incarnation=plan.incarnation)
-            self._controller = BlockingConnection(plan.harness, greeting)
-        self._controller.send(Arrived(address, 0, exact=True))
-        if self._controller.receive() is None:
-            raise OwnFailure("the controller went away while a point was held")

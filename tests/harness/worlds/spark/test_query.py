@@ -43,11 +43,14 @@ from streamproof.harness.worlds.embedded.processes import SparkProcesses
 from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
 from streamproof.harness.worlds.spark.control.nodes import Driver
 from streamproof.harness.worlds.spark.control.run_messages import Arrived, Failed
+from streamproof.harness.worlds.spark.queries import points
 from streamproof.harness.worlds.spark.queries.deployment import QueryDeployment
 from streamproof.harness.worlds.spark.queries.lives import DriverIncarnation
+from streamproof.harness.worlds.spark.queries.python_source import EventReader
 from streamproof.harness.worlds.spark.queries.rows import canonical_rows
-from streamproof.harness.worlds.spark.queries.source import EventReader, SourcePlan, write_events
+from streamproof.harness.worlds.spark.queries.source import SourcePlan, write_events
 from streamproof.scenarios.query_word_count import query_word_count
+from streamproof.scenarios.subjects.counting import counts_by_processor
 from streamproof.scenarios.workloads import words
 from verdicts_of import JUDGES
 
@@ -55,6 +58,22 @@ from verdicts_of import JUDGES
 def scenario(*faults: Fault, rate: int | None = None) -> Scenario:
     workload = replace(words(), rate=rate)
     return Scenario(query_word_count(), workload, faults, claims=[exactly_once()])
+
+
+def test_what_its_spark_has_not_is_said_before_anything_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(points, "chosen_version", lambda spark: spark)
+    query = replace(counts_by_processor, spark="4.0.4")
+    with pytest.raises(Unsupported, match=r"needs transformWithState, which Spark 4\.0\.4 has not: .* 4\.1\.3"):
+        points.check_points(Scenario(query, words(), (), claims=[exactly_once()]))
+    points.check_points(Scenario(replace(query, spark="4.1.0"), words(), (), claims=[exactly_once()]))
+    with pytest.raises(Unsupported, match=r"those of Spark 3\.5, 4\.0, .* 4\.3: name one of these"):
+        points.check_points(Scenario(replace(query, spark="3.4.4"), words(), (), claims=[exactly_once()]))
+
+
+@pytest.mark.parametrize("spark", ["4.1", "newest", 4.1])
+def test_what_names_no_spark_is_refused(spark: Any) -> None:
+    with pytest.raises(InvalidScenario, match="spark="):
+        replace(query_word_count(), spark=spark)
 
 
 def check(what: Scenario) -> None:

@@ -1,0 +1,145 @@
+"""Which Spark a query runs on: the harness's own, that of an environment that was added, or of one of the user's."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Final
+
+from ..core.errors import InvalidScenario, MissingTool, StorageFailed, Unsupported
+from .machine import Spark, find_spark, spark_in
+from .spark_environments import environment_with
+
+NUMBER: Final = re.compile(r"\d+\.\d+\.\d+")
+_NEEDED: Final = {"msgspec": "msgspec>=0.19", "pyarrow": "pyarrow", "pandas": "pandas<3"}
+"""What has to be installed beside pyspark, as Python imports it, and as pip knows it."""
+_NEEDED_BEFORE_4: Final = {"cloudpickle": "cloudpickle>=3.1,<4"}
+_ASK: Final = """\
+import importlib, importlib.util, json, sys
+home = importlib.util.find_spec("pyspark")
+places = list(home.submodule_search_locations) if home and home.submodule_search_locations else []
+wrong = {}
+for name in sys.argv[1:]:
+    try:
+        importlib.import_module(name)
+    except Exception as error:
+        wrong[name] = "" if importlib.util.find_spec(name) is None else f"{type(error).__name__}: {error}"
+print(json.dumps({"python": list(sys.version_info[:2]), "home": places, "wrong": wrong}))
+"""
+_ASK_SECONDS: Final = 60
+
+
+def check_spark_name(wanted: str) -> None:
+    """Raises InvalidScenario for what names neither a version nor an interpreter."""
+    if wanted and os.sep not in wanted and not NUMBER.fullmatch(wanted):
+        raise InvalidScenario(
+            f"spark={wanted!r} is neither a version, as 4.1.3, nor the path of an interpreter, as .venv/bin/python"
+        )
+
+
+def chosen_spark(wanted: str = "") -> Spark:
+    """The Spark of that version, or of that interpreter; without either, of this interpreter.
+
+    Raises InvalidScenario for what names neither, MissingTool where it cannot be had, with what brings it, and
+    Unsupported for an interpreter whose Python is another one than this.
+    """
+    check_spark_name(wanted)
+    if not wanted:
+        return find_spark()
+    if os.sep in wanted:
+        return _spark_of(os.path.abspath(wanted))
+    if _own_version() == wanted:
+        return find_spark()
+    return _spark_of(str(environment_with(wanted).python))
+
+
+def chosen_version(wanted: str = "") -> str:
+    """Its number; of this interpreter's without looking at it."""
+    return chosen_spark(wanted).version if wanted else version("pyspark")
+
+
+def _own_version() -> str:
+    try:
+        return version("pyspark")
+    except PackageNotFoundError:
+        return ""
+
+
+@functools.cache
+def _spark_of(python: str) -> Spark:
+    asked = [*_NEEDED, *_NEEDED_BEFORE_4]
+    child = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
+    try:
+        done = subprocess.run(
+            [python, "-c", _ASK, *asked],
+            env=child,
+            cwd=os.sep,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_ASK_SECONDS,
+            check=True,
+        )
+        said = json.loads(done.stdout)
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        raise MissingTool(f"{python} cannot be asked for its pyspark: {error}") from error
+    here = sys.version_info[:2]
+    if tuple(said["python"]) != here:
+        theirs, ours = ".".join(map(str, said["python"])), ".".join(map(str, here))
+        raise Unsupported(
+            f"{python} is Python {theirs}, and streamproof runs on Python {ours}: code is handed over as it is "
+            f"compiled, so both must be one; install streamproof for Python {theirs}, or name an interpreter of {ours}"
+        )
+    pip = f"{shlex.quote(python)} -m pip install"
+    if not said["home"]:
+        raise MissingTool(f"{python} has no pyspark: {pip} 'pyspark[sql]'")
+    spark = spark_in(Path(said["home"][0]), python)
+    needed = {**_NEEDED, **(_NEEDED_BEFORE_4 if spark.version.startswith("3.") else {})}
+    wrong = {name: why for name, why in said["wrong"].items() if name in needed}
+    if missing := [needed[name] for name in wrong]:
+        words = " ".join(map(shlex.quote, missing))
+        why = "".join(f" ({name} cannot be imported: {error})" for name, error in wrong.items() if error)
+        raise MissingTool(f"{python} lacks what drivers need to speak to streamproof{why}: {pip} {words}")
+    return spark
+
+
+def check_packages(packages: Iterable[str], spark: Spark) -> None:
+    """Raises Unsupported for Maven coordinates that say that they are for another Scala, or another Spark."""
+    line = ".".join(spark.version.split(".")[:2])
+    for package in packages:
+        group, _, rest = package.partition(":")
+        artifact, _, number = rest.partition(":")
+        scala = re.search(r"_(2\.1\d)$", artifact)
+        if scala and spark.scala and scala[1] != spark.scala:
+            raise Unsupported(
+                f"{package} is made for Scala {scala[1]}, and Spark {spark.version} has Scala {spark.scala}"
+            )
+        named = re.search(r"(?:[_-]|spark)(\d\.\d)(?:-bundle)?_2\.1\d$", artifact)
+        made_for = named[1] if named else ".".join(number.split(".")[:2]) if group == "org.apache.spark" else line
+        if made_for != line:
+            raise Unsupported(
+                f"{package} is made for Spark {made_for}, and the query runs on Spark {spark.version}: name the "
+                f"package for {line}, or another Spark, as in spark={made_for + '.0'!r}"
+            )
+
+
+def link_package(folder: Path) -> Path:
+    """Make a folder from which an interpreter in which streamproof is not installed imports it, and nothing else of
+    this one's. Raises StorageFailed."""
+    package = Path(__file__).resolve().parents[2]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / __package__.partition(".")[0]).symlink_to(package, target_is_directory=True)
+    except FileExistsError:
+        return folder
+    except OSError as error:
+        raise StorageFailed(f"{folder} cannot be made: {error.strerror or error}") from error
+    return folder

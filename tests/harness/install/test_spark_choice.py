@@ -1,0 +1,154 @@
+"""Which Spark a query runs on is found, or refused before anything starts."""
+
+import sys
+import sysconfig
+import venv
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from streamproof.harness.core.errors import InvalidScenario, MissingTool, Unsupported
+from streamproof.harness.install.machine import Spark, find_spark, inherited_import_path
+from streamproof.harness.install.spark_choice import check_packages, chosen_spark, chosen_version, link_package
+
+Interpreter = Callable[..., str]
+
+
+@pytest.fixture
+def interpreter(tmp_path: Path) -> Interpreter:
+    """Makes one, in which these modules are to be found, and a Spark of this version."""
+
+    def make(*modules: str, spark: str = "") -> str:
+        home = tmp_path / "environment"
+        venv.create(home, symlinks=True)
+        packages = Path(sysconfig.get_path("purelib", vars={"base": str(home)}))
+        for module in modules:
+            (packages / module).mkdir()
+            (packages / module / "__init__.py").touch()
+        if spark:
+            scala = "2.12" if spark.startswith("3.") else "2.13"
+            jars = packages / "pyspark" / "jars"
+            jars.mkdir()
+            (jars / f"spark-core_{scala}-{spark}.jar").touch()
+        return str(home / "bin" / "python")
+
+    return make
+
+
+def test_without_a_name_it_is_this_interpreters() -> None:
+    assert chosen_spark() == find_spark() == chosen_spark(version("pyspark"))
+    assert chosen_spark().own
+    assert chosen_version() == version("pyspark") == find_spark().version
+
+
+def test_of_an_interpreter_it_is_the_one_of_its_pyspark(interpreter: Interpreter) -> None:
+    python = interpreter("pyspark", "msgspec", "pyarrow", "pandas", spark="4.1.3")
+    spark = chosen_spark(python)
+    assert (spark.version, spark.scala, spark.python, spark.own) == ("4.1.3", "2.13", python, False)
+    assert spark.home.name == "pyspark"
+    assert chosen_version(python) == "4.1.3"
+
+
+def test_an_interpreter_without_pyspark_is_refused(interpreter: Interpreter) -> None:
+    with pytest.raises(MissingTool, match=r"has no pyspark: .*/bin/python -m pip install 'pyspark\[sql\]'"):
+        chosen_spark(interpreter())
+
+
+def test_an_interpreter_with_no_more_than_a_client_is_refused(interpreter: Interpreter) -> None:
+    with pytest.raises(MissingTool, match="holds no Spark"):
+        chosen_spark(interpreter("pyspark"))
+
+
+@pytest.mark.parametrize(
+    ("spark", "missing"), [("4.1.3", "msgspec>=0.19' pyarrow"), ("3.5.9", r"pyarrow 'cloudpickle>=3\.1,<4'")]
+)
+def test_an_interpreter_that_lacks_what_drivers_need_is_refused_with_what_brings_it(
+    spark: str, missing: str, interpreter: Interpreter
+) -> None:
+    with pytest.raises(MissingTool, match=rf"-m pip install 'msgspec>=0.19' .*{missing.split()[-1]}"):
+        chosen_spark(interpreter("pyspark", "pandas", spark=spark))
+
+
+def test_an_interpreter_whose_packages_do_not_fit_one_another_is_refused_with_what_they_say(
+    interpreter: Interpreter,
+) -> None:
+    python = interpreter("pyspark", "msgspec", "pyarrow", "pandas", spark="4.1.3")
+    (package,) = Path(python).parents[1].glob("lib/python*/site-packages/pyarrow/__init__.py")
+    package.write_text("raise ImportError('it requires NumPy 2.0')")
+    with pytest.raises(MissingTool, match=r"pyarrow cannot be imported: ImportError: it requires NumPy 2\.0"):
+        chosen_spark(python)
+
+
+def test_an_interpreter_of_another_python_is_refused(tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text('#!/bin/sh\necho \'{"python": [3, 8], "home": ["/x"], "wrong": {}}\'\n')
+    python.chmod(0o755)
+    with pytest.raises(Unsupported, match=r"is Python 3\.8, and streamproof runs on Python 3\.\d+"):
+        chosen_spark(str(python))
+
+
+def test_what_is_no_interpreter_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(MissingTool, match="cannot be asked"):
+        chosen_spark(str(tmp_path / "python"))
+
+
+@pytest.mark.parametrize("wanted", ["4.1", "newest", "python3"])
+def test_what_names_neither_a_version_nor_an_interpreter_is_refused(wanted: str) -> None:
+    with pytest.raises(InvalidScenario, match=r"neither a version, .*, nor the path of an interpreter"):
+        chosen_spark(wanted)
+
+
+def test_a_version_that_was_not_added_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(MissingTool, match=r"streamproof spark add 4\.1\.99"):
+        chosen_spark("4.1.99")
+
+
+@pytest.mark.parametrize(
+    ("package", "spark", "scala"),
+    [
+        ("io.delta:delta-spark_4.1_2.13:4.4.0", "4.1.3", "2.13"),
+        ("io.delta:delta-spark_2.12:3.2.0", "3.5.9", "2.12"),
+        ("org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.11.0", "4.0.4", "2.13"),
+        ("org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.6.1", "3.5.9", "2.12"),
+        ("org.apache.hudi:hudi-spark3.5-bundle_2.12:1.0.2", "3.5.9", "2.12"),
+        ("org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.0", "4.1.3", "2.13"),
+        ("org.postgresql:postgresql:42.7.4", "4.1.3", "2.13"),
+        ("com.acme:tool_2.13:3.5.1", "4.1.3", "2.13"),
+    ],
+)
+def test_packages_that_fit_are_let_pass(package: str, spark: str, scala: str) -> None:
+    check_packages([package], Spark(Path("spark"), scala, spark))
+
+
+@pytest.mark.parametrize(
+    ("package", "spark", "scala", "why"),
+    [
+        ("io.delta:delta-spark_4.2_2.13:4.4.0", "4.1.3", "2.13", "made for Spark 4.2"),
+        ("org.apache.iceberg:iceberg-spark-runtime-3.5_2.13:1.6.1", "4.0.4", "2.13", "made for Spark 3.5"),
+        ("org.apache.hudi:hudi-spark3.5-bundle_2.13:1.0.2", "4.0.4", "2.13", "made for Spark 3.5"),
+        ("org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0", "4.1.3", "2.13", "made for Spark 4.2"),
+        ("io.delta:delta-spark_2.12:3.2.0", "4.1.3", "2.13", r"made for Scala 2\.12"),
+    ],
+)
+def test_packages_that_say_that_they_are_for_another_spark_are_refused(
+    package: str, spark: str, scala: str, why: str
+) -> None:
+    with pytest.raises(Unsupported, match=why):
+        check_packages([package], Spark(Path("spark"), scala, spark))
+
+
+def test_another_interpreter_finds_this_streamproof_and_nothing_else_that_is_installed_here(tmp_path: Path) -> None:
+    folder = link_package(tmp_path / "inside")
+    assert link_package(folder) == folder
+    assert [path.name for path in folder.iterdir()] == ["streamproof"]
+    assert (folder / "streamproof" / "harness" / "install" / "spark_choice.py").is_file()
+    (tmp_path / "site-packages").mkdir()
+    (tmp_path / "theirs" / "pyspark").mkdir(parents=True)
+    (tmp_path / "theirs" / "pyspark" / "__init__.py").touch()
+    path = [str(tmp_path), str(tmp_path / "site-packages"), str(tmp_path / "theirs"), *sys.path]
+    kept = inherited_import_path(path, own=False).split(":")
+    assert str(tmp_path) in kept
+    assert not [entry for entry in kept if "site-packages" in entry or entry.endswith("theirs")]

@@ -1,0 +1,205 @@
+"""Certifies the same queries on each version of Spark, and makes the table of docs/spark-versions.md of it.
+
+`tox -e versions` tries all of them on all versions for which there is an environment (`streamproof spark add VERSION`),
+which takes hours; `-- --spark 3.5.9 --subject blind-append` tries some, and leaves the rest of the table as it is;
+`-- --table` only makes the table. Ends with 1 where a verdict is another than it must be.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from readme import example
+from streamproof.harness.certifying.budget import Budget
+from streamproof.harness.certifying.campaign import Certified, certify
+from streamproof.harness.certifying.planning import every_crash_point
+from streamproof.harness.contracts.query import Query
+from streamproof.harness.contracts.registry import Registry
+from streamproof.harness.core.errors import StreamproofError
+from streamproof.harness.core.guarantees import Guarantee, exactly_once
+from streamproof.harness.core.verdicts import Status
+from streamproof.harness.core.workload import Workload
+from streamproof.harness.crash_points.inside_spark.versions import SUPPORTED
+from streamproof.harness.install.spark_choice import chosen_version
+from streamproof.harness.install.spark_environments import environments
+from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
+from streamproof.scenarios.subjects import subject
+from streamproof.scenarios.workloads import text
+
+MEASURED = Path(__file__).with_name("measured.json")
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "spark-versions.md"
+BEGIN, END = "<!-- made by tests/versions/matrix.py -->\n", "<!-- until here -->\n"
+README = "words-counted"
+OF_THE_TABLE = ("counts-in-pandas", "counts-by-processor", "blind-append", "sqlite-by-batch", "file-sink")
+SINCE = {"counts-by-processor": "4.1"}
+"""The first line on which there is what a query needs."""
+
+
+@dataclass(frozen=True)
+class TriedQuery:
+    name: str
+    query: Query
+    workload: Workload
+    claims: tuple[Guarantee, ...]
+    expected: Status
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What came of one query on one version."""
+
+    status: str
+    """Of what it claims."""
+    expected: str
+    recovers: str
+    trials: int
+    spark: str
+    """As its JVM has said."""
+    seconds: int
+    whole: bool
+    """Whether all victims were to die, and not the driver alone."""
+
+    @property
+    def text(self) -> str:
+        missed = "" if self.status == self.expected else f", and must be {self.expected}"
+        return f"{self.status}{missed} ({self.trials}{'' if self.whole else ' of the driver'})"
+
+
+Measured = dict[str, dict[str, Cell]]
+
+
+def main() -> int:
+    asked = _asked()
+    measured = read_measured()
+    wrong = []
+    for version in asked.spark:
+        for name in () if asked.table else asked.subject:
+            if _missing(name, version):
+                continue
+            cell = _certified(name, version, asked.folder, asked.minutes, not asked.driver)
+            print(f"{version}  {name:<22} {cell.text}, {cell.seconds} s", flush=True)
+            if cell.status != cell.expected or cell.recovers != Status.HOLDS:
+                wrong.append(f"{name} on {version}")
+            measured.setdefault(name, {})[version] = cell
+            _write(measured)
+    _write(measured)
+    if wrong:
+        print(f"not as it must be: {', '.join(wrong)}", file=sys.stderr)
+    return 1 if wrong else 0
+
+
+def _asked() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    there = [one.version for one in environments() if one.whole]
+    parser.add_argument("--spark", action="append", help=f"a version; there are: {', '.join(there)}")
+    parser.add_argument("--subject", action="append", choices=(README, *OF_THE_TABLE))
+    parser.add_argument("--minutes", type=float, default=30.0, help="for each")
+    parser.add_argument("--driver", action="store_true", help="let no more than the driver die, once in a run")
+    parser.add_argument("--folder", type=Path, default=Path("certificates"))
+    parser.add_argument("--table", action="store_true", help="make no more than the table")
+    asked = parser.parse_args()
+    asked.spark = asked.spark or [*there, chosen_version()]
+    asked.subject = asked.subject or [README, *OF_THE_TABLE]
+    return asked
+
+
+def _missing(name: str, version: str) -> bool:
+    line = ".".join(version.split(".")[:2])
+    return line < SINCE.get(name, "")
+
+
+def tried_query(name: str, folder: Path) -> TriedQuery:
+    """By its name in the table; that of README.md is written to the folder as a user would have it."""
+    if name != README:
+        one = subject(name)
+        # Two batches, and the two that close the input: one of each kind.
+        fed = replace(one.workload, events=2 * one.query.batch_events)
+        return TriedQuery(name, one.query, fed, one.claims, one.expected)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "my_operator.py").write_text(example("def count_words"))
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    query = Query(importlib.import_module("my_operator").count_words, mode="update", key=("word",))
+    return TriedQuery(name, query, text(events=2 * query.batch_events), (exactly_once(),), Status.HOLDS)
+
+
+def _certified(name: str, version: str, home: Path, minutes: float, whole: bool) -> Cell:
+    tried = tried_query(name, (home / "user").resolve())
+    registry, folder = Registry(), home / f"{name}-{version}"
+    shutil.rmtree(folder, ignore_errors=True)
+    faults = every_crash_point() if whole else every_crash_point("driver", recovering=False, split_brain=False)
+    began = time.monotonic()
+    try:
+        found = certify(
+            replace(tried.query, spark="" if version == chosen_version() else version),
+            tried.claims,
+            faults,
+            workload=tried.workload,
+            cluster=EmbeddedCluster(),
+            registry=registry,
+            budget=Budget(minutes=minutes, kills=4 if whole else 0),
+            folder=folder,
+        )
+    except StreamproofError as error:
+        print(f"{name} on {version}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        return Cell(type(error).__name__, tried.expected, "", 0, "", round(time.monotonic() - began), whole)
+    return _cell(tried, found, round(time.monotonic() - began), whole)
+
+
+def _cell(tried: TriedQuery, found: Certified, seconds: int, whole: bool) -> Cell:
+    certificate = found.certificate
+    claimed = next(one.status for one in certificate.verdicts if one.claim == str(tried.claims[0]))
+    recovers = next(one.status for one in certificate.verdicts if one.claim.startswith("recovers"))
+    # What is over when it is violated has not asked for the rest.
+    back = Status.HOLDS if claimed is Status.VIOLATED and recovers is Status.UNKNOWN else recovers
+    spark = certificate.versions["spark"]
+    return Cell(claimed, tried.expected, back, len(certificate.trials), spark, seconds, whole)
+
+
+def read_measured() -> Measured:
+    kept = json.loads(MEASURED.read_text()) if MEASURED.exists() else {}
+    return {name: {version: Cell(**cell) for version, cell in cells.items()} for name, cells in kept.items()}
+
+
+def _write(measured: Measured) -> None:
+    plain = {name: {version: asdict(cell) for version, cell in cells.items()} for name, cells in measured.items()}
+    MEASURED.write_text(json.dumps(plain, indent=2, sort_keys=True) + "\n")
+    PAGE.write_text(with_table(PAGE.read_text(), table(measured)))
+
+
+def table(measured: Measured) -> str:
+    versions = [one.tried for one in SUPPORTED.values()]
+    lines = [_row(["query", *versions]), _row(["---"] * (1 + len(versions)))]
+    for name in (README, *OF_THE_TABLE):
+        cells = [_told(name, version, measured.get(name, {}).get(version)) for version in versions]
+        lines.append(_row([f"`{name}`", *cells]))
+    return "".join(lines)
+
+
+def _told(name: str, version: str, cell: Cell | None) -> str:
+    if _missing(name, version):
+        return f"not before {SINCE[name]}"
+    return cell.text if cell is not None else "not tried"
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |\n"
+
+
+def with_table(page: str, made: str) -> str:
+    before, _, rest = page.partition(BEGIN)
+    return f"{before}{BEGIN}{made}{END}{rest.partition(END)[2]}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
