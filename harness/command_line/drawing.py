@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ..contracts.registry import Registry
     from ..recording.folder import Description
     from ..recording.history import History
     from ..running.judgement import Judgement
@@ -31,3 +33,30 @@ def _beside(run: Path) -> Path:
 
     path = run.resolve()
     return Path(f"{path.name}.html") if is_certificate(path.parent.parent) else run / PAGE
+
+
+def draw_counterexample(file: Path, registry: Registry, output: Path | None, svg: Path | None) -> Path:
+    """Write the page of what `explore` has saved, run again in the simulator, and its diagram where that is asked for.
+    Returns where the page is."""
+    from ..exploration.counterexample import replay_counterexample
+    from ..exploration.drawing import counterexample_html, counterexample_svg
+    from ..reporting.html.document import write_page
+
+    replayed = replay_counterexample(file, registry=registry)
+    page = output or file.with_suffix(".html")
+    if svg is not None:
+        write_page(svg, counterexample_svg(replayed, file))
+    write_page(page, counterexample_html(replayed, file))
+    return page
+
+
+def refuse_saved(file: Path) -> None:
+    """Raises Unsupported for what `certify` has saved: of a query, nobody saw what happened inside."""
+    from ..certifying.saved import is_saved
+    from ..core.errors import Unsupported
+
+    if is_saved(file):
+        raise Unsupported(
+            f"{file} is a schedule of crashes of a query, of which there is no diagram: nothing says what happened "
+            f"inside it. `streamproof report {shlex.quote(str(file.parent))}` draws the certificate that it lies in"
+        )

@@ -16,7 +16,9 @@ from ..registered import registered
 def report_command(
     what: Annotated[
         Path,
-        typer.Argument(metavar="FOLDER", help="The folder of a run.", show_default=False),
+        typer.Argument(
+            metavar="FOLDER|FILE", help="The folder of a run, or a counterexample of `explore`.", show_default=False
+        ),
     ],
     output: Annotated[
         Path | None,
@@ -24,14 +26,23 @@ def report_command(
             metavar="FILE", help="Where the page goes; by default report.html in the folder.", show_default=False
         ),
     ] = None,
+    svg: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Where the diagram goes by itself, as SVG.", show_default=False),
+    ] = None,
     as_json: Json = False,
 ) -> ExitStatus:
     """Draw what happened, as one HTML file that opens from disk."""
     from ...reporting.screen import report_line
     from ...running.judgement import judge_folder
-    from ..drawing import draw_run
+    from ..drawing import draw_counterexample, draw_run, refuse_saved
 
-    file = draw_run(*judge_folder(what, registered()), what, output)
+    registry = registered()
+    if what.is_dir() or not what.exists():
+        file = draw_run(*judge_folder(what, registry), what, output)
+    else:
+        refuse_saved(what)
+        file = draw_counterexample(what, registry, output, svg)
     if as_json:
         print_json({"file": str(file), "bytes": file.stat().st_size})
     else:

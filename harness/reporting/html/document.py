@@ -13,6 +13,7 @@ from typing import Any, Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from ...core.errors import StorageFailed
+from .shapes_drawn import arrow_path, sign_path
 
 TEMPLATES: Final = Path(__file__).parent / "templates"
 
@@ -35,6 +36,8 @@ def _environment() -> Environment:
     )
     made.filters["at"] = said_at
     made.filters["span"] = said_span
+    made.filters["arrow_path"] = arrow_path
+    made.filters["sign_path"] = sign_path
     return made
 
 

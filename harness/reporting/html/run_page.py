@@ -109,7 +109,7 @@ def run_page(description: Description, history: History, judgement: Judgement, f
         view,
         description,
         tuple(
-            VerdictOnPage(shown, tuple(_findings(verdict.anomalies, several)))
+            VerdictOnPage(shown, tuple(findings_on_page(verdict.anomalies, several)))
             for shown, verdict in zip(view.verdicts, (*judgement.verdicts, *judgement.broken), strict=True)
         ),
         axis,
@@ -172,7 +172,8 @@ def _axis(history: History) -> TimeAxis:
     return TimeAxis(max(0, begins - margin), ends + margin)
 
 
-def _findings(anomalies: Sequence[Tally], several: bool) -> Iterator[FindingOnPage]:
+def findings_on_page(anomalies: Sequence[Tally], several: bool) -> Iterator[FindingOnPage]:
+    """What a verdict rests on. `several`: whether the schedule has more faults than one."""
     for tally in anomalies:
         yield FindingOnPage(
             f"{tally.anomaly} × {tally.count:,}", tuple(_piece(piece, several) for piece in tally.sample)
