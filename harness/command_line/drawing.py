@@ -16,14 +16,27 @@ PAGE = "report.html"
 
 
 def draw_run(
-    description: Description, history: History, judgement: Judgement, folder: Path, output: Path | None = None
+    description: Description,
+    history: History,
+    judgement: Judgement,
+    folder: Path,
+    output: Path | None = None,
+    svg: Path | None = None,
 ) -> Path:
-    """Write the page of a run. Returns where it is. Raises StorageFailed."""
+    """Write the page of a run, and the first of its diagrams where that is asked for. Returns where the page is. Raises
+    StorageFailed, and Unsupported where there is no diagram."""
+    from ..core.errors import Unsupported
     from ..reporting.html.document import write_page
     from ..reporting.html.run_page import run_html, run_page
+    from ..reporting.html.spacetime_drawing import drawing_svg
 
     file = output or _beside(folder)
-    write_page(file, run_html(run_page(description, history, judgement, folder)))
+    page = run_page(description, history, judgement, folder)
+    if svg is not None:
+        if not page.diagrams:
+            raise Unsupported(f"{folder} has no diagram to write to {svg}. {page.undrawn}")
+        write_page(svg, drawing_svg(page.diagrams[0].drawing, page.diagrams[0].title))
+    write_page(file, run_html(page))
     return file
 
 

@@ -39,7 +39,7 @@ def report_command(
 
     registry = registered()
     if what.is_dir() or not what.exists():
-        file = draw_run(*judge_folder(what, registry), what, output)
+        file = draw_run(*judge_folder(what, registry), what, output, svg)
     else:
         refuse_saved(what)
         file = draw_counterexample(what, registry, output, svg)

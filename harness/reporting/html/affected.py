@@ -8,15 +8,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
 
 from ...core.verdicts import Anomaly
 from ...judging.expected import Expected
 from ...judging.reexecution import Reexecution
 from ...judging.reruns import Derivation
-
-MOST: Final = 40
-"""Inputs that are followed."""
 
 Root = tuple[str, int]
 """Source, and the number of the event; or slice, and the number of the epoch at the end of which something was made."""
@@ -45,14 +41,15 @@ def harmed_inputs(rerun: Reexecution, wanted: Expected, anomaly: str = "") -> li
     chosen = [one for one in every if one.anomaly == anomaly] or every
     for one in sorted(chosen, key=lambda one: one.root):
         found.setdefault(one.root, one)
-    return list(found.values())[:MOST]
+    return list(found.values())
 
 
 def _of_states(rerun: Reexecution, wanted: Expected) -> Iterator[HarmedInput]:
     for slice_id in rerun.stateful():
         if slice_id in rerun.doubtful:
             continue
-        should = wanted.taken[slice_id]
+        # Looked up often: that of a long history finds each by going through all.
+        should = dict.fromkeys(wanted.taken[slice_id])
         window = rerun.topology.stages[slice_id.rpartition("-")[0]].operator.window
         for survivor in rerun.survivors(slice_id):
             counts = Counter(survivor.lineage())
@@ -67,7 +64,7 @@ def _of_states(rerun: Reexecution, wanted: Expected) -> Iterator[HarmedInput]:
 
 def _of_outputs(rerun: Reexecution, wanted: Expected) -> Iterator[HarmedInput]:
     for channel, deliveries in rerun.deliveries.items():
-        should = wanted.delivered[channel]
+        should = dict.fromkeys(wanted.delivered[channel])
         counts: Counter[Derivation] = Counter()
         for delivery in deliveries:
             for output in delivery.outputs():

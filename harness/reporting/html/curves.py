@@ -81,7 +81,8 @@ class CurvePanel:
     def levels(self) -> Iterator[tuple[float, float]]:
         """Values that a line shows, and how far up each is."""
         if self.by_powers:
-            for power in range(round(log10(self.bottom)), round(log10(self.top)) + 1):
+            lowest, highest = round(log10(self.bottom)), round(log10(self.top))
+            for power in range(lowest, highest + 1, 1 if highest - lowest < 4 else 2):
                 yield 10.0**power, self.height(10.0**power)
         else:
             yield from ((self.top * part / 2, 50.0 * part) for part in range(3))

@@ -14,6 +14,8 @@ from .affected import Root, root_of
 
 EXECUTED: Final = 150
 """Inputs up to which a state is made again for each step."""
+LISTED: Final = 2_000
+"""Inputs up to which it is said which they are."""
 _RUNS: Final = 6
 _ROWS: Final = 8
 
@@ -32,10 +34,17 @@ class HeldStates:
         if operator.initial_state() is None:
             yield "state", "keeps none"
             return
-        lineage = one.lineage(upto)
-        yield "made of", inputs_said(lineage)
-        if len(lineage) <= EXECUTED and _is_plain(operator):
-            yield "rows", self._rows(operator, one.slice_id, lineage)
+        yield "made of", self.made_of(one, upto)
+        if _length(one, upto) <= EXECUTED and _is_plain(operator):
+            yield "rows", self._rows(operator, one.slice_id, one.lineage(upto))
+
+    def made_of(self, one: Rerun, upto: int) -> str:
+        """The inputs that had gone into its state."""
+        length = _length(one, upto)
+        if length <= LISTED:
+            return inputs_said(one.lineage(upto))
+        last = f", the last of them {self._rerun.said(one.took[upto - 1])}" if upto else ""
+        return f"{length:,} inputs{last}"
 
     def _rows(self, operator: Operator[Any], slice_id: str, lineage: Sequence[Derivation]) -> str:
         if slice_id not in self._events:
@@ -64,6 +73,16 @@ class HeldStates:
                 if sender is not None:
                     events, derivations = sender.channel(slice_id)
                     yield from zip(derivations, events, strict=True)
+
+
+def _length(one: Rerun, upto: int) -> int:
+    """Of a lineage, without listing it."""
+    stretch = next((s for s in reversed(one.stretches) if s.begins < upto), one.stretches[0])
+    length = upto - stretch.begins
+    while (cut := stretch.cut) is not None:
+        stretch = cut.stretch
+        length += cut.position - stretch.begins
+    return length
 
 
 def _is_plain(operator: Operator[Any]) -> bool:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...core.errors import DamagedHistory, InvalidScenario
-from ...core.verdicts import Evidence, Tally
+from ...core.verdicts import Evidence, Status, Tally
+from ...core.wording import counted
 from ...recording.folder import Description
 from ...recording.history import (
     Aborted,
@@ -25,18 +26,23 @@ from ...recording.history import (
     Stalled,
     TimelineEntry,
 )
-from ...recording.records import Delivered, Offered
+from ...recording.records import Delivered, Offered, Taken
 from ...running.judgement import Judgement
 from ..runs import evidence, view_of_run
 from ..view import RunView, ShownVerdict
+from .affected import harmed_inputs
 from .axis import TimeAxis
 from .curves import CurvePanel, latencies_over_time, rates
 from .document import render
 from .faults_drawn import FaultBand, RecoveryBar, bands, recovery_bars
 from .lanes import ActorLane, lanes_of, replays
+from .spacetime import around, spacetime
+from .spacetime_drawing import Drawing, drawing
 
 HAPPENINGS: Final = 400
 """Entries of the timeline that are listed."""
+DIAGRAMS: Final = 3
+"""Faults around which a diagram is drawn."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +74,14 @@ class Happening:
 
 
 @dataclass(frozen=True)
+class FaultDiagram:
+    """What happened around a fault."""
+
+    title: str
+    drawing: Drawing
+
+
+@dataclass(frozen=True)
 class RunPage:
     """All that the page of a run shows."""
 
@@ -84,6 +98,9 @@ class RunPage:
     """Entries of the timeline that are left out."""
     no_latency: str
     """Why no latency is drawn; empty where it is."""
+    diagrams: tuple[FaultDiagram, ...]
+    undrawn: str
+    """What is not drawn, and why; empty where there is nothing to say."""
     digest: str
 
     @property
@@ -102,6 +119,7 @@ def run_page(description: Description, history: History, judgement: Judgement, f
         schedule = [fault.fault() for fault in description.schedule]
     except InvalidScenario as error:
         raise DamagedHistory(f"{folder / 'scenario.json'} cannot be read: {error}") from error
+    diagrams, undrawn = diagrams_of(history, judgement)
     happenings = [Happening(entry.stamp.at, said) for entry in history.timeline for said in [_said(entry)] if said]
     happenings.sort(key=lambda one: one.at)
     several = len(description.schedule) > 1
@@ -120,8 +138,38 @@ def run_page(description: Description, history: History, judgement: Judgement, f
         tuple(happenings[:HAPPENINGS]),
         max(0, len(happenings) - HAPPENINGS),
         _no_latency(rerun is None, latency is None),
+        tuple(diagrams),
+        undrawn,
         judgement.digest,
     )
+
+
+def diagrams_of(history: History, judgement: Judgement) -> tuple[list[FaultDiagram], str]:
+    """Of a scheme's run: what happened around each of the first faults, or at the beginning where there was none."""
+    collation = judgement.collation
+    if collation.reexecution is None or collation.wanted is None:
+        return [], "Of a query there is no diagram of space and time: nothing says what happened inside it."
+    if next(history.of(Taken), None) is None:
+        return [], "There is no diagram of space and time: no slice has taken anything."
+    struck = {entry.stamp.at: entry.fault for entry in history.struck()}
+    moments = sorted(struck.items())[:DIAGRAMS] or [(0, "")]
+    harmed = harmed_inputs(collation.reexecution, collation.wanted, _anomaly(judgement))
+    found = []
+    for at, fault in moments:
+        title = f"Around {fault}" if fault else "The beginning"
+        found.append(
+            FaultDiagram(title, drawing(spacetime(history, collation.reexecution, *around(history, at)), harmed))
+        )
+    left = len(struck) - len(found)
+    return found, f"{counted(left, 'fault')} more are not drawn as diagrams." if left > 0 else ""
+
+
+def _anomaly(judgement: Judgement) -> str:
+    """The first that breaks a claim, or else what was expected to break."""
+    for verdict in (*judgement.verdicts, *judgement.broken):
+        if verdict.status is Status.VIOLATED and verdict.anomalies:
+            return verdict.anomalies[0].anomaly
+    return ""
 
 
 def run_html(page: RunPage) -> str:

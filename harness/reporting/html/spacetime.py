@@ -6,6 +6,7 @@ before effects and nothing lies on top of anything else. When that was is writte
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -38,6 +39,9 @@ from .lanes import ReplayOverChannel, replays
 
 MOST_STEPS: Final = 1_500
 """So many are drawn at most."""
+BEFORE: Final = 40
+AFTER: Final = 110
+"""Steps that are drawn before and after a fault."""
 
 Life = tuple[str, int]
 """Slice and incarnation."""
@@ -151,7 +155,7 @@ class _Diagram:
         self._ends = ends
         self._lost = losses(history)
         self._replays = {(r.sender, r.incarnation, r.receiver, r.receiver_incarnation): r for r in replays(history)}
-        self._holding = HeldStates(rerun)
+        self._held = HeldStates(rerun)
         self._drawn = _Drawn()
         self._lines: dict[Life, int] = {}
         self._intakes = {
@@ -182,7 +186,7 @@ class _Diagram:
         self._lines = {life: place for place, life in enumerate(lives)}
         left_out = 0
         for at, what in self._happenings():
-            if len(self._drawn.steps) >= MOST_STEPS and self._begins <= at <= self._ends:
+            if len(self._drawn.steps) >= MOST_STEPS and self._is_drawn(at):
                 left_out += 1
                 continue
             self._step(at, what)
@@ -276,7 +280,7 @@ class _Diagram:
                 self._add(at, life, StepSign.START, said, holds=self._holds(life), from_step=saved)
             case CheckpointTaken():
                 life = (what.slice, what.incarnation)
-                cut = inputs_said(self._lineage(life))
+                cut = self._held.made_of(self._life(life), drawn.taken.get(life, 0)) if self._is_drawn(at) else ""
                 said = f"{_said(life)} takes checkpoint {what.number}, of a state made of {cut}"
                 drawn.checkpoints[what.slice, what.incarnation, what.number] = self._add(at, life, StepSign.TAKEN, said)
             case CheckpointDurable():
@@ -323,7 +327,7 @@ class _Diagram:
         more = ", …" if len(what.events) > 3 else ""
         said = f"{what.source} offers {numbers}: {shown}{more}"
         step = self._add(at, (what.source, 1), StepSign.DOT, said, roots, holds)
-        for event in what.events:
+        for event in what.events if step >= 0 else ():
             self._drawn.made[what.source, 1, (event.source, event.seq)] = step
 
     def _taken(self, at: int, what: Taken) -> None:
@@ -332,7 +336,7 @@ class _Diagram:
         self._drawn.taken[life] = self._drawn.taken.get(life, 0) + len(intake.derivations)
         heard = self._drawn.heard[life]
         heard[what.upstream] = max(heard.get(what.upstream, 0), what.last)
-        inside = self._begins <= at <= self._ends
+        inside = self._is_drawn(at)
         roots = frozenset(map(root_of, intake.derivations)) if inside else frozenset()
         numbers = _numbers(intake.seqs)
         said = f"{_said(life)} takes {numbers} of {what.upstream}#{what.upstream_incarnation}"
@@ -341,13 +345,13 @@ class _Diagram:
         step = self._add(at, life, StepSign.DOT, said, roots, self._holds(life) if inside else ())
         if inside:
             self._arrow((what.upstream, what.upstream_incarnation), life, step, intake.derivations, numbers, roots)
-        for derivation in intake.derivations:
+        for derivation in intake.derivations if step >= 0 else ():
             self._drawn.made[what.slice, what.incarnation, derivation] = step
 
     def _delivered(self, at: int, what: Delivered) -> None:
         delivery = next(self._deliveries[what.channel])
         self._drawn.delivered += len(what.rows)
-        if not self._begins <= at <= self._ends:
+        if not self._is_drawn(at):
             return
         derivations = [one for one in delivery.derivations if one is not None]
         roots = frozenset(map(root_of, derivations))
@@ -476,12 +480,14 @@ class _Diagram:
 
     # States
 
-    def _lineage(self, life: Life) -> Sequence[Derivation]:
-        return self._rerun.reruns[life[0]][life[1]].lineage(self._drawn.taken.get(life, 0))
+    def _is_drawn(self, at: int) -> bool:
+        return self._begins <= at <= self._ends
+
+    def _life(self, life: Life) -> Rerun:
+        return self._rerun.reruns[life[0]][life[1]]
 
     def _holds(self, life: Life) -> Iterator[tuple[str, str]]:
-        one = self._rerun.reruns[life[0]][life[1]]
-        yield from self._holding.of(one, self._drawn.taken.get(life, 0))
+        yield from self._held.of(self._life(life), self._drawn.taken.get(life, 0))
         heard = self._drawn.heard[life]
         if heard:
             yield "has taken of", ", ".join(f"{upstream} up to #{last:,}" for upstream, last in sorted(heard.items()))
@@ -510,6 +516,14 @@ def spacetime(history: History, rerun: Reexecution, begins: int = 0, ends: int |
     last = max((entry.stamp.at for entry in history.timeline), default=0)
     last = max([last, *(stamped.at for stamped in history.of(Delivered, Taken))])
     return _Diagram(history, rerun, begins, last if ends is None else ends).draw()
+
+
+def around(history: History, at: int) -> tuple[int, int]:
+    """From when to when the diagram of what happened around a moment goes: so many steps before it, and after it."""
+    times = [stamped.at for stamped in history.of(*_SHOWN)]
+    times.sort()
+    place = bisect_left(times, at)
+    return min(at, times[max(0, place - BEFORE)]), max(at, times[min(len(times) - 1, place + AFTER)])
 
 
 def _said(life: Life) -> str:

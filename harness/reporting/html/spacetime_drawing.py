@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 from .affected import HarmedInput, Root
@@ -21,6 +22,8 @@ _LABELS: Final = 64
 _NUMBERED: Final = 120
 """Arrows up to which each says what it carries."""
 _CHARACTER: Final = 7.2
+_LISTED: Final = 40
+"""Harmed inputs that can be chosen one by one."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,16 @@ class Drawing:
     gutter: float
     """For the names of the lines, at the left."""
     column: int
+
+    @cached_property
+    def _numbers(self) -> Mapping[Root, int]:
+        return {one.root: number for number, one in enumerate(self.harmed)}
+
+    def drawn_harm(self) -> list[tuple[int, HarmedInput]]:
+        """The first of those harmed inputs of which something is drawn, with their numbers."""
+        drawn = {root for arrow in self.diagram.arrows for root in arrow.roots}
+        found = [(number, one) for number, one in enumerate(self.harmed) if one.root in drawn]
+        return found[:_LISTED]
 
     @property
     def width(self) -> float:
@@ -136,7 +149,7 @@ class Drawing:
                 yield x, _clock(step.at, digits, self.diagram)
 
     def _harmed(self, roots: frozenset[Root]) -> str:
-        return " ".join(str(number) for number, one in enumerate(self.harmed) if one.root in roots)
+        return " ".join(str(number) for number in sorted(self._numbers[root] for root in roots & self._numbers.keys()))
 
     def to_step(self) -> dict[str, Any]:
         """For whoever goes through it step by step."""

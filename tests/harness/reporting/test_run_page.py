@@ -70,7 +70,7 @@ def test_verdicts_come_first_in_words_with_their_evidence(page: PageRead) -> Non
 
 def test_nothing_of_a_record_is_markup(text: str, page: PageRead) -> None:
     assert HOSTILE not in text
-    assert page.tags["script"] == 2
+    assert page.tags["script"] == 4
     assert f"a&b {HOSTILE} {{{{7*7}}}}" in page.text
 
 
@@ -109,6 +109,17 @@ def test_a_page_drawn_again_is_the_same_and_goes_where_it_is_told_to(ask: Ask, l
     assert answer.document["bytes"] == (tmp_path / "pages" / "mine.html").stat().st_size
     again = (tmp_path / "pages" / "mine.html").read_text()
     assert again.replace(f" {lost}<", " lost<") == (lost / "report.html").read_text()
+
+
+def test_what_happened_around_the_fault_is_a_diagram(page: PageRead) -> None:
+    assert len(page.of("div", cls="diagram")) == 1
+    assert [one for one in page.of("g", cls="step") if "crash" in one["class"].split()]
+    assert page.of("g", cls="harmed")
+
+
+def test_the_diagram_of_a_run_can_be_had_by_itself(ask: Ask, lost: Path, tmp_path: Path) -> None:
+    assert ask("report", lost, "--output", tmp_path / "page.html", "--svg", tmp_path / "drawn.svg").status == 0
+    assert (tmp_path / "drawn.svg").read_text().startswith("<svg xmlns=")
 
 
 @pytest.mark.usefixtures("here")
