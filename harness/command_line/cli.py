@@ -1,4 +1,4 @@
-"""The command line: `streamproof doctor | list | run | certify | explore | replay | judge | spark | reap`.
+"""The command line: `streamproof doctor | list | run | certify | explore | replay | judge | report | spark | reap`.
 
 Every command ends in an `ExitStatus`. What a user did wrong is said in one message on stderr, without a traceback; of a
 mistake of ours the traceback goes into a file. With `--json`, stdout carries one JSON document and nothing else.
@@ -21,6 +21,7 @@ from .commands.judge import judge_command
 from .commands.list import list_command
 from .commands.reap import reap_command
 from .commands.replay import replay_command
+from .commands.report import report_command
 from .commands.run import run_command
 from .commands.spark import spark_app
 from .ending import INTERRUPTED, Session, failed
@@ -69,6 +70,7 @@ app.command("certify")(certify_command)
 app.command("explore")(explore_command)
 app.command("replay")(replay_command)
 app.command("judge")(judge_command)
+app.command("report")(report_command)
 app.add_typer(spark_app, name="spark")
 app.command("reap")(reap_command)
 

@@ -33,7 +33,7 @@ from ..worlds.simulated.world import SimulationOptions
 from .branching import Trunk
 from .census import Reached, watched_run
 from .classes import classes
-from .drawing import DrawnRun, FaultAhead, draw_on_the_way
+from .drawn_on_the_way import DrawnRun, FaultAhead, draw_on_the_way
 from .sparing import SparedNow, in_step_twice
 
 
@@ -210,7 +210,7 @@ class Bench:
         return recorder.history()
 
     def drawn(self, trial: Trial, ahead: Sequence[FaultAhead]) -> DrawnRun:
-        """Run a trial under its schedule, and under more faults that are drawn on the way (see `drawing`).
+        """Run a trial under its schedule, and under more faults that are drawn on the way (see `drawn_on_the_way`).
 
         Raises InvalidOperator, with the schedule, when the user's code fails.
         """

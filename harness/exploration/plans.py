@@ -23,7 +23,7 @@ from .bench import Bench, Outcome, Trial, under
 from .branching import TracedRun, Trunk
 from .census import Reached
 from .classes import distinct
-from .drawing import FaultAhead
+from .drawn_on_the_way import FaultAhead
 
 SUCCESSIVE_UP_TO = 30
 """Events of an input for which every pair of crashes can be tried: their number grows with the square of it."""

@@ -179,7 +179,7 @@ def _recovery(history: History, timeline: Sequence[TimelineEntry], struck: Fault
         ),
         None,
     )
-    reached = None if started is None else _reached(history, slice_of(actor), incarnation)
+    reached = None if started is None else when_caught_up(history, slice_of(actor), incarnation)
     placed_at = None if placed is None else placed.stamp.at
     return Recovery(
         struck.number,
@@ -206,7 +206,7 @@ def _span(start: int | None, end: int | None) -> int | None:
     return None if start is None or end is None else max(0, end - start)
 
 
-def _reached(history: History, slice_id: str, incarnation: int) -> int | None:
+def when_caught_up(history: History, slice_id: str, incarnation: int) -> int | None:
     """When the new incarnation had seen of every upstream slice as much as any before it, what its checkpoint had seen
     included."""
     before: dict[str, int] = {}

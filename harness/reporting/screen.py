@@ -73,6 +73,11 @@ def folder_line(folder: Path) -> Text:
     )
 
 
+def report_line(page: Path) -> Text:
+    """Where a page is that can be looked at."""
+    return Text(f"  report {page}")
+
+
 def again_line(compared: Fact) -> Text:
     """How a run that was replayed compares with its record."""
     return Text(f"  {compared.label}: {compared.text}", _FACTS[compared.tone])

@@ -55,6 +55,7 @@ def run_command(
             show_default=False,
         ),
     ] = None,
+    report: Annotated[bool, typer.Option("--report", help="Draw each run as well: report.html in its folder.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan, and start nothing.")] = False,
     as_json: Json = False,
 ) -> ExitStatus:
@@ -63,10 +64,11 @@ def run_command(
     Of several, the exit status is the worst: a claim that is violated before one that is unknown.
     """
     from ...reporting.runs import place, view_of_run
-    from ...reporting.screen import run_screen
+    from ...reporting.screen import report_line, run_screen
     from ...running.run import check_scenario, new_run_id, run_named
     from ..clusters import check_profile, make_cluster
     from ..documents import run_document
+    from ..drawing import draw_run
     from ..planning import plan, plan_screen
     from ..progress_line import of_run
 
@@ -100,11 +102,15 @@ def run_command(
             with of_run(named.scenario, place(chosen.describe(named.scenario))) as line:
                 finished = run_named(named, used, registry, seed=seed, run_id=run_id, folder=path, show=line.show)
             statuses.add(finished.judgement.exit_status)
+            drawn = draw_run(finished.description, finished.history, finished.judgement, path) if report else None
             if as_json:
-                session.judged.append(run_document(path, finished.description, finished.judgement))
+                document = run_document(path, finished.description, finished.judgement)
+                session.judged.append(document if drawn is None else {**document, "report": str(drawn)})
             else:
                 print_text("\n" if number else "")
                 show(run_screen(view_of_run(finished.description, finished.history, finished.judgement, path)))
+                if drawn is not None:
+                    show([report_line(drawn)])
     worst = next(status for status in _FROM_WORST if status in statuses)
     if as_json:
         print_json({"runs": session.judged, "exit_status": int(worst)} if several else session.judged[0])

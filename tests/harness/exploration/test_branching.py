@@ -27,7 +27,7 @@ from streamproof.harness.exploration.bench import Bench, Trial, untimed_crash
 from streamproof.harness.exploration.branching import TracedRun, Trunk
 from streamproof.harness.exploration.census import Reached
 from streamproof.harness.exploration.classes import distinct
-from streamproof.harness.exploration.drawing import DrawingController, FaultAhead
+from streamproof.harness.exploration.drawn_on_the_way import DrawingController, FaultAhead
 from streamproof.harness.exploration.exhausting import statements
 from streamproof.harness.exploration.mutants import mutant_world
 from streamproof.harness.exploration.plans import EverySingle, RandomSchedules, Successive

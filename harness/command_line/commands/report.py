@@ -1,0 +1,50 @@
+"""`streamproof report`: a page to look at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...core.errors import ExitStatus
+from ..options import Json
+from ..output import print_json, show
+from ..registered import registered
+
+
+def report_command(
+    what: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FOLDER|FILE", help="The folder of a run, or a counterexample of `explore`.", show_default=False
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Where the page goes; by default report.html in the folder.", show_default=False
+        ),
+    ] = None,
+    svg: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Where the diagram goes by itself, as SVG.", show_default=False),
+    ] = None,
+    as_json: Json = False,
+) -> ExitStatus:
+    """Draw what happened, as one HTML file that opens from disk."""
+    from ...reporting.screen import report_line
+    from ...running.judgement import judge_folder
+    from ..drawing import draw_counterexample, draw_run, refuse_saved
+
+    registry = registered()
+    if what.is_dir() or not what.exists():
+        file = draw_run(*judge_folder(what, registry), what, output, svg)
+    else:
+        refuse_saved(what)
+        file = draw_counterexample(what, registry, output, svg)
+    if as_json:
+        print_json({"file": str(file), "bytes": file.stat().st_size})
+    else:
+        show([report_line(file)])
+    return ExitStatus.HOLDS

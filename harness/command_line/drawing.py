@@ -1,0 +1,75 @@
+"""What `report` draws, and `run` with `--report`: which page it is to be, and where it goes."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..contracts.registry import Registry
+    from ..recording.folder import Description
+    from ..recording.history import History
+    from ..running.judgement import Judgement
+
+PAGE = "report.html"
+
+
+def draw_run(
+    description: Description,
+    history: History,
+    judgement: Judgement,
+    folder: Path,
+    output: Path | None = None,
+    svg: Path | None = None,
+) -> Path:
+    """Write the page of a run, and the first of its diagrams where that is asked for. Returns where the page is. Raises
+    StorageFailed, and Unsupported where there is no diagram."""
+    from ..core.errors import Unsupported
+    from ..reporting.html.document import write_page
+    from ..reporting.html.run_page import run_html, run_page
+    from ..reporting.html.spacetime_drawing import drawing_svg
+
+    file = output or _beside(folder)
+    page = run_page(description, history, judgement, folder)
+    if svg is not None:
+        if not page.diagrams:
+            raise Unsupported(f"{folder} has no diagram to write to {svg}. {page.undrawn}")
+        write_page(svg, drawing_svg(page.diagrams[0].drawing, page.diagrams[0].title))
+    write_page(file, run_html(page))
+    return file
+
+
+def _beside(run: Path) -> Path:
+    """In the run's folder, but for a run of a certificate, in which nothing may change: then in the current one."""
+    from ..certifying.certificate import is_certificate
+
+    path = run.resolve()
+    return Path(f"{path.name}.html") if is_certificate(path.parent.parent) else run / PAGE
+
+
+def draw_counterexample(file: Path, registry: Registry, output: Path | None, svg: Path | None) -> Path:
+    """Write the page of what `explore` has saved, run again in the simulator, and its diagram where that is asked for.
+    Returns where the page is."""
+    from ..exploration.counterexample import replay_counterexample
+    from ..exploration.pages import counterexample_html, counterexample_svg
+    from ..reporting.html.document import write_page
+
+    replayed = replay_counterexample(file, registry=registry)
+    page = output or file.with_suffix(".html")
+    if svg is not None:
+        write_page(svg, counterexample_svg(replayed, file))
+    write_page(page, counterexample_html(replayed, file))
+    return page
+
+
+def refuse_saved(file: Path) -> None:
+    """Raises Unsupported for what `certify` has saved: of a query, nobody saw what happened inside."""
+    from ..certifying.saved import is_saved
+    from ..core.errors import Unsupported
+
+    if is_saved(file):
+        raise Unsupported(
+            f"{file} is a schedule of crashes of a query, of which there is no diagram: nothing says what happened "
+            f"inside it. `streamproof report {shlex.quote(str(file.parent))}` draws the certificate that it lies in"
+        )

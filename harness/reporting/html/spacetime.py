@@ -1,0 +1,538 @@
+"""A history as a diagram of space and time: a line for each life of a slice, messages as arrows between them.
+
+Time goes by steps: each thing that happened has a column of its own, however close to another, so that causes stand
+before effects and nothing lies on top of anything else. When that was is written above.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from ...core.model import Role, slice_of
+from ...judging.lives import in_time, losses
+from ...judging.reexecution import Reexecution
+from ...judging.reruns import Derivation, Rerun
+from ...recording.history import FaultHealed, FaultStruck, History, NodeGone, Placed
+from ...recording.records import (
+    CheckpointDurable,
+    CheckpointTaken,
+    Closed,
+    Delivered,
+    Fired,
+    InStep,
+    Offered,
+    Opened,
+    Promoted,
+    Refused,
+    Restored,
+    Started,
+    Taken,
+)
+from .affected import Root, root_of
+from .holding import HeldStates, inputs_said
+from .lanes import ReplayOverChannel, replays
+
+MOST_STEPS: Final = 1_500
+"""So many are drawn at most."""
+BEFORE: Final = 40
+AFTER: Final = 110
+"""Steps that are drawn before and after a fault."""
+
+Life = tuple[str, int]
+"""Slice and incarnation."""
+
+
+class StepSign(StrEnum):
+    """How a step is drawn on its line."""
+
+    DOT = "dot"
+    PLACED = "placed"
+    START = "start"
+    TAKEN = "checkpoint-taken"
+    DURABLE = "checkpoint-durable"
+    CRASH = "crash"
+    NOTICED = "noticed"
+    WORD = "word"
+
+
+@dataclass(frozen=True)
+class LifeLine:
+    """One life of a slice."""
+
+    slice_id: str
+    incarnation: int
+    role: Role
+    begins: int
+    """The step at which it is there; -1: before the first that is drawn."""
+    placed: int | None
+    """The step at which a node began to start it."""
+    ends: int | None
+    """The step at which it was lost; None: it was there to the end."""
+    node: str
+
+    @property
+    def name(self) -> str:
+        return self.slice_id if self.role is not Role.OPERATOR else f"{self.slice_id}#{self.incarnation}"
+
+
+@dataclass(frozen=True)
+class MessageArrow:
+    """Events that went over a channel together."""
+
+    sender: int
+    """Its line."""
+    departs: int
+    """The step at which the last of them was made, or was sent again; -1: before the first that is drawn."""
+    receiver: int
+    arrives: int | None
+    """None: nobody ever took it."""
+    said: str
+    numbers: str
+    roots: frozenset[Root]
+    again: bool
+    """Whether it had been made before the channel was opened."""
+
+
+@dataclass(frozen=True)
+class DiagramStep:
+    """Something that happened."""
+
+    at: int
+    line: int | None
+    sign: StepSign
+    said: str
+    roots: frozenset[Root] = frozenset()
+    holds: tuple[tuple[str, str], ...] = ()
+    """What the slice holds from now on: labels and what they say."""
+    from_step: int | None = None
+    """Where it goes on from what was saved at another step: that."""
+
+
+@dataclass(frozen=True)
+class SpaceTime:
+    """All that is drawn."""
+
+    lines: tuple[LifeLine, ...]
+    steps: tuple[DiagramStep, ...]
+    arrows: tuple[MessageArrow, ...]
+    left_out: int
+    """Steps that are not drawn, since there are too many."""
+    began: int = 0
+    """When the first step was."""
+
+
+@dataclass
+class _Drawn:
+    """What is found out step by step."""
+
+    steps: list[DiagramStep] = field(default_factory=list)
+    made: dict[tuple[str, int, Derivation], int] = field(default_factory=dict)
+    """(slice, incarnation, what it took) -> at which step it took that last."""
+    closed: dict[tuple[str, int, int], int] = field(default_factory=dict)
+    fired: dict[Life, int] = field(default_factory=dict)
+    opened: dict[tuple[str, int, str, int], int] = field(default_factory=dict)
+    checkpoints: dict[tuple[str, int, int], int] = field(default_factory=dict)
+    taken: dict[Life, int] = field(default_factory=dict)
+    """How many events it has taken itself."""
+    heard: dict[Life, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
+    arrows: list[MessageArrow] = field(default_factory=list)
+    placed: dict[Life, int] = field(default_factory=dict)
+    delivered: int = 0
+
+
+class _Diagram:
+    """Draws one history, or what of it lies in a window of time."""
+
+    def __init__(self, history: History, rerun: Reexecution, begins: int, ends: int) -> None:
+        self._history = history
+        self._rerun = rerun
+        self._begins = begins
+        self._ends = ends
+        self._lost = losses(history)
+        self._replays = {(r.sender, r.incarnation, r.receiver, r.receiver_incarnation): r for r in replays(history)}
+        self._held = HeldStates(rerun)
+        self._drawn = _Drawn()
+        self._lines: dict[Life, int] = {}
+        self._intakes = {
+            (slice_id, number): iter(rerun.intakes(one))
+            for slice_id, reruns in rerun.reruns.items()
+            for number, one in reruns.items()
+        }
+        self._deliveries = {channel: iter(found) for channel, found in rerun.deliveries.items()}
+
+    # Who is there
+
+    def lines(self) -> list[Life]:
+        """In the order of the topology, and of their lives."""
+        found = []
+        for slice_id in self._rerun.topology.slices:
+            if self._rerun.topology.role(slice_id) is not Role.OPERATOR:
+                found.append((slice_id, 1))
+                continue
+            for number in sorted(self._rerun.reruns[slice_id]):
+                started = self._rerun.started_at(self._rerun.reruns[slice_id][number])
+                over = self._lost.get((slice_id, number))
+                if started <= self._ends and (over is None or over >= self._begins):
+                    found.append((slice_id, number))
+        return found
+
+    def draw(self) -> SpaceTime:
+        lives = self.lines()
+        self._lines = {life: place for place, life in enumerate(lives)}
+        left_out = 0
+        for at, what in self._happenings():
+            if len(self._drawn.steps) >= MOST_STEPS and self._is_drawn(at):
+                left_out += 1
+                continue
+            self._step(at, what)
+        steps = self._drawn.steps
+        arrows = [*self._drawn.arrows, *self._never_taken()]
+        began = steps[0].at if steps else 0
+        return SpaceTime(tuple(self._life_lines(lives)), tuple(steps), tuple(arrows), left_out, began)
+
+    def _happenings(self) -> Iterable[tuple[int, object]]:
+        """Records and the timeline, in one order of time. What has one stamp: first what slices did, of which a fault
+        is the end; but who is placed comes before what it does."""
+        records = [(stamped.at, 1, n, stamped.record) for n, stamped in enumerate(self._history.of(*_SHOWN))]
+        timeline = [
+            (entry.stamp.at, 0 if isinstance(entry, Placed) else 2, n, entry)
+            for n, entry in enumerate(in_time(self._history))
+            if isinstance(entry, FaultStruck | FaultHealed | NodeGone | Placed)
+        ]
+        ordered = sorted([*records, *timeline], key=lambda one: one[:3])
+        return [(at, what) for at, _, _, what in ordered]
+
+    def _life_lines(self, lives: Sequence[Life]) -> Iterator[LifeLine]:
+        steps = self._drawn.steps
+        started, lost = self._moments()
+        nodes = {(slice_of(e.actor), e.incarnation): e.node for e in self._history.timeline if isinstance(e, Placed)}
+        for place, (slice_id, number) in enumerate(lives):
+            role = self._rerun.topology.role(slice_id)
+            over = self._lost.get((slice_id, number))
+            ends = lost.get(place)
+            if ends is None and over is not None and over <= self._ends:
+                ends = next((n for n, step in enumerate(steps) if step.at >= over), len(steps) - 1)
+            yield LifeLine(
+                slice_id,
+                number,
+                role,
+                started.get(place, -1),
+                self._drawn.placed.get((slice_id, number)),
+                ends,
+                nodes.get((slice_id, number), ""),
+            )
+
+    def _moments(self) -> tuple[dict[int, int], dict[int, int]]:
+        """Line -> the step at which it starts, and at which it is lost."""
+        started: dict[int, int] = {}
+        lost: dict[int, int] = {}
+        for number, step in enumerate(self._drawn.steps):
+            if step.line is None:
+                continue
+            if step.sign is StepSign.START:
+                started.setdefault(step.line, number)
+            elif step.sign is StepSign.CRASH:
+                lost.setdefault(step.line, number)
+        return started, lost
+
+    # What happened
+
+    def _add(
+        self,
+        at: int,
+        life: Life | None,
+        sign: StepSign,
+        said: str,
+        roots: frozenset[Root] = frozenset(),
+        holds: Iterable[tuple[str, str]] = (),
+        from_step: int | None = None,
+    ) -> int:
+        """The number of the step; -1 where it lies before the window."""
+        if at < self._begins:
+            return -1
+        if at > self._ends:
+            return len(self._drawn.steps)
+        line = None if life is None else self._lines.get(life)
+        self._drawn.steps.append(DiagramStep(at, line, sign, said, roots, tuple(holds), from_step))
+        return len(self._drawn.steps) - 1
+
+    def _step(self, at: int, what: object) -> None:
+        drawn = self._drawn
+        match what:
+            case Offered():
+                self._offered(at, what)
+            case Taken():
+                self._taken(at, what)
+            case Delivered():
+                self._delivered(at, what)
+            case Started():
+                self._started(at, what)
+            case Restored():
+                of, number = what.checkpoint
+                life = (what.slice, what.incarnation)
+                saved = drawn.checkpoints.get((what.slice, of, number))
+                said = f"{_said(life)} takes over checkpoint {number} of #{of}"
+                self._add(at, life, StepSign.START, said, holds=self._holds(life), from_step=saved)
+            case CheckpointTaken():
+                life = (what.slice, what.incarnation)
+                cut = self._held.made_of(self._life(life), drawn.taken.get(life, 0)) if self._is_drawn(at) else ""
+                said = f"{_said(life)} takes checkpoint {what.number}, of a state made of {cut}"
+                drawn.checkpoints[what.slice, what.incarnation, what.number] = self._add(at, life, StepSign.TAKEN, said)
+            case CheckpointDurable():
+                life = (what.slice, what.incarnation)
+                self._add(at, life, StepSign.DURABLE, f"checkpoint {what.number} of {_said(life)} is durable")
+            case Closed():
+                life = (what.slice, what.incarnation)
+                said = f"epoch {what.epoch} ends for {_said(life)}"
+                drawn.closed[what.slice, what.incarnation, what.epoch] = self._add(at, life, StepSign.WORD, said)
+            case Fired():
+                life = (what.slice, what.incarnation)
+                drawn.fired[life] = self._add(at, life, StepSign.WORD, f"a timer of {_said(life)} fires")
+            case Opened():
+                self._opened(at, what)
+            case Promoted():
+                life = (what.slice, what.incarnation)
+                self._add(at, life, StepSign.WORD, f"{_said(life)} speaks for its slice from now on")
+            case InStep():
+                life = (what.slice, what.incarnation)
+                self._add(at, life, StepSign.WORD, f"{_said(life)} is in step")
+            case Refused():
+                life = (what.slice, what.incarnation)
+                said = (
+                    f"{_said(life)} refuses {what.message} of {what.peer}#{what.peer_incarnation}, which was replaced"
+                )
+                self._add(at, life, StepSign.WORD, said)
+            case FaultStruck():
+                self._struck(at, what)
+            case FaultHealed():
+                self._add(at, None, StepSign.WORD, f"{what.fault} has healed")
+            case NodeGone():
+                self._add(at, None, StepSign.NOTICED, f"the loss of {what.node} is noticed")
+            case Placed():
+                life = (slice_of(what.actor), what.incarnation)
+                if life in self._lines:
+                    said = f"{what.node} begins to start {_said(life)}"
+                    drawn.placed[life] = self._add(at, life, StepSign.PLACED, said)
+
+    def _offered(self, at: int, what: Offered) -> None:
+        roots = frozenset((event.source, event.seq) for event in what.events)
+        numbers = _numbers([event.seq for event in what.events])
+        holds = (("offered", f"up to #{what.events[-1].seq:,}"),)
+        shown = ", ".join(f"({event.key!r}, {event.value!r})" for event in what.events[:3])
+        more = ", …" if len(what.events) > 3 else ""
+        said = f"{what.source} offers {numbers}: {shown}{more}"
+        step = self._add(at, (what.source, 1), StepSign.DOT, said, roots, holds)
+        for event in what.events if step >= 0 else ():
+            self._drawn.made[what.source, 1, (event.source, event.seq)] = step
+
+    def _taken(self, at: int, what: Taken) -> None:
+        life = (what.slice, what.incarnation)
+        intake = next(self._intakes[life])
+        self._drawn.taken[life] = self._drawn.taken.get(life, 0) + len(intake.derivations)
+        heard = self._drawn.heard[life]
+        heard[what.upstream] = max(heard.get(what.upstream, 0), what.last)
+        inside = self._is_drawn(at)
+        roots = frozenset(map(root_of, intake.derivations)) if inside else frozenset()
+        numbers = _numbers(intake.seqs)
+        said = f"{_said(life)} takes {numbers} of {what.upstream}#{what.upstream_incarnation}"
+        if inside and roots:
+            said += f", made of {inputs_said(intake.derivations)}"
+        step = self._add(at, life, StepSign.DOT, said, roots, self._holds(life) if inside else ())
+        if inside:
+            self._arrow((what.upstream, what.upstream_incarnation), life, step, intake.derivations, numbers, roots)
+        for derivation in intake.derivations if step >= 0 else ():
+            self._drawn.made[what.slice, what.incarnation, derivation] = step
+
+    def _delivered(self, at: int, what: Delivered) -> None:
+        delivery = next(self._deliveries[what.channel])
+        self._drawn.delivered += len(what.rows)
+        if not self._is_drawn(at):
+            return
+        derivations = [one for one in delivery.derivations if one is not None]
+        roots = frozenset(map(root_of, derivations))
+        numbers = _numbers([event.seq for event in what.rows])
+        shown = ", ".join(f"({event.key!r}, {event.value!r})" for event in what.rows[:3])
+        more = ", …" if len(what.rows) > 3 else ""
+        sender = (what.channel.partition(">")[0], what.incarnation)
+        said = f"{what.sink} is given {numbers} of {_said(sender)}: {shown}{more}"
+        if len(derivations) < len(what.rows):
+            said += "; nothing that was taken gives some of it"
+        holds = (("delivered", f"{self._drawn.delivered:,} rows"),)
+        step = self._add(at, (what.sink, 1), StepSign.DOT, said, roots, holds)
+        self._arrow(sender, (what.sink, 1), step, derivations, numbers, roots)
+
+    def _started(self, at: int, what: Started) -> None:
+        life = (what.slice, what.incarnation)
+        if life not in self._lines or self._rerun.topology.role(what.slice) is not Role.OPERATOR:
+            return
+        saved = None
+        how = "blank"
+        if what.restored is not None:
+            of, number = what.restored
+            saved = self._drawn.checkpoints.get((what.slice, of, number))
+            how = f"from checkpoint {number} of #{of}"
+        said = f"{_said(life)} starts {how}"
+        self._add(at, life, StepSign.START, said, holds=self._holds(life), from_step=saved)
+
+    def _opened(self, at: int, what: Opened) -> None:
+        link = (what.slice, what.incarnation, what.downstream, what.downstream_incarnation)
+        replay: ReplayOverChannel | None = self._replays.get(link)
+        if replay is None or replay.begins != at:
+            return
+        life = (what.slice, what.incarnation if what.slice in self._rerun.reruns else 1)
+        said = (
+            f"{_said(life)} is asked by {what.downstream}#{what.downstream_incarnation} for what comes after "
+            f"#{what.after:,}, and sends {replay.outputs:,} again"
+        )
+        self._drawn.opened[link] = self._add(at, life, StepSign.WORD, said)
+
+    def _struck(self, at: int, what: FaultStruck) -> None:
+        hit = [life for life, over in self._lost.items() if over == at and life[0] in map(slice_of, what.bite.actors)]
+        for life in hit if what.bite.gone else []:
+            self._add(at, life, StepSign.CRASH, f"{what.fault}: {_said(life)} dies")
+        if not what.bite.gone or not hit:
+            target = (slice_of(what.bite.target), 1)
+            where = target if target in self._lines else None
+            self._add(at, where, StepSign.CRASH if what.bite.gone else StepSign.WORD, str(what.fault))
+
+    # Arrows
+
+    def _arrow(
+        self,
+        sender: Life,
+        receiver: Life,
+        arrives: int | None,
+        derivations: Sequence[Derivation],
+        numbers: str,
+        roots: frozenset[Root],
+    ) -> None:
+        source = self._rerun.topology.role(sender[0]) is Role.SOURCE
+        if source:
+            sender = (sender[0], 1)
+        if sender not in self._lines or receiver not in self._lines:
+            return
+        made = max((self._made_at(sender, derivation) for derivation in derivations), default=-1)
+        opened = self._drawn.opened.get((*sender, *receiver), -1)
+        again = opened > made and (arrives is None or opened <= arrives)
+        departs = opened if again else made
+        said = f"{numbers} from {_said(sender)} to {_said(receiver)}" + (", sent again" if again else "")
+        self._drawn.arrows.append(
+            MessageArrow(self._lines[sender], departs, self._lines[receiver], arrives, said, numbers, roots, again)
+        )
+
+    def _made_at(self, sender: Life, derivation: Derivation) -> int:
+        """The step at which a sender made what is derived so; -1 where that lies before what is drawn."""
+        if len(derivation) == 2 and (*sender, derivation) in self._drawn.made:
+            return self._drawn.made[(*sender, derivation)]
+        parent = derivation[:-1]
+        closed = self._drawn.closed.get((*sender, parent[1])) if len(parent) == 2 and parent[0] == sender[0] else None
+        if closed is not None:
+            return closed
+        made = self._drawn.made.get((*sender, parent), -1)
+        return max(made, self._drawn.fired.get(sender, -1)) if derivation[-1] >= 1 << 24 else made
+
+    def _never_taken(self) -> Iterator[MessageArrow]:
+        """What was made in what is drawn, and nobody ever took."""
+        for slice_id, number in list(self._lines):
+            role = self._rerun.topology.role(slice_id)
+            if role is Role.SINK:
+                continue
+            one = self._rerun.sources[slice_id] if role is Role.SOURCE else self._rerun.reruns[slice_id][number]
+            for to in one.emitted:
+                heard = set(self._heard(one, slice_id, to, source=role is Role.SOURCE))
+                yield from self._lost_on(one, (slice_id, number), to, heard)
+
+    def _heard(self, one: Rerun, slice_id: str, to: str, *, source: bool) -> Iterator[Derivation]:
+        if not source:
+            yield from self._rerun.heard(one, to)
+            return
+        for other in self._rerun.reruns.get(to, {}).values():
+            for (upstream, _), places in self._rerun.taken_of(other).items():
+                if upstream == slice_id:
+                    for begin, end in places:
+                        yield from other.took[begin:end]
+
+    def _lost_on(self, one: Rerun, sender: Life, to: str, heard: set[Derivation]) -> Iterator[MessageArrow]:
+        lives = [life for life in self._lines if life[0] == to]
+        if not lives:
+            return
+        by_step: dict[int, list[tuple[int, Derivation]]] = defaultdict(list)
+        for stretch in one.stretches:
+            emissions = stretch.emitted[to]
+            for event, derivation in zip(emissions.events, emissions.derivations, strict=True):
+                step = self._made_at(sender, derivation)
+                if derivation not in heard and step >= 0:
+                    by_step[step].append((event.seq, derivation))
+        for step, lost in by_step.items():
+            at = self._drawn.steps[step].at if step < len(self._drawn.steps) else self._ends
+            there = [life for life in lives if self._lost.get(life, at + 1) > at] or lives
+            numbers = _numbers([seq for seq, _ in lost])
+            roots = frozenset(root_of(derivation) for _, derivation in lost)
+            said = f"{numbers} from {_said(sender)} to {_said((to, there[0][1]))}, which nobody took"
+            yield MessageArrow(
+                self._lines[sender], step, self._lines[there[0]], None, said, numbers, roots, again=False
+            )
+
+    # States
+
+    def _is_drawn(self, at: int) -> bool:
+        return self._begins <= at <= self._ends
+
+    def _life(self, life: Life) -> Rerun:
+        return self._rerun.reruns[life[0]][life[1]]
+
+    def _holds(self, life: Life) -> Iterator[tuple[str, str]]:
+        yield from self._held.of(self._life(life), self._drawn.taken.get(life, 0))
+        heard = self._drawn.heard[life]
+        if heard:
+            yield "has taken of", ", ".join(f"{upstream} up to #{last:,}" for upstream, last in sorted(heard.items()))
+
+
+_SHOWN = (
+    Offered,
+    Taken,
+    Delivered,
+    Started,
+    Restored,
+    CheckpointTaken,
+    CheckpointDurable,
+    Closed,
+    Fired,
+    Opened,
+    Promoted,
+    InStep,
+    Refused,
+)
+
+
+def spacetime(history: History, rerun: Reexecution, begins: int = 0, ends: int | None = None) -> SpaceTime:
+    """Of a whole history, or from one time to another. Raises InvalidOperator where an operator fails that did not in
+    the run."""
+    last = max((entry.stamp.at for entry in history.timeline), default=0)
+    last = max([last, *(stamped.at for stamped in history.of(Delivered, Taken))])
+    return _Diagram(history, rerun, begins, last if ends is None else ends).draw()
+
+
+def around(history: History, at: int) -> tuple[int, int]:
+    """From when to when the diagram of what happened around a moment goes: so many steps before it, and after it."""
+    times = [stamped.at for stamped in history.of(*_SHOWN)]
+    times.sort()
+    place = bisect_left(times, at)
+    return min(at, times[max(0, place - BEFORE)]), max(at, times[min(len(times) - 1, place + AFTER)])
+
+
+def _said(life: Life) -> str:
+    return f"{life[0]}#{life[1]}"
+
+
+def _numbers(seqs: Sequence[int]) -> str:
+    """Of what goes together."""
+    if not seqs:
+        return "nothing"
+    first, last = min(seqs), max(seqs)
+    return f"#{first:,}" if first == last else f"#{first:,}–#{last:,}"

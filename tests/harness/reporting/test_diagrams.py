@@ -1,0 +1,244 @@
+"""Diagrams of space and time: what is drawn of a history, and how a counterexample's page tells it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from asking import Ask
+from pages_read import PageRead, assert_sound, read_page
+from simulation import WORKLOADS
+from streamproof import Scenario, at_least_once, crash, events, exactly_once, gap, passive_replication, trace
+from streamproof.harness.command_line.cli import run_command_line
+from streamproof.harness.contracts.registry import Registry
+from streamproof.harness.core.verdicts import Anomaly
+from streamproof.harness.judging.reexecution import Reexecution
+from streamproof.harness.recording.history import History
+from streamproof.harness.reporting.html.affected import harmed_inputs, root_of
+from streamproof.harness.reporting.html.holding import inputs_said
+from streamproof.harness.reporting.html.spacetime import SpaceTime, StepSign, spacetime
+from streamproof.harness.running.judgement import Judgement
+from streamproof.harness.running.run import run_in_memory
+from streamproof.harness.worlds.simulated.cluster import SimulatedCluster
+
+_, NUMBERED = WORKLOADS["trace-numbered"]
+
+
+def run(scenario: Scenario) -> tuple[History, Judgement]:
+    registry = Registry()
+    return run_in_memory(scenario, SimulatedCluster(), registry.faults, registry.oracles, seed=7)
+
+
+def drawn(scenario: Scenario) -> tuple[SpaceTime, Judgement, Reexecution]:
+    history, judgement = run(scenario)
+    rerun = judgement.collation.reexecution
+    assert rerun is not None
+    return spacetime(history, rerun), judgement, rerun
+
+
+LOSING = Scenario(
+    gap(trace(parallelism=1), checkpoint_every=events(8)),
+    NUMBERED,
+    [crash("trace-0").after(events(13))],
+    claims=[at_least_once()],
+)
+REPEATING = Scenario(
+    passive_replication(trace(parallelism=1), checkpoint_every=events(8)),
+    NUMBERED,
+    [crash("trace-0").after(events(22))],
+    breaks=[exactly_once()],
+)
+
+
+@pytest.fixture(scope="module")
+def losing() -> tuple[SpaceTime, Judgement, Reexecution]:
+    return drawn(LOSING)
+
+
+@pytest.fixture(scope="module")
+def repeating() -> tuple[SpaceTime, Judgement, Reexecution]:
+    return drawn(REPEATING)
+
+
+def test_every_life_has_a_line_and_the_dead_one_ends_at_its_crash(
+    losing: tuple[SpaceTime, Judgement, Reexecution],
+) -> None:
+    diagram, _, _ = losing
+    assert [line.name for line in diagram.lines] == ["source-0", "relay-0#1", "trace-0#1", "trace-0#2", "sink-0"]
+    dead, successor = diagram.lines[2:4]
+    assert dead.ends is not None
+    assert diagram.steps[dead.ends].sign is StepSign.CRASH
+    assert successor.begins > dead.ends
+    assert successor.placed is not None
+    assert successor.placed < successor.begins
+    assert [line.ends for line in diagram.lines if line is not dead] == [None] * 4
+
+
+def test_a_message_leaves_where_it_was_made_and_arrives_later(
+    repeating: tuple[SpaceTime, Judgement, Reexecution],
+) -> None:
+    diagram, _, _ = repeating
+    for arrow in diagram.arrows:
+        assert arrow.departs >= 0
+        assert diagram.steps[arrow.departs].line == arrow.sender
+        if arrow.arrives is not None:
+            assert arrow.departs < arrow.arrives
+            assert diagram.steps[arrow.arrives].line == arrow.receiver
+            assert diagram.steps[arrow.departs].at <= diagram.steps[arrow.arrives].at
+
+
+def test_what_was_replayed_leaves_when_it_was_asked_for(repeating: tuple[SpaceTime, Judgement, Reexecution]) -> None:
+    diagram, _, _ = repeating
+    again = [arrow for arrow in diagram.arrows if arrow.again]
+    assert again
+    assert {diagram.lines[arrow.receiver].name for arrow in again} == {"trace-0#2"}
+    assert all("sends" in diagram.steps[arrow.departs].said for arrow in again)
+
+
+def test_every_input_that_was_taken_is_on_an_arrow(repeating: tuple[SpaceTime, Judgement, Reexecution]) -> None:
+    diagram, _, rerun = repeating
+    relay = next(place for place, line in enumerate(diagram.lines) if line.name == "relay-0#1")
+    carried = {root for arrow in diagram.arrows if arrow.receiver == relay for root in arrow.roots}
+    assert carried == {("source-0", event.seq) for event in rerun.offered["source-0"]}
+
+
+def test_what_nobody_took_ends_on_the_way(losing: tuple[SpaceTime, Judgement, Reexecution]) -> None:
+    diagram, _, rerun = losing
+    taken = {root for one in rerun.reruns["trace-0"].values() for root in map(root_of, one.took)}
+    lost = {root for arrow in diagram.arrows if arrow.arrives is None for root in arrow.roots}
+    assert {root for root in lost if root not in taken} == {
+        ("source-0", event.seq) for event in rerun.offered["source-0"]
+    } - taken
+
+
+def test_a_restored_life_leads_back_to_its_checkpoint(repeating: tuple[SpaceTime, Judgement, Reexecution]) -> None:
+    diagram, _, _ = repeating
+    (start,) = [step for step in diagram.steps if step.sign is StepSign.START and step.said.startswith("trace-0#2")]
+    assert start.from_step is not None
+    assert diagram.steps[start.from_step].sign is StepSign.TAKEN
+    assert "source-0 #1–#" in diagram.steps[start.from_step].said
+
+
+def test_what_a_slice_held_is_what_its_execution_gives(repeating: tuple[SpaceTime, Judgement, Reexecution]) -> None:
+    diagram, _, rerun = repeating
+    last = [step for step in diagram.steps if step.line == 3 and step.holds][-1]
+    held = dict(last.holds)
+    assert held["made of"] == inputs_said(rerun.reruns["trace-0"][2].lineage())
+    assert held["has taken of"] == "relay-0 up to #32"
+
+
+def test_a_window_of_time_is_that_part_of_the_whole() -> None:
+    history, judgement = run(REPEATING)
+    rerun = judgement.collation.reexecution
+    assert rerun is not None
+    whole = spacetime(history, rerun)
+    crashed = next(step.at for step in whole.steps if step.sign is StepSign.CRASH)
+    part = spacetime(history, rerun, crashed, crashed + 20_000)
+    assert [step.said for step in part.steps] == [s.said for s in whole.steps if crashed <= s.at <= crashed + 20_000]
+    assert [s.holds for s in part.steps if s.sign is StepSign.DOT] == [
+        s.holds for s in whole.steps if crashed <= s.at <= crashed + 20_000 and s.sign is StepSign.DOT
+    ]
+
+
+def test_harmed_inputs_are_those_that_are_lost(losing: tuple[SpaceTime, Judgement, Reexecution]) -> None:
+    _, judgement, rerun = losing
+    wanted = judgement.collation.wanted
+    assert wanted is not None
+    survivor = {root[:2] for root in rerun.survivors("trace-0")[0].lineage()}
+    missing = {("source-0", event.seq) for event in rerun.offered["source-0"]} - survivor
+    assert {one.root for one in harmed_inputs(rerun, wanted, Anomaly.LOST_INPUT)} == missing
+
+
+def test_harmed_inputs_of_a_masked_failure_are_none(repeating: tuple[SpaceTime, Judgement, Reexecution]) -> None:
+    _, judgement, rerun = repeating
+    wanted = judgement.collation.wanted
+    assert wanted is not None
+    harmed = harmed_inputs(rerun, wanted)
+    assert {one.anomaly for one in harmed} == {Anomaly.DUPLICATE_OUTPUT}
+    assert harmed_inputs(rerun, wanted, Anomaly.DUPLICATE_OUTPUT) == harmed
+
+
+def test_inputs_are_said_in_runs() -> None:
+    assert inputs_said([]) == "nothing"
+    assert inputs_said([("s", 1, 0), ("s", 2, 0), ("s", 2, 1), ("s", 4, 0)]) == "s #1–#2, #4"
+    assert inputs_said([("s", 1, 0), ("s", 1, 0)]) == "s #1; s #1 2 times"
+
+
+# The page of a counterexample
+
+MODULE = """
+from streamproof import *
+
+def loses():
+    return Scenario(
+        gap(trace(parallelism=1), checkpoint_every=events(8)), numbered(events=32, batch=4), claims=[at_least_once()]
+    )
+"""
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A counterexample, and its page and diagram beside it."""
+    folder = tmp_path_factory.mktemp("found")
+    (folder / "user_of_diagrams.py").write_text(MODULE)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.syspath_prepend(folder)
+        assert run_command_line(["explore", "user_of_diagrams:loses", "--schedules", "20", "--jobs", "1"]) == 1
+        assert run_command_line(["report", "counterexample.json", "--svg", "drawn.svg"]) == 0
+        yield folder
+
+
+@pytest.fixture
+def page(found: Path) -> PageRead:
+    return read_page((found / "counterexample.html").read_text())
+
+
+def test_the_page_of_a_counterexample_tells_it_without_a_program(page: PageRead) -> None:
+    assert_sound(page)
+    assert "breaks at-least-once" in page.text
+    assert "VIOLATED at-least-once" in page.text
+    assert "the very history that was found" in page.text
+    assert re.search(r"\d+\.\d{3} ms source-0 offers #1", page.text)
+    assert page.of("g", cls="harmed")
+    assert [one for one in page.of("g", cls="step") if "crash" in one["class"].split()]
+
+
+def test_its_steps_are_all_in_it(found: Path, page: PageRead) -> None:
+    text = (found / "counterexample.html").read_text()
+    data = re.search(r'<script type="application/json" class="steps-data">(.*?)</script>', text, re.DOTALL)
+    assert data is not None
+    steps = json.loads(data[1])["steps"]
+    assert len(steps) == len(page.of("g", cls="step"))
+    assert [one["at"] for one in steps] == sorted(one["at"] for one in steps)
+
+
+def test_the_diagram_by_itself_is_svg_that_needs_nothing(found: Path) -> None:
+    text = (found / "drawn.svg").read_text()
+    root = ElementTree.fromstring(text)
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert "url(" not in text
+    assert "href" not in text
+    assert not root.findall(".//{http://www.w3.org/2000/svg}script")
+
+
+def test_svg_of_what_has_no_diagram_is_refused(ask: Ask, found: Path, tmp_path: Path) -> None:
+    saved = {"kind": "crashes-of-a-query", "version": 2}
+    (tmp_path / "counterexample.json").write_text(json.dumps(saved))
+    answer = ask("report", tmp_path / "counterexample.json", "--svg", tmp_path / "x.svg")
+    assert answer.status == 3
+    assert not (tmp_path / "x.svg").exists()
+
+
+@pytest.mark.parametrize("content", ["{}", "no json", '{"version": 4, "faults": []}'])
+def test_what_is_no_counterexample_is_refused(ask: Ask, tmp_path: Path, content: str) -> None:
+    (tmp_path / "file.json").write_text(content)
+    answer = ask("report", tmp_path / "file.json")
+    assert answer.status == 3
+    assert "file.json" in answer.err
+    assert not (tmp_path / "file.html").exists()

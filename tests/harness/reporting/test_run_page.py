@@ -1,0 +1,154 @@
+"""`streamproof report` of a run: what the page says, without a browser. `test_pages_in_a_browser.py` looks at it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from asking import Ask
+from pages_read import PageRead, assert_sound, read_page
+from streamproof.harness.command_line.cli import run_command_line
+
+HOSTILE = "<script>alert('key')</script>"
+MODULE = f"""
+from streamproof import *
+
+def _draw(count, seed):
+    for number in range(count):
+        yield "a&b {HOSTILE} {{{{7*7}}}} " + str(number % 3), number
+
+def loses():
+    return Scenario(
+        gap(trace(parallelism=1), checkpoint_every=events(50)),
+        Workload("hostile", 60, 5, _draw, 7),
+        [crash("trace-0").after(events(40))],
+        claims=[at_least_once()],
+        breaks=[exactly_once()],
+    )
+"""
+
+
+@pytest.fixture(scope="module")
+def lost(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder of a run that lost inputs with a hostile key, and was drawn. Nothing may change in it."""
+    folder = tmp_path_factory.mktemp("reports")
+    (folder / "user_of_reports.py").write_text(MODULE)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.syspath_prepend(folder)
+        assert run_command_line(["run", "user_of_reports:loses", "--cluster", "simulated", "--folder", "lost"]) == 1
+        assert run_command_line(["report", "lost"]) == 0
+        yield folder / "lost"
+
+
+@pytest.fixture
+def text(lost: Path) -> str:
+    return (lost / "report.html").read_text()
+
+
+@pytest.fixture
+def page(text: str) -> PageRead:
+    return read_page(text)
+
+
+def test_a_page_is_sound_and_asks_nobody_for_anything(page: PageRead) -> None:
+    assert_sound(page)
+
+
+def test_verdicts_come_first_in_words_with_their_evidence(page: PageRead) -> None:
+    assert page.text.index("at-least-once") < page.text.index("Faults and recoveries")
+    assert re.search(r"VIOLATED at-least-once", page.text)
+    assert "VIOLATED exactly-once as expected" in page.text
+    assert re.search(r"lost-input × \d+", page.text)
+    assert page.of("button", cls="show")
+
+
+def test_nothing_of_a_record_is_markup(text: str, page: PageRead) -> None:
+    assert HOSTILE not in text
+    assert page.tags["script"] == 4
+    assert f"a&b {HOSTILE} {{{{7*7}}}}" in page.text
+
+
+def test_every_slice_and_node_has_a_lane_that_says_what_it_did(page: PageRead) -> None:
+    lanes = page.of("div", cls="lane")
+    assert len(lanes) == 5
+    assert re.search(r"trace-0#2 on node-\d catches up", page.text)
+    assert "trace-0#1 on node-1 is lost" in page.text
+    assert re.search(r"node-1 is gone, which is not noticed yet", page.text)
+
+
+def test_the_fault_is_a_band_and_its_recovery_a_bar(page: PageRead) -> None:
+    (bitten,) = [one for one in page.of("i", cls="band") if "bitten" in one["class"]]
+    (recovering,) = [one for one in page.of("i", cls="band") if "recovering" in one["class"]]
+    assert bitten["title"].startswith("crash trace-0")
+    begins, ends = (int(part.partition(":")[2]) for part in recovering["style"].split(";"))
+    assert ends > begins
+    shares = [float(re.findall(r"[\d.]+", one["style"])[0]) for one in page.of("i", cls="part")]
+    assert sum(shares) == pytest.approx(100, abs=0.1)
+
+
+def test_offered_and_delivered_are_all_there(text: str) -> None:
+    """What the curves hold, summed up, is what the record holds."""
+    found = re.search(r'<script type="application/json" id="curves">(.*?)</script>', text, re.DOTALL)
+    assert found is not None
+    throughput, latency = json.loads(found[1])
+    offered, delivered = throughput["curves"]
+    assert sum(offered["values"]) * throughput["width"] / 1e6 == pytest.approx(60)
+    assert 0 < sum(delivered["values"]) < sum(offered["values"])
+    assert {one["name"] for one in latency["curves"]} == {"50 %", "95 %", "99 %"}
+
+
+def test_a_page_drawn_again_is_the_same_and_goes_where_it_is_told_to(ask: Ask, lost: Path, tmp_path: Path) -> None:
+    answer = ask("report", lost, "--output", tmp_path / "pages" / "mine.html", "--json")
+    assert answer.document["file"] == str(tmp_path / "pages" / "mine.html")
+    assert answer.document["bytes"] == (tmp_path / "pages" / "mine.html").stat().st_size
+    again = (tmp_path / "pages" / "mine.html").read_text()
+    assert again.replace(f" {lost}<", " lost<") == (lost / "report.html").read_text()
+
+
+def test_what_happened_around_the_fault_is_a_diagram(page: PageRead) -> None:
+    assert len(page.of("div", cls="diagram")) == 1
+    assert [one for one in page.of("g", cls="step") if "crash" in one["class"].split()]
+    assert page.of("g", cls="harmed")
+
+
+def test_the_diagram_of_a_run_can_be_had_by_itself(ask: Ask, lost: Path, tmp_path: Path) -> None:
+    assert ask("report", lost, "--output", tmp_path / "page.html", "--svg", tmp_path / "drawn.svg").status == 0
+    assert (tmp_path / "drawn.svg").read_text().startswith("<svg xmlns=")
+
+
+@pytest.mark.usefixtures("here")
+def test_run_draws_when_asked(ask: Ask, tmp_path: Path) -> None:
+    answer = ask("run", "trace.passive-replication", "--cluster", "simulated", "--folder", "here", "--report")
+    assert answer.status == 0
+    assert answer.out.endswith("  report here/report.html\n")
+    assert_sound(read_page((tmp_path / "here" / "report.html").read_text()))
+
+
+@pytest.mark.parametrize("named", ["nothing-there", "empty"])
+def test_what_is_no_run_is_refused(ask: Ask, tmp_path: Path, named: str) -> None:
+    (tmp_path / "empty").mkdir()
+    answer = ask("report", tmp_path / named)
+    assert answer.status == 3
+    assert "is the folder of no run" in answer.err
+
+
+def test_a_damaged_record_is_refused(ask: Ask, lost: Path, tmp_path: Path) -> None:
+    cut = shutil.copytree(lost, tmp_path / "cut")
+    file = cut / "delivered.parquet"
+    file.write_bytes(file.read_bytes()[:-20])
+    answer = ask("report", cut)
+    assert answer.status == 3
+    assert "delivered.parquet" in answer.err
+
+
+def test_where_nothing_can_be_written_that_is_said(ask: Ask, lost: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    answer = ask("report", lost, "--output", tmp_path / "file" / "page.html")
+    assert answer.status == 4
+    assert "name another file with --output" in answer.err
