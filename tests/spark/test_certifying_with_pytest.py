@@ -28,6 +28,7 @@ def test_shouting(streamproof):
 """
 
 
+@pytest.mark.long
 def test_a_query_of_a_test_is_certified_as_far_as_the_budget_goes(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
