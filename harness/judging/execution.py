@@ -196,7 +196,7 @@ class Execution:
     def _go_along(self, rerun: Rerun, known: KnownLife, place: int) -> bool:
         """Whether a life that has taken nothing goes on from where a known one was."""
         along = known.along(place, rerun.stretch.first_seq) if self._can_be_known else None
-        if along is None:
+        if along is None or known.is_to_be_executed():
             return False
         self._along[rerun] = along
         return True
@@ -218,9 +218,18 @@ class Execution:
         next_seq = known.next_seqs[place]
         cut = Cut(rerun, rerun.stretch, along.taken, next_seq, emitted, known=(known, place))
         rerun.cuts[record.number] = cut
-        if known.stateless or not self._keeps_state or place in known.faithful:
+        if known.stateless or not self._keeps_state:
             return
-        if self._examine(record, known.state_at(place), known.state_at(place)):
+        # What was given back before, a restore() may not give back each time.
+        again = (rerun.number, record.number) in self._begun_from or known.is_to_be_examined()
+        if place in known.faithful and not again:
+            return
+        state = known.state_at(place)
+        try:
+            twin = plain_copy(state)
+        except NotPlain:
+            twin = known.state_at(place)
+        if self._examine(record, state, twin):
             known.faithful.add(place)
 
     # Those that are executed

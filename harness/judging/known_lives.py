@@ -11,13 +11,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import is_
-from typing import Any
+from typing import Any, Final
 
 from ..core.model import Event, operator_of
 from ..protocol.spec import SliceSpec
 from .exactness import same_events
 from .processing import blank_rerun, emissions_of, execute
 from .reruns import Derivation, Rerun, Stretch
+
+_EXECUTED_AGAIN: Final = 32
+_EXAMINED_AGAIN: Final = 16
+"""One of so many: a search passes thousands."""
 
 
 class KnownLife:
@@ -29,8 +33,21 @@ class KnownLife:
         """What it took."""
         self.faithful: set[int] = set()
         """After how many events a checkpoint is known to give back its state."""
+        self._went_along = 0
+        self._passed = 0
         self._spec = spec
         self._operator = spec.topology.stages[operator_of(spec.slice_id)].operator
+
+    def is_to_be_executed(self) -> bool:
+        """Whether a life that could go along is executed all the same: what was executed once excuses what an operator
+        remembers beside its state, or draws."""
+        self._went_along += 1
+        return self._went_along % _EXECUTED_AGAIN == 0
+
+    def is_to_be_examined(self) -> bool:
+        """Whether a checkpoint is examined again where one was faithful."""
+        self._passed += 1
+        return self._passed % _EXAMINED_AGAIN == 0
 
     @property
     def first_seq(self) -> int:
