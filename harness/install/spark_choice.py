@@ -111,8 +111,9 @@ def _spark_of(python: str) -> Spark:
     return spark
 
 
-def check_packages(packages: Iterable[str], spark: Spark) -> None:
-    """Raises Unsupported for Maven coordinates that say that they are for another Scala, or another Spark."""
+def check_packages(packages: Iterable[str], spark: Spark, named: bool = True) -> None:
+    """Raises Unsupported for Maven coordinates that say that they are for another Scala, or, where somebody has `named`
+    the Spark, for another Spark: without that, one of the line before may be all that there is."""
     line = ".".join(spark.version.split(".")[:2])
     for package in packages:
         group, _, rest = package.partition(":")
@@ -122,9 +123,9 @@ def check_packages(packages: Iterable[str], spark: Spark) -> None:
             raise Unsupported(
                 f"{package} is made for Scala {scala[1]}, and Spark {spark.version} has Scala {spark.scala}"
             )
-        named = re.search(r"(?:[_-]|spark)(\d\.\d)(?:-bundle)?_2\.1\d$", artifact)
-        made_for = named[1] if named else ".".join(number.split(".")[:2]) if group == "org.apache.spark" else line
-        if made_for != line:
+        said = re.search(r"(?:[_-]|spark)(\d\.\d)(?:-bundle)?_2\.1\d$", artifact)
+        made_for = said[1] if said else ".".join(number.split(".")[:2]) if group == "org.apache.spark" else line
+        if named and made_for != line:
             raise Unsupported(
                 f"{package} is made for Spark {made_for}, and the query runs on Spark {spark.version}: name the "
                 f"package for {line}, or another Spark, as in spark={made_for + '.0'!r}"

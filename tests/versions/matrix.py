@@ -122,15 +122,15 @@ def tried_query(name: str, folder: Path) -> TriedQuery:
     """By its name in the table; that of README.md is written to the folder as a user would have it."""
     if name != README:
         one = subject(name)
-        # Two batches, and the two that close the input: one of each kind.
-        fed = replace(one.workload, events=2 * one.query.batch_events)
+        # One batch, and the two that close the input: one of each kind.
+        fed = replace(one.workload, events=one.query.batch_events)
         return TriedQuery(name, one.query, fed, one.claims, one.expected)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "my_operator.py").write_text(example("def count_words"))
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
     query = Query(importlib.import_module("my_operator").count_words, mode="update", key=("word",))
-    return TriedQuery(name, query, text(events=2 * query.batch_events), (exactly_once(),), Status.HOLDS)
+    return TriedQuery(name, query, text(events=query.batch_events), (exactly_once(),), Status.HOLDS)
 
 
 def _certified(name: str, version: str, home: Path, minutes: float, whole: bool) -> Cell:

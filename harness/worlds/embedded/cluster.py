@@ -47,7 +47,7 @@ class EmbeddedCluster:
         find_java()
         spark = spark_of(scenario)
         if isinstance(scenario.subject, Query):
-            check_packages(scenario.subject.packages, spark)
+            check_packages(scenario.subject.packages, spark, named=bool(scenario.subject.spark))
         check_subject(scenario, self.options.workers)
 
     def require(self, carriers: Collection[str]) -> None:

@@ -140,6 +140,13 @@ def test_packages_that_say_that_they_are_for_another_spark_are_refused(
         check_packages([package], Spark(Path("spark"), scala, spark))
 
 
+def test_of_the_line_before_may_be_all_that_there_is_for_the_newest_spark() -> None:
+    newest = Spark(Path("spark"), "2.13", "4.3.0")
+    check_packages(["io.delta:delta-spark_4.2_2.13:4.4.0"], newest, named=False)
+    with pytest.raises(Unsupported, match=r"made for Scala 2\.12"):
+        check_packages(["io.delta:delta-spark_2.12:3.2.0"], newest, named=False)
+
+
 def test_another_interpreter_finds_this_streamproof_and_nothing_else_that_is_installed_here(tmp_path: Path) -> None:
     folder = link_package(tmp_path / "inside")
     assert link_package(folder) == folder
