@@ -184,7 +184,7 @@ def _covered(certificate: Certificate) -> Iterator[str]:
     if recovering:
         yield f"- {recovering:,} of them strike during the recovery from another"
     if certificate.batches:
-        kinds = ", ".join(f"{kind} ({certificate.batches[kind]:,})" for kind in _kinds(certificate.batches))
+        kinds = ", ".join(f"{kind} ({certificate.batches[kind]:,})" for kind in kinds_in_order(certificate.batches))
         yield f"- kinds of batch: {kinds}"
     yield from (f"- {text}" for text in continued_said(certificate))
     yield from (f"- {text}" for text in sample_said(certificate.draw, certificate.bounds))
@@ -317,10 +317,10 @@ def _counterexample(certificate: Certificate) -> Iterator[str]:
 def _table(certificate: Certificate) -> Iterator[str]:
     if not certificate.coverage:
         return
-    rows = _rows(certificate.coverage, _row)
+    rows = _rows(certificate.coverage, row_of_map)
     if len(rows) > ROWS:
         rows = _rows(certificate.coverage, _coarse_row)
-    kinds = _kinds({kind for line in certificate.coverage for kind in line.planned.crash.kinds})
+    kinds = kinds_in_order({kind for line in certificate.coverage for kind in line.planned.crash.kinds})
     yield "## Crash points, kinds of batch and victims"
     yield ""
     marks = _marks(certificate)
@@ -349,7 +349,8 @@ def _rows(coverage: Iterable[Covered], row_of: Callable[[Planned], _Row]) -> dic
     return rows
 
 
-def _row(planned: Planned) -> _Row:
+def row_of_map(planned: Planned) -> _Row:
+    """The row of the table of crash points: how rows are ordered, where something dies, and what."""
     crash = planned.crash
     power = crash.lost is not None
     order = (_POINTS[crash.point], crash.side is Side.AFTER, crash.recovering, planned.split_brain, power)
@@ -432,7 +433,8 @@ def _cell(lines: Sequence[Covered], marks: Mapping[str, str]) -> str:
     return " ".join((f"{passed:,}/{len(lines):,}", *crosses))
 
 
-def _kinds(present: Iterable[str]) -> list[str]:
+def kinds_in_order(present: Iterable[str]) -> list[str]:
+    """Kinds of batch."""
     order = {kind: place for place, kind in enumerate(KINDS)}
     return sorted(present, key=lambda kind: (order.get(kind, len(order)), kind))
 

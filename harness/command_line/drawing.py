@@ -6,6 +6,8 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..core.errors import Unsupported, UserMistake
+
 if TYPE_CHECKING:
     from ..contracts.registry import Registry
     from ..recording.folder import Description
@@ -25,7 +27,6 @@ def draw_run(
 ) -> Path:
     """Write the page of a run, and the first of its diagrams where that is asked for. Returns where the page is. Raises
     StorageFailed, and Unsupported where there is no diagram."""
-    from ..core.errors import Unsupported
     from ..reporting.html.document import write_page
     from ..reporting.html.run_page import run_html, run_page
     from ..reporting.html.spacetime_drawing import drawing_svg
@@ -66,10 +67,28 @@ def draw_counterexample(file: Path, registry: Registry, output: Path | None, svg
 def refuse_saved(file: Path) -> None:
     """Raises Unsupported for what `certify` has saved: of a query, nobody saw what happened inside."""
     from ..certifying.saved import is_saved
-    from ..core.errors import Unsupported
 
     if is_saved(file):
         raise Unsupported(
             f"{file} is a schedule of crashes of a query, of which there is no diagram: nothing says what happened "
             f"inside it. `streamproof report {shlex.quote(str(file.parent))}` draws the certificate that it lies in"
         )
+
+
+def draw_certificate(folder: Path, output: Path | None) -> Path:
+    """Write the page of a certificate: beside its folder, in which nothing may change. Raises as `read_certificate`
+    does."""
+    from ..certifying.certificate import read_certificate
+    from ..certifying.drawing import certificate_html
+    from ..reporting.html.document import write_page
+
+    path = folder.resolve()
+    page = output or path.with_name(f"{path.name}.html")
+    if page.resolve().is_relative_to(path):
+        raise UserMistake(
+            f"{page} is within {folder}, in which nothing may change; name a file elsewhere with --output"
+        )
+    certificate = read_certificate(folder)
+    beside = path.name if page.resolve().parent == path.parent else None
+    write_page(page, certificate_html(certificate, folder, beside))
+    return page

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ...core.errors import ExitStatus
+from ...core.errors import ExitStatus, Unsupported
 from ..options import Json
 from ..output import print_json, show
 from ..registered import registered
@@ -17,7 +17,9 @@ def report_command(
     what: Annotated[
         Path,
         typer.Argument(
-            metavar="FOLDER|FILE", help="The folder of a run, or a counterexample of `explore`.", show_default=False
+            metavar="FOLDER|FILE",
+            help="The folder of a run or of a certificate, or what `explore` has saved.",
+            show_default=False,
         ),
     ],
     output: Annotated[
@@ -33,12 +35,17 @@ def report_command(
     as_json: Json = False,
 ) -> ExitStatus:
     """Draw what happened, as one HTML file that opens from disk."""
+    from ...certifying.certificate import is_certificate
     from ...reporting.screen import report_line
     from ...running.judgement import judge_folder
-    from ..drawing import draw_counterexample, draw_run, refuse_saved
+    from ..drawing import draw_certificate, draw_counterexample, draw_run, refuse_saved
 
     registry = registered()
-    if what.is_dir() or not what.exists():
+    if is_certificate(what):
+        if svg is not None:
+            raise Unsupported(f"{what} is a certificate, which has no diagram: leave out --svg")
+        file = draw_certificate(what, output)
+    elif what.is_dir() or not what.exists():
         file = draw_run(*judge_folder(what, registry), what, output, svg)
     else:
         refuse_saved(what)
