@@ -82,9 +82,11 @@ def _best(tried: Callable[[int], object], times: int) -> float:
 
 
 @pytest.mark.parametrize("judged", [False, True], ids=["run", "run and judged"])
-def test_schedules_per_second_and_core(judged: bool) -> None:
+def test_schedules_per_second_and_core(judged: bool, kept: Callable[[str, float], None]) -> None:
     spent = _seconds_a_schedule(200, judged)
-    print(f"\n200 events, {'run and judged' if judged else 'run'}: {1 / spent:,.0f} schedules/s and core")
+    name = f"200 events, {'run and judged' if judged else 'run'}"
+    print(f"\n{name}: {1 / spent:,.0f} schedules/s and core")
+    kept(name, 1 / spent)
 
 
 def test_the_cost_grows_linearly_with_the_events() -> None:
@@ -117,13 +119,14 @@ def test_a_search_on_one_core_and_on_two(plan: SearchPlan) -> None:
 
 
 @pytest.mark.parametrize("topology", [order, trace])
-def test_schedules_of_active_replication(topology: Callable[[], Topology]) -> None:
+def test_schedules_of_active_replication(topology: Callable[[], Topology], kept: Callable[[str, float], None]) -> None:
     """Two replicas of each slice, all of which send to all: four times the messages, and twice the state."""
     scenario = Scenario(active_replication(topology()), numbered(events=200, batch=10))
     bench = Bench(scenario, Registry(), seed=7)
     schedule = (crash(bench.actors[0]).after(events(40)),)
     spent = _best(lambda seed: bench.attempt(Trial(schedule, seed)), 40)
     print(f"\n{scenario.subject.name}: {1 / spent:,.0f} schedules/s and core")
+    kept(f"active replication of {scenario.subject.name}", 1 / spent)
 
 
 @pytest.mark.parametrize(
