@@ -85,6 +85,7 @@ class Succession:
     """Why they are UNKNOWN."""
     essential: int = 0
     """UNKNOWN for another reason than their faults."""
+    essential_reasons: Counter[str] = field(default_factory=Counter)
 
     @property
     def exact(self) -> bool:
@@ -105,7 +106,9 @@ class Succession:
         self.statuses[outcome.status] += 1
         if outcome.status is Status.UNKNOWN:
             self.reasons[outcome.reason] += 1
-            self.essential += outcome.essential
+            if outcome.essential:
+                self.essential += 1
+                self.essential_reasons[outcome.reason] += 1
 
 
 @dataclass

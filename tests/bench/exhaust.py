@@ -76,6 +76,8 @@ class Level(msgspec.Struct):
     harmless: int
     unknown: int
     never: str
+    reasons: dict[str, int] = {}
+    """Why it is unknown."""
 
 
 class Exhausted(msgspec.Struct):
@@ -117,6 +119,7 @@ def exhausted(name: str, registry: Registry, seconds: float, jobs: int) -> tuple
             one.harmless,
             one.unknown,
             one.never,
+            dict(found.successions[one.faults].essential_reasons),
         )
         for one in statements(bench, found)
     ]
@@ -181,7 +184,8 @@ def _said(level: Level) -> str:
     if level.violated:
         text += f": **VIOLATED** under {level.violated:,}"
     elif level.unknown:
-        text += f": unknown under {level.unknown:,}"
+        why = "; ".join(f"{count:,} × {reason}" for reason, count in level.reasons.items())
+        text += f": unknown under {level.unknown:,}" + (f", {why}" if why else "")
     elif level.never:
         text += f": {level.never}"
     else:
