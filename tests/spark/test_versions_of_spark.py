@@ -7,7 +7,8 @@ for.
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+import subprocess
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -21,12 +22,13 @@ from streamproof.harness.certifying.planning import every_crash_point
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.addresses import Moment, Point, Side
 from streamproof.harness.core.errors import Unsupported
+from streamproof.harness.core.pickling import with_code
 from streamproof.harness.core.schedule import batch
 from streamproof.harness.core.verdicts import Status
 from streamproof.harness.crash_points.inside_spark.agent import fetch_agent
 from streamproof.harness.crash_points.inside_spark.checking import check_rules
 from streamproof.harness.crash_points.inside_spark.versions import SUPPORTED, supported
-from streamproof.harness.install.spark_choice import chosen_spark, chosen_version
+from streamproof.harness.install.spark_choice import chosen_spark, chosen_version, link_package
 from streamproof.harness.install.spark_environments import add_environment, environments
 from streamproof.harness.recording.folder import read_description
 from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
@@ -54,6 +56,31 @@ def test_every_rule_matches_something_in_the_jars_of_every_version(version: str,
     # Nothing that was found good before counts.
     env = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
     check_rules(supported(version), fetch_agent(), environment=env, spark=spark)
+
+
+READ = """\
+import pickle, sys
+from pyspark import __version__, cloudpickle
+from streamproof.harness.core.pickling import unpickled
+made = unpickled(open(sys.argv[1], "rb"))
+again = pickle.loads(cloudpickle.dumps(made))
+print(__version__, made(4), again(4))
+"""
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_code_is_handed_over_to_every_version_and_from_there_to_its_workers(version: str, tmp_path: Path) -> None:
+    @dataclass(frozen=True)
+    class Added:
+        number: int
+
+    three = Added(3)
+    path = tmp_path / "code.pickle"
+    path.write_bytes(with_code(lambda number, more=Added(1): three.number + more.number + number, ()))
+    env = {**os.environ, "PYTHONPATH": str(link_package(tmp_path / "inside"))}
+    python = chosen_spark(made(version)).python
+    done = subprocess.run([python, "-c", READ, str(path)], env=env, capture_output=True, text=True, check=False)
+    assert done.stdout == f"{version} 8 8\n", done.stderr
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ from streamproof.harness.core.workload import Workload
 from streamproof.harness.crash_points.inside_spark.versions import SUPPORTED
 from streamproof.harness.install.spark_choice import chosen_version
 from streamproof.harness.install.spark_environments import environments
+from streamproof.harness.judging.shapes import OutputMode
 from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
 from streamproof.scenarios.subjects import subject
 from streamproof.scenarios.workloads import text
@@ -70,6 +71,12 @@ class Cell:
     """Whether all victims were to die, and not the driver alone."""
 
     @property
+    def right(self) -> bool:
+        # A campaign that is over when a claim is violated has not asked whether it recovers.
+        over = self.status == Status.VIOLATED and self.recovers == Status.UNKNOWN
+        return self.status == self.expected and (self.recovers == Status.HOLDS or over)
+
+    @property
     def text(self) -> str:
         missed = "" if self.status == self.expected else f", and must be {self.expected}"
         return f"{self.status}{missed} ({self.trials}{'' if self.whole else ' of the driver'})"
@@ -88,7 +95,7 @@ def main() -> int:
                 continue
             cell = _certified(name, version, asked.folder, asked.minutes, not asked.driver)
             print(f"{version}  {name:<22} {cell.text}, {cell.seconds} s", flush=True)
-            if cell.status != cell.expected or cell.recovers != Status.HOLDS:
+            if not cell.right or cell.spark != version:
                 wrong.append(f"{name} on {version}")
             measured.setdefault(name, {})[version] = cell
             _write(measured)
@@ -129,7 +136,7 @@ def tried_query(name: str, folder: Path) -> TriedQuery:
     (folder / "my_operator.py").write_text(example("def count_words"))
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
-    query = Query(importlib.import_module("my_operator").count_words, mode="update", key=("word",))
+    query = Query(importlib.import_module("my_operator").count_words, mode=OutputMode.UPDATE, key=("word",))
     return TriedQuery(name, query, text(events=query.batch_events), (exactly_once(),), Status.HOLDS)
 
 
@@ -160,10 +167,8 @@ def _cell(tried: TriedQuery, found: Certified, seconds: int, whole: bool) -> Cel
     certificate = found.certificate
     claimed = next(one.status for one in certificate.verdicts if one.claim == str(tried.claims[0]))
     recovers = next(one.status for one in certificate.verdicts if one.claim.startswith("recovers"))
-    # What is over when it is violated has not asked for the rest.
-    back = Status.HOLDS if claimed is Status.VIOLATED and recovers is Status.UNKNOWN else recovers
     spark = certificate.versions["spark"]
-    return Cell(claimed, tried.expected, back, len(certificate.trials), spark, seconds, whole)
+    return Cell(claimed, tried.expected, recovers, len(certificate.trials), spark, seconds, whole)
 
 
 def read_measured() -> Measured:
