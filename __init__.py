@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         amnesia_recovery,
         at_least_once,
         at_most_once,
+        bounded_error,
         exactly_once,
         exactly_once_output,
         gap_recovery,
@@ -69,10 +70,11 @@ if TYPE_CHECKING:
     from .harness.core.workload import Workload
     from .harness.crash_points.inside_python.user_points import crash_point
     from .harness.exploration.counterexample import assert_survives
-    from .harness.exploration.simulating import Simulated, simulate
+    from .harness.exploration.simulating import Simulated, largest_error, simulate
     from .reference_impls.active_replication import active_replication
     from .reference_impls.active_standby import active_standby
     from .reference_impls.amnesia import amnesia
+    from .reference_impls.approximate import approximate
     from .reference_impls.deployed import deployed
     from .reference_impls.gap import gap
     from .reference_impls.k_safe_grouping import k_safe_grouping
@@ -118,11 +120,13 @@ __all__ = [
     "active_standby",
     "amnesia",
     "amnesia_recovery",
+    "approximate",
     "assert_survives",
     "at_least_once",
     "at_most_once",
     "bandwidth",
     "batch",
+    "bounded_error",
     "bounded_error_of_result",
     "bridge",
     "checkpoint",
@@ -150,6 +154,7 @@ __all__ = [
     "isolate",
     "k_safe_grouping",
     "k_safety",
+    "largest_error",
     "loss",
     "lost_answer",
     "memory_limit",
@@ -229,9 +234,10 @@ _NAMES = {
     "harness.core.costs": "Costs",
     "harness.core.errors": "StreamproofError",
     "harness.exploration.counterexample": "assert_survives",
-    "harness.exploration.simulating": "Simulated simulate",
+    "harness.exploration.simulating": "Simulated largest_error simulate",
     "harness.crash_points.inside_python.user_points": "crash_point",
-    "harness.core.guarantees": "Guarantee amnesia_recovery at_least_once at_most_once exactly_once exactly_once_output "
+    "harness.core.guarantees": "Guarantee amnesia_recovery at_least_once at_most_once bounded_error exactly_once "
+    "exactly_once_output "
     "gap_recovery k_safety precise_recovery recovers recovers_within replicas_agree rollback_recovery "
     "survives_power_loss",
     "harness.core.model": "Edge Event Operator Output Partitioning RandomOperator Stage Topology",
@@ -245,6 +251,7 @@ _NAMES = {
     "harness.contracts.subject": "Claim",
     "harness.core.workload": "Workload",
     "reference_impls.amnesia": "amnesia",
+    "reference_impls.approximate": "approximate",
     "reference_impls.gap": "gap",
     "reference_impls.upstream_backup": "upstream_backup",
     "reference_impls.source_replay": "source_replay",

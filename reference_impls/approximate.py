@@ -25,14 +25,15 @@ from math import inf
 
 from ..harness.contracts.subject import Claim, SchemeSubject
 from ..harness.core.errors import InvalidScenario, InvalidTopology
-from ..harness.core.guarantees import bounded_error
+from ..harness.core.guarantees import Guarantee, bounded_error
 from ..harness.core.model import Role, Topology, measures_divergence
 from ..harness.core.proper import proper
+from ..harness.core.quantities import Duration
 from ..harness.judging.exercised import Activity
 from ..harness.protocol.spec import Numbering, Setup
 from .mechanisms.approximate_backup import ApproximateBackup
 from .mechanisms.receipt import AcknowledgeReceipt, KeepUntilReceived
-from .mechanisms.thresholds import Thresholds, ThresholdWindow
+from .mechanisms.thresholds import Thresholds, ThresholdWindow, WindowKind
 from .requirements import bounded_fan_out, deterministic
 
 
@@ -60,6 +61,9 @@ def approximate(
     `theta` bounds the divergence of a state, `l` the items and `gamma` the outputs that are lost, each by all failures
     of a window together. Costs nothing but a copy of the state in memory as long as they are not approached.
 
+    With a `window`, what all failures in one of them cost is bounded. Of a decaying one nothing is claimed: each
+    failure may cost as much as all, and the operator forgets it.
+
     `weights` says which part of all three an operator gets, where these are not to be even: `{"sketch": 3, "add": 1}`.
     One that is not named, or weighs 0, loses nothing: its items are backed up before they are processed. That costs
     little where it is fed little, or punctuations alone.
@@ -79,6 +83,7 @@ def approximate(
     whole = Thresholds(theta, l, gamma, window)
     backup = ApproximateBackup(shares(topology, whole, Spread(spread), weights), ahead, partial)
     rests_on = (Activity.RESTART,)
+    guarantee = _claimed(whole)
     return SchemeSubject(
         kind="approximate",
         topology=topology,
@@ -87,8 +92,18 @@ def approximate(
             Role.OPERATOR: Setup((KeepUntilReceived(), backup), Numbering.DERIVED),
             Role.SINK: Setup((AcknowledgeReceipt(),), Numbering.DERIVED),
         },
-        claims=(Claim(bounded_error(theta, l, gamma), needs="backups survive", rests_on=rests_on),),
+        claims=() if guarantee is None else (Claim(guarantee, needs="backups survive", rests_on=rests_on),),
     )
+
+
+def _claimed(whole: Thresholds) -> Guarantee | None:
+    """None of a decaying window: what is left of an error there depends on how fast the operator forgets."""
+    window = whole.window
+    if window is None:
+        return bounded_error(whole.theta, whole.l, whole.gamma)
+    if window.kind is WindowKind.DECAYING:
+        return None
+    return bounded_error(whole.theta, whole.l, whole.gamma, window=Duration(window.length * 1_000))
 
 
 def measured(topology: Topology, scheme: str) -> None:

@@ -144,14 +144,23 @@ def k_safety(latency: Duration | None = None) -> Guarantee:
     return Guarantee(K_SAFETY, latency)
 
 
-def bounded_error(theta: float, l: float, gamma: float) -> Guarantee:  # noqa: E741  It is the paper's.
+def bounded_error(
+    theta: float,
+    l: float,  # noqa: E741  It is the paper's.
+    gamma: float,
+    *,
+    window: Duration | None = None,
+) -> Guarantee:
     """All failures together move no state further than `theta` from what it were without them, beside what `l` lost
-    items move it, and lose no more outputs than `gamma`, beside what `l` items would have made. Nothing counts twice.
-    Raises InvalidScenario for what is no bound."""
+    items move it, and lose no more outputs than `gamma`, beside what `l` items would have made; with a `window` of
+    event time, those in each of them. Nothing counts twice. Raises InvalidScenario for what is no bound."""
     for name, amount in (("theta", theta), ("l", l), ("gamma", gamma)):
         if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0 <= amount < inf:
             raise InvalidScenario(f"bounded_error({name}={amount!r}) needs a number, 0 or more")
-    return Guarantee(BOUNDED_ERROR, amounts=(("theta", float(theta)), ("l", float(l)), ("gamma", float(gamma))))
+    if window is not None and (not isinstance(window, Duration) or window.micros < 1_000):
+        raise InvalidScenario(f"bounded_error(window={window!r}) needs an amount of event time, as in ms(50)")
+    bounds: tuple[tuple[str, Amount], ...] = (("theta", float(theta)), ("l", float(l)), ("gamma", float(gamma)))
+    return Guarantee(BOUNDED_ERROR, amounts=bounds if window is None else (*bounds, ("window", window)))
 
 
 def replicas_agree() -> Guarantee:

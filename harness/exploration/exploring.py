@@ -5,9 +5,11 @@ Nothing is parsed or printed here: the command line does that, and whoever else 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from ..contracts.registry import Named, Registry
 from ..contracts.scenario import Scenario
@@ -17,15 +19,20 @@ from ..core.verdicts import Status
 from ..judging.exercised import Activity, unexercised
 from ..running.judgement import require_repeatable
 from ..worlds.simulated.world import LIKE_EMBEDDED, SimulationOptions
-from .bench import Bench
+from .bench import Bench, Outcome, Trial, resized
 from .corpus import add_to_corpus, read_corpus
 from .counterexample import Counterexample, counterexample, save
 from .exhausting import exhausting_plans, statements
 from .guided import GuidedSchedules
+from .largest_errors import LargestErrors, largest_errors, measures
+from .pieces import NO_PIECE, Tried, is_past
 from .plans import EverySingle, RandomSchedules, SearchPlan, Successive
 from .search import SearchBudget, SearchFindings, Violation, search
 from .shrinking import STEADY, Shrunk, shows_violation, shrink
 from .small_worlds import SLOW_REPLAY
+
+OWN_EVENTS: Final = 200
+"""That are fed at most where the largest error is sought at a scenario's own sizes."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +62,8 @@ class Explored:
     """Whether everything was to be tried, and nothing drawn at random."""
     corpus: tuple[int, int] | None = None
     """How many schedules were in the corpus, and how many were added; None where there was none."""
+    errors: LargestErrors | None = None
+    """How close failures came to the bounds that are claimed; None where none is, or it was not asked for."""
 
     @property
     def exit_status(self) -> ExitStatus | None:
@@ -101,9 +110,10 @@ def explore(
     master: str | None = None,
     kinds: tuple[str, ...] = ("crash",),
     for_spark: bool = False,
-    own: Scenario | None = None,
+    own: Named | None = None,
     exhaust: bool = False,
     corpus: Path | None = None,
+    errors: int = 0,
     show: Callable[[SearchFindings], None] = _nothing,
     say: Callable[[str], None] = _nothing,
 ) -> Explored:
@@ -112,8 +122,9 @@ def explore(
     `for_spark`: in a world with the times of embedded Spark, and what is kept shows whoever is faster, where such a
     schedule was found. `own`: the scenario before its sizes were brought down, where they were. `exhaust`: every crash,
     every pair and, with a budget, every three, and nothing at random. `corpus`: a folder of schedules that exercised
-    something new, which are varied, and to which is added. `show` is told of what is found while it goes on,
-    and `say` of what comes after.
+    something new, which are varied, and to which is added. `errors`: so many schedules more, or a quarter of the
+    seconds, seek the largest error where a claim bounds one, at the scenario's own sizes. `show` is told of what is
+    found while it goes on, and `say` of what comes after.
     """
     if output is not None and not output.parent.is_dir():
         raise UserMistake(f"a counterexample cannot be kept at {output}: {output.parent} is no folder")
@@ -130,21 +141,58 @@ def explore(
     in_order = exhaust or corpus is not None
     findings = search(bench, plans, budget, jobs=jobs, master=master, origin=named.origin, in_order=in_order, show=show)
     added = 0 if corpus is None else add_to_corpus(corpus, named.origin, bench.scenario, findings.corpus)
+    found = [(named, bench, violation) for violation in findings.first_of_each_kind()]
+    largest = None
+    if errors and not findings.interrupted and measures(bench):
+        sought = own or named
+        if own is not None:
+            workload = own.scenario.workload
+            fed = resized(own.scenario, min(OWN_EVENTS, workload.events), min(OWN_EVENTS, workload.batch))
+            sought = replace(own, scenario=fed)
+        seeking = (
+            bench if own is None else Bench(sought.scenario, registry, seed=seed, options=_world(for_spark, False))
+        )
+        largest = _largest(seeking, errors, kinds, budget, say)
+        findings.interrupted = largest.interrupted
+        for trial, outcome in largest.violations:
+            kinds_found = {one.kind for _, _, one in found}
+            violation = _added(findings, trial, outcome)
+            if violation is not None and violation.kind not in kinds_found:
+                found.append((sought, seeking, violation))
     kept: list[KeptViolation] = []
-    for violation in findings.first_of_each_kind():
+    for of, at, violation in found:
         say(f"shrinking schedule {violation.number:,}: {violation.kind.anomaly}")
         try:
-            steady = _steady(bench, violation, findings) if for_spark else None
+            steady = _steady(at, violation, findings) if for_spark else None
             violation = steady or violation
-            shrunk = shrink(bench, violation.trial, violation.kind, seeds=STEADY if steady else 1)
+            shrunk = shrink(at, violation.trial, violation.kind, seeds=STEADY if steady else 1)
         except KeyboardInterrupt:
-            shrunk = Shrunk(bench, violation.trial, violation.kind, runs=0)
-        content = counterexample(named, violation, shrunk, named.scenario)
+            shrunk = Shrunk(at, violation.trial, violation.kind, runs=0)
+        content = counterexample(of, violation, shrunk, of.scenario)
         file = _file(output, len(kept))
         save(file, content)
         kept.append(KeptViolation(violation, shrunk, file, content))
     grown = None if corpus is None else (len(known), added)
-    return Explored(named, bench.scenario, bench, findings, tuple(kept), own, exhaust, grown)
+    before = None if own is None else own.scenario
+    return Explored(named, bench.scenario, bench, findings, tuple(kept), before, exhaust, grown, largest)
+
+
+def _added(findings: SearchFindings, trial: Trial, outcome: Outcome) -> Violation | None:
+    """One that no plan gave."""
+    return findings.add(Tried(NO_PIECE, 0, False, outcome, trial), lambda: trial)
+
+
+def _largest(
+    bench: Bench, errors: int, kinds: tuple[str, ...], budget: SearchBudget, say: Callable[[str], None]
+) -> LargestErrors:
+    """Which errors failures can make."""
+    until = None if budget.seconds is None else time.monotonic() + budget.seconds / 4
+
+    def enough(tried: int, ratio: float) -> bool:
+        say(f"seeking the largest error: {ratio:.2f} of its bound, by {tried:,} of {errors:,} schedules")
+        return is_past(until)
+
+    return largest_errors(bench, errors, kinds=kinds, until=enough)
 
 
 def _world(for_spark: bool, scaled: bool) -> SimulationOptions | None:

@@ -19,6 +19,8 @@ from .plans import SearchPlan
 
 Piece = tuple[int, int]
 """Which plan, and which of its pieces."""
+NO_PIECE: Piece = (-1, -1)
+"""Of what no plan gave."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ shows under `STEADY` seeds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
@@ -58,10 +58,19 @@ class Shrunk:
 def shrink(bench: Bench, trial: Trial, kind: ViolationKind, *, effort: int = EFFORT, seeds: int = 1) -> Shrunk:
     """Shrink a trial that violates a claim of the bench's scenario in the way of `kind`, under each of `seeds` seeds of
     the world: its own and those that follow it."""
-    shrinker = _Shrinker(bench, trial, kind, effort, seeds)
+    shrinker = _Shrinker(bench, trial, lambda one, other: shows_violation(one, other, kind, seeds), effort)
     shrinker.shrink()
     shrinker.leave_slack()
     return Shrunk(shrinker.bench, Trial(shrinker.schedule, trial.seed), kind, shrinker.runs)
+
+
+def smallest(
+    bench: Bench, trial: Trial, shows: Callable[[Bench, Trial], bool], effort: int = EFFORT
+) -> tuple[Bench, Trial, int]:
+    """The least input and the smallest trial that still show something, and how many runs it took to find out."""
+    shrinker = _Shrinker(bench, trial, shows, effort)
+    shrinker.shrink()
+    return shrinker.bench, Trial(shrinker.schedule, trial.seed), shrinker.runs
 
 
 def shows_violation(bench: Bench, trial: Trial, kind: ViolationKind, seeds: int = 1) -> bool:
@@ -73,14 +82,13 @@ def shows_violation(bench: Bench, trial: Trial, kind: ViolationKind, seeds: int 
 
 
 class _Shrinker:
-    def __init__(self, bench: Bench, trial: Trial, kind: ViolationKind, effort: int, seeds: int) -> None:
+    def __init__(self, bench: Bench, trial: Trial, shows: Callable[[Bench, Trial], bool], effort: int) -> None:
         self.bench = bench
         self.schedule = trial.schedule
         self._most = bench.scenario.workload.events
         self.runs = 0
         self._seed = trial.seed
-        self._seeds = seeds
-        self._kind = kind
+        self._wanted = shows
         self._effort = effort
         self._known: dict[tuple[int, int, Schedule], bool] = {}
 
@@ -112,7 +120,7 @@ class _Shrinker:
             self.runs += 1
             try:
                 enough = _has_slack(bench.run(self.schedule, self._seed), batch)
-                if enough and shows_violation(bench, Trial(self.schedule, self._seed), self._kind, self._seeds):
+                if enough and self._wanted(bench, Trial(self.schedule, self._seed)):
                     self.bench = bench
                     return
             except InvalidOperator:
@@ -130,7 +138,7 @@ class _Shrinker:
             self._spend(bench)
             self.runs += 1
             try:
-                self._known[key] = shows_violation(bench, Trial(schedule, self._seed), self._kind, self._seeds)
+                self._known[key] = self._wanted(bench, Trial(schedule, self._seed))
             except InvalidOperator:
                 self._known[key] = False
         return self._known[key]

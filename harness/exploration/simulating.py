@@ -9,12 +9,15 @@ from typing import Final
 
 from ..contracts.registry import Registry
 from ..contracts.scenario import Scenario, check, check_carriers
+from ..core.errors import UnknownName
 from ..core.guarantees import Guarantee
+from ..core.library import listed_by
 from ..core.schedule import Fault, Schedule
 from ..core.verdicts import Status, Verdict
 from ..recording.history import FaultMissed, History
 from ..worlds.simulated.world import SimulationOptions
 from .bench import Bench
+from .largest_errors import SCHEDULES, LargestErrors, largest_errors
 
 SEED: Final = 7
 """Of the simulated world, where none is named."""
@@ -96,3 +99,24 @@ def simulate(
     check_carriers(planned, bench.cluster.name, bench.cluster.places, registry.faults)
     history = bench.run(faults, seed)
     return Simulated(faults, seed, bench.judge(history), bench.not_judged, history)
+
+
+def largest_error(
+    scenario: Scenario,
+    schedules: int = SCHEDULES,
+    *,
+    seed: int = SEED,
+    options: SimulationOptions | None = None,
+    kinds: Sequence[str] = ("crash",),
+) -> LargestErrors:
+    """How close failures come to the bounds that a scenario claims, by a search of so many schedules that varies those
+    which came closest: `assert largest_error(scenario).ratio > 0.8`. The scenario's own faults are left aside.
+
+    Raises InvalidScenario, UnknownName or Unsupported for what cannot be run or judged, InvalidOperator when the
+    user's code fails.
+    """
+    registry = installed()
+    for kind in kinds:
+        if kind not in registry.faults:
+            raise UnknownName("kind of fault", kind, sorted(registry.faults), listed_by("faults"))
+    return largest_errors(Bench(scenario, registry, seed=seed, options=options), schedules, kinds=tuple(kinds))

@@ -14,10 +14,13 @@ from ..reporting.view import TONES, Fact, FoundView, Head, ReplayView, SearchVie
 from .counterexample import ReplayedCounterexample
 from .exhausting import not_covered, statements
 from .exploring import Explored, KeptViolation
+from .largest_errors import LargestErrors, largest_said
 from .plans import DRAWN
 from .search import SearchFindings, Succession
 
 EVIDENCE: Final = 3
+SHOWN_ERRORS: Final = 5
+"""Amounts that are bounded and shown, the largest first; `--json` has all."""
 
 
 def view_of_search(explored: Explored) -> SearchView:
@@ -73,6 +76,7 @@ def _facts(explored: Explored) -> Iterator[Fact]:
         yield Fact("violated", f"{count:,} × {kind.guarantee}: {kind.anomaly}", Tone.BAD)
     for reason, count in findings.reasons.most_common():
         yield Fact("unknown", f"{count:,} × {reason}", Tone.OPEN)
+    yield from _largest_error(explored.errors)
     for guarantee in explored.bench.not_judged:
         yield Fact("not judged", f"{guarantee}: the simulator has no real clock")
     beyond = f", and {findings.beyond:,} others, in recoveries" if findings.beyond else ""
@@ -99,6 +103,22 @@ def _facts(explored: Explored) -> Iterator[Fact]:
             + f": at most {_percent(findings.bound)} of the schedules that are drawn so do, with 95 % confidence; "
             + f"drawn so: {DRAWN}",
         )
+
+
+def _largest_error(found: LargestErrors | None) -> Iterator[Fact]:
+    """How close failures came to a bound, and by which schedule."""
+    if found is None:
+        return
+    sought = f"{counted(found.tried, 'schedule')} sought it"
+    if not found.ratio:
+        yield Fact("errors", f"largest error / bound: {largest_said(found)}; {sought}")
+        return
+    events = counted(found.bench.scenario.workload.events, "event")
+    yield Fact("errors", f"largest error / bound: {largest_said(found)}, with {events}, by this schedule; {sought}")
+    for number, fault in enumerate(found.schedule, start=1):
+        yield Fact("", f"{number}  {fault}")
+    for call in found.calls[1:SHOWN_ERRORS]:
+        yield Fact("", f"{call.measured.ratio:.2f} ({call.measured})")
 
 
 def _exhausted(explored: Explored) -> Iterator[Fact]:

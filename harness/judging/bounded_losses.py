@@ -96,12 +96,9 @@ class MeasuredLosses:
     def heard(self) -> Mapping[str, frozenset[Derivation]]:
         """Channel -> what any incarnation of its receiver took, or the recorder."""
         found: dict[str, frozenset[Derivation]] = {}
-        for slice_id, reruns in self._run.reruns.items():
-            took: set[Derivation] = set()
-            for rerun in reruns.values():
-                took.update(rerun.took)
+        for slice_id, taken in self._taken.items():
             for up in self._topology.upstream(slice_id):
-                found[channel_name(up, slice_id)] = frozenset(took)
+                found[channel_name(up, slice_id)] = taken
         for channel, deliveries in self._run.deliveries.items():
             found[channel] = frozenset(d for one in deliveries for d in one.derivations if d is not None)
         return found
@@ -155,13 +152,42 @@ class MeasuredLosses:
     def lost_punctuations(self) -> Iterator[tuple[str, str]]:
         """(Operator slice, input) that must never be lost, and is in none of its final states."""
         for slice_id in self._run.reruns:
-            operator = self._topology.stages[operator_of(slice_id)].operator
-            if slice_id in self._run.doubtful or not punctuated(operator):
+            if slice_id in self._run.doubtful or not punctuated(self._operator(slice_id)):
                 continue
             held = [set(survivor.lineage()) for survivor in self._run.survivors(slice_id)]
-            for derivation, event in self._wanted.taken[slice_id].items():
-                if operator.punctuation(event) and not all(derivation in one for one in held):
+            for derivation in self._wanted.taken[slice_id]:
+                if not all(derivation in one for one in held) and self._must_stay(slice_id, derivation):
                     yield slice_id, self._run.said(derivation)
+
+    def _operator(self, slice_id: str) -> Operator[Any]:
+        return self._topology.stages[operator_of(slice_id)].operator
+
+    def _must_stay(self, slice_id: str, derivation: Derivation) -> bool:
+        """Whether a slice must never lose an input: a punctuation that it has taken, or that was not lost before it
+        came here. Where its maker failed and cannot make it again, it is among the outputs that the maker may lose."""
+        event, operator = self._wanted.taken[slice_id].get(derivation), self._operator(slice_id)
+        if event is None or not punctuated(operator) or not operator.punctuation(event):
+            return False
+        if derivation in self._taken[slice_id]:
+            return True
+        return any(self._still_made(up, slice_id, derivation) for up in self._topology.upstream(slice_id))
+
+    def _still_made(self, up: str, to: str, derivation: Derivation) -> bool:
+        if derivation not in self._wanted.channels[channel_name(up, to)]:
+            return False
+        if up in self._run.sources or any(
+            derivation in self._of_sender(up, survivor.number, to) for survivor in self._run.survivors(up)
+        ):
+            return True
+        return self._must_stay(up, derivation[:-1])
+
+    @cached_property
+    def _taken(self) -> Mapping[str, frozenset[Derivation]]:
+        """Operator slice -> what any of its incarnations took."""
+        return {
+            slice_id: frozenset(derivation for rerun in reruns.values() for derivation in rerun.took)
+            for slice_id, reruns in self._run.reruns.items()
+        }
 
     # Failures
 
@@ -218,10 +244,9 @@ class MeasuredLosses:
         return {s: self._state(s) for s in self._run.stateful() if s not in self._run.doubtful}
 
     def _state(self, slice_id: str) -> _State:
-        operator = self._topology.stages[operator_of(slice_id)].operator
-        inputs: Mapping[Derivation, Event] = self._inputs(slice_id)
-        if operator.order_sensitive:
-            inputs = in_run_order(self._run, self._wanted, slice_id, inputs)
+        operator = self._operator(slice_id)
+        # Of a channel, too, the last can be what counts.
+        inputs = in_run_order(self._run, self._wanted, slice_id, self._inputs(slice_id))
         return _State(slice_id, operator, inputs)
 
     def _inputs(self, slice_id: str) -> dict[Derivation, Event]:
@@ -284,22 +309,30 @@ class MeasuredLosses:
         divergences: dict[str, float] = {}
         allowances: dict[str, float] = {}
         excuses: dict[str, float] = {}
+        losses: dict[str, list[float]] = {}
         for slice_id, state in self._states.items():
             name, survivors = operator_of(slice_id), self._run.survivors(slice_id)
             if not survivors:
                 continue
             apart = max(state.apart(survivor.state) for survivor in survivors)
             divergences[name] = divergences.get(name, 0.0) + apart
-            lost, alpha = self._lost_inputs(slice_id), state.operator.alpha or 0.0
+            missing, alpha = self._lost_inputs(slice_id), state.operator.alpha or 0.0
             if compensates(state.operator):
                 # It makes up for what may be lost, whether it is or not.
-                moved = alpha * max(len(lost), bound.l * self.share(slice_id))
+                moved = alpha * max(len(missing), bound.l * self.share(slice_id))
             else:
                 # Alpha is the operator's word, and a large one must not excuse what else was lost.
-                moved = min(alpha * len(lost), state.without(lost))
+                moved = min(alpha * len(missing), state.without(missing))
                 excuses[name] = excuses.get(name, 0.0) + moved
             allowances[name] = allowances.get(name, 0.0) + moved
-            yield from self._by_failure(slice_id, state)
+            by_failure = list(self._by_failure(slice_id, state))
+            yield from by_failure
+            if by_failure:
+                losses.setdefault(name, []).append(by_failure[-1].amount)
+        for name, lost in losses.items():
+            if len(lost) > 1:
+                allowed = bound.theta * self.share_of(name)
+                yield Measured("state lost", name, self._failed(name), sum(lost), allowed)
         for name, divergence in divergences.items():
             allowed = bound.theta * self.share_of(name) + allowances[name]
             yield Measured(STATE_OFF, name, self._failed(name), divergence, allowed, excuses.get(name, 0.0))

@@ -46,8 +46,6 @@ from .receipt import NumbersSeen, Received, Settled, Unacknowledged
 from .thresholds import Failures, Thresholds
 
 PART = "approximate"
-_TRIM = 500
-"""Items that are kept beside a backup at most, before the next one is made to cover them."""
 _WHOLE_EVERY = 16
 """So many partial backups at most follow a whole one."""
 
@@ -64,12 +62,15 @@ class ApproximateBackup(Mechanism):
     """A backup of the state is issued so many items before it has to be durable; 0: the slice waits for it."""
     partial: bool = True
     """Whether only what has changed is backed up, where an operator says that."""
+    keep: int = 500
+    """Items that are kept beside a backup, before the next one is made to cover them."""
 
     def __post_init__(self) -> None:
         proper(self.thresholds, Mapping, "thresholds", "a mapping from operators to Thresholds")
         if self.ahead != 0 or isinstance(self.ahead, bool):
             positive(self.ahead, "ahead")
         switch(self.partial, "partial")
+        positive(self.keep, "keep")
 
     @property
     def takes_checkpoints(self) -> bool:
@@ -151,6 +152,7 @@ class ApproximateBackups(AtWork):
         self.thresholds = settings.thresholds[name]
         self.failures = Failures(self.thresholds.window)
         self.ahead = settings.ahead
+        self.keep = settings.keep
         self.alpha = float(self.operator.alpha or 0.0)
         self.beta = (self.operator.fan_out or 1) * len(spec.topology.choices(spec.slice_id))
         self.stateful = machine.state is not None
@@ -319,13 +321,13 @@ class ApproximateBackups(AtWork):
 
     def _to_be_covered(self) -> bool:
         """Whether so many items are kept beside the backup that nothing more is taken before one covers them."""
-        return self.done - self.covered >= 2 * _TRIM
+        return self.done - self.covered >= 2 * self.keep
 
     def _in_time(self, allowance: int) -> None:
         """Issue a backup before it has to be waited for."""
         if self.issued is not None:
             return
-        if (self.done - self.covered >= _TRIM and self.pending[0].safe) or (
+        if (self.done - self.covered >= self.keep and self.pending[0].safe) or (
             self.ahead and self.divergence > 0 and not self.pending[0].safe and self._steps() <= self.ahead
         ):
             self.issue()
@@ -470,6 +472,8 @@ class ApproximateBackups(AtWork):
             return
         halved = [self.thresholds.after(number - 1) for number in failures]
         missing = sum(one.theta + self.alpha * one.l for one in halved)
+        if not missing:
+            return
         self.machine.compensate(missing)
         self.divergence = self.operator.divergence(self.machine.state, self.backup)
 

@@ -3,6 +3,8 @@ and what a scheme without bounds makes of feedback."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ...faults.crash import crash
 from ...harness.contracts.scenario import Scenario
 from ...harness.core.library import Entry
@@ -20,11 +22,19 @@ from ..skewed_streams import packets, points, visits_of_two_sites, zipf_words
 from ..workloads import numbered, text
 
 
-def _failing(topology: Topology, workload: Workload, theta: float) -> Scenario:
+def _failing(
+    topology: Topology,
+    workload: Workload,
+    theta: float,
+    *,
+    l: float = 20,  # noqa: E741  It is the paper's.
+    gamma: float = 20,
+    weights: Mapping[str, float] | None = None,
+) -> Scenario:
     """One slice of the first stage, all, and one of the last: so far apart that a real cluster has recovered."""
     slices = topology.operator_slices
     return Scenario(
-        subject=approximate(topology, theta=theta, l=20, gamma=20),
+        subject=approximate(topology, theta=theta, l=l, gamma=gamma, weights=weights),
         workload=workload,
         faults=[
             crash(slices[0]).after(seconds(1)),
@@ -49,17 +59,18 @@ def heavy_hitters_scenario() -> Scenario:
     from ..heavy_hitters import heavy_hitters  # with numpy, which the simulator does without
 
     topology = heavy_hitters(width=512, heavy=60_000, slack=50_000, compensated=True)
-    return _failing(topology, packets(window=249, events=1_004, rate=100), theta=20_000)
+    return _failing(topology, packets(window=249, events=1_004, rate=100), theta=20_000, weights={"sketch": 1})
 
 
 def ripple_join_scenario() -> Scenario:
     """Samples of two streams lose a few of their events, and the estimate is as good."""
-    return _failing(ripple_join(), visits_of_two_sites(events=1_000, every=20, rate=100), theta=20)
+    visits = visits_of_two_sites(events=1_000, every=20, rate=100)
+    return _failing(ripple_join(most=10), visits, theta=20, l=100, gamma=200)
 
 
 def logistic_regression_scenario() -> Scenario:
     """Models are averaged and fed back; what a crash takes of one of them is a short way for it."""
-    return _failing(logistic_regression(), points(events=1_000, rate=100), theta=5)
+    return _failing(logistic_regression(), points(events=1_000, rate=100), theta=5, weights={"local": 1})
 
 
 def parameter_server_scenario() -> Scenario:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
@@ -11,6 +10,7 @@ from simulation import history_of
 from streamproof.faults.crash import crash
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
+from streamproof.harness.core.addresses import Moment, Point, Side
 from streamproof.harness.core.errors import InvalidScenario
 from streamproof.harness.core.guarantees import BOUNDED_ERROR, Guarantee, bounded_error
 from streamproof.harness.core.model import Event, Operator, Output
@@ -19,14 +19,20 @@ from streamproof.harness.core.quantities import events, ms
 from streamproof.harness.core.reasons import Why
 from streamproof.harness.core.schedule import Fault
 from streamproof.harness.core.verdicts import Anomaly, Measured, Status, Verdict
+from streamproof.harness.exploration.census import census
+from streamproof.harness.exploration.simulating import installed, simulate
 from streamproof.harness.judging.oracle import Case
+from streamproof.harness.recording.history import History
+from streamproof.harness.recording.records import Delivered, Offered
 from streamproof.oracles.bounded_error import ORACLE
 from streamproof.reference_impls.active_replication import active_replication
 from streamproof.reference_impls.amnesia import amnesia
 from streamproof.reference_impls.approximate import approximate
 from streamproof.reference_impls.epoch_based_processing import epoch_based_processing
 from streamproof.reference_impls.passive_replication import passive_replication
-from streamproof.scenarios.totals import Totals, one_total, relays, totals_of_all
+from streamproof.scenarios.logistic_regression import logistic_regression
+from streamproof.scenarios.skewed_streams import points
+from streamproof.scenarios.totals import MarkedTotals, Totals, one_total, relays, totals_of_all
 from streamproof.scenarios.trace import trace
 from streamproof.scenarios.workloads import numbered, ones
 
@@ -171,6 +177,12 @@ def test_it_is_claimed_on_the_command_line() -> None:
         parse_claim("bounded-error:10,2", BOUNDED_ERROR, ORACLE.parameters)
 
 
+@pytest.mark.parametrize("window", [0, ms(0), 1.5])
+def test_the_window_of_a_bound_is_an_amount_of_time(window: object) -> None:
+    with pytest.raises(InvalidScenario, match=r"bounded_error\(window=.*\) needs an amount of event time"):
+        bounded_error(1, 1, 1, window=window)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("theta", [-1, float("nan"), float("inf"), True, "much"])
 def test_a_bound_is_a_number_that_is_not_negative(theta: float) -> None:
     with pytest.raises(InvalidScenario, match=r"bounded_error\(theta=.*\) needs a number, 0 or more"):
@@ -184,9 +196,7 @@ def test_with_windows_each_may_cost_as_much() -> None:
     )
     case = Case(history, subject.collate(history), None, virtual_time=True)
     whole = ORACLE.judge(case, bounded_error(100, 100, 100))
-    windowed = ORACLE.judge(
-        case, replace(bounded_error(100, 100, 100), amounts=(*bounded_error(100, 100, 100).amounts, ("window", ms(20))))
-    )
+    windowed = ORACLE.judge(case, bounded_error(100, 100, 100, window=ms(20)))
     assert of(whole, "state lost").failures == 1
     assert of(windowed, "outputs lost").allowed > of(whole, "outputs lost").allowed
 
@@ -221,7 +231,7 @@ def test_a_divergence_by_which_what_is_far_is_near_is_found_out(length: int) -> 
 
 def test_a_large_alpha_does_not_excuse_what_was_lost_beside_an_input() -> None:
     """What lost inputs have moved is measured: by its own word an operator would be allowed anything once one is."""
-    claim = replace(bounded_error(4, 200, 200), amounts=(*bounded_error(4, 200, 200).amounts, ("window", ms(1_000))))
+    claim = bounded_error(4, 200, 200, window=ms(1_000))
     for alpha in (1, 1_000):
         verdict = judged(amnesia(one_total(Totals(alpha))), claim)
         assert verdict.status is Status.VIOLATED
@@ -238,6 +248,38 @@ def test_what_lost_inputs_have_moved_uses_up_nothing_of_a_bound() -> None:
     assert off.amount == off.allowed == off.excused > 0
     assert off.ratio == 0
     assert str(off).endswith(f"{off.amount:g} of both by other losses")
+
+
+def test_what_came_last_on_a_channel_is_last_in_the_ideal_state_too() -> None:
+    """One that keeps the last model of each worker does not depend on the order of workers. The worker that failed
+    tells a model more, since it has counted its points anew."""
+    subject = approximate(logistic_regression(), theta=5, l=20, gamma=20, weights={"local": 1})
+    told = Moment(Point.SEND_HANDED_OVER, Side.AFTER, "average-0#1 @650144973622735174", "local-1", 1)
+    run = simulate(Scenario(subject, points(events=20, batch=1)), [crash("local-1").at(told)], seed=275687290)
+    assert run.holds, run
+
+
+def test_a_punctuation_that_was_lost_with_its_maker_is_among_the_lost_outputs() -> None:
+    """For the relay it is an input like any other, and both ends are gone before it has arrived."""
+    subject = approximate(totals_of_all(1, operator=MarkedTotals()), theta=100, l=100, gamma=200)
+    scenario = Scenario(subject, ones(marks=4, events=24, batch=4))
+    both = crash("relay-0", "sum-0")
+    passed = [one.address for one in census(scenario, installed().faults, seed=7) if one.address.name == "relay-0"]
+    handed = [one for one in passed if one.point is Point.SEND_HANDED_OVER and one.key.startswith("sum-0#1 @")]
+    runs = [simulate(scenario, [both.at(Moment.exactly(address))]) for address in handed]
+    assert not any(run.violated for run in runs), [run for run in runs if run.violated]
+    lost = [set(offered_marks(run.history)) - set(taken_marks(run.history)) for run in runs]
+    assert any(lost), "no mark was lost, so that nothing was tried"
+
+
+def offered_marks(history: History) -> list[int]:
+    return [event.seq for one in history.each(Offered) for event in one.events if event.key == "mark"]
+
+
+def taken_marks(history: History) -> list[int]:
+    """By how many of them have come out of the sum."""
+    came = {event.time for one in history.each(Delivered) for event in one.rows if event.key == "mark"}
+    return [event.seq for one in history.each(Offered) for event in one.events if event.time in came]
 
 
 class Emptied(Totals):

@@ -14,7 +14,7 @@ from streamproof.harness.contracts.subject import SchemeSubject
 from streamproof.harness.core.errors import InvalidScenario, InvalidTopology
 from streamproof.harness.core.guarantees import bounded_error
 from streamproof.harness.core.model import Edge, Event, Operator, Stage, Topology
-from streamproof.harness.core.quantities import events
+from streamproof.harness.core.quantities import events, ms
 from streamproof.harness.core.verdicts import Anomaly, Status
 from streamproof.harness.judging.oracle import Case
 from streamproof.harness.protocol.effects import Durable, Persist, PersistItems, Receive, Reroute, Start
@@ -113,6 +113,16 @@ def test_what_decays_is_not_adapted() -> None:
     assert whole.after(3) == whole
 
 
+def test_a_window_is_a_part_of_what_is_claimed() -> None:
+    def claimed(kind: WindowKind) -> list[str]:
+        subject = approximate(one_total(), theta=8, l=4, gamma=2, window=ThresholdWindow(kind, 40))
+        return [str(claim.guarantee) for claim in subject.claims]
+
+    windowed = str(bounded_error(8, 4, 2, window=ms(40)))
+    assert claimed(WindowKind.HOPPING) == claimed(WindowKind.SLIDING) == [windowed]
+    assert claimed(WindowKind.DECAYING) == []
+
+
 def test_one_that_never_resets_backs_up_more_and_loses_no_more() -> None:
     """Nothing of it is wrong but what it costs."""
     window = ThresholdWindow(WindowKind.HOPPING, 40)
@@ -203,6 +213,15 @@ def test_compensating_more_often_than_there_were_failures_exceeds_the_bound() ->
     verdict = ORACLE.judge(Case(found, subject.collate(found), None, virtual_time=True), bounded_error(40, 8, 100))
     assert verdict.status is Status.VIOLATED
     assert [tally.anomaly for tally in verdict.anomalies] == [Anomaly.BOUND_EXCEEDED]
+
+
+def test_where_nothing_may_be_lost_nothing_is_made_up_for() -> None:
+    """A total that is raised by nothing is another state, though no distance tells."""
+    subject = scheme(0, 0, 100)(one_total(SafeTotals()), events(1))
+    found = history(subject, 60, 30)
+    assert count(found, Compensated) == 0
+    verdict = ORACLE.judge(Case(found, subject.collate(found), None, virtual_time=True), bounded_error(0, 0, 100))
+    assert verdict.status is Status.HOLDS, verdict
 
 
 def passive(topology: Topology) -> SchemeSubject:

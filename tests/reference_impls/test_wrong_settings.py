@@ -40,6 +40,7 @@ OF_NO_SETTING = (None, -1, 0, 1.5, "x", seconds(0), RoundRobin, ByTime)
 RIGHT: dict[tuple[str, str], tuple[Any, ...]] = {
     **{("approximate", threshold): (0, 1.5) for threshold in ("theta", "l", "gamma")},
     ("approximate", "window"): (None,),
+    ("approximate", "weights"): (None,),
     ("approximate", "ahead"): (0,),
 }
 """Some of these are settings all the same."""

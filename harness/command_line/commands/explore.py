@@ -25,6 +25,7 @@ from ..registered import registered
 
 if TYPE_CHECKING:
     from ...exploration.exploring import Explored
+    from ...exploration.largest_errors import LargestErrors
     from ...exploration.mutants import TriedMutant
     from ...exploration.search import SearchBudget
 
@@ -130,6 +131,15 @@ def explore_command(
             "--mutants", help="Search the mutants instead, each on a topology that shows it, or all on the scenario's."
         ),
     ] = False,
+    errors: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Where a claim bounds an error: so many schedules more seek the largest one, going on from those that "
+            "came closest; 300 unless told otherwise, or a quarter of the --seconds. 0, or with --exhaust: none.",
+            show_default=False,
+        ),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(help="Where a counterexample goes; by default counterexample.json.", show_default=False),
@@ -142,6 +152,7 @@ def explore_command(
     another each night: --seconds 28800 --seed $(date +%Y%m%d). Ctrl-C ends it, and prints and keeps what it has found.
     """
     from ...exploration import exploring
+    from ...exploration.largest_errors import SCHEDULES as SCHEDULES_FOR_ERRORS
     from ...exploration.search import SearchBudget
     from ...exploration.sizes import brought_down, with_events
     from ...exploration.telling import view_of_search
@@ -152,8 +163,9 @@ def explore_command(
         schedules = SCHEDULES
     budget = SearchBudget(schedules, seconds)
     if mutants:
-        if pairs or exhaust or output is not None or faults or for_spark or own_sizes or corpus is not None:
-            flags = "--pairs, --exhaust, --fault, --for-spark, --own-sizes, --corpus and --output"
+        rest = own_sizes or errors is not None or corpus is not None or output is not None
+        if pairs or exhaust or faults or for_spark or rest:
+            flags = "--pairs, --exhaust, --fault, --for-spark, --own-sizes, --errors, --corpus and --output"
             raise typer.BadParameter(f"--mutants goes with none of {flags}")
         if spark_master is not None:
             raise typer.BadParameter("--mutants are searched on this machine: leave out --spark-master")
@@ -182,9 +194,10 @@ def explore_command(
             master=spark_master,
             kinds=tuple(faults or ("crash",)),
             for_spark=for_spark,
-            own=None if own_sizes else own.scenario,
+            own=None if own_sizes else own,
             exhaust=exhaust,
             corpus=corpus,
+            errors=(0 if exhaust else SCHEDULES_FOR_ERRORS) if errors is None else errors,
             show=line.show,
             say=line.say,
         )
@@ -243,6 +256,7 @@ def _document(explored: Explored) -> dict[str, Any]:
         "exercised": {str(mechanism): findings.exercised[mechanism] for mechanism in Activity},
         "untried": [str(mechanism) for mechanism in explored.untried],
         "unknown": dict(findings.reasons.most_common()),
+        "largest_error": None if explored.errors is None else _errors_document(explored.errors),
         "addresses": {"exist": len(findings.addresses), "struck": findings.covered, "beyond": findings.beyond},
         "pairs": None
         if findings.pairs is None
@@ -264,6 +278,30 @@ def _document(explored: Explored) -> dict[str, Any]:
             for kept in explored.kept
         ],
         "exit_status": None if explored.exit_status is None else int(explored.exit_status),
+    }
+
+
+def _errors_document(found: LargestErrors) -> dict[str, Any]:
+    """The schedule is that of the first of the amounts."""
+    from ...recording.claims_and_faults import SavedFault
+
+    return {
+        "ratio": found.ratio,
+        "schedules": found.tried,
+        "faults": [str(fault) for fault in found.schedule],
+        "saved_faults": [msgspec.to_builtins(SavedFault.of(fault)) for fault in found.schedule],
+        "seed": found.calls[0].trial.seed if found.calls else None,
+        "events": found.bench.scenario.workload.events,
+        "batch": found.bench.scenario.workload.batch,
+        "amounts": [
+            {
+                "guarantee": str(call.guarantee),
+                **msgspec.to_builtins(call.measured),
+                "ratio": call.measured.ratio,
+                "faults": [str(fault) for fault in call.trial.schedule],
+            }
+            for call in found.calls
+        ],
     }
 
 

@@ -785,8 +785,8 @@ def test_a_point_that_the_user_has_named_and_nothing_passes_leaves_it_open(certi
 def test_a_version_of_spark_whose_points_are_not_known_is_refused(
     certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(campaign, "version", lambda package: "3.5.1")
-    with pytest.raises(Unsupported, match=r"crash points inside Spark '3.5.1' are not known, only those of Spark 4"):
+    monkeypatch.setattr(campaign, "chosen_version", lambda wanted: "2.4.8")
+    with pytest.raises(Unsupported, match=r"crash points inside Spark '2.4.8' are not known, only those of Spark 3"):
         certify(toy(Does.BY_ID))
 
 

@@ -1,0 +1,389 @@
+"""Measures approximate fault tolerance beside no protection, mini-batches and upstream backup to a server, as AF-Stream
+does (section 4), and writes a table and a plot.
+
+    python tests/bench/approximate_figures.py throughput accuracy --into docs/figures
+
+`throughput` and `figure-5a` run on embedded Spark, each protection of an algorithm in turn, `--repeats` times; what is
+compared was run one after the other on one machine. `accuracy` runs in the simulator, where nothing depends on the
+machine. What was measured before is kept in approximate.json, and `render` makes the table and the plot of it; the plot
+needs matplotlib.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from streamproof.faults.crash import crash
+from streamproof.harness.contracts.registry import Named, Registry
+from streamproof.harness.contracts.scenario import Scenario
+from streamproof.harness.contracts.subject import SchemeSubject
+from streamproof.harness.core.model import Role, Topology
+from streamproof.harness.core.quantities import Duration, seconds
+from streamproof.harness.core.verdicts import Status
+from streamproof.harness.core.workload import Workload
+from streamproof.harness.exploration.bench import Bench
+from streamproof.harness.exploration.simulating import simulate
+from streamproof.harness.recording.history import History
+from streamproof.harness.recording.records import CheckpointTaken, Offered, Taken
+from streamproof.harness.running.run import run_named
+from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
+from streamproof.reference_impls.amnesia import amnesia
+from streamproof.reference_impls.approximate import approximate
+from streamproof.reference_impls.mechanisms.approximate_backup import ApproximateBackup
+from streamproof.scenarios import accuracy
+from streamproof.scenarios.grep import grep
+from streamproof.scenarios.heavy_hitters import heavy_hitters
+from streamproof.scenarios.logistic_regression import logistic_regression
+from streamproof.scenarios.partial_counts import partial_counts
+from streamproof.scenarios.ripple_join import ripple_join
+from streamproof.scenarios.skewed_streams import packets, points, visits_of_two_sites, zipf_words
+from streamproof.scenarios.workloads import text
+
+FAILURES = (0, 1, 5, 10)
+MINI_BATCHES = 800
+"""As in the paper: a backup of the state, and of the items, for each."""
+RATE = 0.3
+"""Of the samples of the join."""
+HEAVY = 60_000
+TEST_POINTS = 400
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """One of the five, with what it is fed, at three settings of the thresholds."""
+
+    topology: Callable[[], Topology]
+    fed: Callable[[int, int], Workload]
+    """Of so many events, in batches of so many."""
+    settings: tuple[tuple[float, float, float], ...]
+    """(theta, l, gamma), from the tightest to the widest."""
+    accurate: Callable[[History], float]
+    measure: str
+    papers: tuple[float, float, float]
+    """Percent of the unprotected rate: approximate, mini-batch, upstream backup (tables 4 and 5)."""
+    weights: Mapping[str, float] | None = None
+
+
+def _predicted(history: History) -> float:
+    test = [e for batch in points(events=TEST_POINTS, batch=TEST_POINTS, seed=99).batches("source-0") for e in batch]
+    return accuracy.predicted_rightly(history, test)
+
+
+ALGORITHMS = {
+    "grep": Algorithm(
+        lambda: grep("LETTER"),
+        lambda events, batch: text("unicode-names", events=events, batch=batch),
+        ((0, 1e2, 1e4), (0, 1e3, 1e4), (0, 1e4, 1e5)),
+        lambda history: accuracy.share_of_matches(history, "LETTER"),
+        "share of matches delivered",
+        (98.0, 10.1, 10.7),
+    ),
+    "word count": Algorithm(
+        lambda: partial_counts(every=10),
+        lambda events, batch: zipf_words(events=events, batch=batch),
+        ((1e2, 1e2, 1e4), (1e3, 1e3, 1e4), (1e4, 1e3, 1e5)),
+        lambda history: float(accuracy.largest_count_error(history)),
+        "largest error of a count",
+        (97.9, 19.8, 19.5),
+    ),
+    "heavy hitters": Algorithm(
+        lambda: heavy_hitters(width=512, heavy=HEAVY, slack=50_000),
+        lambda events, batch: packets(window=events // 4 - 2, events=events, batch=batch),
+        ((2e4, 1e2, 1e4), (1e5, 1e3, 1e4), (1e6, 1e3, 1e5)),
+        lambda history: accuracy.precision_and_recall(history, HEAVY)[1],
+        "recall",
+        (95.5, 7.4, 7.2),
+        {"sketch": 1},
+    ),
+    "online join": Algorithm(
+        lambda: ripple_join(rate=RATE, most=10),
+        lambda events, batch: visits_of_two_sites(every=20, events=events // 2, batch=batch),
+        ((1e2, 1e3, 1e5), (1e3, 1e3, 1e5), (1e4, 1e4, 1e6)),
+        lambda history: accuracy.join_error(history, RATE),
+        "relative error of the estimate",
+        (94.7, 12.8, 12.5),
+    ),
+    "logistic regression": Algorithm(
+        lambda: logistic_regression(every=100),
+        lambda events, batch: points(events=events, batch=batch),
+        ((10, 1e2, 1e4), (40, 1e3, 1e4), (200, 1e3, 1e5)),
+        _predicted,
+        "share predicted rightly",
+        (99.4, 23.6, 20.5),
+        {"local": 1},
+    ),
+}
+FIGURE_5A = (1, 10, 100, 1_000, 10_000)
+"""Theta of word count."""
+
+
+def error_free(topology: Topology, gamma: float, keep: int) -> SchemeSubject:
+    """Every item is backed up before it is processed, in the groups in which items arrive; the state so often."""
+    subject = approximate(topology, theta=0, l=0, gamma=gamma)
+    setup = subject.setups[Role.OPERATOR]
+    mechanisms = tuple(
+        replace(one, keep=keep) if isinstance(one, ApproximateBackup) else one for one in setup.mechanisms
+    )
+    return replace(subject, setups={**subject.setups, Role.OPERATOR: replace(setup, mechanisms=mechanisms)})
+
+
+def protections(one: Algorithm, events: int) -> dict[str, SchemeSubject]:
+    """By name."""
+    gamma = one.settings[-1][2]
+    return {
+        "unprotected": amnesia(one.topology()),
+        "mini-batch": error_free(one.topology(), gamma, max(1, events // MINI_BATCHES)),
+        "upstream backup": error_free(one.topology(), gamma, max(1, events // 100)),
+        **{said(*thresholds): _approximate(one, *thresholds) for thresholds in one.settings},
+    }
+
+
+def said(theta: float, l: float, gamma: float) -> str:  # noqa: E741  It is the paper's.
+    return f"theta {theta:g}, l {l:g}, gamma {gamma:g}"
+
+
+def _approximate(one: Algorithm, theta: float, l: float, gamma: float) -> SchemeSubject:  # noqa: E741
+    return approximate(one.topology(), theta=theta, l=l, gamma=gamma, weights=one.weights)
+
+
+# Throughput
+
+
+def measured_rate(subject: SchemeSubject, fed: Workload) -> tuple[float, float]:
+    """Events a second, from the first that was offered until nothing was taken any more; and the share of what slices
+    took that caused a backup of a state."""
+    scenario = Scenario(subject, fed, deadline=seconds(600))
+    with TemporaryDirectory(prefix="streamproof-bench-") as folder:
+        named = Named("throughput", "bench", "", scenario)
+        finished = run_named(named, EmbeddedCluster(), Registry(), seed=1, folder=Path(folder) / "run")
+        history = finished.history
+        first = min(stamped.at for stamped in history.of(Offered))
+        offered = sum(len(one.events) for one in history.each(Offered))
+        last = max(stamped.at for stamped in history.of(Taken))
+        taken = sum(one.count for one in history.each(Taken))
+        backups = sum(1 for _ in history.of(CheckpointTaken))
+        if any(verdict.status is Status.VIOLATED for verdict in finished.judgement.verdicts):
+            raise SystemExit(f"{subject.kind} lost more than it may without a failure: {finished.judgement.verdicts}")
+    return offered / ((last - first) / 1e6), backups / taken
+
+
+def throughput(names: list[str], events: int, batch: int, repeats: int) -> Iterator[tuple[str, Any]]:
+    for name in names:
+        one = ALGORITHMS[name]
+        rates: dict[str, list[float]] = {}
+        shares: dict[str, float] = {}
+        for _ in range(repeats):
+            for protection, subject in protections(one, events).items():
+                rate, share = measured_rate(subject, one.fed(events, batch))
+                rates.setdefault(protection, []).append(rate)
+                shares[protection] = share
+                print(f"{name}, {protection}: {rate:,.0f} events/s", flush=True)
+        whole = median(rates["unprotected"])
+        yield name, {p: {"rate": median(r), "ratio": median(r) / whole, "backups": shares[p]} for p, r in rates.items()}
+
+
+def figure_5a(events: int, batch: int, repeats: int) -> Any:
+    """Ratio to unprotected of word count, by theta."""
+    one = ALGORITHMS["word count"]
+    subjects = {"unprotected": amnesia(one.topology())}
+    subjects |= {f"{theta:g}": _approximate(one, theta, 1e3, 1e4) for theta in FIGURE_5A}
+    rates: dict[str, list[float]] = {}
+    for _ in range(repeats):
+        for theta, subject in subjects.items():
+            rates.setdefault(theta, []).append(measured_rate(subject, one.fed(events, batch))[0])
+            print(f"figure 5a, theta {theta}: {rates[theta][-1]:,.0f} events/s", flush=True)
+    whole = median(rates.pop("unprotected"))
+    return {theta: median(some) / whole for theta, some in rates.items()}
+
+
+# Accuracy
+
+
+def accuracies(names: list[str], events: int) -> Iterator[tuple[str, Any]]:
+    """After so many failures of all slices at once, evenly spread, in the simulator."""
+    for name in names:
+        one = ALGORITHMS[name]
+        rows: dict[str, Any] = {}
+        for thresholds in one.settings[:2]:
+            row: dict[str, Any] = {}
+            for failures in FAILURES:
+                row[str(failures)] = dict(_accuracy(one, _approximate(one, *thresholds), events, failures))
+            rows[said(*thresholds)] = row
+            print(f"{name}, {said(*thresholds)}: {row}", flush=True)
+        yield name, {"measure": one.measure, "after": rows}
+
+
+def _accuracy(one: Algorithm, subject: SchemeSubject, events: int, failures: int) -> Iterator[tuple[str, Any]]:
+    scenario = Scenario(subject, one.fed(events, 10))
+    offering = Bench(scenario, Registry(), seed=7).aims.offering.micros
+    schedule = [
+        crash(*subject.actors).after(Duration(offering * number // (failures + 1))) for number in range(1, failures + 1)
+    ]
+    run = simulate(scenario, schedule)
+    (verdict,) = run.verdicts
+    yield "accuracy", one.accurate(run.history)
+    yield "verdict", str(verdict.status)
+    yield "ratio", max((amount.ratio for amount in verdict.measured), default=0.0)
+
+
+# What is written
+
+
+def environment() -> dict[str, Any]:
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    model = next(
+        (
+            line.partition(":")[2].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if "model name" in line
+        ),
+        platform.processor(),
+    )
+    return {
+        "date": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        "machine": f"{model}, {os.cpu_count()} cores, {platform.system()} {platform.release()}",
+        "load": [round(load, 1) for load in os.getloadavg()],
+        "nice": os.nice(0),
+        "commit": commit.stdout.strip(),
+    }
+
+
+def rendered(found: Mapping[str, Any]) -> Iterator[str]:
+    yield "# Approximate fault tolerance, measured"
+    yield ""
+    yield "Made by `python tests/bench/approximate_figures.py`; what it measured is in `approximate.json`."
+    for what in ("throughput", "figure 5a"):
+        if what not in found:
+            continue
+        yield from _heading(what, found)
+        if what == "throughput":
+            yield from _throughput_table(found[what]["found"])
+        else:
+            yield "| theta | of unprotected |"
+            yield "| --- | --- |"
+            for theta, ratio in found[what]["found"].items():
+                yield f"| {theta} | {ratio:.1%} |"
+    if "accuracy" in found:
+        yield from _heading("accuracy", found)
+        yield from _accuracy_table(found["accuracy"]["found"])
+
+
+def _heading(what: str, found: Mapping[str, Any]) -> Iterator[str]:
+    under = found[what]["environment"]
+    load = "/".join(map(str, under["load"]))
+    yield ""
+    yield f"## {what.capitalize()}"
+    yield ""
+    machine = f"{under['machine']}, load {load}, nice {under['nice']}"
+    yield f"{found[what]['said']} {under['date']}, {machine}, at {under['commit']}."
+    yield ""
+
+
+def _throughput_table(found: Mapping[str, Any]) -> Iterator[str]:
+    yield "| algorithm | protection | events/s | of unprotected | state backups an item | paper |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    for name, rows in found.items():
+        papers = ALGORITHMS[name].papers
+        for protection, row in rows.items():
+            paper = {"unprotected": "100 %", "mini-batch": f"{papers[1]} %", "upstream backup": f"{papers[2]} %"}
+            yield (
+                f"| {name} | {protection} | {row['rate']:,.0f} | {row['ratio']:.1%} | {row['backups']:.2%} | "
+                f"{paper.get(protection, f'{papers[0]} %')} |"
+            )
+
+
+def _accuracy_table(found: Mapping[str, Any]) -> Iterator[str]:
+    heads = " | ".join(f"{failures} failures" for failures in FAILURES)
+    yield f"| algorithm | measure | thresholds | {heads} | largest error / bound |"
+    yield f"| --- | --- | --- |{' --- |' * len(FAILURES)} --- |"
+    for name, one in found.items():
+        for thresholds, row in one["after"].items():
+            cells = " | ".join(
+                f"{row[str(k)]['accuracy']:.4g}"
+                + ("" if row[str(k)]["verdict"] == "HOLDS" else f" ({row[str(k)]['verdict']})")
+                for k in FAILURES
+            )
+            most = max(row[str(k)]["ratio"] for k in FAILURES)
+            yield f"| {name} | {one['measure']} | {thresholds} | {cells} | {most:.2f} |"
+
+
+def _cell(one: Mapping[str, Any]) -> str:
+    return f"{one['accuracy']:.4g}" + ("" if one["verdict"] == Status.HOLDS else f" ({one['verdict']})")
+
+
+def plot(found: Mapping[str, Any], path: Path) -> None:
+    """Needs matplotlib, which nothing else does."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "streamproof"
+    from matplotlib import pyplot
+
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4))
+    rows = found.get("throughput", {}).get("found", {})
+    for place, one in enumerate(rows.values()):
+        for number, row in enumerate(one.values()):
+            left.bar(place + (number - 2.5) * 0.14, 100 * row["ratio"], 0.13, color=f"C{number}")
+    left.set_xticks(range(len(rows)), list(rows), rotation=20)
+    left.set_ylabel("% of unprotected")
+    figure_5a = found.get("figure 5a", {}).get("found", {})
+    right.semilogx([float(theta) for theta in figure_5a], [100 * ratio for ratio in figure_5a.values()], marker="o")
+    right.set_xlabel("theta (word count, figure 5a)")
+    right.set_ylabel("% of unprotected")
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", nargs="+", choices=("throughput", "figure-5a", "accuracy", "render"))
+    parser.add_argument("--into", type=Path, default=Path("docs/figures"))
+    parser.add_argument("--events", type=int, default=120_000, help="that are fed to each run on Spark")
+    parser.add_argument("--batch", type=int, default=100)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--simulated-events", type=int, default=4_000)
+    parser.add_argument("--algorithm", action="append", choices=list(ALGORITHMS), help="all, unless some are named")
+    asked = parser.parse_args()
+    names = asked.algorithm or list(ALGORITHMS)
+    kept = asked.into / "approximate.json"
+    asked.into.mkdir(parents=True, exist_ok=True)
+    found: dict[str, Any] = json.loads(kept.read_text()) if kept.exists() else {}
+
+    def keep(what: str, told: str, part: Mapping[str, Any]) -> None:
+        before = found.get(what, {}).get("found", {})
+        found[what] = {"said": told, "environment": environment(), "found": {**before, **part}}
+        kept.write_text(json.dumps(found, indent=1) + "\n")
+
+    fed = (
+        f"{asked.events:,} events in batches of {asked.batch:,}, the median of {asked.repeats:,} runs, embedded Spark."
+    )
+    if "throughput" in asked.what:
+        for name, part in throughput(names, asked.events, asked.batch, asked.repeats):
+            keep("throughput", fed, {name: part})
+    if "figure-5a" in asked.what:
+        keep("figure 5a", fed, figure_5a(asked.events, asked.batch, asked.repeats))
+    if "accuracy" in asked.what:
+        told = f"In the simulator, {asked.simulated_events:,} events, all slices crash at once each time."
+        for name, part in accuracies(names, asked.simulated_events):
+            keep("accuracy", told, {name: part})
+    (asked.into / "approximate.md").write_text("\n".join(rendered(found)) + "\n")
+    try:
+        plot(found, asked.into / "approximate.svg")
+    except ModuleNotFoundError as error:
+        print(f"no plot was made: {error}; pip install 'streamproof[bench]' has it", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

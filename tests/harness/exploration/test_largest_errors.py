@@ -1,0 +1,102 @@
+"""How close failures come to a bound is sought, and what is found is shown with the schedule that shows it again."""
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from streamproof import approximate, bounded_error, exactly_once, largest_error, simulate
+from streamproof.harness.contracts.registry import Named, Registry
+from streamproof.harness.contracts.scenario import Scenario
+from streamproof.harness.core.errors import ExitStatus, UnknownName
+from streamproof.harness.core.quantities import events
+from streamproof.harness.core.verdicts import Anomaly, Status
+from streamproof.harness.exploration.bench import Bench
+from streamproof.harness.exploration.exploring import Explored, explore
+from streamproof.harness.exploration.largest_errors import LargestErrors, largest_errors, measures
+from streamproof.harness.exploration.search import SearchBudget
+from streamproof.harness.exploration.telling import view_of_search
+from streamproof.reference_impls.passive_replication import passive_replication
+from streamproof.scenarios.totals import Totals, one_total
+from streamproof.scenarios.workloads import ones
+
+SCHEDULES = 30
+ONE = Scenario(approximate(one_total(Totals(by_sum=True)), theta=24, l=4, gamma=40), ones(events=60, batch=4))
+TOO_LITTLE = Scenario(
+    approximate(one_total(Totals(by_sum=True)), theta=8, l=2, gamma=40),
+    ones(events=24, batch=4),
+    claims=[bounded_error(7.9, 2, 40)],
+)
+"""Half of 8 can be lost at once, and half of 7.9 is claimed."""
+REGISTRY = Registry()
+
+
+@cache
+def found() -> LargestErrors:
+    return largest_error(ONE, SCHEDULES)
+
+
+def test_failures_are_led_to_where_a_bound_is_nearly_used_up() -> None:
+    largest = found().largest
+    assert largest is not None
+    assert 0.8 < found().ratio <= 1
+    assert found().ratio == largest.measured.ratio
+    assert largest.measured.failures >= 1
+
+
+def test_the_same_is_found_again_and_its_schedule_shows_it() -> None:
+    assert largest_error(ONE, SCHEDULES).calls == found().calls
+    largest = found().largest
+    assert largest is not None
+    scenario = found().bench.scenario
+    shown = simulate(scenario, found().schedule, seed=largest.trial.seed)
+    assert shown.holds
+    assert largest.measured in shown.verdicts[0].measured
+
+
+def test_it_is_as_small_as_it_can_be() -> None:
+    assert found().bench.scenario.workload.events < 60
+    assert len(found().schedule) <= 3
+
+
+def test_printed_it_tells_which_error_and_which_schedule() -> None:
+    first, second, *_ = repr(found()).splitlines()
+    assert first.startswith(f"largest error / bound: {found().ratio:.2f} (")
+    assert first.endswith(", by")
+    assert "crash sum-0" in second
+
+
+def test_without_a_stated_amount_there_is_nothing_to_seek() -> None:
+    subject = passive_replication(one_total(), checkpoint_every=events(8), sink_filter=True)
+    exact = Scenario(subject, ones(events=40, batch=4), claims=[exactly_once()])
+    assert not measures(Bench(exact, REGISTRY, seed=7))
+    assert largest_errors(Bench(exact, REGISTRY, seed=7), 3).largest is None
+
+
+def test_a_fault_that_nobody_knows_is_refused() -> None:
+    with pytest.raises(UnknownName, match="crahs"):
+        largest_error(ONE, 1, kinds=("crahs",))
+
+
+def explored(scenario: Scenario, tmp_path: Path, errors: int, seed: int = 7) -> Explored:
+    named = Named("mine", "", "", scenario)
+    return explore(named, REGISTRY, SearchBudget(1), seed=seed, jobs=1, output=tmp_path / "c.json", errors=errors)
+
+
+def test_a_search_says_how_close_failures_came(tmp_path: Path) -> None:
+    answer = explored(ONE, tmp_path, 8)
+    told = [fact.text for fact in view_of_search(answer).facts if fact.label == "errors"]
+    assert answer.errors is not None
+    assert [text.startswith(f"largest error / bound: {answer.errors.ratio:.2f} (") for text in told] == [True]
+    assert explored(ONE, tmp_path, 0).errors is None
+
+
+def test_what_breaks_a_claim_on_the_way_is_a_violation_like_any_other(tmp_path: Path) -> None:
+    """The search before it has tried one schedule, and found nothing."""
+    assert explored(TOO_LITTLE, tmp_path, 0, seed=8).exit_status is not ExitStatus.VIOLATED
+    answer = explored(TOO_LITTLE, tmp_path, 20, seed=8)
+    assert answer.exit_status is ExitStatus.VIOLATED
+    assert answer.findings.statuses[Status.VIOLATED] > 0
+    (kept,) = answer.kept
+    assert kept.content.anomaly == Anomaly.BOUND_EXCEEDED
+    assert kept.file.exists()
