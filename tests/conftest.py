@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from browsers import why_no_browser
+
 OLDEST_JAVA = 17
 
 # Spark's workers otherwise take the first python3 on PATH, and its listeners whatever the host's name resolves to.
@@ -107,6 +109,8 @@ def toxiproxy_on_path(toxiproxy_folder: Path, monkeypatch: pytest.MonkeyPatch) -
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("docker") and (reason := why_no_containers()):
+            item.add_marker(pytest.mark.skip(reason=reason))
+        if item.get_closest_marker("browser") and (reason := why_no_browser()):
             item.add_marker(pytest.mark.skip(reason=reason))
         if item.get_closest_marker("spark") and (reason := why_no_java()):
             item.add_marker(pytest.mark.skip(reason=reason))

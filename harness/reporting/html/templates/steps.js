@@ -13,6 +13,8 @@ for (const diagram of document.querySelectorAll(".diagram")) {
   let current = -1;
   diagram.querySelector(".stepping").hidden = false;
   count.textContent = `${steps.length} steps`;
+  const crash = diagram.querySelector(".step.crash");
+  if (crash) paper.scrollLeft = steps[Number(crash.dataset.step)].x - paper.clientWidth / 2;
 
   function cell(row, text, tag = "td") {
     const made = document.createElement(tag);
