@@ -22,6 +22,7 @@ from typing import Final
 import msgspec
 
 from streamproof.harness.contracts.registry import Registry
+from streamproof.harness.core.wording import counted
 from streamproof.harness.exploration.bench import Bench
 from streamproof.harness.exploration.exhausting import (
     EXHAUSTED_BATCHES,
@@ -157,6 +158,9 @@ def _lines(kept: Sequence[Exhausted], left_out: Sequence[str]) -> Iterator[str]:
     for one in kept:
         said = [_said(level) for level in one.levels] + ["not begun"] * (2 - len(one.levels))
         yield f"| {one.scenario} | {one.world} | {said[0]} | {said[1]} | {one.cpu_seconds / 60:.1f} |"
+    if missing := [name for name in SCENARIOS if name not in {one.scenario for one in kept}]:
+        yield ""
+        yield f"Not tried yet: {', '.join(missing)}."
     yield ""
     yield "What is claimed, and in how many of the schedules each of these was at work:"
     yield ""
@@ -164,7 +168,9 @@ def _lines(kept: Sequence[Exhausted], left_out: Sequence[str]) -> Iterator[str]:
     yield "| --- | --- | --- | --- |"
     for one in kept:
         at_work = ", ".join(f"{what} {count:,}" for what, count in one.exercised.items()) or "nothing"
-        when = f"{one.day}, {one.seconds / 60:.1f} min on {one.jobs} processes, load {one.load:.0f}"
+        when = (
+            f"{one.day}, {one.seconds / 60:.1f} min on {counted(one.jobs, 'process', 'processes')}, load {one.load:.0f}"
+        )
         yield f"| {one.scenario} | {', '.join(one.claims)} | {at_work} | {when} |"
     yield ""
     yield "## What is left out"
