@@ -24,6 +24,8 @@ def draw_run(
     folder: Path,
     output: Path | None = None,
     svg: Path | None = None,
+    *,
+    not_judged: str = "",
 ) -> Path:
     """Write the page of a run, and the first of its diagrams where that is asked for. Returns where the page is. Raises
     StorageFailed, and Unsupported where there is no diagram."""
@@ -32,13 +34,31 @@ def draw_run(
     from ..reporting.html.spacetime_drawing import drawing_svg
 
     file = output or _beside(folder)
-    page = run_page(description, history, judgement, folder)
+    page = run_page(description, history, judgement, folder, not_judged)
     if svg is not None:
         if not page.diagrams:
             raise Unsupported(f"{folder} has no diagram to write to {svg}. {page.undrawn}")
         write_page(svg, drawing_svg(page.diagrams[0].drawing, page.diagrams[0].title))
     write_page(file, run_html(page))
     return file
+
+
+def draw_folder(folder: Path, registry: Registry, output: Path | None, svg: Path | None) -> Path:
+    """The same, from the folder of a run, which is judged again; where its scenario is gone or another by now, with the
+    verdicts on record. Raises as `judge_folder` does."""
+    from ..core.errors import NotImportable, ScenarioChanged, UnknownName
+    from ..recording.folder import read_description, read_history
+    from ..reporting.html.recorded import as_recorded
+    from ..running.judgement import judge_folder
+
+    try:
+        return draw_run(*judge_folder(folder, registry), folder, output, svg)
+    except (NotImportable, ScenarioChanged, UnknownName) as error:
+        description, history = read_description(folder), read_history(folder)
+        recorded = as_recorded(description, history, folder)
+        if recorded is None:
+            raise
+        return draw_run(description, history, recorded, folder, output, svg, not_judged=str(error))
 
 
 def _beside(run: Path) -> Path:

@@ -37,8 +37,7 @@ def report_command(
     """Draw what happened, as one HTML file that opens from disk."""
     from ...certifying.certificate import is_certificate
     from ...reporting.screen import report_line
-    from ...running.judgement import judge_folder
-    from ..drawing import draw_certificate, draw_counterexample, draw_run, refuse_saved
+    from ..drawing import draw_certificate, draw_counterexample, draw_folder, refuse_saved
 
     registry = registered()
     if is_certificate(what):
@@ -46,7 +45,7 @@ def report_command(
             raise Unsupported(f"{what} is a certificate, which has no diagram: leave out --svg")
         file = draw_certificate(what, output)
     elif what.is_dir() or not what.exists():
-        file = draw_run(*judge_folder(what, registry), what, output, svg)
+        file = draw_folder(what, registry, output, svg)
     else:
         refuse_saved(what)
         file = draw_counterexample(what, registry, output, svg)

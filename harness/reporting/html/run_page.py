@@ -101,6 +101,8 @@ class RunPage:
     diagrams: tuple[FaultDiagram, ...]
     undrawn: str
     """What is not drawn, and why; empty where there is nothing to say."""
+    not_judged: str
+    """Why it could not be judged again, so that the verdicts are those on record; empty where it was."""
     digest: str
 
     @property
@@ -109,8 +111,11 @@ class RunPage:
         return max((bar.total for bar in self.bars), default=1) or 1
 
 
-def run_page(description: Description, history: History, judgement: Judgement, folder: Path) -> RunPage:
-    """Everything from the record, and from what it comes to when it is judged."""
+def run_page(
+    description: Description, history: History, judgement: Judgement, folder: Path, not_judged: str = ""
+) -> RunPage:
+    """Everything from the record, and from what it comes to when it is judged. `not_judged`: why it could not be, and
+    the judgement is what was recorded."""
     view = view_of_run(description, history, judgement, folder)
     axis = _axis(history)
     rerun = judgement.collation.reexecution
@@ -137,9 +142,10 @@ def run_page(description: Description, history: History, judgement: Judgement, f
         tuple(recovery_bars(history, judgement.recoveries, replays(history))),
         tuple(happenings[:HAPPENINGS]),
         max(0, len(happenings) - HAPPENINGS),
-        _no_latency(rerun is None, latency is None),
+        _no_latency(rerun is None, latency is None, bool(not_judged)),
         tuple(diagrams),
-        undrawn,
+        undrawn if not not_judged else "There is no diagram of space and time: nothing could be executed again.",
+        not_judged,
         judgement.digest,
     )
 
@@ -232,7 +238,9 @@ def _piece(piece: Evidence, several: bool) -> PieceOfEvidence:
     return PieceOfEvidence(evidence(piece, several), piece.at)
 
 
-def _no_latency(black_box: bool, none: bool) -> str:
+def _no_latency(black_box: bool, none: bool, not_judged: bool) -> str:
+    if not_judged:
+        return "Latency is not drawn: nothing could be executed again, which says what an output was made of."
     if black_box:
         return "Latency is not drawn: of a black box, nothing says which input an output is of."
     return "Latency is not drawn: nothing that was delivered is made of an input alone." if none else ""

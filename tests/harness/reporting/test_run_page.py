@@ -130,6 +130,22 @@ def test_run_draws_when_asked(ask: Ask, tmp_path: Path) -> None:
     assert_sound(read_page((tmp_path / "here" / "report.html").read_text()))
 
 
+def test_a_run_whose_code_is_gone_has_the_verdicts_on_record(ask: Ask, lost: Path, tmp_path: Path) -> None:
+    gone = shutil.copytree(lost, tmp_path / "gone")
+    file = gone / "scenario.json"
+    file.write_text(file.read_text().replace("user_of_reports:", "user_of_reports_that_is_gone:"))
+    assert ask("report", gone).status == 0
+    page = read_page((gone / "report.html").read_text())
+    assert_sound(page)
+    assert re.search(r"They could not be judged again: .*user_of_reports_that_is_gone", page.text)
+    assert "VIOLATED at-least-once" in page.text
+    assert "lost-input" in page.text
+    assert len(page.of("div", cls="lane")) == 5
+    assert not page.of("div", cls="diagram")
+    (gone / "verdicts.json").unlink()
+    assert ask("report", gone).status == 3
+
+
 @pytest.mark.parametrize("named", ["nothing-there", "empty"])
 def test_what_is_no_run_is_refused(ask: Ask, tmp_path: Path, named: str) -> None:
     (tmp_path / "empty").mkdir()
