@@ -35,8 +35,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Twice as many as there are processors: many tests wait for a process, a timer or a deadline."""
-    return 2 * len(os.sched_getaffinity(0))
+    """Half as many again as there are processors: many tests wait for a process, a timer or a deadline."""
+    cores = len(os.sched_getaffinity(0))
+    return cores + (cores + 1) // 2
 
 
 @cache

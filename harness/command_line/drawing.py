@@ -34,6 +34,7 @@ def draw_run(
     from ..reporting.html.spacetime_drawing import drawing_svg
 
     file = output or _beside(folder)
+    _refuse_within_certificates(file, svg)
     page = run_page(description, history, judgement, folder, not_judged)
     if svg is not None:
         if not page.diagrams:
@@ -69,6 +70,16 @@ def _beside(run: Path) -> Path:
     return Path(f"{path.name}.html") if is_certificate(path.parent.parent) else run / PAGE
 
 
+def _refuse_within_certificates(*files: Path | None) -> None:
+    """Raises UserMistake for a file that would lie in the folder of a certificate."""
+    from ..certifying.certificate import is_certificate
+
+    for file in files:
+        for folder in file.resolve().parents if file is not None else ():
+            if is_certificate(folder):
+                raise UserMistake(f"{file} is within the certificate {folder}, in which nothing may change")
+
+
 def draw_counterexample(file: Path, registry: Registry, output: Path | None, svg: Path | None) -> Path:
     """Write the page of what `explore` has saved, run again in the simulator, and its diagram where that is asked for.
     Returns where the page is."""
@@ -76,8 +87,9 @@ def draw_counterexample(file: Path, registry: Registry, output: Path | None, svg
     from ..exploration.pages import counterexample_html, counterexample_svg
     from ..reporting.html.document import write_page
 
-    replayed = replay_counterexample(file, registry=registry)
     page = output or file.with_suffix(".html")
+    _refuse_within_certificates(page, svg)
+    replayed = replay_counterexample(file, registry=registry)
     if svg is not None:
         write_page(svg, counterexample_svg(replayed, file))
     write_page(page, counterexample_html(replayed, file))

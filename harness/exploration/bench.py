@@ -34,6 +34,7 @@ from .branching import Trunk
 from .census import Reached, watched_run
 from .classes import classes
 from .drawn_on_the_way import DrawnRun, FaultAhead, draw_on_the_way
+from .failing import failed_under
 from .sparing import SparedNow, in_step_twice
 
 
@@ -216,8 +217,7 @@ class Bench:
         """
         scenario = replace(self.scenario, faults=trial.schedule)
         run = Run("explored", scenario, trial.seed, MemoryRecorder(), self.registry.faults, None)
-        with under(trial):
-            return draw_on_the_way(self.cluster, run, ahead, self._can_be_struck, SparedNow(self.subject.topology))
+        return draw_on_the_way(self.cluster, run, ahead, self._can_be_struck, SparedNow(self.subject.topology))
 
     def judge(self, history: History) -> tuple[Verdict, ...]:
         """Of the claims."""
@@ -303,8 +303,7 @@ def under(trial: Trial) -> Iterator[None]:
     try:
         yield
     except InvalidOperator as error:
-        story = "; ".join(map(str, trial.schedule))
-        raise InvalidOperator(f"{error}\nThis was under seed {trial.seed} and the schedule: {story}") from error
+        raise failed_under(trial.schedule, trial.seed, error) from error
 
 
 def kind_of(verdicts: Sequence[Verdict]) -> ViolationKind | None:

@@ -4,17 +4,28 @@ several searches, on several machines too, can share it."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
+from ..contracts.registry import Registry
 from ..contracts.scenario import Scenario
-from ..core.errors import InvalidCounterexample, InvalidScenario, StorageFailed, UnknownCounterexampleVersion
+from ..core.errors import (
+    InvalidCounterexample,
+    InvalidScenario,
+    StorageFailed,
+    StreamproofError,
+    UnknownCounterexampleVersion,
+    Unsupported,
+    UserMistake,
+)
 from ..recording.claims_and_faults import SavedFault
 from ..recording.folder import write_json
-from .bench import Trial
+from ..running.run import check_scenario
+from .bench import Bench, Trial
 from .guided import CorpusEntry, newest_of
 
 VERSION: Final = 1
@@ -48,13 +59,51 @@ def read_corpus(folder: Path, origin: str, scenario: Scenario) -> tuple[CorpusEn
     return tuple(found)
 
 
-def add_to_corpus(folder: Path, origin: str, scenario: Scenario, found: Sequence[CorpusEntry]) -> int:
-    """Keep those that exercised what none of the folder's did, and return how many these are. Raises StorageFailed, and
-    as `read_corpus`, since others may have added to it."""
+def make_corpus(folder: Path) -> None:
+    """Raises StorageFailed."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StorageFailed(f"no corpus can be kept in {folder}: {error.strerror}") from error
+
+
+def check_schedules(folder: Path, entries: Sequence[CorpusEntry], bench: Bench, registry: Registry) -> None:
+    """Raises InvalidCounterexample for schedules that cannot be carried out where they are to be varied."""
+    for entry in entries:
+        try:
+            check_scenario(replace(bench.scenario, faults=entry.trial.schedule), bench.cluster, registry)
+        except (UserMistake, Unsupported) as error:
+            schedule = "; ".join(map(str, entry.trial.schedule))
+            raise InvalidCounterexample(
+                f"a schedule of the corpus {folder} cannot be carried out: {error} (the schedule: {schedule}); remove "
+                "it, or name another folder"
+            ) from error
+
+
+@dataclass(frozen=True)
+class CorpusGrowth:
+    """What a search has found in a corpus, and added to it."""
+
+    had: int
+    added: int
+    trouble: str = ""
+    """Why nothing more could be added."""
+
+
+def grow_corpus(
+    folder: Path, origin: str, scenario: Scenario, known: Sequence[CorpusEntry], found: Sequence[CorpusEntry]
+) -> CorpusGrowth:
+    """Add what was found; what gets in the way of that is said, and nothing that was found otherwise is lost."""
+    try:
+        return CorpusGrowth(len(known), add_to_corpus(folder, origin, scenario, found))
+    except StreamproofError as error:
+        return CorpusGrowth(len(known), 0, str(error))
+
+
+def add_to_corpus(folder: Path, origin: str, scenario: Scenario, found: Sequence[CorpusEntry]) -> int:
+    """Keep those that exercised what none of the folder's did, and return how many these are. Raises StorageFailed, and
+    as `read_corpus`, since others may have added to it."""
+    make_corpus(folder)
     known = frozenset(feature for entry in read_corpus(folder, origin, scenario) for feature in entry.features)
     new = newest_of(found, known)
     for entry in new:
@@ -81,9 +130,11 @@ def _read(path: Path) -> CorpusFile:
                 "corpus: begin another folder"
             )
         saved = msgspec.convert(content, CorpusFile)
+        if not saved.faults:
+            raise InvalidScenario("it has no faults")
         for fault in saved.faults:
             fault.fault()
-    except (OSError, msgspec.MsgspecError, InvalidScenario) as error:
+    except (OSError, msgspec.MsgspecError, InvalidScenario, UnicodeDecodeError, RecursionError) as error:
         raise InvalidCounterexample(
             f"{path} is no schedule of a corpus: {error}; remove it, or name another folder"
         ) from error

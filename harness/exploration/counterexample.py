@@ -177,7 +177,7 @@ def load_counterexample(path: Path) -> Counterexample:
         for fault in read.faults:
             fault.fault()
         read.claim.as_guarantee()
-    except (msgspec.MsgspecError, InvalidScenario) as error:
+    except (msgspec.MsgspecError, InvalidScenario, UnicodeDecodeError, RecursionError) as error:
         raise InvalidCounterexample(f"{path} is damaged: {error}") from error
     return read
 

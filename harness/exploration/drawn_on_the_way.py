@@ -10,11 +10,13 @@ from dataclasses import dataclass
 
 from ..contracts.cluster import Run
 from ..core.addresses import Address, Moment, Point
+from ..core.errors import InvalidOperator
 from ..core.schedule import Fault, Schedule
 from ..protocol.controller import Controller, Strike
 from ..recording.history import History
 from ..recording.recorder import MemoryRecorder
 from ..worlds.simulated.cluster import SimulatedCluster
+from .failing import failed_under
 
 
 @dataclass(frozen=True)
@@ -99,15 +101,18 @@ def draw_on_the_way(
 ) -> DrawnRun:
     """Run under the faults of a scenario and those that are drawn on the way; `run` has a recorder in memory.
 
-    Raises InvalidOperator when the user's code fails.
+    Raises InvalidOperator, with the schedule as far as it was drawn, when the user's code fails.
     """
     recorder = run.recorder
     assert isinstance(recorder, MemoryRecorder)
     known = tuple(run.scenario.faults)
     controller = DrawingController(known, ahead, actors, lambda: can_be_spared(recorder.history()))
-    with cluster.simulate(run, controller) as deployment:
-        deployment.prepare()
-        deployment.start()
-        deployment.drained(run.scenario.deadline)
-        deployment.stop()
+    try:
+        with cluster.simulate(run, controller) as deployment:
+            deployment.prepare()
+            deployment.start()
+            deployment.drained(run.scenario.deadline)
+            deployment.stop()
+    except InvalidOperator as error:
+        raise failed_under(controller.schedule, run.seed, error) from error
     return DrawnRun(controller.schedule, recorder.history())

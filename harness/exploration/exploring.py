@@ -20,10 +20,10 @@ from ..judging.exercised import Activity, unexercised
 from ..running.judgement import require_repeatable
 from ..worlds.simulated.world import LIKE_EMBEDDED, SimulationOptions
 from .bench import Bench, Outcome, Trial, resized
-from .corpus import add_to_corpus, read_corpus
+from .corpus import CorpusGrowth, check_schedules, grow_corpus, make_corpus, read_corpus
 from .counterexample import Counterexample, counterexample, save
 from .exhausting import exhausting_plans, statements
-from .guided import GuidedSchedules
+from .guided import CorpusEntry, GuidedSchedules
 from .largest_errors import LargestErrors, largest_errors, measures
 from .pieces import NO_PIECE, Tried, is_past
 from .plans import EverySingle, RandomSchedules, SearchPlan, Successive
@@ -60,8 +60,8 @@ class Explored:
     """The scenario before its sizes were brought down; None where they were not."""
     exhaust: bool = False
     """Whether everything was to be tried, and nothing drawn at random."""
-    corpus: tuple[int, int] | None = None
-    """How many schedules were in the corpus, and how many were added; None where there was none."""
+    corpus: CorpusGrowth | None = None
+    """What became of the corpus; None where there was none."""
     errors: LargestErrors | None = None
     """How close failures came to the bounds that are claimed; None where none is, or it was not asked for."""
 
@@ -134,13 +134,16 @@ def explore(
         if kind not in registry.faults:
             raise UnknownName("kind of fault", kind, sorted(registry.faults), listed_by("faults"))
         registry.faults[kind].require(bench.cluster.name, registry.faults[kind].drawn)
-    known = () if corpus is None else read_corpus(corpus, named.origin, bench.scenario)
+    known: tuple[CorpusEntry, ...] = ()
+    if corpus is not None:
+        make_corpus(corpus)
+        known = read_corpus(corpus, named.origin, bench.scenario)
+        check_schedules(corpus, known, bench, registry)
     plans = exhausting_plans(budget) if exhaust else _plans(budget, seed, pairs, kinds)
     if corpus is not None:
         plans = [*_plans(SearchBudget(), seed, pairs, kinds), GuidedSchedules(seed, kinds, known)]
     in_order = exhaust or corpus is not None
     findings = search(bench, plans, budget, jobs=jobs, master=master, origin=named.origin, in_order=in_order, show=show)
-    added = 0 if corpus is None else add_to_corpus(corpus, named.origin, bench.scenario, findings.corpus)
     found = [(named, bench, violation) for violation in findings.first_of_each_kind()]
     largest = None
     if errors and not findings.interrupted and measures(bench):
@@ -172,7 +175,8 @@ def explore(
         file = _file(output, len(kept))
         save(file, content)
         kept.append(KeptViolation(violation, shrunk, file, content))
-    grown = None if corpus is None else (len(known), added)
+    # What was found is kept by now, whatever becomes of the folder.
+    grown = None if corpus is None else grow_corpus(corpus, named.origin, bench.scenario, known, findings.corpus)
     before = None if own is None else own.scenario
     return Explored(named, bench.scenario, bench, findings, tuple(kept), before, exhaust, grown, largest)
 

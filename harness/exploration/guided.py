@@ -78,7 +78,8 @@ class GuidedSchedules:
             exercised = features(history, outcome.at_work)
             if not exercised <= seen:
                 seen |= exercised
-                kept.append(trial)
+                # What is made of it depends on what came before.
+                kept.append(replace(trial, random=False))
                 outcome = replace(outcome, exercised_new=exercised)
             yield trial, outcome
 

@@ -89,8 +89,9 @@ def _facts(explored: Explored) -> Iterator[Fact]:
     if findings.pairs is not None and not explored.exhaust:
         yield Fact("pairs", _pairs(findings.pairs))
     if explored.corpus is not None:
-        had, added = explored.corpus
-        yield Fact("corpus", f"{counted(had, 'schedule')} varied, and {added:,} added that exercised something new")
+        grown = explored.corpus
+        added = f"and {grown.added:,} added that exercised something new"
+        yield Fact("corpus", f"{counted(grown.had, 'schedule')} varied, {grown.trouble or added}")
     if findings.whole_runs:
         yield Fact("whole runs", f"each schedule was run from the beginning: {findings.whole_runs}", Tone.OPEN)
     if explored.exhaust:

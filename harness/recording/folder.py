@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -147,12 +148,15 @@ def in_use(path: Path) -> bool:
 
 def write_json(path: Path, content: Any) -> None:
     """Write `content` in one step, so that no half of it can be mistaken for the whole. Raises StorageFailed."""
-    draft = path.with_name(path.name + ".draft")
+    # Another one may be writing the same.
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}.draft")
     try:
         draft.write_bytes(msgspec.json.format(_json(content), indent=2) + b"\n")
         draft.replace(path)
     except OSError as error:
         raise StorageFailed(f"cannot write {path}: {error.strerror}") from error
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def read_description(path: Path) -> Description:

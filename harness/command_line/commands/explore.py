@@ -262,7 +262,7 @@ def _document(explored: Explored) -> dict[str, Any]:
         if findings.pairs is None
         else {"tried": findings.pairs.tried, "exist": findings.pairs.exist, "exact": findings.pairs.exact},
         "alike": {address: list(others) for address, others in findings.alike.items()},
-        "corpus": None if explored.corpus is None else {"had": explored.corpus[0], "added": explored.corpus[1]},
+        "corpus": None if explored.corpus is None else asdict(explored.corpus),
         "whole_runs": findings.whole_runs or None,
         "exhausted_levels": [asdict(one) for one in statements(explored.bench, findings)] if explored.exhaust else None,
         "not_covered": list(not_covered(explored.bench)) if explored.exhaust else None,

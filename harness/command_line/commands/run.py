@@ -9,12 +9,12 @@ from typing import Annotated, Final
 
 import typer
 
-from ...core.errors import ExitStatus
+from ...core.errors import ExitStatus, StreamproofError
 from ..completion import complete_cluster, complete_profile, complete_scenario
 from ..ending import Session
 from ..leftovers import reap_silently
 from ..options import SEED, Json
-from ..output import print_json, print_text, show
+from ..output import complain, print_json, print_text, show
 from ..registered import registered
 
 _FROM_WORST: Final = (ExitStatus.VIOLATED, ExitStatus.UNKNOWN, ExitStatus.HOLDS)
@@ -102,15 +102,23 @@ def run_command(
             with of_run(named.scenario, place(chosen.describe(named.scenario))) as line:
                 finished = run_named(named, used, registry, seed=seed, run_id=run_id, folder=path, show=line.show)
             statuses.add(finished.judgement.exit_status)
-            drawn = draw_run(finished.description, finished.history, finished.judgement, path) if report else None
             if as_json:
-                document = run_document(path, finished.description, finished.judgement)
-                session.judged.append(document if drawn is None else {**document, "report": str(drawn)})
+                session.judged.append(run_document(path, finished.description, finished.judgement))
             else:
                 print_text("\n" if number else "")
                 show(run_screen(view_of_run(finished.description, finished.history, finished.judgement, path)))
-                if drawn is not None:
-                    show([report_line(drawn)])
+            if not report:
+                continue
+            try:
+                drawn = draw_run(finished.description, finished.history, finished.judgement, path)
+            except StreamproofError as error:
+                # What was judged stays judged.
+                complain(f"streamproof: the page of {path} cannot be drawn: {error}")
+                continue
+            if as_json:
+                session.judged[-1] = {**session.judged[-1], "report": str(drawn)}
+            else:
+                show([report_line(drawn)])
     worst = next(status for status in _FROM_WORST if status in statuses)
     if as_json:
         print_json({"runs": session.judged, "exit_status": int(worst)} if several else session.judged[0])

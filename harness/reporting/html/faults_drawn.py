@@ -82,6 +82,8 @@ class RecoveryBar:
     parts: tuple[RecoveryPart, ...]
     whole: bool
     """Whether it came to its end."""
+    watched: int
+    """How long after the fault the run went on."""
 
     @property
     def total(self) -> int:
@@ -94,6 +96,7 @@ def recovery_bars(
     """In the order of the faults. Of the time until it had caught up, the first part is called replayed: until it had
     taken the last of what had been made before it was there."""
     found = []
+    over = max([entry.stamp.at for entry in history.timeline] + [stamped.at for stamped in history.records[-1:]])
     for one in recovered:
         at = next(s.stamp.at for s in history.struck() if s.number == one.fault and one.actor in s.bite.actors)
         begun = at + sum(part or 0 for part in (one.detected, one.redeployed, one.restored))
@@ -109,5 +112,5 @@ def recovery_bars(
             "caught up": one.caught_up if replay is None or one.caught_up is None else one.caught_up - replay,
         }
         bar = tuple(RecoveryPart(name, part) for name, part in parts.items() if part is not None)
-        found.append(RecoveryBar(one.actor, one.incarnation, one.fault + 1, at, bar, one.total is not None))
+        found.append(RecoveryBar(one.actor, one.incarnation, one.fault + 1, at, bar, one.total is not None, over - at))
     return found

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from streamproof.faults.crash import crash
 from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.core.errors import InvalidCounterexample, UnknownCounterexampleVersion
-from streamproof.harness.core.quantities import events
-from streamproof.harness.exploration.bench import Bench
-from streamproof.harness.exploration.corpus import add_to_corpus, read_corpus
-from streamproof.harness.exploration.guided import GuidedSchedules
+from streamproof.harness.core.quantities import events, ms
+from streamproof.harness.core.schedule import Fault
+from streamproof.harness.exploration.bench import Bench, Trial
+from streamproof.harness.exploration.corpus import add_to_corpus, check_schedules, grow_corpus, read_corpus
+from streamproof.harness.exploration.guided import CorpusEntry, GuidedSchedules
 from streamproof.harness.exploration.novelty import features
-from streamproof.harness.exploration.plans import EverySingle, fault_at
+from streamproof.harness.exploration.plans import EverySingle, RandomSchedules, fault_at
 from streamproof.harness.exploration.search import SearchBudget, search
 from streamproof.harness.judging.exercised import Activity
 from streamproof.reference_impls.active_standby import active_standby
@@ -50,10 +53,18 @@ def test_a_guided_schedule_comes_to_what_it_comes_to_by_itself(scheme: str) -> N
     assert longest > 2
 
 
-def test_what_is_varied_counts_for_no_bound() -> None:
-    drawn = [trial.random for trial, _ in islice(GuidedSchedules(3).attempts(bench_of(), 0), 60)]
-    assert drawn[0]
-    assert 5 < sum(drawn) < 30
+def test_what_is_varied_counts_for_no_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    afresh: list[int] = []
+    once = RandomSchedules.drawn
+
+    def counted(plan: RandomSchedules, bench: Bench, piece: int) -> Any:
+        afresh.append(piece)
+        return once(plan, bench, piece)
+
+    monkeypatch.setattr(RandomSchedules, "drawn", counted)
+    drawn = [trial.random for piece in range(3) for trial, _ in GuidedSchedules(3).attempts(bench_of(), piece)]
+    assert sum(drawn) == len(afresh)
+    assert len(afresh) < len(drawn) / 2
 
 
 def test_a_piece_gives_the_same_wherever_it_is_worked_through() -> None:
@@ -99,3 +110,32 @@ def test_a_damaged_corpus_is_refused(tmp_path: Path) -> None:
     (tmp_path / "one.json").write_text('{"version": 99}')
     with pytest.raises(UnknownCounterexampleVersion, match="version 99"):
         read_corpus(tmp_path, "mine", bench_of().scenario)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\xff\xfe",
+        b"[" * 20_000,
+        b'{"version":1,"scenario":"mine","events":30,"batch":5,"seed":1,"faults":[],"exercised":[1]}',
+    ],
+)
+def test_what_is_no_schedule_is_refused_by_its_file(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "one.json").write_bytes(content)
+    with pytest.raises(InvalidCounterexample, match=r"one\.json is no schedule of a corpus"):
+        read_corpus(tmp_path, "mine", bench_of().scenario)
+
+
+@pytest.mark.parametrize("fault", [Fault("of-another-package", ("count-0",)), crash("nobody-0")])
+def test_a_schedule_that_cannot_be_carried_out_is_refused_before_the_search(tmp_path: Path, fault: Fault) -> None:
+    bench = bench_of()
+    entry = CorpusEntry(Trial((fault.after(ms(1)),), 1), frozenset({1}))
+    with pytest.raises(InvalidCounterexample, match="cannot be carried out"):
+        check_schedules(tmp_path, [entry], bench, bench.registry)
+
+
+def test_what_was_found_is_kept_though_the_corpus_takes_no_more(tmp_path: Path) -> None:
+    (tmp_path / "one.json").write_text("half of")
+    grown = grow_corpus(tmp_path, "mine", bench_of().scenario, (), [])
+    assert (grown.had, grown.added) == (0, 0)
+    assert "one.json is no schedule of a corpus" in grown.trouble

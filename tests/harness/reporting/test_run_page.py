@@ -12,7 +12,9 @@ import pytest
 
 from asking import Ask
 from pages_read import PageRead, assert_sound, read_page
+from streamproof.harness.command_line import drawing
 from streamproof.harness.command_line.cli import run_command_line
+from streamproof.harness.core.errors import StorageFailed
 
 HOSTILE = "<script>alert('key')</script>"
 MODULE = f"""
@@ -128,6 +130,29 @@ def test_run_draws_when_asked(ask: Ask, tmp_path: Path) -> None:
     assert answer.status == 0
     assert answer.out.endswith("  report here/report.html\n")
     assert_sound(read_page((tmp_path / "here" / "report.html").read_text()))
+
+
+@pytest.mark.usefixtures("here")
+def test_a_page_that_cannot_be_drawn_takes_no_verdict_away(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise StorageFailed("no place for it")
+
+    monkeypatch.setattr(drawing, "draw_run", fails)
+    answer = ask("run", "trace.passive-replication", "--cluster", "simulated", "--folder", "here", "--report")
+    assert answer.status == 0
+    assert "HOLDS" in answer.out
+    assert "the page of here cannot be drawn: no place for it" in answer.err
+
+
+@pytest.mark.parametrize("option", ["--output", "--svg"])
+def test_no_page_is_put_into_a_certificate(ask: Ask, lost: Path, tmp_path: Path, option: str) -> None:
+    run = tmp_path / "certificate" / "runs" / "one"
+    shutil.copytree(lost, run)
+    (tmp_path / "certificate" / "certificate.json").touch()
+    answer = ask("report", run, "--output", tmp_path / "page.html", option, run / "page")
+    assert answer.status == 3
+    assert "in which nothing may change" in answer.err
+    assert not (run / "page").exists()
 
 
 def test_a_run_whose_code_is_gone_has_the_verdicts_on_record(ask: Ask, lost: Path, tmp_path: Path) -> None:
