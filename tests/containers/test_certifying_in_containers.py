@@ -83,7 +83,6 @@ def saved(one: SubjectLine, planned: Sequence[Planned]) -> SavedSchedule:
     )
 
 
-@pytest.mark.long
 def test_an_executor_that_dies_before_it_commits_shows_what_was_written_outside_and_replays(
     cluster: Cluster, tmp_path: Path
 ) -> None:
@@ -101,6 +100,7 @@ def nothing(folders: RunFolders) -> None:
     """There is no such store."""
 
 
+@pytest.mark.long
 def test_a_file_sink_is_certified_by_kills_as_far_as_the_budget_goes(cluster: Cluster, tmp_path: Path) -> None:
     one = subject("file-sink")
     # What cannot be copied has no crash states, and is left to kills.

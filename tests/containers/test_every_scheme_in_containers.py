@@ -47,7 +47,6 @@ IN_EVERY_RUN = (
     ("passive-replication", "correlated-crash"),
     ("active-replication", "zombie"),
     ("k-safe-grouping", "partition"),
-    ("passive-standby-hot", "crash"),
 )
 
 

@@ -79,6 +79,7 @@ def test_a_node_that_is_stopped_for_too_long_is_replaced_and_cannot_speak_for_it
             assert record.incarnation == 2
 
 
+@pytest.mark.long
 def test_what_is_sent_into_a_cut_link_gets_through_once_it_heals(tmp_path: Path) -> None:
     fault = partition("split-0", "count-0").after(seconds(0.3)).lasting(seconds(1))
     finished, struck, healed = _run(fault, 2_000, tmp_path / "run")
@@ -100,6 +101,7 @@ def test_a_link_that_breaks_is_made_again_and_what_it_lost_is_asked_for(tmp_path
 
 
 @pytest.mark.usefixtures("toxiproxy_on_path")
+@pytest.mark.long
 def test_what_is_sent_over_a_link_that_is_slowed_arrives_later(tmp_path: Path) -> None:
     fault = delay("split-0", "count-0", by=ms(300)).after(seconds(0.3)).lasting(seconds(0.7))
     finished, struck, healed = _run(fault, 2_000, tmp_path / "run")

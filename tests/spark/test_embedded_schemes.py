@@ -66,6 +66,7 @@ def test_a_crash_at_an_exact_address_is_masked_and_leaves_nothing_behind(text: s
     assert labelled_processes(finished.description.run) == []
 
 
+@pytest.mark.long
 def test_passive_replication_without_the_sink_filter_repeats_and_loses_nothing(tmp_path: Path) -> None:
     registry = Registry()
     named = registry.scenario("word-count.passive-replication")

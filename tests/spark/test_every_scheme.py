@@ -20,7 +20,7 @@ from streamproof.harness.worlds.embedded.reaping import labelled_processes
 
 pytestmark = pytest.mark.spark
 
-IN_EVERY_RUN = ("upstream-backup", "passive-standby-cold")
+IN_EVERY_RUN = ("passive-standby-cold",)
 """The schemes that no other test runs on a real cluster, here or in containers."""
 
 

@@ -212,14 +212,15 @@ STEADY = {
 IN_EVERY_RUN = "count"
 
 
-@pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=[] if kind == IN_EVERY_RUN else [pytest.mark.long]) for kind in STEADY]
-)
+KINDS = [pytest.param(kind, marks=[] if kind == IN_EVERY_RUN else [pytest.mark.long]) for kind in STEADY]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_steady_batch_announces_its_points_in_order(kind: str, seen: Callable[[str], list[HeldPoint]]) -> None:
     assert of_batch(seen(kind), 1) == (BEGIN + STEADY[kind] + END).splitlines()
 
 
-@pytest.mark.parametrize("kind", STEADY)
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_first_batch_announces_what_starts_a_checkpoint_too(
     kind: str, seen: Callable[[str], list[HeldPoint]]
 ) -> None:
