@@ -1,6 +1,7 @@
 """What is installed is what the checkout holds."""
 
 import os
+import re
 import tomllib
 from collections.abc import Iterator
 from importlib.resources import files
@@ -47,3 +48,13 @@ class TestInstalledWheel:
     def test_holds_no_other_module(self) -> None:
         modules = {file.relative_to(INSTALLED) for file in INSTALLED.rglob("*.py")}
         assert sorted(modules - set(shipped_sources())) == []
+
+
+def test_what_starts_spark_or_containers_lies_where_it_is_looked_for() -> None:
+    """Each environment collects its own tests alone, which takes seconds in place of half a minute."""
+    here = Path(__file__).parent
+    for marker, places in (("spark", ("spark", "bench", "test_examples.py")), ("docker", ("containers", "bench"))):
+        marked = re.compile(rf"^\s*(?:pytestmark\b.*|@|.*marks=.*)pytest\.mark\.{marker}\b", re.MULTILINE)
+        found = [file.relative_to(here) for file in here.rglob("test_*.py") if marked.search(file.read_text())]
+        assert [str(file) for file in found if file.parts[0] not in places] == []
+        assert len(found) > 5
