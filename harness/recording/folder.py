@@ -19,6 +19,7 @@ import fcntl
 import os
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -148,15 +149,22 @@ def in_use(path: Path) -> bool:
 
 def write_json(path: Path, content: Any) -> None:
     """Write `content` in one step, so that no half of it can be mistaken for the whole. Raises StorageFailed."""
+    try:
+        write_whole(path, msgspec.json.format(_json(content), indent=2) + b"\n")
+    except OSError as error:
+        raise StorageFailed(f"cannot write {path}: {error.strerror}") from error
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file in one step, and leave nothing else behind. Raises OSError."""
     # Another one may be writing the same.
     draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}.draft")
     try:
-        draft.write_bytes(msgspec.json.format(_json(content), indent=2) + b"\n")
+        draft.write_bytes(content)
         draft.replace(path)
-    except OSError as error:
-        raise StorageFailed(f"cannot write {path}: {error.strerror}") from error
     finally:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):
+            draft.unlink()
 
 
 def read_description(path: Path) -> Description:

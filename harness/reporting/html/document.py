@@ -13,6 +13,7 @@ from typing import Any, Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from ...core.errors import StorageFailed
+from ...recording.folder import write_whole
 from .shapes_drawn import arrow_path, sign_path
 
 TEMPLATES: Final = Path(__file__).parent / "templates"
@@ -55,10 +56,8 @@ def said_span(micros: int) -> str:
 
 def write_page(file: Path, text: str) -> None:
     """In one step, so that no half of a page is left. Raises StorageFailed."""
-    draft = file.with_name(f"{file.name}.draft")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(file)
+        write_whole(file, text.encode())
     except OSError as error:
         raise StorageFailed(f"cannot write {file}: {error.strerror}; name another file with --output") from error
