@@ -15,7 +15,16 @@ from ..contracts.injection import Hits
 from ..recording.history import History
 from .bench import Bench, Trial, under
 from .novelty import Features, features
-from .plans import MOST_FAULTS, JudgedTrial, RandomSchedules, settled, so_far_ahead, without_trigger
+from .plans import (
+    LIKELY,
+    MOST_FAULTS,
+    WITHIN,
+    JudgedTrial,
+    RandomSchedules,
+    settled,
+    so_far_ahead,
+    without_trigger,
+)
 
 PIECE: Final = 400
 """Schedules of a piece."""
@@ -24,8 +33,6 @@ _AFRESH: Final = 0.25
 _RECENT: Final = 0.5
 """How often one of the newest is varied."""
 _NEWEST: Final = 12
-_WITHIN: Final = 0.85
-"""As for random schedules: so often within what the claims tolerate, where that can be told."""
 _FAR: Final = 0.3
 
 
@@ -103,10 +110,10 @@ class GuidedSchedules:
     def _going_on(self, bench: Bench, trial: Trial, since: int, random: Random) -> tuple[Trial, History | None]:
         """The first faults of a schedule, and one more."""
         kind, fault = without_trigger(bench, self.kinds, random)
-        within = bench.is_limited and random.random() < _WITHIN
+        within = bench.is_limited and random.random() < WITHIN
         if within and kind.hits is Hits.NODES:
             fault = replace(fault, targets=bench.apart(fault.targets))
-        likely = kind if kind.bites_at and random.random() < _WITHIN else None
+        likely = kind if kind.bites_at and random.random() < LIKELY else None
         ahead = so_far_ahead(bench, likely, fault, within, random.random() < _FAR, 1.0, random)
         return settled(bench, trial.schedule[: min(since, self.most - 1)], [ahead], trial.seed)
 

@@ -31,9 +31,9 @@ SUCCESSIVE_UP_TO = 30
 JudgedTrial = tuple[Trial, Outcome]
 
 _PARTS = 32
-_WITHIN = 0.85
+WITHIN = 0.85
 """How often a fault is drawn so that the schedule stays within what the claims tolerate, where that can be told."""
-_LIKELY = 0.85
+LIKELY = 0.85
 """How often a fault that does not bite everywhere strikes where it is likely to."""
 _FAR = 0.5
 """How often a further fault strikes anywhere in what is left of the run, and not as soon as log-uniform is."""
@@ -237,14 +237,14 @@ class RandomSchedules:
         left = 1.0
         """Which part of the run without failures comes after what was drawn so far."""
         for place in range(min(self.most, random.choice((1, 1, 2, 2, 3)))):
-            within = bench.is_limited and bool(bench.calm_and_spared) and random.random() < _WITHIN
-            if bench.is_limited and not within and place and random.random() < _WITHIN:
+            within = bench.is_limited and bool(bench.calm_and_spared) and random.random() < WITHIN
+            if bench.is_limited and not within and place and random.random() < WITHIN:
                 # No more can go wrong that the claims tolerate.
                 break
             kind, fault = without_trigger(bench, self.kinds, random)
             if within and kind.hits is Hits.NODES:
                 fault = replace(fault, targets=bench.apart(fault.targets))
-            likely = bool(kind.bites_at) and random.random() < _LIKELY
+            likely = bool(kind.bites_at) and random.random() < LIKELY
             others = () if within else ("anywhere", "time", "events")
             when = "recovering" if likely else random.choice(("recovering", "recovering", "recovering", *others))
             if place and when in ("recovering", "anywhere"):
