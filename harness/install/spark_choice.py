@@ -16,7 +16,7 @@ from typing import Final
 
 from ..core.errors import InvalidScenario, MissingTool, StorageFailed, Unsupported
 from .machine import Spark, find_spark, spark_in
-from .spark_environments import environment_with
+from .spark_environments import environment_with, for_another_python
 
 NUMBER: Final = re.compile(r"\d+\.\d+\.\d+")
 _NEEDED: Final = {"msgspec": "msgspec>=0.19", "pyarrow": "pyarrow", "pandas": "pandas<3"}
@@ -76,11 +76,10 @@ def _own_version() -> str:
 @functools.cache
 def _spark_of(python: str) -> Spark:
     asked = [*_NEEDED, *_NEEDED_BEFORE_4]
-    child = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
     try:
         done = subprocess.run(
             [python, "-c", _ASK, *asked],
-            env=child,
+            env=for_another_python(),
             cwd=os.sep,
             stdin=subprocess.DEVNULL,
             capture_output=True,

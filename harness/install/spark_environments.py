@@ -156,13 +156,16 @@ def _python() -> str:
     return ".".join(map(str, sys.version_info[:2]))
 
 
+def for_another_python() -> dict[str, str]:
+    """The environment without what belongs to this interpreter."""
+    return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
+
+
 def _run(command: Sequence[str], wrong: str) -> None:
-    # What belongs to this interpreter is nothing to another one.
-    child = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
     try:
         done = subprocess.run(
             command,
-            env=child,
+            env=for_another_python(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

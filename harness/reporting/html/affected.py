@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ...core.model import operator_of
 from ...core.verdicts import Anomaly
 from ...judging.expected import Expected
 from ...judging.reexecution import Reexecution
@@ -50,7 +51,7 @@ def _of_states(rerun: Reexecution, wanted: Expected) -> Iterator[HarmedInput]:
             continue
         # Looked up often: that of a long history finds each by going through all.
         should = dict.fromkeys(wanted.taken[slice_id])
-        window = rerun.topology.stages[slice_id.rpartition("-")[0]].operator.window
+        window = rerun.topology.stages[operator_of(slice_id)].operator.window
         for survivor in rerun.survivors(slice_id):
             counts = Counter(survivor.lineage())
             for derivation in should:
