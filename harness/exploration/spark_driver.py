@@ -22,6 +22,7 @@ from typing import Any, Final
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
 
 from ..core.errors import OwnFailure, StreamproofError
 from ..core.wire import decoded, frame, receive_frame
@@ -128,10 +129,12 @@ def _ask(context: SparkContext, shared: Any, part: PieceBatch) -> Done:
     """Have a worker try a part. Raises WorkerLost, the error of the taxonomy that the worker names, or OwnFailure."""
     try:
         (answer,) = context.parallelize([part], 1).mapPartitions(partial(try_parts, shared)).collect()
-    except (OSError, Py4JError) as error:
-        text = str(error)
-        if not isinstance(error, Py4JJavaError):
+    except Exception as error:
+        if unreachable(error):
             raise ClusterLost("the JVM of its driver has ended") from error
+        if not isinstance(error, Py4JJavaError):
+            raise
+        text = str(error)
         lost = next((sign for sign in _LOST if sign in text), None)
         if any(sign in text for sign in _STOPPED):
             raise ClusterLost(_reason(text)) from error
@@ -142,6 +145,25 @@ def _ask(context: SparkContext, shared: Any, part: PieceBatch) -> Done:
     if isinstance(done, Failed):
         raise from_afar(done)
     return done
+
+
+def unreachable(error: BaseException) -> bool:
+    """Whether PySpark could not speak with the JVM.
+
+    Where it fetches a job's answer over a socket that nobody serves any more, what it raises in the end is the failure
+    to close what it never opened; the refusal stands in that one's context.
+    """
+    chain: list[BaseException] = []
+    at: BaseException | None = error
+    while at is not None and at not in chain:
+        chain.append(at)
+        at = at.__cause__ or at.__context__
+    return any(
+        isinstance(one, OSError)
+        or (isinstance(one, Py4JError) and not isinstance(one, Py4JJavaError))
+        or (isinstance(one, PySparkRuntimeError) and "CANNOT_OPEN_SOCKET" in str(one))
+        for one in chain
+    )
 
 
 def _reason(text: str) -> str:
