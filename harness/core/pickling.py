@@ -9,6 +9,7 @@ import sys
 import sysconfig
 import threading
 from collections.abc import Sequence
+from functools import cache
 from types import ModuleType
 from typing import Any, BinaryIO
 
@@ -80,8 +81,16 @@ def modules_only_here() -> list[ModuleType]:
     return list({id(module): module for name, module in _not_installed() if not _is_found(name, module)}.values())
 
 
+@cache
+def _real_path(path: str) -> str:
+    """Where a file of a loaded module lies; kept, since every life of a driver asks for that of every module."""
+    return os.path.realpath(path)
+
+
 def _not_installed() -> list[tuple[str, ModuleType]]:
-    installed = {os.path.realpath(path) for path in (*sysconfig.get_paths().values(), *site.getsitepackages())}
+    installed = tuple(
+        {_real_path(path) + os.sep for path in (*sysconfig.get_paths().values(), *site.getsitepackages())}
+    )
     ours = __name__.partition(".")[0]
     return [
         (name, module)
@@ -89,7 +98,7 @@ def _not_installed() -> list[tuple[str, ModuleType]]:
         if (file := getattr(module, "__file__", None))
         and f"{os.sep}site-packages{os.sep}" not in file
         and name.partition(".")[0] != ours
-        and not any(os.path.realpath(file).startswith(folder + os.sep) for folder in installed)
+        and not _real_path(file).startswith(installed)
     ]
 
 
