@@ -43,7 +43,6 @@ from ..core.errors import (
     InvalidScenario,
     MissingTool,
     NothingLeft,
-    OwnFailure,
     ScenarioChanged,
     StorageFailed,
     StreamproofError,
@@ -283,8 +282,8 @@ class _Campaign:
     named: frozenset[str]
     """The guarantees that somebody has claimed; more is judged."""
     began: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="milliseconds"))
-    said_by_jvm: dict[str, str] = field(default_factory=dict)
-    """Of the versions: that of Spark."""
+    ran: dict[str, str] = field(default_factory=dict)
+    """Of the versions: what drivers have said that they run on."""
     planned_now: set[Planned] = field(default_factory=set)
     """What this part of the campaign could try."""
 
@@ -308,7 +307,7 @@ class _Campaign:
                     state.not_covered.append(NO_FILES.format(why=lanes[0].no_journal))
                 with state.timed("reference runs"):
                     lives = self._run_references(lanes)
-                self._note_spark(lanes)
+                self._note_what_ran(lanes)
                 self._state_time(lanes, lives)
                 references = [stamped for life in lives for stamped in life.records]
                 unjudgeable = self._why_unjudgeable(references)
@@ -478,13 +477,10 @@ class _Campaign:
             lives.append(lanes[0].live(BATCH_JOB, BATCH_JOB, 1, watched=False, as_batch=True))
         return lives
 
-    def _note_spark(self, lanes: Sequence[Lane]) -> None:
-        """What the certificate names is what has run. Raises OwnFailure where that is not what was to run."""
-        wanted = chosen_version(self.request.query.spark)
-        for lane in lanes:
-            if lane.spark_version and lane.spark_version != wanted:
-                raise OwnFailure(f"{lane.name} runs Spark {lane.spark_version}, and is to run Spark {wanted}")
-            self.said_by_jvm = {"spark": lane.spark_version} if lane.spark_version else {}
+    def _note_what_ran(self, lanes: Sequence[Lane]) -> None:
+        """What the certificate names is what has run, of which each lane has made sure that it is what was to run."""
+        for ran in (lane.ran for lane in lanes if lane.ran is not None):
+            self.ran = {**ran.python, "spark": ran.version}
 
     def _state_time(self, lanes: Sequence[Lane], lives: Sequence[Attempt]) -> None:
         """Say how long a recovery may take, now that it is known how long the query takes."""
@@ -616,7 +612,7 @@ class _Campaign:
         durations["total"] = durations.get("total", 0.0) + state.spent
         if earlier is not None:
             began, parts = earlier.certificate.began, earlier.parts
-        versions = {**versions_here(find_java().version, request.query), **self.said_by_jvm}
+        versions = {**versions_here(find_java().version, request.query), **self.ran}
         machine = {"system": platform.platform(), "cores": os.cpu_count() or 0, "byteorder": sys.byteorder}
         budget = {"runs": state.budget.runs, "minutes": state.budget.minutes, "kills": state.budget.kills}
         known = 0 if earlier is None else len(earlier.certificate.trials)

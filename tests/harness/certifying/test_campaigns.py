@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+import toy_spark
 from heard_late import hear_late
 from streamproof.harness.certifying import affording, campaign, covering, lane
 from streamproof.harness.certifying.attempts import Attempt, Passed
@@ -57,8 +58,12 @@ from streamproof.harness.core.guarantees import (
 from streamproof.harness.core.pickling import pickled
 from streamproof.harness.core.quantities import seconds
 from streamproof.harness.core.verdicts import Status
+from streamproof.harness.install.python_versions import python_versions
+from streamproof.harness.install.spark_choice import chosen_version
 from streamproof.harness.judging.references import REFERENCES
+from streamproof.harness.recording.folder import read_description
 from streamproof.harness.running.judgement import judge_folder
+from streamproof.harness.worlds.spark.queries import what_runs
 from streamproof.scenarios.workloads import words
 from toy_spark import Does, ToyCluster, ToyDeployment, install, toy
 
@@ -780,6 +785,32 @@ def test_a_point_that_the_user_has_named_and_nothing_passes_leaves_it_open(certi
     certified = certify(toy(Does.BY_ID, hooks=hooks), [exactly_once()], every_crash_point("node"))
     assert status(certified) is Status.UNKNOWN
     assert "no batch of a run without failures calls com.acme.Upload.flsh" in reasons(certified)
+
+
+def test_a_certificate_names_the_python_and_the_packages_that_drivers_have_run_on(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    ran = {"python": "3.11.99", "pyspark": "4.3.0", "pandas": "2.9.9", "pyarrow": "9.9.9"}
+    monkeypatch.setattr(toy_spark, "python_versions", lambda: ran)
+    monkeypatch.setattr(what_runs, "chosen_python", lambda wanted: ran)
+    certified = certify(toy(Does.BY_ID), budget=Budget(runs=3, kills=0))
+    versions = certified.certificate.versions
+    assert {name: versions[name] for name in ran} == ran
+    assert versions["spark"] == chosen_version()
+    page = (certified.folder / "certificate.md").read_text()
+    assert "python 3.11.99" in page
+    assert "pandas 2.9.9" in page
+    runs = list((certified.folder / "runs").iterdir())
+    assert runs
+    assert {str(read_description(run).cluster["python"]) for run in runs} == {str(ran)}
+
+
+def test_a_lane_whose_drivers_run_on_something_else_than_the_interpreter_has_is_refused(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(toy_spark, "python_versions", lambda: {**python_versions(), "pandas": "1.0.0"})
+    with pytest.raises(Unsupported, match=r"lane-0 runs on pandas 1\.0\.0, and is to run on pandas 2"):
+        certify(toy(Does.BY_ID))
 
 
 def test_a_version_of_spark_whose_points_are_not_known_is_refused(
