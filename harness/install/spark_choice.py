@@ -19,6 +19,7 @@ from .python_versions import PACKAGES, python_versions
 from .spark_environments import environment_with, for_another_python
 
 NUMBER: Final = re.compile(r"\d+\.\d+\.\d+")
+_COORDINATES: Final = re.compile(r"[^\s:,]+:[^\s:,]+:[^\s:,]+")
 _NEEDED: Final = {"msgspec": "msgspec>=0.19", "pyarrow": "pyarrow", "pandas": "pandas<3"}
 """What has to be installed beside pyspark, as Python imports it, and as pip knows it."""
 _NEEDED_BEFORE_4: Final = {"cloudpickle": "cloudpickle>=3.1,<4"}
@@ -122,12 +123,17 @@ def _spark_of(python: str) -> Spark:
 
 
 def check_packages(packages: Iterable[str], spark: Spark, named: bool = True) -> None:
-    """Raises Unsupported for Maven coordinates that say that they are for another Scala, or, where somebody has `named`
-    the Spark, for another Spark: without that, one of the line before may be all that there is."""
+    """Raises InvalidScenario for what are no Maven coordinates, and Unsupported for those that say that they are for
+    another Scala, or, where somebody has `named` the Spark, for another Spark: without that, one of the line before may
+    be all that there is."""
     line = ".".join(spark.version.split(".")[:2])
     for package in packages:
-        group, _, rest = package.partition(":")
-        artifact, _, number = rest.partition(":")
+        if not _COORDINATES.fullmatch(package):
+            raise InvalidScenario(
+                f"{package!r} does not say which release of which package is meant: group:artifact:version does, as in "
+                f"org.apache.spark:spark-sql-kafka-0-10_{spark.scala or '2.13'}:{spark.version}"
+            )
+        group, artifact, number = package.split(":")
         scala = re.search(r"_(2\.1\d)$", artifact)
         if scala and spark.scala and scala[1] != spark.scala:
             raise Unsupported(

@@ -199,6 +199,23 @@ def test_packages_that_say_that_they_are_for_another_spark_are_refused(
         check_packages([package], Spark(Path("spark"), scala, spark))
 
 
+@pytest.mark.parametrize(
+    "package",
+    [
+        "org.apache.spark:spark-sql-kafka-0-10_2.13",
+        "org.apache.spark:spark-sql-kafka-0-10_2.13:",
+        "delta-spark_2.13",
+        "",
+        ":a:1",
+        "a:b:1,c:d:2",
+        "a:b:c:1",
+    ],
+)
+def test_packages_that_do_not_say_their_version_are_refused(package: str) -> None:
+    with pytest.raises(InvalidScenario, match=rf"'{package}' does not say .*: group:artifact:version does"):
+        check_packages([package], Spark(Path("spark"), "2.13", "4.1.3"))
+
+
 def test_of_the_line_before_may_be_all_that_there_is_for_the_newest_spark() -> None:
     newest = Spark(Path("spark"), "2.13", "4.3.0")
     check_packages(["io.delta:delta-spark_4.2_2.13:4.4.0"], newest, named=False)
