@@ -35,6 +35,8 @@ from streamproof.harness.core.places import numbered_workers
 from streamproof.harness.core.quantities import Duration
 from streamproof.harness.core.wire import VERSION, BlockingConnection, Greeting
 from streamproof.harness.crash_points.inside_python.user_points import POINTS
+from streamproof.harness.install.python_versions import python_versions
+from streamproof.harness.install.spark_choice import chosen_version
 from streamproof.harness.judging.references import REFERENCES, row_number
 from streamproof.harness.judging.stalls import ATTEMPTS
 from streamproof.harness.recording.history import (
@@ -51,7 +53,7 @@ from streamproof.harness.recording.history import (
 from streamproof.harness.recording.records import BatchDone, Ended, Kept, Offered, Record, Started
 from streamproof.harness.worlds.embedded.proofs import Killed, KillProof
 from streamproof.harness.worlds.spark.control.nodes import OTHER_NODES
-from streamproof.harness.worlds.spark.control.run_messages import Arrived, Begun, Failed
+from streamproof.harness.worlds.spark.control.run_messages import Arrived, Begun, Failed, SparkRuns
 from streamproof.harness.worlds.spark.queries.driver_plan import QueryPlan
 from streamproof.harness.worlds.spark.queries.lives import last_planned_batch
 from streamproof.harness.worlds.spark.queries.source import spans
@@ -346,6 +348,7 @@ def _life(process: ToyProcess, path: str, env: Mapping[str, str], watched: bool,
         plan.harness, Greeting(VERSION, plan.token, "driver", plan.node, incarnation=plan.incarnation)
     )
     harness.send(Begun(run.actor, 0, plan.incarnation, time.monotonic_ns()))
+    harness.send(SparkRuns(chosen_version(), python_versions()))
 
     def pass_point(point: Point, side: Side, key: str, actor: str) -> None:
         if point is not Point.SOURCE_COMMIT:

@@ -43,7 +43,6 @@ from ..core.errors import (
     InvalidScenario,
     MissingTool,
     NothingLeft,
-    OwnFailure,
     ScenarioChanged,
     StorageFailed,
     StreamproofError,
@@ -54,7 +53,7 @@ from ..core.workload import Workload
 from ..crash_points.inside_python.watching import TIMES
 from ..crash_points.inside_spark.agent import fetch_agent
 from ..crash_points.inside_spark.checking import check_rules
-from ..crash_points.inside_spark.versions import supported
+from ..crash_points.inside_spark.versions import EVERY_BATCH, supported
 from ..install.machine import Spark, find_java
 from ..install.spark_choice import chosen_spark, chosen_version
 from ..judging.references import BATCH_JOB, REFERENCES, collate_references
@@ -64,6 +63,7 @@ from ..recording.records import Stamped
 from ..running.run import check_scenario, new_run_id
 from ..worlds.embedded.options import EmbeddedOptions
 from ..worlds.embedded.processes import SparkProcesses
+from ..worlds.spark.queries.points import OF_THE_SOURCE
 from .affording import SAFETY, Affording
 from .attempts import Attempt
 from .budget import Budget, CampaignProgress
@@ -131,6 +131,17 @@ AGAIN = (
     "a crash was tried at none of these."
 )
 NO_AGENT = "Crash points inside Spark, since the agent is missing: {why}"
+NO_AGENT_OR_SOURCE = (
+    "Crash points inside Spark, and those of streamproof's source ({points}), which Spark {version} needs in Java, "
+    "since the agent is missing: {why}"
+)
+NEVER_CAME = (
+    "Kinds of crash points inside Spark that no batch of the runs without failures came to, as it is where a query has "
+    "no such step: {points}."
+)
+NEVER_FIRED = (
+    "no batch of a run without failures came to it, and every batch has it: its rule does not fire on Spark {}"
+)
 NO_FILES = (
     "What lies between two points at which Spark or the user's code says where it is: file operations are no crash "
     "points here, since {why}."
@@ -283,8 +294,8 @@ class _Campaign:
     named: frozenset[str]
     """The guarantees that somebody has claimed; more is judged."""
     began: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="milliseconds"))
-    said_by_jvm: dict[str, str] = field(default_factory=dict)
-    """Of the versions: that of Spark."""
+    ran: dict[str, str] = field(default_factory=dict)
+    """Of the versions: what drivers have said that they run on."""
     planned_now: set[Planned] = field(default_factory=set)
     """What this part of the campaign could try."""
 
@@ -308,7 +319,7 @@ class _Campaign:
                     state.not_covered.append(NO_FILES.format(why=lanes[0].no_journal))
                 with state.timed("reference runs"):
                     lives = self._run_references(lanes)
-                self._note_spark(lanes)
+                self._note_what_ran(lanes)
                 self._state_time(lanes, lives)
                 references = [stamped for life in lives for stamped in life.records]
                 unjudgeable = self._why_unjudgeable(references)
@@ -319,6 +330,8 @@ class _Campaign:
                 check_measured(self.request.claims, History(references, ()), self.request.query.shape)
                 state.not_covered += not_measured(self.request.claims, self.request.query.key)
                 self._note_unpassed_hooks(lives[0])
+                if watches_inside:
+                    self._note_unpassed_points(lives)
                 self._note_seen_outside(lives)
                 profile = self._note_messages(lanes, profile)
                 of_driver, kills = self._make_plan(profile)
@@ -438,7 +451,12 @@ class _Campaign:
             # A method of the user's may be in jars that only its session has.
             check_rules(spark, fetch_agent(), spark=_other_spark(query))
         except MissingTool as error:
-            self.state.not_covered.append(NO_AGENT.format(why=error))
+            lost = sorted({str(hook.point) for hook in spark.hooks} & {str(point) for point in OF_THE_SOURCE})
+            if lost and query.source is None:
+                said = NO_AGENT_OR_SOURCE.format(points=", ".join(lost), version=spark.number, why=error)
+            else:
+                said = NO_AGENT.format(why=error)
+            self.state.not_covered.append(said)
             return False
         return True
 
@@ -478,13 +496,10 @@ class _Campaign:
             lives.append(lanes[0].live(BATCH_JOB, BATCH_JOB, 1, watched=False, as_batch=True))
         return lives
 
-    def _note_spark(self, lanes: Sequence[Lane]) -> None:
-        """What the certificate names is what has run. Raises OwnFailure where that is not what was to run."""
-        wanted = chosen_version(self.request.query.spark)
-        for lane in lanes:
-            if lane.spark_version and lane.spark_version != wanted:
-                raise OwnFailure(f"{lane.name} runs Spark {lane.spark_version}, and is to run Spark {wanted}")
-            self.said_by_jvm = {"spark": lane.spark_version} if lane.spark_version else {}
+    def _note_what_ran(self, lanes: Sequence[Lane]) -> None:
+        """What the certificate names is what has run, of which each lane has made sure that it is what was to run."""
+        for ran in (lane.ran for lane in lanes if lane.ran is not None):
+            self.ran = {**ran.python, "spark": ran.version}
 
     def _state_time(self, lanes: Sequence[Lane], lives: Sequence[Attempt]) -> None:
         """Say how long a recovery may take, now that it is known how long the query takes."""
@@ -502,6 +517,17 @@ class _Campaign:
             if name not in passed:
                 crash = Crash(Point.USER, Side.BEFORE, f"0/{name}", DRIVER, Victim.DRIVER, 0, ())
                 self.state.not_reached.append(NotReached(Planned(crash), NEVER_PASSED.format(method=method)))
+
+    def _note_unpassed_points(self, lives: Sequence[Attempt]) -> None:
+        """A rule that matches may still never fire."""
+        query, spark = self.request.query, supported(chosen_version(self.request.query.spark))
+        known = {hook.point for hook in spark.hooks} - (OF_THE_SOURCE if query.source is not None else set())
+        missing = known - {one.address.point for life in lives for one in life.passed}
+        for point in sorted(missing & EVERY_BATCH):
+            crash = Crash(point, Side.BEFORE, "0", DRIVER, Victim.DRIVER, 0, ())
+            self.state.not_reached.append(NotReached(Planned(crash), NEVER_FIRED.format(spark.number)))
+        if others := sorted(missing - EVERY_BATCH):
+            self.state.not_covered.append(NEVER_CAME.format(points=", ".join(others)))
 
     def _note_seen_outside(self, lives: Sequence[Attempt]) -> None:
         self.state.uncut = uncut_of(self.request.query, lives)
@@ -616,7 +642,7 @@ class _Campaign:
         durations["total"] = durations.get("total", 0.0) + state.spent
         if earlier is not None:
             began, parts = earlier.certificate.began, earlier.parts
-        versions = {**versions_here(find_java().version, request.query), **self.said_by_jvm}
+        versions = {**versions_here(find_java().version, request.query), **self.ran}
         machine = {"system": platform.platform(), "cores": os.cpu_count() or 0, "byteorder": sys.byteorder}
         budget = {"runs": state.budget.runs, "minutes": state.budget.minutes, "kills": state.budget.kills}
         known = 0 if earlier is None else len(earlier.certificate.trials)

@@ -7,7 +7,6 @@ runs the query without failures again, and has to come to what the earlier part 
 from __future__ import annotations
 
 import hashlib
-import platform
 import shutil
 import sys
 from collections import Counter
@@ -26,7 +25,7 @@ from ..core.errors import InvalidCertificate, InvalidHistory, ScenarioChanged, S
 from ..core.verdicts import Status
 from ..core.workload import Workload
 from ..crash_points.inside_python.whose import whose_code
-from ..install.spark_choice import chosen_version
+from ..install.spark_choice import chosen_python
 from ..judging.references import BATCH_JOB, REFERENCES, collate_references
 from ..judging.shapes import OutputShape
 from ..recording.folder import read_description, read_history
@@ -184,7 +183,8 @@ def check_same(earlier: Earlier, query: Query, workload: Workload, versions: Map
     certificate = earlier.certificate
     for name, now in versions.items():
         before = certificate.versions.get(name)
-        if before != now:
+        # One that was written before anybody asked for it does not say it.
+        if before is not None and before != now:
             raise ScenarioChanged(
                 f"the campaign was begun with {name} {before}, and this is {name} {now}: its runs would not count. Go "
                 f"on with {name} {before}, or certify the query again, into another folder"
@@ -231,8 +231,7 @@ def versions_here(java: object, query: Query) -> dict[str, str]:
     """What a campaign rests on."""
     return {
         "streamproof": version("streamproof"),
-        "pyspark": chosen_version(query.spark),
-        "python": platform.python_version(),
+        **chosen_python(query.spark),
         "java": str(java),
     }
 

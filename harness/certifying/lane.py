@@ -56,6 +56,7 @@ from ..worlds.spark.queries.driver_plan import QueryPlan, QueryRun, write_query_
 from ..worlds.spark.queries.lives import last_planned_batch
 from ..worlds.spark.queries.source import SourcePlan, spans, with_source, write_input
 from ..worlds.spark.queries.stacks import still_running
+from ..worlds.spark.queries.what_runs import check_what_runs
 from .attempts import Attempt, Death, Passed
 from .crash_states import CopiedFolders, LaneStore, NotQuiet
 from .file_points import FilePoints, acts_for_task
@@ -142,8 +143,8 @@ class Lane:
         self._times: Counter[Address] = Counter()
         self._fatal: Callable[[Address], bool] | None = None
         self._gateway: Mapping[str, str] | None = None
-        self.spark_version = ""
-        """As its session's JVM says it, once there is one."""
+        self.ran: SparkRuns | None = None
+        """What its lives have run on, as they say it, once there is one."""
         self._over = asyncio.Event()
         self.relay = StoreRelay(query.relayed, processes.address, self)
         self._server = RunServer(
@@ -427,7 +428,6 @@ class Lane:
         body = await read_frame(reader)
         if body is not None:
             warm = decoded(_from_warm, body)
-            self.spark_version = warm.spark
             self._gateway = warm.gateway
             await self._over.wait()
 
@@ -447,8 +447,7 @@ class Lane:
                     await self._pass(life, msgspec.structs.replace(address, actor=DRIVER))
                     writer.write(frame(Go()))
                 case SparkRuns():
-                    # Its session has said so.
-                    pass
+                    self._see_spark(message)
                 case Failed():
                     life.failure = from_afar(message)
                     writer.write(frame(Go()))
@@ -456,6 +455,14 @@ class Lane:
                     self._server.note(message)
         if of_process is not None:
             of_process.heard_out = True
+
+    def _see_spark(self, message: SparkRuns) -> None:
+        if message != self.ran:
+            try:
+                check_what_runs(self.name, message, self._query.spark, here=True)
+            except StreamproofError as error:
+                self._server.fail(error)
+            self.ran = message
 
     async def _held(self, held: HeldPoint) -> None:
         life = self._current.life

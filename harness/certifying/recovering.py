@@ -233,5 +233,6 @@ class _Lanes:
         self._how = how
 
     def describe(self, scenario: Scenario) -> Mapping[str, object]:
-        spark = {"spark": self._lane.spark_version} if self._lane.spark_version else {}
-        return {"cluster": "embedded", "how": self._how, "settings": self._lane.settings, **spark}
+        ran = self._lane.ran
+        what = {} if ran is None else {"spark": ran.version, "python": ran.python}
+        return {"cluster": "embedded", "how": self._how, "settings": self._lane.settings, **what}

@@ -30,8 +30,6 @@ class Warm(msgspec.Struct, frozen=True, tag="warm", array_like=True):
 
     gateway: dict[str, str]
     """The environment with which a process attaches to it."""
-    spark: str = ""
-    """Its version."""
 
 
 def main(path: str) -> int:
@@ -43,7 +41,7 @@ def main(path: str) -> int:
     spark = SparkSession.builder.appName(f"streamproof {plan.node}").getOrCreate()
     # The first job loads what every other one needs.
     spark.range(10).selectExpr("sum(id)").collect()
-    harness.send(Warm(dict(gateway_of(spark)), spark.version))
+    harness.send(Warm(dict(gateway_of(spark))))
     harness.receive()
     spark.stop()
     return 0

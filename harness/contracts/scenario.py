@@ -84,6 +84,8 @@ def check(
         if fault.kind not in kinds:
             raise UnknownName("kind of fault", fault.kind, sorted(kinds), listed_by("faults"))
         kind = kinds[fault.kind]
+        if not fault.targets:
+            raise InvalidScenario(f"{fault}: the {fault.kind} has no target, and would hit nobody: name whom it hits")
         if reach_of(kind, fault, places) is Reach.SLICES:
             _check_link(subject, fault)
         else:

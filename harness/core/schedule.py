@@ -49,7 +49,10 @@ class Fault:
     """How much, by the names of the kind's parameters."""
 
     def at(self, moment: Moment) -> Fault:
-        """Strike at a crash address; one that names no actor means the first target's."""
+        """Strike at a crash address; one that names no actor means the first target's. Raises InvalidScenario without a
+        target."""
+        if not self.targets:
+            raise InvalidScenario(f"the {self.kind} has no target, and would hit nobody: name whom it hits")
         return replace(self, trigger=moment.of(self.targets[0]))
 
     def after(self, amount: Duration | Events) -> Fault:
@@ -85,7 +88,7 @@ class Fault:
     @property
     def whom(self) -> str:
         """Its targets, in words."""
-        return (" to " if self.one_way else " and ").join(self.targets)
+        return (" to " if self.one_way else " and ").join(self.targets) or "nobody"
 
     @property
     def what(self) -> str:

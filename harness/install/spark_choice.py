@@ -10,29 +10,36 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterable
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from ..core.errors import InvalidScenario, MissingTool, StorageFailed, Unsupported
 from .machine import Spark, find_spark, spark_in
+from .python_versions import PACKAGES, python_versions
 from .spark_environments import environment_with, for_another_python
 
 NUMBER: Final = re.compile(r"\d+\.\d+\.\d+")
+_COORDINATES: Final = re.compile(r"[^\s:,]+:[^\s:,]+:[^\s:,]+")
 _NEEDED: Final = {"msgspec": "msgspec>=0.19", "pyarrow": "pyarrow", "pandas": "pandas<3"}
 """What has to be installed beside pyspark, as Python imports it, and as pip knows it."""
 _NEEDED_BEFORE_4: Final = {"cloudpickle": "cloudpickle>=3.1,<4"}
 _ASK: Final = """\
-import importlib, importlib.util, json, sys
+import importlib, importlib.metadata, importlib.util, json, platform, sys
 home = importlib.util.find_spec("pyspark")
 places = list(home.submodule_search_locations) if home and home.submodule_search_locations else []
-wrong = {}
-for name in sys.argv[1:]:
+packages, names = sys.argv[1].split(), sys.argv[2:]
+versions, wrong = {"python": platform.python_version()}, {}
+for name in packages:
+    try:
+        versions[name] = importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        pass
+for name in names:
     try:
         importlib.import_module(name)
     except Exception as error:
         wrong[name] = "" if importlib.util.find_spec(name) is None else f"{type(error).__name__}: {error}"
-print(json.dumps({"python": list(sys.version_info[:2]), "home": places, "wrong": wrong}))
+print(json.dumps({"python": list(sys.version_info[:2]), "home": places, "versions": versions, "wrong": wrong}))
 """
 _ASK_SECONDS: Final = 60
 
@@ -56,26 +63,25 @@ def chosen_spark(wanted: str = "") -> Spark:
         return find_spark()
     if os.sep in wanted:
         return _spark_of(os.path.abspath(wanted))
-    if _own_version() == wanted:
+    if python_versions().get("pyspark") == wanted:
         return find_spark()
     return _spark_of(str(environment_with(wanted).python))
 
 
 def chosen_version(wanted: str = "") -> str:
-    """Its number; of this interpreter's without looking at it."""
-    return chosen_spark(wanted).version if wanted else version("pyspark")
+    """Its number, as its JVM says it: of a preview, pip has another one for the package."""
+    return chosen_spark(wanted).version
 
 
-def _own_version() -> str:
-    try:
-        return version("pyspark")
-    except PackageNotFoundError:
-        return ""
+def chosen_python(wanted: str = "") -> dict[str, str]:
+    """The versions of the Python that drivers of that Spark run on, and of what is installed there."""
+    spark = chosen_spark(wanted) if wanted else None
+    return python_versions() if spark is None or spark.own else dict(_said_by(spark.python)["versions"])
 
 
 @functools.cache
-def _spark_of(python: str) -> Spark:
-    asked = [*_NEEDED, *_NEEDED_BEFORE_4]
+def _said_by(python: str) -> dict[str, Any]:
+    asked = [" ".join(PACKAGES), *_NEEDED, *_NEEDED_BEFORE_4]
     try:
         done = subprocess.run(
             [python, "-c", _ASK, *asked],
@@ -87,9 +93,15 @@ def _spark_of(python: str) -> Spark:
             timeout=_ASK_SECONDS,
             check=True,
         )
-        said = json.loads(done.stdout)
+        said: dict[str, Any] = json.loads(done.stdout)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         raise MissingTool(f"{python} cannot be asked for its pyspark: {error}") from error
+    return said
+
+
+@functools.cache
+def _spark_of(python: str) -> Spark:
+    said = _said_by(python)
     here = sys.version_info[:2]
     if tuple(said["python"]) != here:
         theirs, ours = ".".join(map(str, said["python"])), ".".join(map(str, here))
@@ -111,12 +123,17 @@ def _spark_of(python: str) -> Spark:
 
 
 def check_packages(packages: Iterable[str], spark: Spark, named: bool = True) -> None:
-    """Raises Unsupported for Maven coordinates that say that they are for another Scala, or, where somebody has `named`
-    the Spark, for another Spark: without that, one of the line before may be all that there is."""
+    """Raises InvalidScenario for what are no Maven coordinates, and Unsupported for those that say that they are for
+    another Scala, or, where somebody has `named` the Spark, for another Spark: without that, one of the line before may
+    be all that there is."""
     line = ".".join(spark.version.split(".")[:2])
     for package in packages:
-        group, _, rest = package.partition(":")
-        artifact, _, number = rest.partition(":")
+        if not _COORDINATES.fullmatch(package):
+            raise InvalidScenario(
+                f"{package!r} does not say which release of which package is meant: group:artifact:version does, as in "
+                f"org.apache.spark:spark-sql-kafka-0-10_{spark.scala or '2.13'}:{spark.version}"
+            )
+        group, artifact, number = package.split(":")
         scala = re.search(r"_(2\.1\d)$", artifact)
         if scala and spark.scala and scala[1] != spark.scala:
             raise Unsupported(

@@ -26,7 +26,7 @@ from ..core.errors import StreamproofError
 from ..core.quantities import Duration
 from ..core.verdicts import Verdict
 from ..core.workload import Workload
-from ..install.spark_choice import chosen_version
+from ..install.spark_choice import chosen_python
 from ..judging.oracle import Oracle
 from ..recording.claims_and_faults import SavedClaim, SavedFault
 from ..recording.folder import VERSION, Description, RunFolder, read_history, write_json
@@ -182,8 +182,7 @@ def describe(named: Named, cluster: Described, seed: int, run_id: str) -> Descri
         cluster=dict(cluster.describe(scenario)),
         versions={
             "streamproof": version("streamproof"),
-            "pyspark": chosen_version(scenario.subject.spark if isinstance(scenario.subject, Query) else ""),
-            "python": platform.python_version(),
+            **chosen_python(scenario.subject.spark if isinstance(scenario.subject, Query) else ""),
         },
         machine={
             "system": platform.platform(),

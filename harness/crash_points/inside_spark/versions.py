@@ -265,6 +265,11 @@ SUPPORTED: Final[Mapping[str, SparkVersion]] = MappingProxyType(
 )
 
 
+EVERY_BATCH: Final = frozenset({Point.OFFSET_LOG, Point.COMMIT_LOG})
+"""What Spark passes in each batch of any query, whatever its source, steps and sink: where nothing does, it is the rule
+that does not work."""
+
+
 def supported(version: str) -> SparkVersion:
     """What is known of Spark `version`, as `pyspark.__version__` says it. Raises Unsupported."""
     found = SUPPORTED.get(".".join(version.split(".")[:2]))

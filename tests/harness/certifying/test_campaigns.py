@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+import toy_spark
 from heard_late import hear_late
 from streamproof.harness.certifying import affording, campaign, covering, lane
 from streamproof.harness.certifying.attempts import Attempt, Passed
@@ -57,8 +58,13 @@ from streamproof.harness.core.guarantees import (
 from streamproof.harness.core.pickling import pickled
 from streamproof.harness.core.quantities import seconds
 from streamproof.harness.core.verdicts import Status
+from streamproof.harness.crash_points.inside_spark.versions import SUPPORTED
+from streamproof.harness.install.python_versions import python_versions
+from streamproof.harness.install.spark_choice import chosen_version
 from streamproof.harness.judging.references import REFERENCES
+from streamproof.harness.recording.folder import read_description
 from streamproof.harness.running.judgement import judge_folder
+from streamproof.harness.worlds.spark.queries import what_runs
 from streamproof.scenarios.workloads import words
 from toy_spark import Does, ToyCluster, ToyDeployment, install, toy
 
@@ -780,6 +786,75 @@ def test_a_point_that_the_user_has_named_and_nothing_passes_leaves_it_open(certi
     certified = certify(toy(Does.BY_ID, hooks=hooks), [exactly_once()], every_crash_point("node"))
     assert status(certified) is Status.UNKNOWN
     assert "no batch of a run without failures calls com.acme.Upload.flsh" in reasons(certified)
+
+
+def test_points_that_no_batch_came_to_are_said_not_to_be_covered(certify: Callable[..., Certified]) -> None:
+    certified = certify(toy(Does.BY_ID), budget=Budget(runs=3, kills=0))
+    (said,) = (one for one in certified.certificate.not_covered if one.startswith("Kinds of crash points"))
+    assert "job-commit, " in said
+    assert "state-commit, " in said
+    for passed in ("offset-log", "add-batch", "task-commit", "source-commit"):
+        assert passed not in said
+    assert said in (certified.folder / "certificate.md").read_text()
+
+
+def test_a_point_of_every_batch_whose_rule_never_fires_leaves_it_open(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    announce = toy_spark.announce
+
+    def all_but_commits(told: str, point: Point, side: Side, key: str) -> None:
+        if point is not Point.COMMIT_LOG:
+            announce(told, point, side, key)
+
+    monkeypatch.setattr(toy_spark, "announce", all_but_commits)
+    certified = certify(toy(Does.BY_ID), [exactly_once()], DRIVER_ALONE, budget=Budget(kills=0))
+    assert status(certified) is Status.UNKNOWN
+    assert "every batch has it: its rule does not fire on Spark 4.3" in reasons(certified)
+    assert "commit-log" in (certified.folder / "certificate.md").read_text()
+
+
+@pytest.mark.parametrize(("number", "says"), [("4.1", True), ("4.2", False)])
+def test_without_the_agent_the_points_of_a_source_in_java_are_said_to_be_missing(
+    number: str, says: bool, certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing() -> Path:
+        raise MissingTool("it could not be fetched")
+
+    monkeypatch.setattr(campaign, "fetch_agent", missing)
+    # A lane of threads has no use for a jar.
+    known = replace(SUPPORTED[number], source_in_java=False)
+    monkeypatch.setattr(campaign, "supported", lambda version: known)
+    said = certify(toy(Does.BY_ID), budget=Budget(runs=1, kills=0)).certificate.not_covered
+    of_source = "those of streamproof's source (source-commit, source-latest, source-partitions), which Spark 4.1 needs"
+    assert any(of_source in one for one in said) is says
+    assert any("the agent is missing: it could not be fetched" in one for one in said)
+
+
+def test_a_certificate_names_the_python_and_the_packages_that_drivers_have_run_on(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    ran = {"python": "3.11.99", "pyspark": "4.3.0", "pandas": "2.9.9", "pyarrow": "9.9.9"}
+    monkeypatch.setattr(toy_spark, "python_versions", lambda: ran)
+    monkeypatch.setattr(what_runs, "chosen_python", lambda wanted: ran)
+    certified = certify(toy(Does.BY_ID), budget=Budget(runs=3, kills=0))
+    versions = certified.certificate.versions
+    assert {name: versions[name] for name in ran} == ran
+    assert versions["spark"] == chosen_version()
+    page = (certified.folder / "certificate.md").read_text()
+    assert "python 3.11.99" in page
+    assert "pandas 2.9.9" in page
+    runs = list((certified.folder / "runs").iterdir())
+    assert runs
+    assert {str(read_description(run).cluster["python"]) for run in runs} == {str(ran)}
+
+
+def test_a_lane_whose_drivers_run_on_something_else_than_the_interpreter_has_is_refused(
+    certify: Callable[..., Certified], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(toy_spark, "python_versions", lambda: {**python_versions(), "pandas": "1.0.0"})
+    with pytest.raises(Unsupported, match=r"lane-0 runs on pandas 1\.0\.0, and is to run on pandas 2"):
+        certify(toy(Does.BY_ID))
 
 
 def test_a_version_of_spark_whose_points_are_not_known_is_refused(

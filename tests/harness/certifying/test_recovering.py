@@ -37,6 +37,7 @@ from streamproof.harness.judging.references import REFERENCES, SINK, row_number
 from streamproof.harness.recording.folder import read_history
 from streamproof.harness.recording.history import Aborted, NodeGone, Placed
 from streamproof.harness.recording.records import BatchDone, Delivered, Ended, Kept, Record, Stamped, Started, Taken
+from streamproof.harness.worlds.spark.control.run_messages import SparkRuns
 from streamproof.scenarios.query_word_count import query_word_count
 from streamproof.scenarios.workloads import words
 
@@ -52,7 +53,7 @@ class NoLane:
 
     name = "lane-0"
     settings: Mapping[str, str] = {}
-    spark_version = "4.3.0"
+    ran = SparkRuns("4.3.0", {"python": "3.11.7"})
 
 
 def named(query: Query = QUERY) -> Named:

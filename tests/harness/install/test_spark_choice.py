@@ -1,5 +1,6 @@
 """Which Spark a query runs on is found, or refused before anything starts."""
 
+import platform
 import sys
 import sysconfig
 import venv
@@ -9,9 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from streamproof.harness.core.errors import InvalidScenario, MissingTool, Unsupported
+from streamproof.harness.core.errors import InvalidScenario, MissingTool, OwnFailure, Unsupported
+from streamproof.harness.crash_points.inside_spark.versions import supported
+from streamproof.harness.install import spark_choice
 from streamproof.harness.install.machine import Spark, find_spark, inherited_import_path
-from streamproof.harness.install.spark_choice import check_packages, chosen_spark, chosen_version, link_package
+from streamproof.harness.install.python_versions import python_versions
+from streamproof.harness.install.spark_choice import (
+    check_packages,
+    chosen_python,
+    chosen_spark,
+    chosen_version,
+    link_package,
+)
+from streamproof.harness.worlds.spark.control.run_messages import SparkRuns
+from streamproof.harness.worlds.spark.queries.what_runs import check_what_runs
 
 Interpreter = Callable[..., str]
 
@@ -20,7 +32,7 @@ Interpreter = Callable[..., str]
 def interpreter(tmp_path: Path) -> Interpreter:
     """Makes one, in which these modules are to be found, and a Spark of this version."""
 
-    def make(*modules: str, spark: str = "") -> str:
+    def make(*modules: str, spark: str = "", **versions: str) -> str:
         home = tmp_path / "environment"
         venv.create(home, symlinks=True)
         packages = Path(sysconfig.get_path("purelib", vars={"base": str(home)}))
@@ -32,6 +44,10 @@ def interpreter(tmp_path: Path) -> Interpreter:
             jars = packages / "pyspark" / "jars"
             jars.mkdir()
             (jars / f"spark-core_{scala}-{spark}.jar").touch()
+        for module, number in versions.items():
+            described = packages / f"{module}-{number}.dist-info"
+            described.mkdir()
+            (described / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: {number}\n")
         return str(home / "bin" / "python")
 
     return make
@@ -49,6 +65,49 @@ def test_of_an_interpreter_it_is_the_one_of_its_pyspark(interpreter: Interpreter
     assert (spark.version, spark.scala, spark.python, spark.own) == ("4.1.3", "2.13", python, False)
     assert spark.home.name == "pyspark"
     assert chosen_version(python) == "4.1.3"
+
+
+def test_of_an_interpreter_its_own_python_and_packages_are_known(interpreter: Interpreter) -> None:
+    python = interpreter("pyspark", "msgspec", "pyarrow", "pandas", spark="4.1.3", pyspark="4.1.3.dev1", pandas="2.9.9")
+    assert chosen_python(python) == {"python": platform.python_version(), "pyspark": "4.1.3.dev1", "pandas": "2.9.9"}
+    assert chosen_python() == python_versions()
+    assert chosen_python()["pyarrow"] == version("pyarrow")
+
+
+def test_a_preview_goes_by_the_version_of_its_jars_and_not_by_that_of_its_package(
+    interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = "4.3.0-preview2"
+    python = interpreter("pyspark", "msgspec", "pyarrow", "pandas", spark=number, pyspark="4.3.0.dev2")
+    assert chosen_version(python) == number
+    assert supported(number) is supported("4.3.0")
+    check_what_runs("a driver", SparkRuns(number, chosen_python(python)), python, here=True)
+    with pytest.raises(OwnFailure, match=r"runs Spark 4\.3\.0, and is to run Spark 4\.3\.0-preview2"):
+        check_what_runs("a driver", SparkRuns("4.3.0", chosen_python(python)), python, here=True)
+    # So it is where the harness's own is one.
+    monkeypatch.setattr(spark_choice, "find_spark", lambda: chosen_spark(python))
+    assert chosen_version() == number
+
+
+@pytest.mark.parametrize("number", ["4.9.0-preview1", "5.0.0.dev1", "2.4.8"])
+def test_a_preview_of_a_line_that_is_not_known_is_refused(number: str) -> None:
+    with pytest.raises(Unsupported, match=rf"Spark '{number}' are not known, only those of Spark 3\.5, .* name one of"):
+        supported(number)
+
+
+@pytest.mark.parametrize(("package", "here"), [("pandas", True), ("pandas", False), ("python", True)])
+def test_a_driver_that_runs_on_something_else_than_its_interpreter_has_is_refused(package: str, here: bool) -> None:
+    said = {**chosen_python(), package: "1.2.3"}
+    with pytest.raises(Unsupported, match=rf"lane-0 runs on {package} 1\.2\.3, and is to run on {package} [23]"):
+        check_what_runs("lane-0", SparkRuns(chosen_version(), said), "", here=here)
+
+
+def test_of_an_images_python_the_line_is_that_of_this_one() -> None:
+    line = platform.python_version().rpartition(".")[0]
+    said = {**chosen_python(), "python": f"{line}.99"}
+    check_what_runs("a driver", SparkRuns(chosen_version(), said), "", here=False)
+    with pytest.raises(Unsupported, match="runs on python"):
+        check_what_runs("a driver", SparkRuns(chosen_version(), said), "", here=True)
 
 
 def test_an_interpreter_without_pyspark_is_refused(interpreter: Interpreter) -> None:
@@ -138,6 +197,23 @@ def test_packages_that_say_that_they_are_for_another_spark_are_refused(
 ) -> None:
     with pytest.raises(Unsupported, match=why):
         check_packages([package], Spark(Path("spark"), scala, spark))
+
+
+@pytest.mark.parametrize(
+    "package",
+    [
+        "org.apache.spark:spark-sql-kafka-0-10_2.13",
+        "org.apache.spark:spark-sql-kafka-0-10_2.13:",
+        "delta-spark_2.13",
+        "",
+        ":a:1",
+        "a:b:1,c:d:2",
+        "a:b:c:1",
+    ],
+)
+def test_packages_that_do_not_say_their_version_are_refused(package: str) -> None:
+    with pytest.raises(InvalidScenario, match=rf"'{package}' does not say .*: group:artifact:version does"):
+        check_packages([package], Spark(Path("spark"), "2.13", "4.1.3"))
 
 
 def test_of_the_line_before_may_be_all_that_there_is_for_the_newest_spark() -> None:

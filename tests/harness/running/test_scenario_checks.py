@@ -203,6 +203,11 @@ WRONG: dict[str, tuple[Scenario, str]] = {
         with_faults(replace(pause("count-0").after(events(5)), duration=3)),  # type: ignore[arg-type]
         "how long it lasts, 3, needs its unit",
     ),
+    "no target": (
+        with_faults(Fault("crash", ()).after(seconds(1))),
+        "crash nobody, 1 s after the start: the crash has no target, and would hit nobody",
+    ),
+    "no ends": (with_faults(Fault("loss", ()).after(seconds(1))), "the loss has no target, and would hit nobody"),
     "no trigger": (with_faults(crash("count-0")), "say when"),
     "a moment of an unknown slice": (
         with_faults(crash("count-0").at(Moment(Point.STARTED, actor="count-9"))),

@@ -169,6 +169,8 @@ class SparkRuns(msgspec.Struct, frozen=True, tag="spark-runs", array_like=True):
     """A query's driver to harness: its session is up, and its JVM says that this is its Spark."""
 
     version: str
+    python: dict[str, str] = {}
+    """What the driver's own process says of its Python, and of the packages there: name -> version."""
 
 
 class Finishing(msgspec.Struct, frozen=True, tag="finishing", array_like=True):

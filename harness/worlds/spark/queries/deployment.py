@@ -33,21 +33,20 @@ import msgspec
 from ....contracts.cluster import Live, Run
 from ....contracts.query import SOURCE, Query
 from ....core.addresses import DRIVER, TASK, Address, Point, Side
-from ....core.errors import DeadlinePassed, InvalidOperator, OwnFailure, StreamproofError
+from ....core.errors import DeadlinePassed, InvalidOperator, StreamproofError
 from ....core.quantities import Duration
 from ....core.signs import Signs
 from ....core.waiting import wait_until
 from ....core.wire import Greeting, decoded, frame, read_frame
 from ....crash_points.inside_spark.listener import HeldPoint
 from ....crash_points.outside.relay import Fate, HeldMessage, Sender, StoreRelay
-from ....install.spark_choice import chosen_version
 from ....judging.references import REFERENCES, SINK
 from ....recording.history import Drained, LifeFailed, Proof
 from ....recording.records import Delivered, EmptyBatch, Ended, Kept, Offered, Record, Refused
 from ..control.deployments import ended_by_itself, watched
 from ..control.log_tails import log_tail
 from ..control.machines import ClusterMachines, Striking
-from ..control.nodes import Nodes
+from ..control.nodes import LOOPBACK, Nodes
 from ..control.run_messages import Arrived, Begun, Failed, Finishing, Go, SparkRuns
 from ..control.run_server import RunServer, from_afar
 from .failures import QueryFailures
@@ -55,6 +54,7 @@ from .lives import REFERENCE_DRIVER, DriverIncarnation, Launcher, committed, las
 from .machines import QueryMachines
 from .points import PointWatch
 from .stacks import still_running
+from .what_runs import check_what_runs
 
 READY_SECONDS = 90.0
 ZOMBIE_SECONDS = 30.0
@@ -136,7 +136,7 @@ class QueryDeployment:
         self._failures = QueryFailures()
         self._held_on = ""
         """The node on which the point is held at which a fault strikes now."""
-        self._spark_seen = ""
+        self._spark_seen: SparkRuns | None = None
         """The version that drivers have said."""
         self._ended: dict[str, int] = {}
         self._positions: dict[str, int] = {}
@@ -529,12 +529,13 @@ class QueryDeployment:
 
     def _see_spark(self, message: SparkRuns) -> None:
         """Whoever says it: it is what the run is to name, and no setting."""
-        if message.version != self._spark_seen:
-            wanted = chosen_version(self._query.spark)
-            if message.version != wanted:
-                self.server.fail(OwnFailure(f"a driver runs Spark {message.version}, and is to run Spark {wanted}"))
-            self._spark_seen = message.version
-            self._run.recorder.deployed({"spark": message.version})
+        if message != self._spark_seen:
+            try:
+                check_what_runs("a driver", message, self._query.spark, here=self._processes.address == LOOPBACK)
+            except StreamproofError as error:
+                self.server.fail(error)
+            self._spark_seen = message
+            self._run.recorder.deployed({"spark": message.version, "python": message.python})
 
     def _see_batch(self, sink: str) -> None:
         if sink == SINK:

@@ -29,6 +29,7 @@ from ....core.pickling import send_by_value, unpickled
 from ....core.wire import VERSION, BlockingConnection, Greeting
 from ....crash_points.inside_python.following import followed
 from ....crash_points.inside_spark.versions import supported
+from ....install.python_versions import python_versions
 from ....judging.references import row_number
 from ....recording.records import BatchDone, Delivered, EmptyBatch, Ended, Kept, Started, Taken
 from ..control.run_messages import Arrived, Begun, Failed, Finishing, SparkRuns
@@ -416,7 +417,7 @@ def _run(head: PlanHead, file: BinaryIO) -> int:
         link.send(Begun(actor, 0, head.incarnation, time.monotonic_ns()))
     try:
         spark = _session(head)
-        link.send(SparkRuns(spark.version))
+        link.send(SparkRuns(spark.version, python_versions()))
         plan = _read_plan(head, file)
         _register_source(spark)
         if plan.stands_by:

@@ -1,0 +1,24 @@
+"""Which Python this process runs on, and which releases of what a query's data passes through.
+
+Both the harness and the drivers that it starts say it of themselves, so that what was to run and what has run can be
+told apart. Of another interpreter the harness asks the same in `spark_choice`.
+"""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from typing import Final
+
+PACKAGES: Final = ("pyspark", "pandas", "pyarrow")
+
+
+def python_versions() -> dict[str, str]:
+    """Python's own, and that of each package that is installed."""
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
