@@ -138,7 +138,7 @@ def explore(
     if corpus is not None:
         make_corpus(corpus)
         known = read_corpus(corpus, named.origin, bench.scenario)
-        check_schedules(corpus, known, bench, registry)
+        check_schedules(known, bench, registry)
     plans = exhausting_plans(budget) if exhaust else _plans(budget, seed, pairs, kinds)
     if corpus is not None:
         plans = [*_plans(SearchBudget(), seed, pairs, kinds), GuidedSchedules(seed, kinds, known)]
