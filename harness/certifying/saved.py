@@ -18,14 +18,13 @@ from ..contracts.query import Query
 from ..contracts.registry import Named, Registry
 from ..contracts.scenario import Scenario
 from ..core.errors import (
-    InvalidCounterexample,
     ScenarioChanged,
     StorageFailed,
-    UnknownCounterexampleVersion,
     Unsupported,
 )
 from ..core.workload import Workload
 from ..recording.claims_and_faults import SavedClaim
+from ..recording.schedule_files import ScheduleFormat
 from ..running.run import new_run_id
 from .conclusion import Planned
 from .killing import kill
@@ -89,22 +88,17 @@ def is_saved(path: Path) -> bool:
     return isinstance(found, dict) and found.get("kind") == KIND
 
 
+_FORMAT: Final = ScheduleFormat(
+    SavedSchedule,
+    VERSION,
+    "a schedule of a query, as `streamproof certify` keeps them",
+    "certify the query again to have it anew",
+)
+
+
 def read_saved(path: Path) -> SavedSchedule:
     """Raises InvalidCounterexample, or UnknownCounterexampleVersion."""
-    try:
-        found = msgspec.json.decode(path.read_bytes())
-        version = found.get("version") if isinstance(found, dict) else None
-        if version != VERSION:
-            raise UnknownCounterexampleVersion(
-                f"{path} has version {version!r}; this streamproof reads version {VERSION}"
-            )
-        saved = msgspec.convert(found, SavedSchedule)
-        msgspec.convert(saved.subject, _Subject)
-        return saved
-    except OSError as error:
-        raise InvalidCounterexample(f"{path} cannot be read: {error.strerror}") from error
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidCounterexample(f"{path} is damaged: {error}") from error
+    return _FORMAT.read(path, lambda found: msgspec.convert(found.subject, _Subject))
 
 
 def replay_saved(

@@ -18,12 +18,12 @@ from ..core.errors import (
     InvalidScenario,
     StorageFailed,
     StreamproofError,
-    UnknownCounterexampleVersion,
     Unsupported,
     UserMistake,
 )
 from ..recording.claims_and_faults import SavedFault
 from ..recording.folder import write_json
+from ..recording.schedule_files import ScheduleFormat
 from ..running.run import check_scenario
 from .bench import Bench, Trial
 from .guided import CorpusEntry, newest_of
@@ -46,16 +46,13 @@ class CorpusFile(msgspec.Struct, frozen=True):
 
 
 def read_corpus(folder: Path, origin: str, scenario: Scenario) -> tuple[CorpusEntry, ...]:
-    """What a folder has for a scenario; nothing where it is not there yet.
-
-    Raises InvalidCounterexample for a file that is damaged, UnknownCounterexampleVersion for one of another version.
-    """
+    """What a folder has for a scenario; nothing where it is not there yet. Raises as `ScheduleFormat.read`."""
     found = []
     for path in sorted(folder.glob("*.json")):
-        saved = _read(path)
+        saved = _FORMAT.read(path, _check)
         if (saved.scenario, saved.events, saved.batch) == (origin, scenario.workload.events, scenario.workload.batch):
             schedule = tuple(fault.fault() for fault in saved.faults)
-            found.append(CorpusEntry(Trial(schedule, saved.seed), frozenset(saved.exercised)))
+            found.append(CorpusEntry(Trial(schedule, saved.seed), frozenset(saved.exercised), path))
     return tuple(found)
 
 
@@ -67,7 +64,7 @@ def make_corpus(folder: Path) -> None:
         raise StorageFailed(f"no corpus can be kept in {folder}: {error.strerror}") from error
 
 
-def check_schedules(folder: Path, entries: Sequence[CorpusEntry], bench: Bench, registry: Registry) -> None:
+def check_schedules(entries: Sequence[CorpusEntry], bench: Bench, registry: Registry) -> None:
     """Raises InvalidCounterexample for schedules that cannot be carried out where they are to be varied."""
     for entry in entries:
         try:
@@ -75,8 +72,8 @@ def check_schedules(folder: Path, entries: Sequence[CorpusEntry], bench: Bench, 
         except (UserMistake, Unsupported) as error:
             schedule = "; ".join(map(str, entry.trial.schedule))
             raise InvalidCounterexample(
-                f"a schedule of the corpus {folder} cannot be carried out: {error} (the schedule: {schedule}); remove "
-                "it, or name another folder"
+                f"{entry.file or 'a schedule'} of a corpus cannot be carried out: {error} (the schedule: {schedule}); "
+                f"{_FORMAT.otherwise}"
             ) from error
 
 
@@ -121,21 +118,17 @@ def add_to_corpus(folder: Path, origin: str, scenario: Scenario, found: Sequence
     return len(new)
 
 
-def _read(path: Path) -> CorpusFile:
-    try:
-        content = msgspec.json.decode(path.read_bytes())
-        if isinstance(content, dict) and content.get("version") != VERSION:
-            raise UnknownCounterexampleVersion(
-                f"{path} has version {content.get('version')!r}; this streamproof reads version {VERSION} of a "
-                "corpus: begin another folder"
-            )
-        saved = msgspec.convert(content, CorpusFile)
-        if not saved.faults:
-            raise InvalidScenario("it has no faults")
-        for fault in saved.faults:
-            fault.fault()
-    except (OSError, msgspec.MsgspecError, InvalidScenario, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidCounterexample(
-            f"{path} is no schedule of a corpus: {error}; remove it, or name another folder"
-        ) from error
-    return saved
+_FORMAT: Final = ScheduleFormat(
+    CorpusFile,
+    VERSION,
+    "a schedule of a corpus, as `streamproof explore --corpus` keeps them",
+    "remove it, or name another folder",
+)
+
+
+def _check(found: CorpusFile) -> None:
+    """Raises InvalidScenario."""
+    if not found.faults:
+        raise InvalidScenario("it has no faults")
+    for fault in found.faults:
+        fault.fault()

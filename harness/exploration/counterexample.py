@@ -19,9 +19,7 @@ from ..contracts.scenario import Scenario
 from ..contracts.subject import SchemeSubject
 from ..core.errors import (
     InvalidCounterexample,
-    InvalidScenario,
     ScenarioChanged,
-    UnknownCounterexampleVersion,
     Unsupported,
 )
 from ..core.guarantees import Guarantee
@@ -30,6 +28,7 @@ from ..core.workload import Workload
 from ..recording.claims_and_faults import SavedClaim, SavedFault
 from ..recording.folder import write_json
 from ..recording.history import History
+from ..recording.schedule_files import ScheduleFormat
 from ..running.judgement import Judgement
 from ..running.run import check_scenario, run_in_memory, run_named
 from ..worlds.simulated.cluster import SimulatedCluster
@@ -159,27 +158,25 @@ def save(path: Path, found: Counterexample) -> None:
     write_json(path, found)
 
 
+_FORMAT: Final = ScheduleFormat(
+    Counterexample,
+    VERSION,
+    "a counterexample, as `streamproof explore` writes them",
+    "explore again to have it anew",
+    marks=("version", "faults"),
+)
+
+
 def load_counterexample(path: Path) -> Counterexample:
     """Raises InvalidCounterexample for what is none, UnknownCounterexampleVersion for one of another version."""
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InvalidCounterexample(f"{path} cannot be read: {error.strerror}") from error
-    try:
-        found = msgspec.json.decode(content)
-        if not isinstance(found, dict) or "version" not in found or "faults" not in found:
-            raise InvalidCounterexample(f"{path} is not a counterexample; `streamproof explore` writes them")
-        if found["version"] != VERSION:
-            raise UnknownCounterexampleVersion(
-                f"{path} has version {found['version']!r}; this streamproof reads version {VERSION}"
-            )
-        read = msgspec.convert(found, Counterexample)
-        for fault in read.faults:
-            fault.fault()
-        read.claim.as_guarantee()
-    except (msgspec.MsgspecError, InvalidScenario, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidCounterexample(f"{path} is damaged: {error}") from error
-    return read
+    return _FORMAT.read(path, _check)
+
+
+def _check(found: Counterexample) -> None:
+    """Raises InvalidScenario."""
+    for fault in found.faults:
+        fault.fault()
+    found.claim.as_guarantee()
 
 
 def scenario_of(path: Path, found: Counterexample, registry: Registry, scenario: Scenario | None = None) -> Scenario:

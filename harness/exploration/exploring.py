@@ -6,7 +6,7 @@ Nothing is parsed or printed here: the command line does that, and whoever else 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -138,7 +138,7 @@ def explore(
     if corpus is not None:
         make_corpus(corpus)
         known = read_corpus(corpus, named.origin, bench.scenario)
-        check_schedules(corpus, known, bench, registry)
+        check_schedules(known, bench, registry)
     plans = exhausting_plans(budget) if exhaust else _plans(budget, seed, pairs, kinds)
     if corpus is not None:
         plans = [*_plans(SearchBudget(), seed, pairs, kinds), GuidedSchedules(seed, kinds, known)]
@@ -147,21 +147,10 @@ def explore(
     found = [(named, bench, violation) for violation in findings.first_of_each_kind()]
     largest = None
     if errors and not findings.interrupted and measures(bench):
-        sought = own or named
-        if own is not None:
-            workload = own.scenario.workload
-            fed = resized(own.scenario, min(OWN_EVENTS, workload.events), min(OWN_EVENTS, workload.batch))
-            sought = replace(own, scenario=fed)
-        seeking = (
-            bench if own is None else Bench(sought.scenario, registry, seed=seed, options=_world(for_spark, False))
-        )
+        sought, seeking = _at_own_sizes(named, bench, own, for_spark)
         largest = _largest(seeking, errors, kinds, budget, say)
         findings.interrupted = largest.interrupted
-        for trial, outcome in largest.violations:
-            kinds_found = {one.kind for _, _, one in found}
-            violation = _added(findings, trial, outcome)
-            if violation is not None and violation.kind not in kinds_found:
-                found.append((sought, seeking, violation))
+        found += [(sought, seeking, violation) for violation in _new_kinds(findings, largest)]
     kept: list[KeptViolation] = []
     for of, at, violation in found:
         say(f"shrinking schedule {violation.number:,}: {violation.kind.anomaly}")
@@ -179,6 +168,26 @@ def explore(
     grown = None if corpus is None else grow_corpus(corpus, named.origin, bench.scenario, known, findings.corpus)
     before = None if own is None else own.scenario
     return Explored(named, bench.scenario, bench, findings, tuple(kept), before, exhaust, grown, largest)
+
+
+def _at_own_sizes(named: Named, bench: Bench, own: Named | None, for_spark: bool) -> tuple[Named, Bench]:
+    """Where the largest error is sought: amounts are stated for a scenario's own sizes, and small ones show little."""
+    if own is None:
+        return named, bench
+    workload = own.scenario.workload
+    fed = resized(own.scenario, min(OWN_EVENTS, workload.events), min(OWN_EVENTS, workload.batch))
+    return replace(own, scenario=fed), Bench(fed, bench.registry, seed=bench.seed, options=_world(for_spark, False))
+
+
+def _new_kinds(findings: SearchFindings, largest: LargestErrors) -> Iterator[Violation]:
+    """Count the violations that were met while the largest error was sought, and give the first of each kind that the
+    search had not."""
+    known = {violation.kind for violation in findings.violations}
+    for trial, outcome in largest.violations:
+        violation = _added(findings, trial, outcome)
+        if violation is not None and violation.kind not in known:
+            known.add(violation.kind)
+            yield violation
 
 
 def _added(findings: SearchFindings, trial: Trial, outcome: Outcome) -> Violation | None:
@@ -211,7 +220,7 @@ def _steady(bench: Bench, violation: Violation, findings: SearchFindings) -> Vio
     return next((other for other in alike if shows_violation(bench, other.trial, other.kind, STEADY)), None)
 
 
-def _plans(budget: SearchBudget, seed: int, pairs: bool, kinds: tuple[str, ...] = ("crash",)) -> list[SearchPlan]:
+def _plans(budget: SearchBudget, seed: int, pairs: bool, kinds: tuple[str, ...]) -> list[SearchPlan]:
     """What can be enumerated, of crashes, and random schedules in turn with it where a budget ends them."""
     plans: list[SearchPlan] = [EverySingle()] if "crash" in kinds else []
     if pairs:

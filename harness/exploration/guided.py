@@ -7,7 +7,8 @@ gives the same wherever it is worked through. It takes as long as hundreds of sc
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from random import Random
 from typing import ClassVar, Final
 
@@ -42,6 +43,8 @@ class CorpusEntry:
 
     trial: Trial
     features: Features
+    file: Path | None = field(default=None, compare=False)
+    """That it was read from; None: it was found just now."""
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,7 @@ def test_a_corpus_grows_and_the_next_search_begins_with_it(tmp_path: Path) -> No
 
 def test_a_damaged_corpus_is_refused(tmp_path: Path) -> None:
     (tmp_path / "one.json").write_text('{"version": 1, "scenario": 3}')
-    with pytest.raises(InvalidCounterexample, match=r"one\.json is no schedule of a corpus"):
+    with pytest.raises(InvalidCounterexample, match=r"one\.json is damaged: .*; remove it, or name another folder"):
         read_corpus(tmp_path, "mine", bench_of().scenario)
     (tmp_path / "one.json").write_text('{"version": 99}')
     with pytest.raises(UnknownCounterexampleVersion, match="version 99"):
@@ -118,24 +118,28 @@ def test_a_damaged_corpus_is_refused(tmp_path: Path) -> None:
         b"\xff\xfe",
         b"[" * 20_000,
         b'{"version":1,"scenario":"mine","events":30,"batch":5,"seed":1,"faults":[],"exercised":[1]}',
+        b"[1]",
+        b'{"scenario":"mine"}',
     ],
 )
 def test_what_is_no_schedule_is_refused_by_its_file(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "one.json").write_bytes(content)
-    with pytest.raises(InvalidCounterexample, match=r"one\.json is no schedule of a corpus"):
+    with pytest.raises(InvalidCounterexample, match=r"one\.json is (damaged|not a schedule of a corpus)"):
         read_corpus(tmp_path, "mine", bench_of().scenario)
 
 
 @pytest.mark.parametrize("fault", [Fault("of-another-package", ("count-0",)), crash("nobody-0")])
-def test_a_schedule_that_cannot_be_carried_out_is_refused_before_the_search(tmp_path: Path, fault: Fault) -> None:
+def test_a_schedule_that_cannot_be_carried_out_is_refused_by_its_file(tmp_path: Path, fault: Fault) -> None:
     bench = bench_of()
     entry = CorpusEntry(Trial((fault.after(ms(1)),), 1), frozenset({1}))
-    with pytest.raises(InvalidCounterexample, match="cannot be carried out"):
-        check_schedules(tmp_path, [entry], bench, bench.registry)
+    add_to_corpus(tmp_path, "mine", bench.scenario, [entry])
+    (file,) = tmp_path.iterdir()
+    with pytest.raises(InvalidCounterexample, match=rf"{file.name} .*cannot be carried out: .*; remove it"):
+        check_schedules(read_corpus(tmp_path, "mine", bench.scenario), bench, bench.registry)
 
 
 def test_what_was_found_is_kept_though_the_corpus_takes_no_more(tmp_path: Path) -> None:
     (tmp_path / "one.json").write_text("half of")
     grown = grow_corpus(tmp_path, "mine", bench_of().scenario, (), [])
     assert (grown.had, grown.added) == (0, 0)
-    assert "one.json is no schedule of a corpus" in grown.trouble
+    assert "one.json is damaged" in grown.trouble
