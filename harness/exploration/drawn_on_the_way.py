@@ -15,7 +15,7 @@ from ..core.schedule import Fault, Schedule
 from ..protocol.controller import Controller, Strike
 from ..recording.history import History
 from ..recording.recorder import MemoryRecorder
-from ..worlds.simulated.cluster import SimulatedCluster
+from ..worlds.simulated.cluster import SimulatedCluster, SimulatedDeployment
 from .failing import failed_under
 
 
@@ -30,6 +30,8 @@ class FaultAhead:
     would_do: Callable[[Address], bool]
     spared: bool
     """Only as long as every slice keeps a replica in step."""
+    biting: bool = False
+    """Only where it ends each of its targets, while input is still to be processed."""
 
 
 @dataclass(frozen=True)
@@ -49,11 +51,13 @@ class DrawingController(Controller):
         ahead: Sequence[FaultAhead],
         actors: Collection[str],
         can_be_spared: Callable[[], bool],
+        would_bite: Callable[[int, Fault], bool],
     ) -> None:
         super().__init__(schedule)
         self.schedule = schedule
         self._actors = actors
         self._can_be_spared = can_be_spared
+        self._would_bite = would_bite
         self._ahead = list(ahead)
         self._left = ahead[0].passed if ahead else 0
         self._known: set[Address] = set()
@@ -82,6 +86,8 @@ class DrawingController(Controller):
             return []
         if one.spared and not self._can_be_spared():
             return []
+        if one.biting and not self._would_bite(len(self.schedule), one.fault):
+            return []
         del self._ahead[0]
         self._left = self._ahead[0].passed if self._ahead else 0
         number, fault = len(self.schedule), one.fault.at(Moment.exactly(address))
@@ -106,9 +112,17 @@ def draw_on_the_way(
     recorder = run.recorder
     assert isinstance(recorder, MemoryRecorder)
     known = tuple(run.scenario.faults)
-    controller = DrawingController(known, ahead, actors, lambda: can_be_spared(recorder.history()))
+    worlds: list[SimulatedDeployment] = []
+    controller = DrawingController(
+        known,
+        ahead,
+        actors,
+        lambda: can_be_spared(recorder.history()),
+        lambda number, fault: worlds[0].would_bite(number, fault),
+    )
     try:
         with cluster.simulate(run, controller) as deployment:
+            worlds.append(deployment)
             deployment.prepare()
             deployment.start()
             deployment.drained(run.scenario.deadline)

@@ -33,7 +33,7 @@ from .exactness import other_keys
 from .expected import Expected
 from .reexecution import Reexecution
 from .reruns import Derivation
-from .run_order import in_run_order
+from .run_order import as_sent, in_run_order
 
 STATE_OFF = "state off by"
 AT_SINKS = "outputs lost", "sinks"
@@ -246,7 +246,9 @@ class MeasuredLosses:
     def _state(self, slice_id: str) -> _State:
         operator = self._operator(slice_id)
         # Of a channel, too, the last can be what counts.
-        inputs = in_run_order(self._run, self._wanted, slice_id, self._inputs(slice_id))
+        ups = self._topology.upstream(slice_id)
+        channels = [as_sent(self._wanted.channels[channel_name(up, slice_id)], self._sent(up, slice_id)) for up in ups]
+        inputs = in_run_order(self._run, channels, slice_id, self._inputs(slice_id))
         return _State(slice_id, operator, inputs)
 
     def _inputs(self, slice_id: str) -> dict[Derivation, Event]:

@@ -6,23 +6,25 @@ them. Only what it did not take has to be put somewhere: behind what came before
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from ..core.model import Event, channel_name
-from .expected import Expected
+from ..core.model import Event
 from .reexecution import Reexecution
 from .reruns import Derivation
 
 
 def in_run_order(
-    rerun: Reexecution, wanted: Expected, slice_id: str, inputs: Mapping[Derivation, Event]
+    rerun: Reexecution,
+    channels: Sequence[Sequence[Derivation]],
+    slice_id: str,
+    inputs: Mapping[Derivation, Event],
 ) -> Mapping[Derivation, Event]:
-    """These inputs of a slice, as the survivor that is named first took them. Without one, as they are."""
+    """These inputs of a slice, as the survivor that is named first took them. Without one, as they are. `channels` says
+    in which order they are sent on each."""
     survivors = rerun.survivors(slice_id)
     if not survivors:
         return inputs
-    channels = [wanted.channels[channel_name(up, slice_id)] for up in rerun.topology.upstream(slice_id)]
-    order = _order(survivors[0].lineage(), [list(channel) for channel in channels])
+    order = _order(survivors[0].lineage(), channels)
     ordered = {derivation: inputs[derivation] for derivation in order if derivation in inputs}
     return {**ordered, **{derivation: event for derivation, event in inputs.items() if derivation not in ordered}}
 
@@ -41,3 +43,18 @@ def _order(took: Sequence[Derivation], channels: Sequence[Sequence[Derivation]])
         yield derivation
     for number, channel in enumerate(channels):
         yield from (lost for lost in channel[reached[number] :] if lost not in known)
+
+
+def as_sent(wanted: Collection[Derivation], made: Iterable[Derivation]) -> Sequence[Derivation]:
+    """What should have been sent on a channel, in its order, with all else that was made for it, by one life after the
+    other: each behind what was made before it."""
+    behind: dict[Derivation | None, list[Derivation]] = {}
+    last: Derivation | None = None
+    for derivation in made:
+        if derivation in wanted:
+            last = derivation
+        else:
+            behind.setdefault(last, []).append(derivation)
+    if not behind:
+        return list(wanted)
+    return [*behind.get(None, ()), *(one for due in wanted for one in (due, *behind.get(due, ())))]

@@ -170,8 +170,18 @@ class Unacknowledged(AtWork, Log):
     # Settling
 
     def positions(self) -> dict[str, tuple[int, int]]:
-        """The last output on each channel, as `settle` takes it later."""
-        return {to: self._last[to] for to in self._forgetful}
+        """The last output on each channel, as `settle` takes it later. A backup that is made now holds what must not be
+        lost and is not acknowledged, which whoever is restored from it sends again: that and what came after is not
+        settled by it."""
+        return {to: self._before_what_is_held(to) for to in self._forgetful}
+
+    def _before_what_is_held(self, to: str) -> tuple[int, int]:
+        made, last = self._last[to]
+        held = {event.seq for event in self._punctuations(to)}
+        if not held:
+            return made, last
+        loose = [*takewhile(lambda number: number not in held, self._kept[to])]
+        return made - len(self._kept[to]) + len(loose), loose[-1] if loose else self._received[to]
 
     def settle(self, positions: Mapping[str, tuple[int, int]]) -> None:
         """What was made up to there is never made again; what is not acknowledged can be sent again all the same."""
@@ -214,17 +224,17 @@ class Unacknowledged(AtWork, Log):
 
     # Punctuations
 
+    def _punctuations(self, to: str) -> list[Event]:
+        """Of what is not acknowledged, what its receiver takes for one."""
+        stage = self.machine.spec.topology.stages.get(operator_of(to))
+        if stage is None or not punctuated(stage.operator):
+            return []
+        return [event for event in self._kept[to].values() if stage.operator.punctuation(event)]
+
     def save(self) -> Unreceived:
-        stages = self.machine.spec.topology.stages
-        found: dict[str, list[Event]] = {}
-        for to, kept in self._kept.items():
-            stage = stages.get(operator_of(to))
-            if stage is not None and punctuated(stage.operator):
-                found[to] = [event for event in kept.values() if stage.operator.punctuation(event)]
-        return Unreceived(found)
+        return Unreceived({to: events for to in self._kept if (events := self._punctuations(to))})
 
     def restore(self, checkpoint: Checkpoint) -> None:
         saved = checkpoint.part(self.part, Unreceived) or Unreceived()
         for to, events in saved.punctuations.items():
-            if events:
-                self.keep(to, events)
+            self.keep(to, events)

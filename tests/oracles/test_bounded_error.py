@@ -259,6 +259,15 @@ def test_what_came_last_on_a_channel_is_last_in_the_ideal_state_too() -> None:
     assert run.holds, run
 
 
+def test_what_a_life_made_that_its_successor_did_not_is_not_last_in_the_ideal_state() -> None:
+    """The worker has lost a point, and tells its models after others than before: the first of them, which the average
+    took, is none that should have been made, and came before all others all the same."""
+    subject = approximate(logistic_regression(every=4), theta=10, l=40, gamma=160)
+    told = Moment(Point.SEND_HANDED_OVER, Side.AFTER, "average-0#1 @422802274866657568", "local-0", 1)
+    run = simulate(Scenario(subject, points(events=32, batch=4)), [crash("local-0").at(told)], seed=7)
+    assert run.holds, run
+
+
 def test_a_punctuation_that_was_lost_with_its_maker_is_among_the_lost_outputs() -> None:
     """For the relay it is an input like any other, and both ends are gone before it has arrived."""
     subject = approximate(totals_of_all(1, operator=MarkedTotals()), theta=100, l=100, gamma=200)

@@ -11,11 +11,14 @@ from simulation import history_of
 from streamproof.faults.crash import crash
 from streamproof.harness.contracts.scenario import Scenario
 from streamproof.harness.contracts.subject import SchemeSubject
+from streamproof.harness.core.addresses import Moment, Point
 from streamproof.harness.core.errors import InvalidScenario, InvalidTopology
 from streamproof.harness.core.guarantees import bounded_error
 from streamproof.harness.core.model import Edge, Event, Operator, Stage, Topology
 from streamproof.harness.core.quantities import events, ms
 from streamproof.harness.core.verdicts import Anomaly, Status
+from streamproof.harness.exploration.census import census
+from streamproof.harness.exploration.simulating import installed, simulate
 from streamproof.harness.judging.oracle import Case
 from streamproof.harness.protocol.effects import Durable, Persist, PersistItems, Receive, Reroute, Start
 from streamproof.harness.protocol.messages import Batch, Replayed
@@ -34,6 +37,8 @@ from streamproof.reference_impls.mutants.approximate import (
     scheme,
 )
 from streamproof.reference_impls.passive_replication import passive_replication
+from streamproof.scenarios.logistic_regression import logistic_regression
+from streamproof.scenarios.skewed_streams import points
 from streamproof.scenarios.stateless import stateless
 from streamproof.scenarios.totals import (
     BoundedSplit,
@@ -226,6 +231,21 @@ def test_where_nothing_may_be_lost_nothing_is_made_up_for() -> None:
 
 def passive(topology: Topology) -> SchemeSubject:
     return passive_replication(topology, checkpoint_every=events(8))
+
+
+# Punctuations
+
+
+def test_a_punctuation_that_a_backup_holds_is_known_when_it_comes_again() -> None:
+    """It was acknowledged before the backup was durable; who is restored from that sends it again all the same."""
+    scenario = Scenario(
+        approximate(logistic_regression(every=4), theta=10, l=40, gamma=160), points(events=32, batch=4)
+    )
+    passed = census(scenario, installed().faults, seed=7)
+    told = [one.address for one in passed if one.address.point is Point.CHECKPOINT_TOLD]
+    runs = [simulate(scenario, [crash(one.name).at(Moment.exactly(one))]) for one in told]
+    assert len(runs) > 10
+    assert not any(run.violated for run in runs), [run for run in runs if run.violated]
 
 
 # What is refused

@@ -14,6 +14,7 @@ from ...core.errors import Unsupported
 from ...core.model import Role
 from ...core.places import numbered_workers
 from ...core.quantities import Duration
+from ...core.schedule import Fault
 from ...protocol.controller import Controller
 from ...protocol.stores import MemoryStore
 from ...recording.history import Stamp
@@ -118,6 +119,11 @@ class SimulatedDeployment:
 
     def waiting_for(self) -> str:
         return self._world.waiting_for()
+
+    def would_bite(self, number: int, fault: Fault) -> bool:
+        """Whether a crash, as the fault of that number, would bite all of its targets now. Raises Unsupported for what
+        shows only when it heals."""
+        return self._world.would_bite(number, fault)
 
     # Being put back; see `capturing`
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product
 from random import Random
-from typing import Protocol
+from typing import Final, Protocol
 
 from ...contracts.injection import FaultKind, Link, Machines
 from ...core.places import Places
 from ...core.quantities import Duration
+from ...core.schedule import Fault
 from ...protocol.controller import Strike
 from ...recording.history import Bite, FaultHealed, FaultStruck, Proof, Stamp, TimelineEntry
 from .disk import Disks, FailingDisk, SlowedDisk
@@ -68,6 +69,7 @@ class Victims(Protocol):
 
 
 _Heal = Callable[[], Proof]
+_LOST_WITH_IT: Final = "messages handed over and lost"
 
 
 class Injector:
@@ -105,6 +107,12 @@ class Injector:
             if fault.duration is not None:
                 self._event_queue.later(fault.duration.micros, self.heal, number)
 
+    def would_bite(self, number: int, fault: Fault) -> bool:
+        """Whether it would bite all of its targets now, as the one of that number. Raises Unsupported for what shows
+        only when it heals."""
+        foreseen = _Foreseen(self._world, self._places, Random(f"{self._seed}/{number}"))
+        return all(bite.bit for bite in self._kinds[fault.kind].inflict(foreseen, fault))
+
     def heal(self, number: int) -> None:
         """End a fault, if it is in force."""
         strike, lasting = self._in_force.pop(number, (None, []))
@@ -137,7 +145,7 @@ class _Machines(Machines):
     def crash(self, targets: Sequence[str], *, lose_handed_over: bool = False) -> list[Bite]:
         """Only a node that was alive, before all was drained, counts as a bite."""
         outstanding = self._world.outstanding()
-        hit, nowhere = self._nodes(targets)
+        hit, nowhere = _nodes(self._world, self._places, self._random, targets)
         ran = {node.name: (node.actors, node.incarnations) for _, node in hit}
         self.under_way = {node.name: node.under_way for _, node in hit}
         for _, node in hit:
@@ -147,12 +155,12 @@ class _Machines(Machines):
             actors, incarnations = ran[node.name]
             proof = None
             if lose_handed_over:
-                proof = Proof(self._world.network.lose_sent_by(incarnations), "messages handed over and lost")
+                proof = Proof(self._world.network.lose_sent_by(incarnations), _LOST_WITH_IT)
             bites.append(Bite(target, node.name, actors, outstanding, gone=True, proof=proof))
         return bites
 
     def pause(self, targets: Sequence[str]) -> list[Bite]:
-        hit, nowhere = self._nodes(targets)
+        hit, nowhere = _nodes(self._world, self._places, self._random, targets)
         for target, node in hit:
             self.lasting.append((target, self._frozen(node)))
         return self._lasting_bites(hit, nowhere)
@@ -213,7 +221,7 @@ class _Machines(Machines):
     def _on_disks(
         self, targets: Sequence[str], disturb: Callable[[str], SlowedDisk | FailingDisk], what: str
     ) -> list[Bite]:
-        hit, nowhere = self._nodes(targets)
+        hit, nowhere = _nodes(self._world, self._places, self._random, targets)
         disks = self._world.disks
 
         def healing(name: str) -> _Heal:
@@ -227,22 +235,6 @@ class _Machines(Machines):
 
         self.lasting += [(target, healing(node.name)) for target, node in hit]
         return self._lasting_bites(hit, nowhere)
-
-    def _nodes(self, targets: Iterable[str]) -> tuple[list[tuple[str, SimulatedNode]], list[str]]:
-        """The nodes that are alive, each with the first target that stands for it; and the targets that stand for
-        none."""
-        hit: list[tuple[str, SimulatedNode]] = []
-        nowhere: list[str] = []
-        for target in targets:
-            meant = self._places.stands_for(target, self._random) or (target,)
-            for name in meant:
-                node = self._world.node_of(name)
-                label = target if len(meant) == 1 else f"{name} of {target}"
-                if node is None or not node.alive:
-                    nowhere.append(label)
-                elif all(node is not other for _, other in hit):
-                    hit.append((label, node))
-        return hit, nowhere
 
     def _lasting_bites(self, hit: Sequence[tuple[str, SimulatedNode]], nowhere: Sequence[str]) -> list[Bite]:
         outstanding = self._world.outstanding()
@@ -260,3 +252,42 @@ class _Machines(Machines):
         self.lasting.append((name, heal))
         ends = (*self._world.ends_of(link.first), *self._world.ends_of(link.second))
         return [Bite(name, name, ends, self._world.outstanding(), lasting=True)]
+
+
+class _Foreseen(Machines):
+    """The simulated cluster, of which it is asked what a crash would do."""
+
+    def __init__(self, world: Victims, places: Places, random: Random) -> None:
+        self._world = world
+        self._places = places
+        self._random = random
+
+    def crash(self, targets: Sequence[str], *, lose_handed_over: bool = False) -> list[Bite]:
+        outstanding = self._world.outstanding()
+        hit, nowhere = _nodes(self._world, self._places, self._random, targets)
+        bites = [Bite(target, None, (), outstanding, gone=False) for target in nowhere]
+        dying = {one for _, node in hit for one in node.incarnations}
+        for target, node in hit:
+            proof = None
+            if lose_handed_over:
+                proof = Proof(self._world.network.count_sent_by(node.incarnations, dying), _LOST_WITH_IT)
+            bites.append(Bite(target, node.name, node.actors, outstanding, gone=True, proof=proof))
+        return bites
+
+
+def _nodes(
+    world: Victims, places: Places, random: Random, targets: Iterable[str]
+) -> tuple[list[tuple[str, SimulatedNode]], list[str]]:
+    """The nodes that are alive, each with the first target that stands for it; and the targets that stand for none."""
+    hit: list[tuple[str, SimulatedNode]] = []
+    nowhere: list[str] = []
+    for target in targets:
+        meant = places.stands_for(target, random) or (target,)
+        for name in meant:
+            node = world.node_of(name)
+            label = target if len(meant) == 1 else f"{name} of {target}"
+            if node is None or not node.alive:
+                nowhere.append(label)
+            elif all(node is not other for _, other in hit):
+                hit.append((label, node))
+    return hit, nowhere

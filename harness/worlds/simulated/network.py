@@ -204,6 +204,12 @@ class Network:
         """Lose what these (slice, incarnation) have sent and what has not arrived. Returns how many messages."""
         return self._lose(lambda link: (link[0], link[1]) in senders)
 
+    def count_sent_by(self, senders: Collection[tuple[str, int]], dying: Collection[tuple[str, int]]) -> int:
+        """How many messages that would be, once these are dead."""
+        links = [link for path in self._paths.values() for _, link, _ in path.held]
+        links += [given[0] for _, _, action, given in self._event_queue.queue if action in (self._arrive, self._reopen)]
+        return sum(link[:2] in senders and link[2:] not in dying and self._is_awaited(link) for link in links)
+
     def _lose(self, wanted: Callable[[Direction], bool]) -> int:
         """Returns how many messages are lost that somebody would have received."""
         lost = [link for _, link, _ in self._on_its_way(wanted)]

@@ -20,6 +20,7 @@ from ...core.costs import Costs
 from ...core.model import Event, Role, operator_of, replica_name, slice_of
 from ...core.places import numbered_workers
 from ...core.quantities import Duration
+from ...core.schedule import Fault
 from ...core.workload import Workload
 from ...protocol.controller import Controller
 from ...protocol.coordinator import CoordinatorSpec
@@ -600,6 +601,9 @@ class SimulatedWorld:
                 self._injector.strike(strike)
             return node.alive and node.life == life
         return True
+
+    def would_bite(self, number: int, fault: Fault) -> bool:
+        return self._injector.would_bite(number, fault)
 
     def _strike_due(self, when: Duration) -> None:
         for strike in self._controller.elapsed(when):

@@ -148,6 +148,7 @@ def test_no_fault_is_drawn_at_an_address_that_was_passed_before() -> None:
         [FaultAhead(untimed_crash(["count-0"]), 0, lambda where: True, False)],
         ["count-0"],
         lambda: True,
+        lambda number, fault: True,
     )
     struck = [len(drawing.arrived(address)) for address in (before, one, before, one, other)]
     assert struck == [0, 1, 0, 0, 1]
