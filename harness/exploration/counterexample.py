@@ -28,7 +28,7 @@ from ..core.guarantees import Guarantee
 from ..core.verdicts import Evidence, Status, Verdict
 from ..core.workload import Workload
 from ..recording.claims_and_faults import SavedClaim, SavedFault
-from ..recording.folder import write_json
+from ..recording.folder import meant, write_json
 from ..recording.history import History
 from ..running.judgement import Judgement
 from ..running.run import check_scenario, run_in_memory, run_named
@@ -164,9 +164,16 @@ def load_counterexample(path: Path) -> Counterexample:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise InvalidCounterexample(f"{path} cannot be read: {error.strerror}") from error
+        raise InvalidCounterexample(f"{path} cannot be read: {error.strerror}{meant(path)}") from error
     try:
-        found = msgspec.json.decode(content)
+        return counterexample_in(path, msgspec.json.decode(content))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidCounterexample(f"{path} is damaged: {error}") from error
+
+
+def counterexample_in(path: Path, found: Any) -> Counterexample:
+    """The same, of what was read there already."""
+    try:
         if not isinstance(found, dict) or "version" not in found or "faults" not in found:
             raise InvalidCounterexample(f"{path} is not a counterexample; `streamproof explore` writes them")
         if found["version"] != VERSION:
@@ -177,7 +184,7 @@ def load_counterexample(path: Path) -> Counterexample:
         for fault in read.faults:
             fault.fault()
         read.claim.as_guarantee()
-    except (msgspec.MsgspecError, InvalidScenario, UnicodeDecodeError, RecursionError) as error:
+    except (msgspec.MsgspecError, InvalidScenario) as error:
         raise InvalidCounterexample(f"{path} is damaged: {error}") from error
     return read
 
@@ -249,12 +256,9 @@ def replay_counterexample(
     """
     registry = registry or Registry()
     found = load_counterexample(path)
-    planned = scenario_of(path, found, registry, scenario)
     if cluster is None or cluster.name == "simulated":
-        world = simulated(found)
-        check_scenario(planned, world, registry)
-        history, judgement = run_in_memory(planned, world, registry.faults, registry.oracles, seed=found.seed)
-        return ReplayedCounterexample(found, planned, world.name, judgement, history, None)
+        return replay_in_simulator(path, found, registry, scenario)
+    planned = scenario_of(path, found, registry, scenario)
     if _placement(planned, cluster.places.workers) != found.placement:
         raise Unsupported(
             f"{path} was found with the slices on nodes so: {_placed(found.placement)}; {cluster.name} with "
@@ -264,6 +268,18 @@ def replay_counterexample(
     named = Named(found.scenario, found.origin or "", "", planned)
     finished = run_named(named, cluster, registry, seed=found.seed, folder=folder, show=show)
     return ReplayedCounterexample(found, planned, cluster.name, finished.judgement, finished.history, finished.folder)
+
+
+def replay_in_simulator(
+    path: Path, found: Counterexample, registry: Registry, scenario: Scenario | None = None
+) -> ReplayedCounterexample:
+    """The same in the world that it was found in. `path`: where it was read, be it on its own or in what a search has
+    printed."""
+    planned = scenario_of(path, found, registry, scenario)
+    world = simulated(found)
+    check_scenario(planned, world, registry)
+    history, judgement = run_in_memory(planned, world, registry.faults, registry.oracles, seed=found.seed)
+    return ReplayedCounterexample(found, planned, world.name, judgement, history, None)
 
 
 def _paced(workload: Workload, world: SimulationOptions) -> Workload:
