@@ -13,7 +13,7 @@ other's budgets. `--dist loadfile` keeps the tests of one file in one process, a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,10 +30,19 @@ if TYPE_CHECKING:
     from .harness.core.workload import Workload
 
 CLUSTERS: Final = ("embedded", "docker")
-_SUBJECT, _VERDICTS, _COVERAGE, _FOLDER = (
-    f"streamproof.{name}" for name in ("subject", "verdicts", "coverage", "folder")
+_SUBJECT, _VERDICTS, _COVERAGE, _FOLDER, _PAGE, _VIOLATION, _REPLAYED = (
+    f"streamproof.{name}" for name in ("subject", "verdicts", "coverage", "folder", "page", "violation", "replayed")
 )
-"""The properties of a test that certifies, in this order for each certificate."""
+"""The properties of a test that certifies, in this order for each certificate; that of the run that refutes a claim
+only where there is one. `_REPLAYED` is the page of a schedule that was not survived."""
+_LABELS: Final = {
+    _COVERAGE: "covered",
+    _FOLDER: "certificate",
+    _PAGE: "page",
+    _VIOLATION: "violation",
+    _REPLAYED: "not survived",
+}
+_SAID: Final = {_SUBJECT, _VERDICTS, *_LABELS}
 _UNITS: Final = {"s": 1 / 60, "m": 1.0, "min": 1.0, "h": 60.0}
 _PART = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|min|h|runs?|kills?)")
 
@@ -200,23 +209,26 @@ class Streamproof:
         from .harness.certifying.folders import new_folder, one_at_a_time
         from .harness.certifying.replaying import replay_file, status_of
         from .harness.certifying.telling import view_of_saved
+        from .harness.command_line.drawing import draw_folder
         from .harness.contracts.registry import Registry
         from .harness.core.errors import ExitStatus, StreamproofError
         from .harness.reporting.screen import saved_screen
 
         options = self._options
+        registry = Registry()
         failure = ""
         folder = new_folder("replay", options.folder, options.worker)
         try:
             with one_at_a_time(options.folder):
                 cluster = self._request.getfixturevalue("streamproof_cluster")
-                judged = replay_file(Path(file), cluster, Registry(), folder, query, workload)
+                judged = replay_file(Path(file), cluster, registry, folder, query, workload)
         except StreamproofError as error:
             failure = f"streamproof: {error}"
         else:
             if status_of(judged) is not ExitStatus.HOLDS:
                 said = "\n".join(line.plain for line in saved_screen(view_of_saved(judged, folder)))
                 failure = f"{file} is not survived\n\n{said}"
+                self._link(_REPLAYED, lambda: draw_folder(folder, registry, None, None))
         if failure:
             pytest.fail(failure, pytrace=False)
 
@@ -260,7 +272,10 @@ class Streamproof:
 
     def _record(self, certified: Certified) -> None:
         """For the summary, which in a distributed session another process writes, and for JUnit's file."""
+        from .harness.certifying.certificate import LOOK
         from .harness.certifying.page import covered_said, in_short, subject_name
+        from .harness.command_line.drawing import draw_violation
+        from .harness.contracts.registry import Registry
 
         certificate = certified.certificate
         self._request.node.user_properties += [
@@ -268,7 +283,21 @@ class Streamproof:
             (_VERDICTS, in_short(certificate)),
             (_COVERAGE, covered_said(certificate)),
             (_FOLDER, str(certified.folder)),
+            (_PAGE, str(certified.folder / LOOK)),
         ]
+        refuted = certificate.counterexample
+        if refuted is not None:
+            self._link(_VIOLATION, lambda: draw_violation(certified.folder, refuted.folder, Registry()))
+
+    def _link(self, name: str, draw: Callable[[], Path]) -> None:
+        """A page in the summary. What was judged stays judged, whatever becomes of its page."""
+        from .harness.core.errors import StreamproofError
+
+        try:
+            said = str(draw())
+        except StreamproofError as error:
+            said = f"cannot be drawn: {error}"
+        self._request.node.user_properties.append((name, said))
 
 
 # What is said
@@ -307,9 +336,9 @@ class _Summary:
         if report.when == "teardown":
             found: list[dict[str, str]] = []
             for name, value in report.user_properties:
-                if name == _SUBJECT:
+                if name in (_SUBJECT, _REPLAYED):
                     found.append({})
-                if found and name in (_SUBJECT, _VERDICTS, _COVERAGE, _FOLDER):
+                if found and name in _SAID:
                     found[-1][name] = str(value)
             if found:
                 self._said[report.nodeid] = found
@@ -321,6 +350,8 @@ class _Summary:
         for test, certificates in self._said.items():
             terminalreporter.line(test)
             for one in certificates:
-                terminalreporter.line(f"  {one[_SUBJECT]}: {one[_VERDICTS]}")
-                terminalreporter.line(f"    covered      {one[_COVERAGE]}")
-                terminalreporter.line(f"    certificate  {one[_FOLDER]}")
+                if _SUBJECT in one:
+                    terminalreporter.line(f"  {one[_SUBJECT]}: {one[_VERDICTS]}")
+                for name, label in _LABELS.items():
+                    if name in one:
+                        terminalreporter.line(f"    {label:<12} {one[name]}")

@@ -15,6 +15,7 @@ from streamproof.harness.certifying.campaign import Certified
 from streamproof.harness.certifying.certificate import Asked, Certificate, QueryCounterexample, write_certificate
 from streamproof.harness.certifying.conclusion import Planned
 from streamproof.harness.certifying.continuing import nothing_left, read_earlier
+from streamproof.harness.certifying.drawing import write_look
 from streamproof.harness.certifying.plan import Crash, CrashTrial, How
 from streamproof.harness.certifying.planning import CrashPlan
 from streamproof.harness.certifying.rejudging import JudgedRun, judge_run
@@ -129,6 +130,7 @@ def certify(
         tuple(claim.name for claim in claims), faults.victims, faults.recovering, faults.split_brain, origin, fed_from
     )
     made = msgspec.structs.replace(certificate(query.name, list(map(str, claims)), seed), asked=asked)
+    write_look(folder, made)
     return Certified(folder, write_certificate(folder, made))
 
 

@@ -83,8 +83,10 @@ def test_what_holds_passes(pytester: pytest.Pytester) -> None:
             "  holds: exactly-once HOLDS",
             "    covered      8 of 8 planned crashes came to a verdict: *",
             "    certificate  */certificates/*-holds-*",
+            "    page         */certificates/*-holds-*/certificate.html",
         ]
     )
+    ended.stdout.no_fnmatch_line("    violation *")
     asked = called(pytester)
     assert (asked["cluster"], asked["seed"]) == ("embedded", 7)
     assert asked["budget"] == {"runs": None, "minutes": 10.0, "kills": 10, "goes_on": False}
@@ -106,6 +108,8 @@ def test_a_violation_shows_the_schedule_and_how_to_replay_it_and_no_traceback(py
             "*judge it again: streamproof judge */certificates/*",
             "*= streamproof =*",
             "  breaks: exactly-once VIOLATED",
+            "    page         */certificate.html",
+            "    violation    *",
         ]
     )
     for of_ours in ("Traceback", "pytest_plugin.py", "campaigns.py", "Failed: "):
@@ -189,6 +193,8 @@ def test_what_was_saved_is_a_test_in_one_line(pytester: pytest.Pytester) -> None
             "*exactly-once-output   VIOLATED*",
             "streamproof: the query has changed since: its name was 'breaks', and is 'holds' now*",
             "streamproof: nothing.json cannot be read: *",
+            "test_mine.py::test_breaks",
+            "    not survived *replay*/report.html",
         ]
     )
     assert "Traceback" not in ended.stdout.str()

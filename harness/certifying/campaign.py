@@ -84,6 +84,7 @@ from .continuing import (
     why_other,
 )
 from .covering import NEVER_RECOVERING, Covering
+from .drawing import write_look
 from .errors_left import check_bounds, check_measured, not_measured
 from .folders import check_unused
 from .journal import Journal, is_under_way
@@ -626,7 +627,9 @@ class _Campaign:
         certificate = msgspec.structs.replace(self._certificate(unjudgeable, profile), more=more)
         # What the lanes have is no part of it.
         shutil.rmtree(state.folder / "work", ignore_errors=True)
-        written = write_certificate(state.folder, with_conclusion(certificate))
+        concluded = with_conclusion(certificate)
+        write_look(state.folder, concluded)
+        written = write_certificate(state.folder, concluded)
         assert state.journal is not None
         state.journal.end()
         return written

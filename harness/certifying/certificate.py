@@ -2,7 +2,8 @@
 
 ```
 certificate.json   all of it, for programs: `Certificate`
-certificate.md     the page for people
+certificate.html   the page for people
+certificate.md     the same in short, for where no browser is
 runs/<name>/       the run folders
 ```
 
@@ -34,6 +35,8 @@ from .plan import Crash, CrashTrial, How, Victim
 VERSION: Final = 2
 FILE: Final = "certificate.json"
 PAGE: Final = "certificate.md"
+LOOK: Final = "certificate.html"
+"""Drawn by who writes the certificate (see `drawing`), before it is sealed."""
 JOURNAL: Final = "campaign.jsonl"
 """In the folder of a campaign that is under way, or was interrupted. No certificate has one."""
 _UNSEALED: Final = "0" * 64

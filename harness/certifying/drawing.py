@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from ..core.verdicts import Status
 from ..core.wording import counted
-from ..reporting.html.document import render
+from ..reporting.html.document import render, write_page
 from ..reporting.view import Fact, Tone
-from .certificate import Certificate
+from .certificate import LOOK, Certificate
 from .conclusion import Covered, Planned, lines_of
 from .page import MEANINGS, kinds_in_order, row_of_map
 from .plan import CrashTrial, How
@@ -110,6 +112,12 @@ def certificate_html(certificate: Certificate, folder: Path, beside: str | None 
     )
 
 
+def write_look(folder: Path, certificate: Certificate) -> None:
+    """Put the page into a folder that is about to be sealed: what the certificate lists is all that lies there by
+    then. Raises StorageFailed."""
+    write_page(folder / LOOK, certificate_html(msgspec.structs.replace(certificate, seal=""), folder, "."))
+
+
 def _rows(certificate: Certificate, kinds: Sequence[str]) -> Iterator[MapRow]:
     """In the order in which a batch passes the places."""
     by_place: dict[tuple[str, str], list[Covered]] = {}
@@ -124,6 +132,17 @@ def _rows(certificate: Certificate, kinds: Sequence[str]) -> Iterator[MapRow]:
         trials = sorted({one for line in lines for one in struck.get(line.planned, ())})
         cells = tuple(_cell([line for line in lines if kind in line.planned.crash.kinds]) for kind in kinds)
         yield MapRow(number, where, dies, cells, tuple(trials))
+
+
+def outcomes_by_place(certificate: Certificate) -> dict[str, str]:
+    """Place, what dies and kind of batch, in words -> the worst that came of it there."""
+    kinds = kinds_in_order({kind for line in certificate.coverage for kind in line.planned.crash.kinds})
+    return {
+        f"{row.where}: {row.dies}, {kind} batches": cell.outcome
+        for row in _rows(certificate, kinds)
+        for kind, cell in zip(kinds, row.cells, strict=True)
+        if cell is not None
+    }
 
 
 def _order(line: Covered) -> tuple[int, tuple[object, ...]]:

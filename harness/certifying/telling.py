@@ -19,7 +19,7 @@ from ..reporting.view import (
     ShownVerdict,
     StoryView,
 )
-from .certificate import PAGE, Certificate
+from .certificate import LOOK, PAGE, Certificate
 from .page import (
     continued_said,
     covered_said,
@@ -67,7 +67,8 @@ def view_of_certificate(certificate: Certificate, folder: Path) -> CertificateVi
         ),
         more="" if certificate.more is None else certificate.more.command,
         folder=folder,
-        page=PAGE,
+        # Of one that was written by a streamproof that drew none, the other.
+        page=LOOK if (folder / LOOK).exists() else PAGE,
     )
 
 

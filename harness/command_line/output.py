@@ -25,7 +25,13 @@ def show(lines: Iterable[Text]) -> None:
 
 
 def print_json(document: Any) -> None:
-    print_text(json.dumps(document, indent=2, ensure_ascii=False, default=str) + "\n")
+    text = json.dumps(document, indent=2, ensure_ascii=False, default=str)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        # A path that is no text: escaped, it comes back as it was.
+        text = json.dumps(document, indent=2, default=str)
+    print_text(f"{text}\n")
 
 
 def print_text(text: str) -> None:

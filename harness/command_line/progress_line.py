@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
@@ -15,6 +16,9 @@ from ..contracts.scenario import Scenario
 from ..core.quantities import Duration
 
 _EVERY: Final = 0.1
+_WORTH_A_LINE: Final = 2.0
+"""Seconds that are over before somebody wonders."""
+_TICK: Final = 1.0
 _CLEAR: Final = "\r\x1b[K"
 
 
@@ -42,6 +46,39 @@ class LiveLine:
             self._stream.flush()
         except OSError:
             self._shown = False  # A terminal that has gone away is no reason to end what is being done.
+
+
+class WorkingLine(LiveLine):
+    """That of what says nothing while it goes on: what it does, and for how long by now, once that is worth a line."""
+
+    def __init__(self, stream: TextIO, doing: str, after: float = _WORTH_A_LINE) -> None:
+        super().__init__(stream, "")
+        self._doing = doing
+        self._after = after
+        self._over = threading.Event()
+        self._ticking = threading.Thread(target=self._tick, name="live line", daemon=True)
+
+    def __enter__(self) -> Self:
+        if self._shown:
+            self._ticking.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._over.set()
+        if self._ticking.is_alive():
+            self._ticking.join()
+        super().__exit__(kind, error, at)
+
+    def _tick(self) -> None:
+        began, wait = time.monotonic(), self._after
+        while not self._over.wait(wait):
+            self._draw(f"{self._doing} · {time.monotonic() - began:.0f} s")
+            wait = _TICK
+
+
+def working(doing: str) -> WorkingLine:
+    """The line of a command that takes a while."""
+    return WorkingLine(sys.stderr, doing)
 
 
 class ProgressLine(LiveLine):

@@ -6,12 +6,20 @@ the class's `exit_status`; a traceback is for our own mistakes only.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from difflib import get_close_matches
 from enum import IntEnum
 
 _FEW = 6
 """Names that are all said to whoever mistakes one."""
 _NEAREST = 3
+_MANY = 30
+"""Names that are said where no command lists them."""
+
+
+def nearest(name: str, known: Iterable[str], cutoff: float = 0) -> list[str]:
+    """Those that whoever wrote the name may have meant, the likeliest first; `cutoff`: how alike they are at least."""
+    return get_close_matches(name, list(known), _NEAREST, cutoff)
 
 
 class ExitStatus(IntEnum):
@@ -42,12 +50,12 @@ class InvalidScenario(UserMistake):
 
 class UnknownName(UserMistake):
     """A name that no registry knows. Where there are many, the message has the nearest, and the command that lists all
-    of them."""
+    of them, or the names themselves where none does."""
 
     def __init__(self, kind: str, name: str, known: list[str], listed_by: str = "") -> None:
-        if listed_by and len(known) > _FEW:
-            nearest = ", ".join(get_close_matches(str(name), known, _NEAREST, cutoff=0))
-            there_are = f"the nearest are: {nearest}. All {len(known):,}: {listed_by}"
+        if len(known) > _FEW:
+            every = listed_by or f"{', '.join(known[:_MANY])}{', ...' if len(known) > _MANY else ''}"
+            there_are = f"the nearest are: {', '.join(nearest(str(name), known))}. All {len(known):,}: {every}"
         else:
             there_are = f"there are: {', '.join(known) or 'none'}"
         super().__init__(f"there is no {kind} {name!r}; {there_are}")
@@ -114,6 +122,14 @@ class InvalidCounterexample(UserMistake):
 
 class UnknownCounterexampleVersion(InvalidCounterexample):
     """The counterexample was written by another version of the format."""
+
+
+class InvalidDocument(UserMistake):
+    """A file holds nothing that can be drawn, or what it holds is damaged."""
+
+
+class UnknownDocumentVersion(InvalidDocument):
+    """It was printed by another version of the format."""
 
 
 class NothingLeft(UserMistake):

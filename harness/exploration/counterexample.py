@@ -172,6 +172,11 @@ def load_counterexample(path: Path) -> Counterexample:
     return _FORMAT.read(path, _check)
 
 
+def counterexample_in(path: Path, found: object) -> Counterexample:
+    """The same, of what was read there already."""
+    return _FORMAT.take(path, found, _check)
+
+
 def _check(found: Counterexample) -> None:
     """Raises InvalidScenario."""
     for fault in found.faults:
@@ -246,12 +251,9 @@ def replay_counterexample(
     """
     registry = registry or Registry()
     found = load_counterexample(path)
-    planned = scenario_of(path, found, registry, scenario)
     if cluster is None or cluster.name == "simulated":
-        world = simulated(found)
-        check_scenario(planned, world, registry)
-        history, judgement = run_in_memory(planned, world, registry.faults, registry.oracles, seed=found.seed)
-        return ReplayedCounterexample(found, planned, world.name, judgement, history, None)
+        return replay_in_simulator(path, found, registry, scenario)
+    planned = scenario_of(path, found, registry, scenario)
     if _placement(planned, cluster.places.workers) != found.placement:
         raise Unsupported(
             f"{path} was found with the slices on nodes so: {_placed(found.placement)}; {cluster.name} with "
@@ -261,6 +263,18 @@ def replay_counterexample(
     named = Named(found.scenario, found.origin or "", "", planned)
     finished = run_named(named, cluster, registry, seed=found.seed, folder=folder, show=show)
     return ReplayedCounterexample(found, planned, cluster.name, finished.judgement, finished.history, finished.folder)
+
+
+def replay_in_simulator(
+    path: Path, found: Counterexample, registry: Registry, scenario: Scenario | None = None
+) -> ReplayedCounterexample:
+    """The same in the world that it was found in. `path`: where it was read, be it on its own or in what a search has
+    printed."""
+    planned = scenario_of(path, found, registry, scenario)
+    world = simulated(found)
+    check_scenario(planned, world, registry)
+    history, judgement = run_in_memory(planned, world, registry.faults, registry.oracles, seed=found.seed)
+    return ReplayedCounterexample(found, planned, world.name, judgement, history, None)
 
 
 def _paced(workload: Workload, world: SimulationOptions) -> Workload:

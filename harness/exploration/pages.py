@@ -16,7 +16,7 @@ from ..reporting.html.spacetime_drawing import Drawing, drawing, drawing_svg
 from .counterexample import ReplayedCounterexample
 from .telling import view_of_replay
 
-_UNDRAWN: Final = "Nothing is drawn: this cannot be executed again, so that nothing says what was made of what."
+UNDRAWN: Final = "Nothing is drawn: this cannot be executed again, so that nothing says what was made of what."
 
 
 def counterexample_html(replayed: ReplayedCounterexample, file: Path) -> str:
@@ -33,8 +33,8 @@ def counterexample_html(replayed: ReplayedCounterexample, file: Path) -> str:
         found=f"Found at schedule {found.found['schedule']:,} of a search, and shrunk from "
         f"{counted(found.found['faults'], 'fault')} and {counted(found.found['events'], 'event')} to "
         f"{counted(len(found.faults), 'fault')} and {counted(found.workload['events'], 'event')}.",
-        drawing=_drawn(replayed),
-        undrawn=_UNDRAWN,
+        drawing=counterexample_drawing(replayed),
+        undrawn=UNDRAWN,
         commands=(
             ("run it again", f"streamproof replay {named}"),
             ("draw it again", f"streamproof report {named}"),
@@ -44,7 +44,7 @@ def counterexample_html(replayed: ReplayedCounterexample, file: Path) -> str:
 
 def counterexample_svg(replayed: ReplayedCounterexample, file: Path) -> str:
     """The diagram by itself. Raises Unsupported where there is none."""
-    drawn = _drawn(replayed)
+    drawn = counterexample_drawing(replayed)
     if drawn is None:
         raise Unsupported(f"{file} has no diagram: what it breaks cannot be executed again")
     return drawing_svg(drawn, _title(replayed))
@@ -56,7 +56,8 @@ def _title(replayed: ReplayedCounterexample) -> str:
     return f"{subject.name} under {subject.kind} breaks {found.claim}: {found.anomaly}"
 
 
-def _drawn(replayed: ReplayedCounterexample) -> Drawing | None:
+def counterexample_drawing(replayed: ReplayedCounterexample) -> Drawing | None:
+    """None: it cannot be executed again, so that nothing says what was made of what."""
     collation = replayed.judgement.collation
     rerun, wanted = collation.reexecution, collation.wanted
     if rerun is None or wanted is None:

@@ -19,6 +19,7 @@ from ..core.verdicts import Status
 from ..judging.exercised import Activity
 from ..judging.statistics import upper_bound
 from .bench import Bench, Outcome, Trial, ViolationKind
+from .course import SearchCourse
 from .guided import CorpusEntry
 from .memory import seldom_looked_at
 from .on_cores import alone, together
@@ -154,6 +155,7 @@ class SearchFindings:
     """How workers were lost: with schedules, or so that others have tried them."""
     cut_short: str = ""
     """Why the search could not go on; empty where it could."""
+    course: SearchCourse = field(default_factory=SearchCourse)
 
     @property
     def pairs(self) -> Succession | None:
@@ -259,6 +261,7 @@ def search(
             with closing(results):
                 for violation in _counted(findings, results, bench, plans):
                     findings.seconds = time.monotonic() - began
+                    findings.course.note(findings)
                     show(findings)
                     if (violation is not None and until(violation)) or findings.tried == budget.schedules:
                         break

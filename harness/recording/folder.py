@@ -25,7 +25,14 @@ from typing import Any
 
 import msgspec
 
-from ..core.errors import DamagedHistory, InvalidHistory, RunFolderInUse, StorageFailed, UnknownHistoryVersion
+from ..core.errors import (
+    DamagedHistory,
+    InvalidHistory,
+    RunFolderInUse,
+    StorageFailed,
+    UnknownHistoryVersion,
+    nearest,
+)
 from .claims_and_faults import SavedClaim, SavedFault
 from .frames import FrameWriter, read_frames
 from .history import History, Stamp, TimelineEntry
@@ -173,9 +180,8 @@ def read_description(path: Path) -> Description:
     try:
         content = file.read_bytes()
     except OSError as error:
-        raise InvalidHistory(
-            f"{path} is the folder of no run, and of no certificate: {file.name} cannot be read ({error.strerror})"
-        ) from error
+        there = f"{file.name} cannot be read ({error.strerror})" if path.exists() else f"there is none{meant(path)}"
+        raise InvalidHistory(f"{path} is the folder of no run, and of no certificate: {there}") from error
     try:
         found = msgspec.json.decode(content)
         version = found.get("version") if isinstance(found, dict) else None
@@ -184,6 +190,16 @@ def read_description(path: Path) -> Description:
         return msgspec.convert(found, Description)
     except msgspec.MsgspecError as error:
         raise DamagedHistory(f"{file} cannot be read: {error}") from error
+
+
+def meant(path: Path) -> str:
+    """What lies where a path leads to nothing, and is called nearly so: ` (the nearest are: runs/one)`, or nothing."""
+    try:
+        beside = [one.name for one in path.parent.iterdir()]
+    except OSError:
+        return ""
+    found = [str(path.parent / name) for name in nearest(path.name, beside, 0.5)]
+    return f" (the nearest are: {', '.join(found)})" if found else ""
 
 
 def read_history(path: Path) -> History:

@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from ..core.errors import InvalidCounterexample, InvalidScenario, UnknownCounterexampleVersion
+from .folder import meant
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -35,18 +36,24 @@ class ScheduleFormat(Generic[T]):
         version.
         """
         try:
-            found = msgspec.json.decode(path.read_bytes())
-            if not isinstance(found, dict) or any(mark not in found for mark in self.marks):
-                raise InvalidCounterexample(f"{path} is not {self.called}; {self.otherwise}")
-            if found["version"] != self.version:
-                raise UnknownCounterexampleVersion(
-                    f"{path} has version {found['version']!r}; this streamproof reads version {self.version}: "
-                    f"{self.otherwise}"
-                )
+            return self.take(path, msgspec.json.decode(path.read_bytes()), check)
+        except OSError as error:
+            raise InvalidCounterexample(f"{path} cannot be read: {error.strerror or error}{meant(path)}") from error
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise InvalidCounterexample(f"{path} is damaged: {error}; {self.otherwise}") from error
+
+    def take(self, path: Path, found: object, check: Callable[[T], object]) -> T:
+        """The same of what was decoded already, from that file or from a part of it."""
+        if not isinstance(found, dict) or any(mark not in found for mark in self.marks):
+            raise InvalidCounterexample(f"{path} is not {self.called}; {self.otherwise}")
+        if found["version"] != self.version:
+            raise UnknownCounterexampleVersion(
+                f"{path} has version {found['version']!r}; this streamproof reads version {self.version}: "
+                f"{self.otherwise}"
+            )
+        try:
             read = msgspec.convert(found, self.holds)
             check(read)
-        except OSError as error:
-            raise InvalidCounterexample(f"{path} cannot be read: {error.strerror or error}") from error
-        except (msgspec.MsgspecError, InvalidScenario, UnicodeDecodeError, RecursionError) as error:
+        except (msgspec.MsgspecError, InvalidScenario) as error:
             raise InvalidCounterexample(f"{path} is damaged: {error}; {self.otherwise}") from error
         return read

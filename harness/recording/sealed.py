@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from heapq import merge
@@ -91,7 +92,8 @@ class SealedRecords(Sequence[Stamped]):
     __hash__ = None  # type: ignore[assignment]
 
     def _file(self, name: str) -> pq.ParquetFile:
-        return pq.ParquetFile(self._folder / f"{name}.parquet", pre_buffer=False)
+        # As bytes: the name of a folder need not be text.
+        return pq.ParquetFile(pa.OSFile(os.fsencode(self._folder / f"{name}.parquet")), pre_buffer=False)
 
     def _batches(self, name: str) -> Iterator[dict[str, pa.Array]]:
         for batch in self._file(name).iter_batches(_ROWS, use_threads=False):

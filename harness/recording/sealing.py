@@ -12,6 +12,7 @@ Values are JSON. `seal.json` has the SHA-256 of each table; it is written last, 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,9 @@ class _Table:
 
     def __init__(self, name: str, folder: Path) -> None:
         self._schema = _SCHEMAS[name]
-        self._writer = pq.ParquetWriter(folder / f"{name}.parquet", self._schema)
+        # As bytes: the name of a folder need not be text.
+        self._file = pa.OSFile(os.fsencode(folder / f"{name}.parquet"), "wb")
+        self._writer = pq.ParquetWriter(self._file, self._schema)
         self._rows: list[tuple[Any, ...]] = []
 
     def add(self, *row: Any) -> None:
@@ -70,6 +73,7 @@ class _Table:
     def close(self) -> None:
         self._flush()
         self._writer.close()
+        self._file.close()
 
 
 def seal(records: Iterable[Stamped], folder: Path) -> None:

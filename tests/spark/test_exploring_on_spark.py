@@ -66,7 +66,7 @@ def bench_of(origin: str, amount: int = 40, operator: Any = None) -> Bench:
 
 def told(findings: SearchFindings) -> dict[str, Any]:
     """What a search found, without who searched and for how long."""
-    left_out = ("seconds", "jobs", "master", "losses")
+    left_out = ("seconds", "jobs", "master", "losses", "course")
     return {name: value for name, value in vars(findings).items() if name not in left_out}
 
 

@@ -263,11 +263,13 @@ def _certified(certified: Certified, as_json: bool) -> ExitStatus:
 
 def _document(certificate: Certificate, folder: Path) -> dict[str, Any]:
     """What `certify --json` prints; `certificate.json` has all of it."""
+    from ...certifying.certificate import LOOK
     from ...certifying.page import covered_said, not_covered_said, subject_name
 
     passed = Counter(claim for line in certificate.coverage for claim in line.passed)
     return {
         "folder": str(folder),
+        "page": str(folder / LOOK),
         "name": certificate.name,
         "subject": subject_name(certificate),
         "cluster": certificate.cluster.get("cluster"),

@@ -21,6 +21,7 @@ from ..completion import complete_scenario
 from ..ending import INTERRUPTED
 from ..options import SEED, Json
 from ..output import print_json, show
+from ..progress_line import working
 from ..registered import registered
 
 if TYPE_CHECKING:
@@ -216,7 +217,8 @@ def _explore_mutants(
     registry = registered()
     names = list(registry.mutants)
     plan = MutantsPlan(on, budget, seed, events or MUTANT_EVENTS)
-    tried = list(explore_mutants(names, registry, plan, jobs=jobs))
+    with working(f"searching {len(names)} mutants"):
+        tried = list(explore_mutants(names, registry, plan, jobs=jobs))
     if as_json:
         print_json({"mutants": _mutants_document(tried)})
     else:
@@ -229,9 +231,18 @@ def _explore_mutants(
 def _document(explored: Explored) -> dict[str, Any]:
     """What `explore --json` prints."""
     from ...exploration.exhausting import not_covered, statements
+    from ...exploration.plans import DRAWN
+    from ...exploration.search_document import FORMAT, VERSION
+    from ...exploration.telling import view_of_search
 
-    findings = explored.findings
+    findings, view = explored.findings, view_of_search(explored)
     return {
+        "format": FORMAT,
+        "version": VERSION,
+        "head": asdict(view.head),
+        "said": [asdict(fact) for fact in view.facts],
+        "course": msgspec.to_builtins(findings.course.points(findings)),
+        "drawn": None if explored.exhaust else DRAWN,
         "scenario": explored.named.name,
         "origin": explored.named.origin,
         "seed": explored.bench.seed,

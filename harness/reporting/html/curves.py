@@ -113,9 +113,9 @@ def rates(history: History, axis: TimeAxis) -> CurvePanel:
     return CurvePanel("Throughput", "a second", axis.begins, width, curves, "events offered, rows delivered")
 
 
-def latencies_over_time(history: History, rerun: Reexecution, axis: TimeAxis) -> CurvePanel | None:
-    """From when the input at the root of an output was offered until that was delivered; again, where it was delivered
-    again. None where nothing that was delivered can be told to be of an input."""
+def latencies_in_order(rerun: Reexecution) -> tuple[list[int], list[int]]:
+    """When each output was delivered, and how long after the input at its root was offered; again, where it was
+    delivered again. Those that can be told to be of no input are left out."""
     since = {
         (event.source, event.seq): at
         for source, events in rerun.offered.items()
@@ -133,6 +133,12 @@ def latencies_over_time(history: History, rerun: Reexecution, axis: TimeAxis) ->
                 if begun is not None:
                     at.append(when)
                     took.append(when - begun)
+    return at, took
+
+
+def latencies_over_time(history: History, rerun: Reexecution, axis: TimeAxis) -> CurvePanel | None:
+    """None where nothing that was delivered can be told to be of an input."""
+    at, took = latencies_in_order(rerun)
     if not at:
         return None
     width = _width(axis, at)

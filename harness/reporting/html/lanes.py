@@ -59,6 +59,8 @@ class Sign(StrEnum):
     IN_STEP = "in step"
     RESTORED = "restored"
     DECIDED = "decided"
+    BATCH = "batch"
+    """The sink is given one."""
 
 
 @dataclass(frozen=True)
@@ -200,7 +202,7 @@ def _actors(history: History, ends: int) -> Iterator[ActorLane]:
                 )
                 for one in replayed[whose]
             ]
-        drawn = _thinned(checkpoints)
+        drawn = thinned(checkpoints)
         note = "" if len(drawn) == len(checkpoints) else f"{len(drawn):,} of {len(checkpoints):,} checkpoints are drawn"
         yield ActorLane(actor, False, (*stretches, *held[actor]), tuple(sorted((*signs, *drawn), key=_at)), note)
     for sender in sorted({sender for sender, _ in replayed} - {slice_of(actor) for actor in placed}):
@@ -275,7 +277,7 @@ def _books(history: History) -> Mapping[tuple[str, int], _Book]:
 _TOLD = (Started, CheckpointTaken, CheckpointDurable, Promoted, InStep, Restored, Decided)
 
 
-def _thinned(signs: Sequence[LaneSign]) -> Sequence[LaneSign]:
+def thinned(signs: Sequence[LaneSign]) -> Sequence[LaneSign]:
     if len(signs) <= MARKS:
         return signs
     return [signs[place * len(signs) // MARKS] for place in range(MARKS)]

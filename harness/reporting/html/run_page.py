@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from ...contracts.query import KIND as QUERY
 from ...core.errors import DamagedHistory, InvalidScenario
-from ...core.verdicts import Evidence, Status, Tally
+from ...core.verdicts import Status, Tally
 from ...core.wording import counted
+from ...judging.reexecution import Reexecution
 from ...recording.folder import Description
 from ...recording.history import (
     Aborted,
@@ -32,9 +33,12 @@ from ..runs import evidence, view_of_run
 from ..view import RunView, ShownVerdict
 from .affected import harmed_inputs
 from .axis import TimeAxis
+from .batches import ROWS as BATCHES
+from .batches import BatchTimes, ShownBatch, batch_lane, batch_times, batches_of
 from .curves import CurvePanel, latencies_over_time, rates
-from .document import render
+from .document import render, shell_word
 from .faults_drawn import FaultBand, RecoveryBar, bands, recovery_bars
+from .journey import Station, numbered_in, ways
 from .lanes import ActorLane, lanes_of, replays
 from .spacetime import around, spacetime
 from .spacetime_drawing import Drawing, drawing
@@ -51,6 +55,8 @@ class PieceOfEvidence:
 
     text: str
     at: tuple[int, ...]
+    way: tuple[Station, ...] = ()
+    """Where the input that it names was, and when."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +110,10 @@ class RunPage:
     not_judged: str
     """Why it could not be judged again, so that the verdicts are those on record; empty where it was."""
     digest: str
+    batches: tuple[ShownBatch, ...] = ()
+    """Of a query."""
+    unlisted_batches: int = 0
+    times: tuple[BatchTimes, ...] = ()
 
     @property
     def longest(self) -> int:
@@ -128,17 +138,19 @@ def run_page(
     happenings = [Happening(entry.stamp.at, said) for entry in history.timeline for said in [_said(entry)] if said]
     happenings.sort(key=lambda one: one.at)
     several = len(description.schedule) > 1
+    batches = batches_of(history) if description.subject.get("kind") == QUERY else []
+    lane = batch_lane(batches)
     return RunPage(
         view,
         description,
         tuple(
-            VerdictOnPage(shown, tuple(findings_on_page(verdict.anomalies, several)))
+            VerdictOnPage(shown, tuple(findings_on_page(verdict.anomalies, several, rerun)))
             for shown, verdict in zip(view.verdicts, (*judgement.verdicts, *judgement.broken), strict=True)
         ),
         axis,
         tuple(bands(history, schedule, judgement.recoveries, axis.ends)),
         tuple(panel for panel in (rates(history, axis), latency) if panel is not None),
-        tuple(lanes_of(history, axis.ends)),
+        (*lanes_of(history, axis.ends), *([] if lane is None else [lane])),
         tuple(recovery_bars(history, judgement.recoveries, replays(history))),
         tuple(happenings[:HAPPENINGS]),
         max(0, len(happenings) - HAPPENINGS),
@@ -147,6 +159,9 @@ def run_page(
         undrawn if not not_judged else "There is no diagram of space and time: nothing could be executed again.",
         not_judged,
         judgement.digest,
+        tuple(batches[:BATCHES]),
+        max(0, len(batches) - BATCHES),
+        tuple(batch_times(history)),
     )
 
 
@@ -157,8 +172,11 @@ def diagrams_of(history: History, judgement: Judgement) -> tuple[list[FaultDiagr
         return [], "Of a query there is no diagram of space and time: nothing says what happened inside it."
     if next(history.of(Taken), None) is None:
         return [], "There is no diagram of space and time: no slice has taken anything."
-    struck = {entry.stamp.at: entry.fault for entry in history.struck()}
-    moments = sorted(struck.items())[:DIAGRAMS] or [(0, "")]
+    struck: dict[int, tuple[int, str]] = {}
+    for entry in history.struck():
+        struck.setdefault(entry.number, (entry.stamp.at, entry.fault))
+    # Two that strike at once have a diagram each.
+    moments = sorted(struck.values(), key=lambda one: one[0])[:DIAGRAMS] or [(0, "")]
     harmed = harmed_inputs(collation.reexecution, collation.wanted, _anomaly(judgement))
     found = []
     for at, fault in moments:
@@ -180,7 +198,7 @@ def _anomaly(judgement: Judgement) -> str:
 
 def run_html(page: RunPage) -> str:
     """The page itself."""
-    folder = shlex.quote(str(page.view.folder))
+    folder = shell_word(page.view.folder)
     return render(
         "run.html.jinja",
         page=page,
@@ -226,16 +244,23 @@ def _axis(history: History) -> TimeAxis:
     return TimeAxis(max(0, begins - margin), ends + margin)
 
 
-def findings_on_page(anomalies: Sequence[Tally], several: bool) -> Iterator[FindingOnPage]:
-    """What a verdict rests on. `several`: whether the schedule has more faults than one."""
+def findings_on_page(
+    anomalies: Sequence[Tally], several: bool, rerun: Reexecution | None = None
+) -> Iterator[FindingOnPage]:
+    """What a verdict rests on. `several`: whether the schedule has more faults than one. `rerun`: says where the inputs
+    were that the evidence names."""
+    named = {piece.what: numbered_in(piece.what) for tally in anomalies for piece in tally.sample}
+    found = {} if rerun is None else ways(rerun, filter(None, named.values()))
     for tally in anomalies:
         yield FindingOnPage(
-            f"{tally.anomaly} × {tally.count:,}", tuple(_piece(piece, several) for piece in tally.sample)
+            f"{tally.anomaly} × {tally.count:,}",
+            tuple(
+                PieceOfEvidence(
+                    evidence(piece, several), piece.at, () if (one := named[piece.what]) is None else found.get(one, ())
+                )
+                for piece in tally.sample
+            ),
         )
-
-
-def _piece(piece: Evidence, several: bool) -> PieceOfEvidence:
-    return PieceOfEvidence(evidence(piece, several), piece.at)
 
 
 def _no_latency(black_box: bool, none: bool, not_judged: bool) -> str:

@@ -149,6 +149,7 @@ def test_a_certificate_is_what_its_folder_says_and_comes_to_the_same_when_it_is_
     again = judge_certificate(certified.folder, Registry().oracles)
     assert again.differences == ()
     assert {path.name for path in certified.folder.iterdir()} == {
+        "certificate.html",
         "certificate.json",
         "certificate.md",
         "points.jsonl",

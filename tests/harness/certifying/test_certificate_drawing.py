@@ -8,12 +8,21 @@ from pathlib import Path
 import pytest
 
 from asking import Ask
-from certified import crash_at, trial, unsealed
+from certified import AGAIN, certify_by_hand, crash_at, trial, unsealed
 from pages_read import PageRead, assert_sound, read_page
-from streamproof.harness.certifying.certificate import Certificate, with_conclusion, write_certificate
+from streamproof.harness.certifying.certificate import (
+    LOOK,
+    Certificate,
+    altered_files,
+    read_certificate,
+    with_conclusion,
+    write_certificate,
+)
 from streamproof.harness.certifying.conclusion import Planned
-from streamproof.harness.certifying.drawing import certificate_html
+from streamproof.harness.certifying.drawing import certificate_html, write_look
 from streamproof.harness.certifying.plan import How, Victim
+from streamproof.harness.command_line.drawing import draw_violation
+from streamproof.harness.contracts.registry import Registry
 from streamproof.harness.core.addresses import Point, Side
 from streamproof.harness.core.verdicts import Status
 
@@ -117,3 +126,27 @@ def test_an_altered_certificate_is_refused(ask: Ask, tmp_path: Path) -> None:
     answer = ask("report", tmp_path / "mine")
     assert answer.status == 3
     assert "was altered" in answer.err
+
+
+def test_a_page_that_was_drawn_before_the_seal_is_part_of_what_is_sealed(tmp_path: Path) -> None:
+    write_look(tmp_path, certificate())
+    written = write_certificate(tmp_path, certificate())
+    assert LOOK in written.files
+    page = read_page((tmp_path / LOOK).read_text())
+    assert "which lists it with its digest" in page.text
+    assert page.of("a", href="./runs/run-0/")
+    (tmp_path / LOOK).write_text("HOLDS")
+    assert list(altered_files(tmp_path, read_certificate(tmp_path))) == [f"{LOOK} was altered"]
+
+
+def test_the_run_that_refutes_a_claim_is_drawn_beside_the_certificate(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    refuted = certify_by_hand(folder, {"kill": (crash_at(), How.KILL, AGAIN)}).counterexample
+    assert refuted is not None
+    before = sorted(folder.rglob("*"))
+    drawn = draw_violation(folder, refuted.folder, Registry())
+    assert drawn == tmp_path / "mine-violation.html"
+    page = read_page(drawn.read_text())
+    assert_sound(page)
+    assert "word-count, a Structured Streaming query" in page.text
+    assert sorted(folder.rglob("*")) == before

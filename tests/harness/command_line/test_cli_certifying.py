@@ -101,7 +101,7 @@ def called(ask: Ask, module: str) -> Callable[..., dict[str, Any]]:
     ],
 )
 def test_the_screen_says_what_it_comes_to_and_the_status_too(
-    ask: Ask, module: str, query: str, status: int, texts: list[str]
+    ask: Ask, module: str, tmp_path: Path, query: str, status: int, texts: list[str]
 ) -> None:
     answer = ask("certify", f"{module}:{query}", "--claim", "exactly-once", "--folder", "here")
     assert (answer.status, answer.err) == (status, "")
@@ -110,7 +110,8 @@ def test_the_screen_says_what_it_comes_to_and_the_status_too(
     )
     assert "  not covered  " in answer.out
     assert "The loss of files that were not synced." in answer.out
-    assert "certificate here/certificate.md     judge it again: streamproof judge here" in answer.out
+    assert "certificate here/certificate.html     judge it again: streamproof judge here" in answer.out
+    assert (tmp_path / "here" / "certificate.html").exists()
     for text in texts:
         assert text in answer.out
     assert "\x1b" not in answer.out

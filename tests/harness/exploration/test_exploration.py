@@ -78,7 +78,9 @@ def plans() -> list[SearchPlan]:
 
 def told(findings: SearchFindings) -> dict[str, Any]:
     """What a search found, without how long it took and on how many cores."""
-    return {name: value for name, value in vars(findings).items() if name not in ("seconds", "jobs", "addresses")}
+    return {
+        name: value for name, value in vars(findings).items() if name not in ("seconds", "jobs", "addresses", "course")
+    }
 
 
 @cache

@@ -22,7 +22,7 @@ from streamproof.harness.core.verdicts import Status
 
 pytestmark = pytest.mark.browser
 
-PAGES = ("run", "counterexample", "certificate")
+PAGES = ("run", "counterexample", "certificate", "search")
 SLOWEST = 2.0
 """Seconds within which a page opens."""
 MODULE = """
@@ -54,17 +54,25 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.syspath_prepend(folder)
+        printed: list[str] = []
+        with pytest.MonkeyPatch.context() as quiet:
+            quiet.setattr("streamproof.harness.command_line.output.print_text", printed.append)
+            asked = ["explore", "user_of_browsers:loses", "--schedules", "60", "--jobs", "1", "--json"]
+            assert run_command_line(asked) == 1
+        (folder / "searched.json").write_text("".join(printed))
         for command, status in (
             ("run user_of_browsers:loses --cluster simulated --folder lost --report", 1),
             ("explore user_of_browsers:loses --schedules 5 --jobs 1", 1),
             ("report counterexample.json", 0),
             ("report mine", 0),
+            ("report searched.json", 0),
         ):
             assert run_command_line(command.split()) == status
         yield {
             "run": folder / "lost" / "report.html",
             "counterexample": folder / "counterexample.html",
             "certificate": folder / "mine.html",
+            "search": folder / "searched.html",
         }
 
 

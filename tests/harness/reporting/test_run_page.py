@@ -193,3 +193,16 @@ def test_where_nothing_can_be_written_that_is_said(ask: Ask, lost: Path, tmp_pat
     answer = ask("report", lost, "--output", tmp_path / "file" / "page.html")
     assert answer.status == 4
     assert "name another file with --output" in answer.err
+
+
+def test_an_input_that_evidence_names_is_followed_from_where_it_was_offered(page: PageRead) -> None:
+    ways = page.of("details", cls="way")
+    assert ways
+    way = page.text.partition("its way")[2].partition("show all")[0]
+    assert re.match(
+        r" ?\d+\.\d{3} s source-0 offers #\d+ .*relay-0#1 takes it .*trace-0#1 takes what was made of it", way
+    )
+    starts = [button for button in page.of("button", cls="show") if len(button["data-at"].split()) > 2]
+    for button in starts:
+        moments = list(map(int, button["data-at"].split()))
+        assert moments == sorted(moments)

@@ -134,7 +134,11 @@
     const first = Math.min(...moments), last = Math.max(...moments);
     const margin = Math.max((last - first) * 0.5, (whole[1] - whole[0]) / 40);
     show(first - margin, last + margin);
-    readout.textContent = button.closest("li").querySelector("code").textContent;
+    const line = button.closest("li");
+    const station = line.closest(".way") !== null;
+    readout.textContent = station
+      ? [...line.childNodes].slice(0, 2).map((one) => one.textContent).join("")
+      : line.querySelector("code").textContent;
     axis.scrollIntoView({ block: "center" });
     axis.focus({ preventScroll: true });
   });

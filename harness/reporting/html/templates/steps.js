@@ -72,7 +72,7 @@ for (const diagram of document.querySelectorAll(".diagram")) {
     else if (sign) go(Number(sign.dataset.step));
   });
   if (!document.getElementById("axis")) {
-    for (const shown of document.querySelectorAll("button.show")) {
+    for (const shown of (diagram.closest(".with-evidence") || document).querySelectorAll("button.show")) {
       const last = Math.max(...shown.dataset.at.split(" ").map(Number));
       shown.addEventListener("click", () => {
         go(steps.findLastIndex((step) => step.at <= last));
