@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -34,14 +35,19 @@ from streamproof.harness.install.spark_choice import chosen_version
 from streamproof.harness.install.spark_environments import environments
 from streamproof.harness.judging.shapes import OutputMode
 from streamproof.harness.worlds.embedded.cluster import EmbeddedCluster
-from streamproof.scenarios.subjects import subject
+from streamproof.scenarios.subjects import SUBJECTS, subject
 from streamproof.scenarios.workloads import text
 
 MEASURED = Path(__file__).with_name("measured.json")
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "spark-versions.md"
 BEGIN, END = "<!-- made by tests/versions/matrix.py -->\n", "<!-- until here -->\n"
 README = "words-counted"
-OF_THE_TABLE = ("counts-in-pandas", "counts-by-processor", "blind-append", "sqlite-by-batch", "file-sink")
+AS_WELL = ", "
+"""Between a subject that is wrong and what holds of it all the same, in the name of a line."""
+ROWS = (
+    README,
+    *(row for one in SUBJECTS for row in (one.name, *(f"{one.name}{AS_WELL}{claim}" for claim in one.holds))),
+)
 SINCE = {"counts-by-processor": "4.1"}
 """The first line on which there is what a query needs."""
 
@@ -53,6 +59,8 @@ class TriedQuery:
     workload: Workload
     claims: tuple[Guarantee, ...]
     expected: Status
+    recovers: Status = Status.HOLDS
+    anomaly: str = ""
 
 
 @dataclass(frozen=True)
@@ -69,17 +77,25 @@ class Cell:
     seconds: int
     whole: bool
     """Whether all victims were to die, and not the driver alone."""
+    on: str = ""
+    """The day."""
+    anomaly: str = ""
+    """Of the counterexample."""
+    wanted_anomaly: str = ""
+    must_recover: str = Status.HOLDS
 
     @property
     def right(self) -> bool:
         # A campaign that is over when a claim is violated has not asked whether it recovers.
         over = self.status == Status.VIOLATED and self.recovers == Status.UNKNOWN
-        return self.status == self.expected and (self.recovers == Status.HOLDS or over)
+        recovers = self.recovers == self.must_recover or over
+        return self.status == self.expected and recovers and self.anomaly == self.wanted_anomaly
 
     @property
     def text(self) -> str:
         missed = "" if self.status == self.expected else f", and must be {self.expected}"
-        return f"{self.status}{missed} ({self.trials}{'' if self.whole else ' of the driver'})"
+        back = "" if self.recovers == Status.HOLDS or not self.recovers else f", recovers {self.recovers}"
+        return f"{self.status}{missed}{back} ({self.trials}{'' if self.whole else ' of the driver'})"
 
 
 Measured = dict[str, dict[str, Cell]]
@@ -109,29 +125,34 @@ def _asked() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     there = [one.version for one in environments() if one.whole]
     parser.add_argument("--spark", action="append", help=f"a version; there are: {', '.join(there)}")
-    parser.add_argument("--subject", action="append", choices=(README, *OF_THE_TABLE))
+    parser.add_argument("--subject", action="append", choices=ROWS)
     parser.add_argument("--minutes", type=float, default=30.0, help="for each")
     parser.add_argument("--driver", action="store_true", help="let no more than the driver die, once in a run")
     parser.add_argument("--folder", type=Path, default=Path("certificates"))
     parser.add_argument("--table", action="store_true", help="make no more than the table")
     asked = parser.parse_args()
     asked.spark = asked.spark or [*there, chosen_version()]
-    asked.subject = asked.subject or [README, *OF_THE_TABLE]
+    asked.subject = asked.subject or [*ROWS]
     return asked
 
 
 def _missing(name: str, version: str) -> bool:
     line = ".".join(version.split(".")[:2])
-    return line < SINCE.get(name, "")
+    return line < SINCE.get(name.partition(AS_WELL)[0], "")
 
 
 def tried_query(name: str, folder: Path) -> TriedQuery:
     """By its name in the table; that of README.md is written to the folder as a user would have it."""
     if name != README:
-        one = subject(name)
+        of, _, claim = name.partition(AS_WELL)
+        one = subject(of)
         # One batch, and the two that close the input: one of each kind.
         fed = replace(one.workload, events=one.query.batch_events)
-        return TriedQuery(name, one.query, fed, one.claims, one.expected)
+        if claim:
+            return TriedQuery(
+                name, one.query, fed, tuple(held for held in one.holds if str(held) == claim), Status.HOLDS
+            )
+        return TriedQuery(name, one.query, fed, one.claims, one.expected, one.recovers, str(one.anomaly or ""))
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "my_operator.py").write_text(example("def count_words"))
     if str(folder) not in sys.path:
@@ -142,7 +163,7 @@ def tried_query(name: str, folder: Path) -> TriedQuery:
 
 def _certified(name: str, version: str, home: Path, minutes: float, whole: bool) -> Cell:
     tried = tried_query(name, (home / "user").resolve())
-    registry, folder = Registry(), home / f"{name}-{version}"
+    registry, folder = Registry(), home / f"{name.replace(AS_WELL, '-')}-{version}"
     shutil.rmtree(folder, ignore_errors=True)
     faults = every_crash_point() if whole else every_crash_point("driver", recovering=False, split_brain=False)
     began = time.monotonic()
@@ -159,16 +180,31 @@ def _certified(name: str, version: str, home: Path, minutes: float, whole: bool)
         )
     except StreamproofError as error:
         print(f"{name} on {version}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
-        return Cell(type(error).__name__, tried.expected, "", 0, "", round(time.monotonic() - began), whole)
+        return Cell(type(error).__name__, tried.expected, "", 0, "", round(time.monotonic() - began), whole, _today())
     return _cell(tried, found, round(time.monotonic() - began), whole)
 
 
 def _cell(tried: TriedQuery, found: Certified, seconds: int, whole: bool) -> Cell:
     certificate = found.certificate
-    claimed = next(one.status for one in certificate.verdicts if one.claim == str(tried.claims[0]))
-    recovers = next(one.status for one in certificate.verdicts if one.claim.startswith("recovers"))
-    spark = certificate.versions["spark"]
-    return Cell(claimed, tried.expected, recovers, len(certificate.trials), spark, seconds, whole)
+    said = {one.status for one in certificate.verdicts if one.claim in map(str, tried.claims)}
+    shown = certificate.counterexample
+    return Cell(
+        status=" and ".join(sorted(said)),
+        expected=tried.expected,
+        recovers=next(one.status for one in certificate.verdicts if one.claim.startswith("recovers")),
+        trials=len(certificate.trials),
+        spark=certificate.versions["spark"],
+        seconds=seconds,
+        whole=whole,
+        on=_today(),
+        anomaly="" if shown is None else shown.anomaly,
+        wanted_anomaly=tried.anomaly,
+        must_recover=tried.recovers,
+    )
+
+
+def _today() -> str:
+    return datetime.now(UTC).date().isoformat()
 
 
 def read_measured() -> Measured:
@@ -185,7 +221,7 @@ def _write(measured: Measured) -> None:
 def table(measured: Measured) -> str:
     versions = [one.tried for one in SUPPORTED.values()]
     lines = [_row(["query", *versions]), _row(["---"] * (1 + len(versions)))]
-    for name in (README, *OF_THE_TABLE):
+    for name in ROWS:
         cells = [_told(name, version, measured.get(name, {}).get(version)) for version in versions]
         lines.append(_row([f"`{name}`", *cells]))
     return "".join(lines)
@@ -193,7 +229,7 @@ def table(measured: Measured) -> str:
 
 def _told(name: str, version: str, cell: Cell | None) -> str:
     if _missing(name, version):
-        return f"not before {SINCE[name]}"
+        return f"not before {SINCE[name.partition(AS_WELL)[0]]}"
     return cell.text if cell is not None else "not tried"
 
 
