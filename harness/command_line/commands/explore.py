@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ...exploration.exploring import Explored
     from ...exploration.largest_errors import LargestErrors
     from ...exploration.mutants import TriedMutant
+    from ...exploration.power import SearchPower
     from ...exploration.search import SearchBudget
 
 SCHEDULES: Final = 1_000
@@ -253,6 +254,7 @@ def _document(explored: Explored) -> dict[str, Any]:
             for kind, count in findings.kinds.most_common()
         ],
         "judged_plainly": findings.judged,
+        "power": _power_document(explored.power),
         "exercised": {str(mechanism): findings.exercised[mechanism] for mechanism in Activity},
         "untried": [str(mechanism) for mechanism in explored.untried],
         "unknown": dict(findings.reasons.most_common()),
@@ -278,6 +280,25 @@ def _document(explored: Explored) -> dict[str, Any]:
             for kept in explored.kept
         ],
         "exit_status": None if explored.exit_status is None else int(explored.exit_status),
+    }
+
+
+def _power_document(power: SearchPower | str) -> dict[str, Any]:
+    if isinstance(power, str):
+        return {"not_measured": power}
+    measured = power.measured
+    return {
+        "found": power.found,
+        "changes": power.tried,
+        "places": measured.places,
+        "by": {str(how): count for how, count in power.by.items()},
+        "without_failure": power.calm,
+        "schedules": power.schedules,
+        "scenario": measured.scenario,
+        "events": measured.events,
+        "seed": measured.seed,
+        "day": measured.day,
+        "version": measured.version,
     }
 
 
