@@ -129,7 +129,7 @@ def _largest_error(found: LargestErrors | None) -> Iterator[Fact]:
 def _exhausted(explored: Explored) -> Iterator[Fact]:
     for number, statement in enumerate(statements(explored.bench, explored.findings)):
         yield Fact("" if number else "exhausted", statement.text)
-    for number, what in enumerate(not_covered(explored.bench)):
+    for number, what in enumerate(not_covered(explored.bench.seed)):
         yield Fact("" if number else "left out", what)
 
 

@@ -267,7 +267,7 @@ def _document(explored: Explored) -> dict[str, Any]:
         "corpus": None if explored.corpus is None else asdict(explored.corpus),
         "whole_runs": findings.whole_runs or None,
         "exhausted_levels": [asdict(one) for one in statements(explored.bench, findings)] if explored.exhaust else None,
-        "not_covered": list(not_covered(explored.bench)) if explored.exhaust else None,
+        "not_covered": list(not_covered(explored.bench.seed)) if explored.exhaust else None,
         "random": {
             "held": findings.random_held,
             "violated": findings.random_violated,
