@@ -27,6 +27,7 @@ from .guided import CorpusEntry, GuidedSchedules
 from .largest_errors import LargestErrors, largest_errors, measures
 from .pieces import NO_PIECE, Tried, is_past
 from .plans import EverySingle, RandomSchedules, SearchPlan, Successive
+from .power import SearchPower, power_of
 from .search import SearchBudget, SearchFindings, Violation, search
 from .shrinking import STEADY, Shrunk, shows_violation, shrink
 from .small_worlds import SLOW_REPLAY
@@ -64,6 +65,17 @@ class Explored:
     """What became of the corpus; None where there was none."""
     errors: LargestErrors | None = None
     """How close failures came to the bounds that are claimed; None where none is, or it was not asked for."""
+    usual: bool = True
+    """Whether it tried what a search tries unless told otherwise: crashes one at a time, and crashes drawn at random,
+    in a small world."""
+
+    @property
+    def power(self) -> SearchPower | str:
+        """Of how many changes to the scheme's code such a search finds one; or why that is not known."""
+        if not self.usual:
+            return "it was measured for searches of crashes, one at a time and at random, in small worlds"
+        scenario = self.named.origin.rpartition("@")[2]
+        return power_of(self.bench.subject, scenario, self.scenario.workload.events, self.findings.tried)
 
     @property
     def exit_status(self) -> ExitStatus | None:
@@ -167,7 +179,8 @@ def explore(
     # What was found is kept by now, whatever becomes of the folder.
     grown = None if corpus is None else grow_corpus(corpus, named.origin, bench.scenario, known, findings.corpus)
     before = None if own is None else own.scenario
-    return Explored(named, bench.scenario, bench, findings, tuple(kept), before, exhaust, grown, largest)
+    usual = not (exhaust or pairs or for_spark) and corpus is None and own is not None and kinds == ("crash",)
+    return Explored(named, bench.scenario, bench, findings, tuple(kept), before, exhaust, grown, largest, usual)
 
 
 def _at_own_sizes(named: Named, bench: Bench, own: Named | None, for_spark: bool) -> tuple[Named, Bench]:
@@ -218,6 +231,11 @@ def _steady(bench: Bench, violation: Violation, findings: SearchFindings) -> Vio
     """The first of its kind that shows whoever is faster."""
     alike = (other for other in findings.violations if other.kind == violation.kind)
     return next((other for other in alike if shows_violation(bench, other.trial, other.kind, STEADY)), None)
+
+
+def usual_plans(budget: SearchBudget, seed: int) -> list[SearchPlan]:
+    """What a search tries unless told otherwise."""
+    return _plans(budget, seed, pairs=False, kinds=("crash",))
 
 
 def _plans(budget: SearchBudget, seed: int, pairs: bool, kinds: tuple[str, ...]) -> list[SearchPlan]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ..contracts.scaling import scaled_down
+from ..core.errors import ExitStatus
 from ..core.verdicts import Status
 from ..core.wording import counted
 from ..judging.exercised import Activity, said_never
@@ -69,6 +70,9 @@ def _facts(explored: Explored) -> Iterator[Fact]:
         + (", which is too few to say that the claims hold" if explored.few else ""),
         Tone.OPEN if explored.few else Tone.PLAIN,
     )
+    if explored.exit_status is ExitStatus.HOLDS:
+        power = explored.power
+        yield Fact("power", f"not measured: {power}" if isinstance(power, str) else str(power))
     yield Fact("exercised", _at_work(findings))
     if explored.untried:
         yield Fact("untried", f"{said_never(explored.untried)}: UNKNOWN", Tone.OPEN)
@@ -125,7 +129,7 @@ def _largest_error(found: LargestErrors | None) -> Iterator[Fact]:
 def _exhausted(explored: Explored) -> Iterator[Fact]:
     for number, statement in enumerate(statements(explored.bench, explored.findings)):
         yield Fact("" if number else "exhausted", statement.text)
-    for number, what in enumerate(not_covered(explored.bench)):
+    for number, what in enumerate(not_covered(explored.bench.seed)):
         yield Fact("" if number else "left out", what)
 
 

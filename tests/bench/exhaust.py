@@ -3,6 +3,7 @@
     python tests/bench/exhaust.py                      # all of them, five minutes each at most
     python tests/bench/exhaust.py word-count.gap       # some of them; the others stay as they were
     python tests/bench/exhaust.py --minutes 20 --jobs 4
+    python tests/bench/exhaust.py --page               # the page alone, of what is kept
 
 What was found stands in exhausted.json beside this file; the page is made of it. Ends with 1 where a claim is violated.
 """
@@ -27,6 +28,7 @@ from streamproof.harness.exploration.bench import Bench
 from streamproof.harness.exploration.exhausting import (
     EXHAUSTED_BATCHES,
     EXHAUSTED_EVENTS,
+    CrashStatement,
     not_covered,
     statements,
     world_of,
@@ -66,17 +68,7 @@ PAGE: Final = _HERE.parent.parent / "docs" / "exhaustion.md"
 class Level(msgspec.Struct):
     """So many crashes, one after the other."""
 
-    faults: int
-    tried: int
-    stand_for: int | None
-    exist: int | None
-    complete: bool
-    holds: int
-    violated: int
-    beyond: int
-    harmless: int
-    unknown: int
-    never: str
+    statement: CrashStatement
     reasons: dict[str, int] = {}
     """Why it is unknown."""
 
@@ -98,7 +90,7 @@ class Exhausted(msgspec.Struct):
     """Of the machine when it was over, in processes that wanted to run."""
 
 
-def exhausted(name: str, registry: Registry, seconds: float, jobs: int) -> tuple[Exhausted, Sequence[str]]:
+def exhausted(name: str, registry: Registry, seconds: float, jobs: int) -> Exhausted:
     """Raises ProcessDied when a process of the search ends by itself."""
     named = brought_down(name, registry, EXHAUSTED_EVENTS, exhaust=True)
     bench = Bench(named.scenario, registry, seed=SEED, options=SLOW_REPLAY)
@@ -107,24 +99,8 @@ def exhausted(name: str, registry: Registry, seconds: float, jobs: int) -> tuple
     found = search(bench, plans, SearchBudget(seconds=seconds), jobs=jobs, origin=named.origin, in_order=True)
     if found.interrupted:
         raise KeyboardInterrupt
-    levels = [
-        Level(
-            one.faults,
-            one.tried,
-            one.addresses,
-            one.exist,
-            one.complete,
-            one.holds,
-            one.violated,
-            one.beyond,
-            one.harmless,
-            one.unknown,
-            one.never,
-            dict(found.successions[one.faults].essential_reasons),
-        )
-        for one in statements(bench, found)
-    ]
-    result = Exhausted(
+    levels = [Level(one, dict(found.successions[one.faults].essential_reasons)) for one in statements(bench, found)]
+    return Exhausted(
         name,
         bench.scenario.subject.kind,
         [str(claim) for claim in bench.claims],
@@ -137,7 +113,6 @@ def exhausted(name: str, registry: Registry, seconds: float, jobs: int) -> tuple
         datetime.now(UTC).date().isoformat(),
         round(os.getloadavg()[0], 1),
     )
-    return result, not_covered(bench)
 
 
 def _cpu() -> float:
@@ -146,11 +121,12 @@ def _cpu() -> float:
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
-def page(kept: Sequence[Exhausted], left_out: Sequence[str]) -> str:
-    return "\n".join(_lines(kept, left_out)) + "\n"
+def page(kept: Sequence[Exhausted]) -> str:
+    ordered = sorted(kept, key=lambda made: SCENARIOS.index(made.scenario))
+    return "\n".join(_lines(ordered)) + "\n"
 
 
-def _lines(kept: Sequence[Exhausted], left_out: Sequence[str]) -> Iterator[str]:
+def _lines(kept: Sequence[Exhausted]) -> Iterator[str]:
     yield from _BEFORE.splitlines()
     yield ""
     yield "| scenario | world | single crashes | pairs of crashes | CPU minutes |"
@@ -175,29 +151,30 @@ def _lines(kept: Sequence[Exhausted], left_out: Sequence[str]) -> Iterator[str]:
     yield ""
     yield "## What is left out"
     yield ""
-    for what in left_out:
+    for what in not_covered(SEED):
         yield f"- {what}"
 
 
 def _said(level: Level) -> str:
-    amount = f"{level.tried:,}"
-    if level.stand_for is not None:
-        amount += f", which stand for {level.stand_for:,}"
-    if level.complete:
+    one = level.statement
+    amount = f"{one.tried:,}"
+    if one.addresses is not None:
+        amount += f", which stand for {one.addresses:,}"
+    if one.complete:
         text = f"**all** {amount}"
     else:
-        text = f"{amount} of about {level.exist:,}" if level.exist else f"{amount}, and more"
-    if level.violated:
-        text += f": **VIOLATED** under {level.violated:,}"
-    elif level.unknown:
+        text = f"{amount} of about {one.exist:,}" if one.exist else f"{amount}, and more"
+    if one.violated:
+        text += f": **VIOLATED** under {one.violated:,}"
+    elif one.unknown:
         why = "; ".join(f"{count:,} × {reason}" for reason, count in level.reasons.items())
-        text += f": unknown under {level.unknown:,}" + (f", {why}" if why else "")
-    elif level.never:
-        text += f": {level.never}"
+        text += f": unknown under {one.unknown:,}" + (f", {why}" if why else "")
+    elif one.never:
+        text += f": {one.never}"
     else:
-        text += ": hold" if level.complete else ": no violation"
-    aside = [f"{level.beyond:,} beyond the claim"] if level.beyond else []
-    aside += [f"{level.harmless:,} harmed nobody"] if level.harmless else []
+        text += ": hold" if one.complete else ": no violation"
+    aside = [f"{one.beyond:,} beyond the claim"] if one.beyond else []
+    aside += [f"{one.harmless:,} harmed nobody"] if one.harmless else []
     return f"{text} ({', '.join(aside)})" if aside else text
 
 
@@ -221,18 +198,19 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="scenarios; without any, all that stand in SCENARIOS")
     parser.add_argument("--minutes", type=float, default=5.0, help="for each, at most")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--page", action="store_true", help="try nothing, and write the page of what is kept")
     asked = parser.parse_args()
     registry = Registry()
     known = msgspec.json.decode(KEPT.read_bytes(), type=dict[str, Exhausted]) if KEPT.exists() else {}
     violated = False
-    for name in asked.names or SCENARIOS:
-        one, left_out = exhausted(name, registry, asked.minutes * 60, asked.jobs)
-        violated |= any(level.violated for level in one.levels)
+    for name in () if asked.page else asked.names or SCENARIOS:
+        one = exhausted(name, registry, asked.minutes * 60, asked.jobs)
+        violated |= any(level.statement.violated for level in one.levels)
         known[name] = one
         print(f"{name}: {'; '.join(map(_said, one.levels))}; {one.cpu_seconds / 60:.1f} CPU minutes", flush=True)
         KEPT.write_bytes(msgspec.json.format(msgspec.json.encode(known), indent=1) + b"\n")
-        ordered = sorted(known.values(), key=lambda made: SCENARIOS.index(made.scenario))
-        PAGE.write_text(page(ordered, left_out))
+        PAGE.write_text(page(list(known.values())))
+    PAGE.write_text(page(list(known.values())))
     return int(violated)
 
 

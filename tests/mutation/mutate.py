@@ -10,7 +10,6 @@ short goes on where it was (`--work`, with the same seed). README.md says what b
 from __future__ import annotations
 
 import argparse
-import ast
 import importlib.util
 import os
 import queue
@@ -21,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +32,10 @@ from cosmic_ray.modules import find_modules
 from cosmic_ray.mutating import mutate_and_test
 from cosmic_ray.work_db import WorkDB, use_db
 from cosmic_ray.work_item import TestOutcome, WorkerOutcome, WorkItem, WorkResult
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from mutation.changes import says_nothing
 
 TESTS = Path(__file__).resolve().parent.parent
 FAST = "not spark and not docker and not bench and not long"
@@ -201,7 +204,7 @@ def _in(copy: Path, module: Path) -> Path:
 def _leave_out(found: WorkDB, asked: argparse.Namespace) -> None:
     """What changes nothing by its place, and what the sample does not have."""
     items = list(found.work_items)
-    changing = [item for item in items if not _says_nothing(item)]
+    changing = [item for item in items if not says_nothing(item.mutations[0])]
     kept = changing
     if asked.sample is not None:
         rooms = len(asked.rooms.split(","))
@@ -211,35 +214,6 @@ def _leave_out(found: WorkDB, asked: argparse.Namespace) -> None:
     keep = {item.job_id for item in kept}
     skipped = WorkResult(worker_outcome=WorkerOutcome.SKIPPED)
     found.set_multiple_results([item.job_id for item in items if item.job_id not in keep], skipped)
-
-
-def _says_nothing(item: WorkItem) -> bool:
-    """Whether it is within an annotation, which nobody evaluates, or says whether objects can be altered."""
-    mutation = item.mutations[0]
-    return any(start <= mutation.start_pos and mutation.end_pos <= end for start, end in _spans(mutation.module_path))
-
-
-_known: dict[Path, list[tuple[tuple[int, int], tuple[int, int]]]] = {}
-
-
-def _spans(module: Path) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    if module not in _known:
-        _known[module] = [
-            ((node.lineno, node.col_offset), (node.end_lineno or 0, node.end_col_offset or 0))
-            for node in _unevaluated(ast.parse(module.read_text()))
-        ]
-    return _known[module]
-
-
-def _unevaluated(tree: ast.AST) -> Iterator[ast.expr]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.AnnAssign | ast.arg) and node.annotation is not None:
-            yield node.annotation
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.returns is not None:
-            yield node.returns
-        elif isinstance(node, ast.ClassDef):
-            yield from node.decorator_list
-            yield from (keyword.value for keyword in node.keywords)
 
 
 def _place(item: WorkItem) -> str:

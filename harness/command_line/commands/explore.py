@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ...exploration.exploring import Explored
     from ...exploration.largest_errors import LargestErrors
     from ...exploration.mutants import TriedMutant
+    from ...exploration.power import SearchPower
     from ...exploration.search import SearchBudget
 
 SCHEDULES: Final = 1_000
@@ -264,6 +265,7 @@ def _document(explored: Explored) -> dict[str, Any]:
             for kind, count in findings.kinds.most_common()
         ],
         "judged_plainly": findings.judged,
+        "power": _power_document(explored.power),
         "exercised": {str(mechanism): findings.exercised[mechanism] for mechanism in Activity},
         "untried": [str(mechanism) for mechanism in explored.untried],
         "unknown": dict(findings.reasons.most_common()),
@@ -276,7 +278,7 @@ def _document(explored: Explored) -> dict[str, Any]:
         "corpus": None if explored.corpus is None else asdict(explored.corpus),
         "whole_runs": findings.whole_runs or None,
         "exhausted_levels": [asdict(one) for one in statements(explored.bench, findings)] if explored.exhaust else None,
-        "not_covered": list(not_covered(explored.bench)) if explored.exhaust else None,
+        "not_covered": list(not_covered(explored.bench.seed)) if explored.exhaust else None,
         "random": {
             "held": findings.random_held,
             "violated": findings.random_violated,
@@ -289,6 +291,25 @@ def _document(explored: Explored) -> dict[str, Any]:
             for kept in explored.kept
         ],
         "exit_status": None if explored.exit_status is None else int(explored.exit_status),
+    }
+
+
+def _power_document(power: SearchPower | str) -> dict[str, Any]:
+    if isinstance(power, str):
+        return {"not_measured": power}
+    measured = power.measured
+    return {
+        "found": power.found,
+        "changes": power.tried,
+        "places": measured.places,
+        "by": {str(how): count for how, count in power.by.items()},
+        "without_failure": power.calm,
+        "schedules": power.schedules,
+        "scenario": measured.scenario,
+        "events": measured.events,
+        "seed": measured.seed,
+        "day": measured.day,
+        "version": measured.version,
     }
 
 
