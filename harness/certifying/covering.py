@@ -239,7 +239,7 @@ class Covering:
                     self._first_lanes.insert(0, group)
                     continue
                 # What is the same in the first lane need not be in another one: its files have names of their own.
-                mates, others = _split(group, lambda one, here=here: states.same(here, one), states)  # type: ignore[misc]
+                mates, others = split_group(group, lambda one, here=here: states.same(here, one), states)  # type: ignore[misc]
                 if others:
                     self._waiting.append(others)
                 return group[0], mates
@@ -272,7 +272,7 @@ class Covering:
 
     def _alike(self, states: LifeStates, here: Passed, life: Attempt, waiting: Sequence[list[Group]]) -> Group:
         """Take what waits and what this recovery could not have told from what it began with."""
-        looks = _all_looks(life)
+        looks = all_looks(life)
         if looks is None:
             return []
         found: Group = []
@@ -280,7 +280,7 @@ class Covering:
             for groups in waiting:
                 left: list[Group] = []
                 for group in groups:
-                    alike, others = _split(group, lambda one: states.alike(here, one, looks), states)
+                    alike, others = split_group(group, lambda one: states.alike(here, one, looks), states)
                     found += alike
                     left += [others] if others else []
                 groups[:] = left
@@ -344,7 +344,7 @@ class Covering:
         self._waiting_again = by_worth(states.groups(waiting), _SINK, self._request.seed)[::-1]
 
 
-def _split(group: Group, fits: Callable[[Passed], bool], states: LifeStates) -> tuple[Group, Group]:
+def split_group(group: Group, fits: Callable[[Passed], bool], states: LifeStates) -> tuple[Group, Group]:
     """Those of a group that fit, and the others; what a life has no state of is of the others."""
     chosen: Group = []
     others: Group = []
@@ -354,7 +354,7 @@ def _split(group: Group, fits: Callable[[Passed], bool], states: LifeStates) -> 
     return chosen, others
 
 
-def _all_looks(life: Attempt) -> Looks | None:
+def all_looks(life: Attempt) -> Looks | None:
     """Of a recovery, with the lives that failed before; None where it is not known of each."""
     lives = [*life.before, life]
     found = [one.looks for one in lives if one.looks is not None]

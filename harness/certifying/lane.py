@@ -167,9 +167,7 @@ class Lane:
         self._write_input()
         with ExitStack() as stack:
             self._mount(stack)
-            # What lies elsewhere is in no crash state, be it thrown away with the run.
-            places = tuple(str(place.resolve()) for place in self.folders.stored)
-            self._whole = Watching(whose_code(self._query), whole=True, folders=places)
+            self._whole = self._watching_of(self._query)
             stack.enter_context(self._server)
             self._server.call(self._listen())
             stack.callback(lambda: self._server.call(self._hang_up()))
@@ -181,6 +179,11 @@ class Lane:
 
     def __exit__(self, *_: object) -> None:
         self._owned.close()
+
+    def _watching_of(self, query: Query) -> Watching:
+        # What lies elsewhere is in no crash state, be it thrown away with the run.
+        places = tuple(str(place.resolve()) for place in self.folders.stored)
+        return Watching(whose_code(query), whole=True, folders=places)
 
     def _write_input(self) -> None:
         write_input(self._input, self._batches, self._spark.source_in_java)
@@ -223,6 +226,21 @@ class Lane:
         finally:
             self._query, self._batches = own
             self._write_input()
+
+    def take_up(self, query: Query, processes: SparkProcesses, spark: SparkVersion) -> None:
+        """From its next life on, live another version of the query, on what is in the folders: in a session of its own,
+        where that is configured otherwise, or is one of another Spark's. Raises DeadlinePassed or ProcessDied."""
+        same = processes is self._processes and query.configuration == self._query.configuration
+        if not same or query.hooks != self._query.hooks:
+            self._processes.kill_node(self.name)
+            self._gateway = None
+        self._query, self._processes, self._spark = query, processes, spark
+        self._input = processes.scratch / f"{self.name}.input"
+        self._write_input()
+        self._whole = self._watching_of(query)
+        if self._gateway is None:
+            self._session = self._start_session()
+            self.await_ready()
 
     def live(
         self,

@@ -104,14 +104,15 @@ def live_on(lane: Lane, number: int) -> Attempt:
     runs the query would start it again, until it fails at one batch too often. Raises what went wrong with the lane.
     """
     life = lane.live(DRIVER, SINK, number, watched=False)
-    while isinstance(life.failure, InvalidOperator) and not _loops(life):
+    while isinstance(life.failure, InvalidOperator) and not loops(life):
         before = (*life.before, life)
         life = lane.live(DRIVER, SINK, number + len(before), watched=False)
         life.before = before
     return life
 
 
-def _loops(life: Attempt) -> bool:
+def loops(life: Attempt) -> bool:
+    """Whether it has failed at one batch too often, with the lives before it."""
     last = [one.failed_in for one in (*life.before, life)][-ATTEMPTS:]
     return len(last) == ATTEMPTS and len(set(last)) == 1
 

@@ -1,4 +1,5 @@
-"""The command line: `streamproof doctor | list | run | certify | explore | replay | judge | report | spark | reap`.
+"""The command line: `streamproof doctor | list | run | certify | upgrade | explore | replay | judge | report | spark |
+reap`.
 
 Every command ends in an `ExitStatus`. What a user did wrong is said in one message on stderr, without a traceback; of a
 mistake of ours the traceback goes into a file. With `--json`, stdout carries one JSON document and nothing else.
@@ -24,6 +25,7 @@ from .commands.replay import replay_command
 from .commands.report import report_command
 from .commands.run import run_command
 from .commands.spark import spark_app
+from .commands.upgrade import upgrade_command
 from .ending import INTERRUPTED, Session, failed
 from .output import complain, print_text
 
@@ -67,6 +69,7 @@ app.command("doctor")(doctor_command)
 app.command("list")(list_command)
 app.command("run")(run_command)
 app.command("certify")(certify_command)
+app.command("upgrade")(upgrade_command)
 app.command("explore")(explore_command)
 app.command("replay")(replay_command)
 app.command("judge")(judge_command)

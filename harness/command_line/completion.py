@@ -26,6 +26,17 @@ def complete_subject(incomplete: str) -> list[str]:
     return [name for name in registered().subjects if name.startswith(incomplete)]
 
 
+def complete_upgrade(incomplete: str) -> list[str]:
+    known = registered()
+    return [name for name in (*known.upgrades, *known.subjects) if name.startswith(incomplete)]
+
+
+def complete_basis(incomplete: str) -> list[str]:
+    from ..upgrading.outcomes import Basis
+
+    return [name for name in Basis if name.startswith(incomplete)]
+
+
 def complete_claim(incomplete: str) -> list[str]:
     return [name for name in registered().oracles if name.startswith(incomplete)]
 

@@ -88,6 +88,26 @@ class Certifiable(Protocol):
     def workload(self) -> Workload | None: ...
 
 
+class VersionPair(Protocol):
+    """Two versions of a query, of which one is to go on from what the other leaves."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def summary(self) -> str:
+        """What is changed, and what becomes of it."""
+
+    @property
+    def old(self) -> Query: ...
+
+    @property
+    def new(self) -> Query: ...
+
+    @property
+    def workload(self) -> Workload | None: ...
+
+
 @dataclass(frozen=True)
 class Named:
     """A scenario that can be run by name, and where it came from, so that its run can be judged again elsewhere."""
@@ -139,6 +159,10 @@ class Registry:
     @cached_property
     def subjects(self) -> dict[str, Certifiable]:
         return {subject.query.name: subject for subject in self._load("subjects")}
+
+    @cached_property
+    def upgrades(self) -> dict[str, VersionPair]:
+        return {pair.name: pair for pair in self._load("upgrades")}
 
     @cached_property
     def mutants(self) -> dict[str, Mutant]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
-List = Literal["scenarios", "schemes", "faults", "oracles", "subjects", "mutants"]
+List = Literal["scenarios", "schemes", "faults", "oracles", "subjects", "upgrades", "mutants"]
 LISTS: Final[tuple[List, ...]] = get_args(List)
 """What is installed and goes by a name."""
 

@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 
 
 def judge_command(
-    folder: Annotated[Path, typer.Argument(help="The folder of a run, or of a certificate.", show_default=False)],
+    folder: Annotated[
+        Path, typer.Argument(help="The folder of a run, of a certificate, or of an upgrade.", show_default=False)
+    ],
     as_json: Json = False,
 ) -> ExitStatus:
-    """Judge a run again from its folder, or a certificate with all of its runs.
+    """Judge a run again from its folder, or a certificate or an upgrade with all of its runs.
 
-    A certificate's runs are judged without the query's code. One that was altered, or does not say what its runs come
+    The runs of these two are judged without the query's code. One that was altered, or does not say what its runs come
     to, ends in status 3.
     """
     from ...certifying.certificate import is_certificate
@@ -33,8 +35,11 @@ def judge_command(
     from ...reporting.screen import run_screen
     from ...running.judgement import judge_folder
     from ...running.run import write_verdicts
+    from ...upgrading.record import is_upgrade
     from ..documents import run_document
 
+    if is_upgrade(folder):
+        return _judge_upgrade(folder, as_json)
     if is_certificate(folder):
         return _judge_certificate(folder, as_json)
     description, history, judgement = judge_folder(folder, registered())
@@ -60,6 +65,18 @@ def _judge_certificate(folder: Path, as_json: bool) -> ExitStatus:
         print_json(_document(judged, folder))
     else:
         show(rejudged_screen(view_of_rejudged(judged, folder)))
+    return judged.exit_status
+
+
+def _judge_upgrade(folder: Path, as_json: bool) -> ExitStatus:
+    from ...upgrading.record import judge_upgrade
+    from .upgrade import upgrade_document, upgrade_screen
+
+    judged = judge_upgrade(folder, registered().oracles)
+    if as_json:
+        print_json(upgrade_document(judged.record, folder, judged.exit_status, judged.differences))
+    else:
+        show(upgrade_screen(judged.record, folder, judged.differences))
     return judged.exit_status
 
 

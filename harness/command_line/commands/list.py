@@ -14,7 +14,8 @@ from ..output import print_json, show
 from ..registered import registered
 
 AT_ONCE: Final = ("scenarios", "schemes", "faults", "oracles")
-"""What `list` shows unless asked for one kind. Subjects import Spark, and mutants are broken on purpose."""
+"""What `list` shows unless asked for one kind. Subjects and upgrades import Spark, and mutants are broken on
+purpose."""
 
 
 def list_command(
@@ -23,7 +24,7 @@ def list_command(
     ] = None,
     as_json: Json = False,
 ) -> ExitStatus:
-    """List the scenarios, schemes, faults and oracles that are installed; subjects and mutants when asked for."""
+    """List the scenarios, schemes, faults and oracles that are installed; the other kinds when asked for one."""
     from ...certifying.subjects import claims_of
     from ..library import first_sentence, library_screen
 
@@ -36,6 +37,7 @@ def list_command(
         "faults": lambda: {fault.name: fault.breaks for fault in registry.faults.values()},
         "oracles": lambda: {oracle.guarantee: oracle.definition for oracle in registry.oracles.values()},
         "subjects": lambda: {name: claims_of(subject) for name, subject in registry.subjects.items()},
+        "upgrades": lambda: {name: pair.summary for name, pair in registry.upgrades.items()},
         "mutants": lambda: {mutant.name: f"Breaks: {mutant.breaks}." for mutant in registry.mutants.values()},
     }
     found = {

@@ -1,0 +1,41 @@
+"""The input of an upgrade: what was asked for, and then all of it once more, so that each key is touched after the
+change: what is wrong with a state that nobody touches does not show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from ..contracts.query import SOURCE, Query
+from ..core.workload import Workload
+from ..judging.shapes import text_of
+
+
+@dataclass(frozen=True)
+class TouchedAgain:
+    """An input whose every event comes again at its end, where it is another one than before."""
+
+    workload: Workload
+    again: int
+    """How many of its events are repeated ones."""
+
+    def last_batch(self, query: Query) -> int:
+        """The last one with an event that is no closing one."""
+        return -(-self.workload.events // query.batch_events) - 1
+
+    def last_before(self, query: Query) -> int:
+        """The last batch that has only events of the input as it was asked for."""
+        return (self.workload.events - self.again) // query.batch_events - 1
+
+
+def touched_again(workload: Workload) -> TouchedAgain:
+    """Each pair of key and value once more, in the order in which they came first."""
+    events = [event for batch in workload.batches(SOURCE) for event in batch]
+    once = list({text_of([event.key, event.value]): event for event in events}.values())
+
+    def draw(count: int, seed: int) -> Iterator[tuple[str, object]]:
+        yield from ((event.key, event.value) for event in events)
+        yield from ((event.key, event.value) for event in once)
+
+    longer = replace(workload, events=len(events) + len(once), draw=draw)
+    return TouchedAgain(longer, len(once))

@@ -1,0 +1,111 @@
+"""What can become of an upgrade: the words, and the record of one state from which the other version went on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+import msgspec
+
+from ..certifying.plan import Crash
+from ..core.errors import ExitStatus
+from ..core.verdicts import Status
+
+
+class UpgradeOutcome(StrEnum):
+    """What became of it, from one state."""
+
+    CONTINUES = "continues"
+    """It came to the end of its input, and its table is the one that is asked for."""
+    REFUSED = "refused"
+    """It failed at each start, before the sink was given anything and before anything was committed."""
+    WRONG = "silently wrong"
+    """It came to the end of its input without an error, and its table is another one."""
+    CRASH_LOOP = "crash loop"
+    """It failed at each start after it had done something, or did not come to an end."""
+    UNKNOWN = "unknown"
+    """It could not be judged."""
+
+
+class Basis(StrEnum):
+    """What the new version must come to."""
+
+    ALL = "all"
+    """The table that it makes of all input, as if it had run from the beginning."""
+    SINCE = "since"
+    """What it makes of the input since the change, as if it had begun there."""
+
+
+class Way(StrEnum):
+    """Which version goes on from what the other has left."""
+
+    UPGRADE = "upgrade"
+    ROLLBACK = "rollback"
+    """The old version goes on from where the new one was, which went on from the old one."""
+
+
+class Aside(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the version before comes to where the one after it has not continued: from what that has left, or without
+    it."""
+
+    folder: str
+    """The run: `runs/<name>`."""
+    outcome: UpgradeOutcome
+    why: str = ""
+    after: bool = False
+    """Whether it went on from what the other had left; else from the same crash, as if nobody had changed anything."""
+
+
+class Switched(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One state, from which the other version went on, and what became of it."""
+
+    way: Way
+    crashes: tuple[Crash, ...]
+    """All that leave this state, or one that could not be told from it."""
+    folder: str
+    """The run: `runs/<name>`."""
+    since: int
+    """The first incarnation of the version that went on."""
+    outcome: UpgradeOutcome
+    why: str = ""
+    """The error, how its table differs, or the reason why it is unknown."""
+    committed: int = -1
+    """The last batch that was committed by then; -1: none, and it began anew."""
+    rows: tuple[str, ...] = ()
+    """Rows that differ, a few."""
+    changed: tuple[str, ...] = ()
+    """What one that failed has changed in the folders, by path."""
+    notes: tuple[str, ...] = ()
+    aside: Aside | None = None
+
+    @property
+    def clean(self) -> bool:
+        """Of one that was refused: whether it left everything as it was."""
+        return not self.changed
+
+    @property
+    def status(self) -> Status:
+        """What it comes to for a claim. One that was refused violates nothing, as long as the version before goes on
+        from what is left."""
+        if self.outcome is UpgradeOutcome.CONTINUES:
+            return Status.HOLDS
+        if self.outcome in (UpgradeOutcome.WRONG, UpgradeOutcome.CRASH_LOOP):
+            return Status.VIOLATED
+        left = self.aside
+        broken = left is not None and left.after and left.outcome not in (UpgradeOutcome.CONTINUES, _UNKNOWN)
+        return Status.VIOLATED if self.outcome is UpgradeOutcome.REFUSED and broken else Status.UNKNOWN
+
+
+_UNKNOWN = UpgradeOutcome.UNKNOWN
+
+
+def exit_status_of(switched: Iterable[Switched], unjudgeable: str, tried_on_state: bool) -> ExitStatus:
+    """1 where the version that went on was silently wrong, fell into a crash loop, or broke what the other goes on
+    from; 2 where it was refused, or something is not known; 0 where it continues from each state. `tried_on_state`:
+    whether one of these had a committed batch."""
+    found = {one.status for one in switched}
+    if Status.VIOLATED in found:
+        return ExitStatus.VIOLATED
+    if unjudgeable or found != {Status.HOLDS} or not tried_on_state:
+        return ExitStatus.UNKNOWN
+    return ExitStatus.HOLDS

@@ -1,0 +1,187 @@
+"""The record of an upgrade: a folder that says what became of every state that was tried, with the runs by which it is
+judged again.
+
+```
+upgrade.json       all of it: `UpgradeRecord`
+runs/<name>/       the run folders
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from ..core.errors import ExitStatus, InvalidHistory, StorageFailed, UnknownHistoryVersion
+from ..core.guarantees import Guarantee
+from ..judging.oracle import Oracle
+from ..judging.shapes import OutputShape
+from ..recording.claims_and_faults import SavedClaim
+from ..recording.folder import read_description, read_history, write_json
+from .outcomes import Aside, Basis, Switched, UpgradeOutcome, Way, exit_status_of
+from .switch_judging import Sides, SwitchJudgement, judge_switch
+
+FORMAT: Final = 1
+UPGRADE_FILE: Final = "upgrade.json"
+
+
+class SideRecord(msgspec.Struct, frozen=True):
+    """One of the two versions."""
+
+    origin: str
+    subject: dict[str, Any]
+    """What the query says of itself, with its code's hash."""
+    versions: dict[str, str]
+
+    @property
+    def shape(self) -> OutputShape:
+        return OutputShape.of(self.subject)
+
+
+class UpgradeRecord(msgspec.Struct, frozen=True, omit_defaults=True):
+    """`upgrade.json`."""
+
+    version: int
+    """Of the format: `FORMAT`."""
+    name: str
+    began: str
+    """UTC, ISO 8601."""
+    old: SideRecord
+    new: SideRecord
+    basis: Basis
+    workload: dict[str, Any]
+    """Name, events and seed, and `again`: how many of the events repeat earlier ones, so that all state is touched."""
+    batches: int
+    """Of its input, the closing ones included."""
+    last_counting: int
+    """The last batch whose input counts, for a version that goes on."""
+    last_changed: int
+    """The last batch in which the change was made."""
+    claims: tuple[SavedClaim, ...]
+    seed: int
+    settings: dict[str, str]
+    minutes: float
+    points: int
+    """Crash points that were planned, of upgrades."""
+    switched: tuple[Switched, ...]
+    not_tried: tuple[str, ...] = ()
+    """Crash points that were not tried, each with the reason."""
+    not_looked_at: tuple[str, ...] = ()
+    """What no state shows, in sentences."""
+    unjudgeable: str = ""
+    """Why nothing can be judged."""
+    same_table: bool | None = None
+    """Whether both versions make the same of all input; None: not known."""
+    differ_in: tuple[str, ...] = ()
+    """What the two queries say differently of themselves."""
+    durations: dict[str, float] = {}
+
+    @property
+    def guarantees(self) -> tuple[Guarantee, ...]:
+        return tuple(claim.as_guarantee() for claim in self.claims)
+
+    @property
+    def on_state(self) -> bool:
+        """Whether one that continues has begun with what the other had committed."""
+        return any(one.committed >= 0 and one.outcome is UpgradeOutcome.CONTINUES for one in self.switched)
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        status = exit_status_of(self.switched, self.unjudgeable, self.on_state)
+        return ExitStatus.UNKNOWN if status is ExitStatus.HOLDS and self.not_tried else status
+
+    def sides(self, one: Switched) -> Sides:
+        """Of the version that went on."""
+        before, after = (self.old, self.new) if one.way is Way.UPGRADE else (self.new, self.old)
+        return Sides(before.shape, after.shape, one.since, self.basis, self.last_counting)
+
+
+def write_upgrade(folder: Path, record: UpgradeRecord) -> None:
+    """Raises StorageFailed."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageFailed(f"cannot make {folder}: {error.strerror or error}") from error
+    write_json(folder / UPGRADE_FILE, record)
+
+
+def is_upgrade(folder: Path) -> bool:
+    return (folder / UPGRADE_FILE).exists()
+
+
+def read_upgrade(folder: Path) -> UpgradeRecord:
+    """Raises InvalidHistory for what is none, UnknownHistoryVersion for one of another version."""
+    file = folder / UPGRADE_FILE
+    try:
+        content = file.read_bytes()
+        found = msgspec.json.decode(content)
+        version = found.get("version") if isinstance(found, dict) else None
+        if version != FORMAT:
+            raise UnknownHistoryVersion(f"{file} has version {version!r}; this streamproof reads version {FORMAT}")
+        return msgspec.convert(found, UpgradeRecord)
+    except OSError as error:
+        raise InvalidHistory(f"{folder} holds no upgrade: {file} cannot be read ({error.strerror})") from error
+    except msgspec.MsgspecError as error:
+        raise InvalidHistory(f"{file} is damaged: {error}; get it again from where it came from") from error
+
+
+@dataclass(frozen=True)
+class RejudgedUpgrade:
+    """What the records of an upgrade come to."""
+
+    record: UpgradeRecord
+    """With the outcomes that its runs come to now."""
+    differences: tuple[str, ...]
+    """Where these are not what it says."""
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        return ExitStatus.USER_MISTAKE if self.differences else self.record.exit_status
+
+
+def judge_upgrade(folder: Path, oracles: Mapping[str, Oracle]) -> RejudgedUpgrade:
+    """Judge each of its runs again, without the code of either version. Raises what `read_upgrade` raises, and
+    InvalidHistory for a run that cannot be judged."""
+    record = read_upgrade(folder)
+    differences: list[str] = []
+    now = tuple(_again(folder, record, one, oracles, differences) for one in record.switched)
+    return RejudgedUpgrade(msgspec.structs.replace(record, switched=now), tuple(differences))
+
+
+def judge_switched(
+    folder: Path, sides: Sides, guarantees: Sequence[Guarantee], oracles: Mapping[str, Oracle], changed: Sequence[str]
+) -> SwitchJudgement:
+    """Of one run folder."""
+    return judge_switch(read_history(folder), sides, guarantees, oracles, changed)
+
+
+def _again(
+    folder: Path, record: UpgradeRecord, one: Switched, oracles: Mapping[str, Oracle], differences: list[str]
+) -> Switched:
+    after = record.new if one.way is Way.UPGRADE else record.old
+    run = folder / one.folder
+    if read_description(run).subject != msgspec.json.decode(msgspec.json.encode(after.subject)):
+        differences.append(f"{one.folder} is a run of another query")
+    judged = judge_switched(run, record.sides(one), record.guarantees, oracles, one.changed)
+    if (judged.outcome, judged.committed) != (one.outcome, one.committed):
+        differences.append(
+            f"{one.folder}: {judged.outcome} from batch {judged.committed + 1} on by its record, and {one.outcome} "
+            f"from batch {one.committed + 1} on in {UPGRADE_FILE}"
+        )
+    return with_judgement(one, judged, one.aside)
+
+
+def with_judgement(one: Switched, judged: SwitchJudgement, aside: Aside | None) -> Switched:
+    return msgspec.structs.replace(
+        one,
+        outcome=judged.outcome,
+        why=judged.why,
+        committed=judged.committed,
+        rows=judged.rows,
+        notes=judged.notes,
+        aside=aside,
+    )

@@ -1,0 +1,261 @@
+"""Judges one upgrade from its record: what became of the version that went on.
+
+The record is that of a run: two runs of the version that went on, alone and without failures, as the reference; what
+the version before had delivered by the crash; and the lives of the version that went on. Only tables are compared: how
+the version before cut its rows into batches is its own affair. What is compared is rows, by the oracles that judge any
+query whose table a consumer reads.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ..core.addresses import DRIVER
+from ..core.guarantees import Guarantee
+from ..core.model import Value
+from ..core.verdicts import SAMPLE, Status
+from ..judging.keyed_outputs import keyed_table
+from ..judging.oracle import Case, Oracle, judge_each
+from ..judging.outputs import SinkBatch, deliveries
+from ..judging.query_story import often, shortened_row
+from ..judging.references import REFERENCES, SINK, collate_references
+from ..judging.shapes import OutputMode, OutputShape, text_of
+from ..judging.tables import Deviation, Table, compare_tables, table_of
+from ..judging.unkeyed_outputs import unkeyed_table
+from ..recording.history import Aborted, History, LifeFailed
+from ..recording.records import BatchDone, Delivered, EmptyBatch, Ended, Kept, Offered, Record, Stamped, Started, Taken
+from .outcomes import Basis, UpgradeOutcome
+
+KEY = "key"
+"""Where rows are recorded by key, what the column with it is called."""
+VALUES = "values"
+"""And what the one with all others is."""
+
+
+@dataclass(frozen=True)
+class Sides:
+    """What is known of the two versions beside the record."""
+
+    before: OutputShape
+    after: OutputShape
+    since: int
+    """The first incarnation of the version that went on."""
+    basis: Basis
+    last_counting: int
+    """The last batch whose input counts: one must be left for the version that went on."""
+
+
+@dataclass(frozen=True)
+class SwitchJudgement:
+    """What the record comes to."""
+
+    outcome: UpgradeOutcome
+    why: str = ""
+    committed: int = -1
+    rows: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def judge_switch(
+    history: History,
+    sides: Sides,
+    guarantees: Sequence[Guarantee],
+    oracles: Mapping[str, Oracle],
+    changed: Sequence[str] = (),
+) -> SwitchJudgement:
+    """`changed` is what a version that failed has changed in the folders, by path.
+
+    Raises UnknownName for a guarantee without an oracle, InvalidHistory for rows that are none.
+    """
+    committed = committed_before(history, sides.since)
+    failed = [one for one in history.timeline if isinstance(one, LifeFailed) and one.incarnation >= sides.since]
+    given_up = next((one for one in history.timeline if isinstance(one, Aborted)), None)
+    if given_up is not None:
+        outcome, why = _of_failed(history, sides, failed, given_up, changed)
+        return SwitchJudgement(outcome, why, committed)
+    if not history.drained:
+        return SwitchJudgement(UpgradeOutcome.UNKNOWN, "the record does not show that it came to its end", committed)
+    notes = tuple(_notes(history, sides, failed, committed))
+    if committed >= sides.last_counting:
+        why = f"batch {committed} was committed by then, and no input that counts was left to be processed"
+        return SwitchJudgement(UpgradeOutcome.UNKNOWN, why, committed, notes=notes)
+    if why := _incomparable(history, sides):
+        return SwitchJudgement(UpgradeOutcome.UNKNOWN, why, committed, notes=notes)
+    return replace(_compared(history, sides, guarantees, oracles), committed=committed, notes=notes)
+
+
+def committed_before(history: History, since: int) -> int:
+    """The last batch that was committed when the version that went on was started for the first time; -1: none."""
+    started = (one for one in history.each(Started) if one.slice == DRIVER and one.incarnation == since)
+    return next((one.restored[1] for one in started if one.restored is not None), -1)
+
+
+def _of_failed(
+    history: History, sides: Sides, failed: Sequence[LifeFailed], given_up: Aborted, changed: Sequence[str]
+) -> tuple[UpgradeOutcome, str]:
+    did = done_by(history, sides.since, changed)
+    if given_up.silent is not None:
+        silence = f"it did not come to an end: no sign of work for {given_up.silent / 1e6:,.0f} s; {given_up.why}"
+        return UpgradeOutcome.CRASH_LOOP, silence
+    if not failed:
+        return UpgradeOutcome.UNKNOWN, given_up.why
+    last = failed[-1]
+    if did:
+        return UpgradeOutcome.CRASH_LOOP, f"after it had {did}, it failed at each start: {last.why}"
+    if len(failed) < 2:
+        return UpgradeOutcome.UNKNOWN, f"it failed once, and was not started again: {last.why}"
+    return UpgradeOutcome.REFUSED, last.why
+
+
+def done_by(history: History, since: int, changed: Sequence[str]) -> str:
+    """What the version that went on did that outlives it, as far as it counts: the sink or the commit log has it."""
+    if any(one.sink == SINK and one.incarnation >= since for one in _given(history)):
+        return "given rows to the sink"
+    for path in changed:
+        if path.startswith("checkpoint/commits/"):
+            return f"committed a batch ({path})"
+        if not path.startswith("checkpoint/"):
+            return f"changed what the sink holds ({path})"
+    return ""
+
+
+def _given(history: History) -> Iterator[Delivered | EmptyBatch]:
+    yield from history.each(Delivered)
+    yield from history.each(EmptyBatch)
+
+
+def _notes(history: History, sides: Sides, failed: Sequence[LifeFailed], committed: int) -> Iterator[str]:
+    if failed:
+        yield f"it failed {often(len(failed))} before it went on: {failed[-1].why}"
+    if committed < 0:
+        yield "nothing was committed by then: it began with the first batch"
+    old = _untouched(history, sides)
+    if old:
+        yield f"{old:,} rows of its table are of before the change: no later input touched them"
+
+
+def _untouched(history: History, sides: Sides) -> int:
+    """Rows of the table, in update mode, that nobody has replaced since: what the state says of them is not known."""
+    if sides.after.reads or sides.after.mode is not OutputMode.UPDATE or sides.basis is Basis.SINCE:
+        return 0
+    table = keyed_table(deliveries(history, SINK), sides.after.mode)
+    return sum(row.delivery.incarnation < sides.since for row in table.values())
+
+
+# Tables
+
+
+def _incomparable(history: History, sides: Sides) -> str:
+    before, after = sides.before, sides.after
+    if before.reads != after.reads:
+        return "one version's table is read by a consumer, and the other's is what the harness's sink was given"
+    if sides.basis is Basis.SINCE:
+        return "of a table that a consumer reads, nobody can say what is of the time since the change" * after.reads
+    if after.reads or after.mode is OutputMode.COMPLETE:
+        return ""
+    from_before = any(one.rows and one.incarnation < sides.since for one in deliveries(history, SINK))
+    if not from_before:
+        return ""
+    if before.keyed_outputs != after.keyed_outputs or (after.keyed_outputs and before.key != after.key):
+        keys = " and ".join(", ".join(shape.key) or "no key" for shape in (before, after))
+        return (
+            f"the rows of the two versions make no common table: they have {keys}, in {before.mode} and {after.mode} "
+            f"mode; compare what was made since the change, with --reference {Basis.SINCE}"
+        )
+    return ""
+
+
+def table_given(given: Iterable[SinkBatch], shape: OutputShape) -> Table:
+    """What the harness's sink was given, as a table: whole rows, or of each key the rest."""
+    if not shape.keyed_outputs:
+        return unkeyed_table(given, shape.mode)
+    rows = keyed_table(given, shape.mode)
+    return Counter(text_of({KEY: key, VALUES: row.value}) for key, row in rows.items())
+
+
+def final_tables(history: History, sides: Sides) -> dict[str, Table]:
+    """By who made it: each of the reference runs, and the one that is judged."""
+    if sides.after.reads:
+        return {kept.actor: table_of(kept.rows) for kept in history.each(Kept)}
+    judged = deliveries(history, SINK)
+    if sides.basis is Basis.SINCE:
+        judged = [one for one in judged if one.incarnation >= sides.since]
+    found = {name: table_given(deliveries(history, name), sides.after) for name in REFERENCES}
+    return {**found, DRIVER: table_given(judged, sides.after)}
+
+
+def table_alone(records: Sequence[Stamped], shape: OutputShape) -> Table | None:
+    """What a version has made without the other, by the records of its runs; None where nobody has read it."""
+    history = History(records, ())
+    if shape.reads:
+        return next((table_of(one.rows) for one in history.each(Kept) if one.actor == REFERENCES[0]), None)
+    return table_given(deliveries(history, REFERENCES[0]), shape)
+
+
+def _as_read(history: History, tables: Mapping[str, Table], incarnation: int) -> History:
+    """The same run, of which no more is known than the tables at the end."""
+    kept: list[Stamped] = []
+    for stamped in history.of(Offered, Started, Ended, Taken, BatchDone):
+        record: Record = stamped.record
+        if isinstance(record, Ended) and record.slice in tables:
+            # What it keeps is there just before.
+            rows: dict[str, Value] = dict(sorted(tables[record.slice].items()))
+            kept.append(Stamped(stamped.at, Kept(record.slice, incarnation, rows)))
+        kept.append(stamped)
+    return History(kept, history.timeline, history.sealed)
+
+
+def _compared(
+    history: History, sides: Sides, guarantees: Sequence[Guarantee], oracles: Mapping[str, Oracle]
+) -> SwitchJudgement:
+    tables = final_tables(history, sides)
+    missing = [name for name in (*REFERENCES, DRIVER) if name not in tables]
+    if missing:
+        return SwitchJudgement(UpgradeOutcome.UNKNOWN, f"the table of {', '.join(missing)} is not in the record")
+    keyed = sides.after.keyed_outputs and not sides.after.reads
+    key = (KEY,) if keyed else sides.after.key
+    shape = OutputShape(sides.after.mode, key, reads=True)
+    case = Case(history, collate_references(_as_read(history, tables, sides.since), shape))
+    if case.collation.unjudgeable:
+        return SwitchJudgement(UpgradeOutcome.UNKNOWN, case.collation.unjudgeable)
+    verdicts = judge_each(case, guarantees, oracles)
+    rows = differing_rows(tables[REFERENCES[0]], tables[DRIVER], key)
+    violated = [one for one in verdicts if one.status is Status.VIOLATED]
+    if violated:
+        said = "; ".join(f"{one.guarantee} is violated: {one.summary}" for one in violated)
+        return SwitchJudgement(UpgradeOutcome.WRONG, said, rows=rows)
+    unknown = [one for one in verdicts if one.status is not Status.HOLDS]
+    if unknown:
+        said = "; ".join(f"{one.guarantee}: {one.reason}" for one in unknown)
+        return SwitchJudgement(UpgradeOutcome.UNKNOWN, said, rows=rows)
+    if not tables[DRIVER]:
+        return SwitchJudgement(UpgradeOutcome.UNKNOWN, "its table is empty, as it should be: it shows nothing")
+    if rows:
+        # The claim allows it, as at-least-once allows a row twice.
+        allowed = ", ".join(str(one.guarantee) for one in verdicts)
+        return SwitchJudgement(UpgradeOutcome.CONTINUES, f"its table differs as far as {allowed} allows", rows=rows)
+    return SwitchJudgement(UpgradeOutcome.CONTINUES)
+
+
+def differing_rows(wanted: Table, found: Table, key: Sequence[str]) -> tuple[str, ...]:
+    """The first few, each in words."""
+    compared = compare_tables(wanted, found, key)
+    said = [
+        *map(_said, compared.strange),
+        *map(_said, compared.doubled),
+        *map(_said, compared.lost),
+    ]
+    # Beside strange rows, a comparison without a key names no lost ones.
+    if not key and compared.strange:
+        said += [
+            f"{shortened_row(row)} not at all; it should be there {often(n)}" for row, n in (wanted - found).items()
+        ]
+    return (*said[:SAMPLE], *([f"and {len(said) - SAMPLE:,} more"] if len(said) > SAMPLE else []))
+
+
+def _said(one: Deviation) -> str:
+    if one.instead_of is not None:
+        return f"{shortened_row(one.row)} where it should be {shortened_row(one.instead_of)}"
+    return f"{shortened_row(one.row)} {often(one.found)}; it should be there {often(one.wanted)}"

@@ -1,0 +1,105 @@
+"""Lets another version of a query go on, in a lane, from what a crash of the first has left; and looks at what that
+changes in the folders."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..certifying.attempts import Attempt
+from ..certifying.crash_states import CopiedFolders, CrashState
+from ..certifying.lane import Lane
+from ..certifying.recovering import loops
+from ..contracts.query import Query
+from ..core.addresses import DRIVER
+from ..core.errors import InvalidOperator, StorageFailed
+from ..crash_points.inside_spark.versions import SparkVersion
+from ..judging.references import SINK
+from ..worlds.embedded.processes import SparkProcesses
+
+Files = Mapping[str, str]
+"""Every file and link in a lane's folders, by its path in them: the digest of what is in it."""
+
+
+@dataclass(frozen=True)
+class Version:
+    """One version of the query, and where it runs."""
+
+    query: Query
+    processes: SparkProcesses
+    spark: SparkVersion
+    origin: str = ""
+
+    def lives_in(self, lane: Lane) -> None:
+        """From now on."""
+        lane.take_up(self.query, self.processes, self.spark)
+
+
+@dataclass(frozen=True)
+class WentOn:
+    """What a version did that went on from a state."""
+
+    life: Attempt
+    """The last of its lives, which has those before it."""
+    changed: tuple[str, ...]
+    """What it has changed in the folders, by path, with how; only of one that has failed."""
+    left: CrashState | None = None
+    """Of one that has failed, and has changed something: what the folders hold."""
+
+
+def files_in(lane: Lane) -> dict[str, str]:
+    """Raises StorageFailed."""
+    found: dict[str, str] = {}
+    for folder in lane.folders.stored:
+        above = folder.parent
+        for root, folders, names in os.walk(folder):
+            for name in (*names, *(one for one in folders if os.path.islink(os.path.join(root, one)))):
+                path = Path(root, name)
+                try:
+                    content = os.fsencode(os.readlink(path)) if path.is_symlink() else path.read_bytes()
+                except OSError as error:
+                    raise StorageFailed(f"cannot read {path}: {error.strerror or error}") from error
+                found[path.relative_to(above).as_posix()] = hashlib.sha256(content).hexdigest()
+    return found
+
+
+def changes(before: Files, after: Files) -> tuple[str, ...]:
+    """Paths, each with what became of it."""
+    found = []
+    for path in sorted(before.keys() | after.keys()):
+        if path not in before:
+            found.append(f"{path} (new)")
+        elif path not in after:
+            found.append(f"{path} (gone)")
+        elif before[path] != after[path]:
+            found.append(f"{path} (changed)")
+    return tuple(found)
+
+
+def go_on_in(lane: Lane, number: int, contents: Path) -> WentOn:
+    """Start the version that lives in the lane on what is in its folders; where it fails by an error of its own, again,
+    as whoever runs it would: until it fails at one batch too often, or has failed twice from the very same files.
+    `contents` is a folder for what is kept. Raises what went wrong with the lane."""
+    before = now = files_in(lane)
+    life = lane.live(DRIVER, SINK, number, watched=False)
+    while isinstance(life.failure, InvalidOperator):
+        then, now = now, files_in(lane)
+        if loops(life) or (life.before and then == now):
+            break
+        so_far = (*life.before, life)
+        life = lane.live(DRIVER, SINK, number + len(so_far), watched=False)
+        life.before = so_far
+    if life.failure is None:
+        return WentOn(life, ())
+    changed = changes(before, files_in(lane))
+    left = CopiedFolders(lane.folders.stored, contents).capture() if changed else None
+    return WentOn(life, changed, left)
+
+
+def put_back(lane: Lane, left: CrashState, contents: Path) -> None:
+    """What one that has failed has left, as `go_on_in` kept it."""
+    lane.store.clear()
+    CopiedFolders(lane.folders.stored, contents).restore(left)

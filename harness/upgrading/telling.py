@@ -1,0 +1,123 @@
+"""What is said of an upgrade, in words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ..core.verdicts import Status
+from ..core.wording import counted
+from .outcomes import Aside, Switched, UpgradeOutcome, Way
+from .record import UpgradeRecord
+
+_NUMBER: Final = re.compile(r"\d+|[0-9a-f]{8}-[0-9a-f-]{27}")
+_OF_STREAM: Final = re.compile(r"\[STREAM_FAILED\] Query \[id = \S+ runId = \S+\] terminated with exception: ")
+"""What Spark says before it comes to the point."""
+_LONGEST: Final = 300
+"""Characters of an error that are shown."""
+_ROWS: Final = 4
+ORDER: Final = (
+    UpgradeOutcome.WRONG,
+    UpgradeOutcome.CRASH_LOOP,
+    UpgradeOutcome.REFUSED,
+    UpgradeOutcome.UNKNOWN,
+    UpgradeOutcome.CONTINUES,
+)
+
+
+@dataclass(frozen=True)
+class OutcomeLine:
+    """All states from which the same came about."""
+
+    way: Way
+    outcome: UpgradeOutcome
+    status: Status
+    states: int
+    points: int
+    said: str
+    """Why, of the first of them."""
+    more: tuple[str, ...]
+    """What else is to be said of it: rows, files, notes."""
+    first: str
+    """The first crash, in words."""
+    folder: str
+
+
+def outcome_lines(record: UpgradeRecord) -> list[OutcomeLine]:
+    """What came about, the worst first."""
+    groups: dict[object, list[Switched]] = {}
+    for one in record.switched:
+        groups.setdefault(_alike(one), []).append(one)
+    lines = [_line(group) for group in groups.values()]
+    return sorted(lines, key=lambda line: (line.way, ORDER.index(line.outcome), -line.states))
+
+
+def _alike(one: Switched) -> object:
+    why = _NUMBER.sub("N", one.why) if one.outcome is not UpgradeOutcome.WRONG else ""
+    return one.way, one.outcome, one.status, one.clean, why, one.committed < 0
+
+
+def _line(group: Sequence[Switched]) -> OutcomeLine:
+    # What the version before does beside is known of some of them.
+    first = next((one for one in group if one.aside is not None), group[0])
+    return OutcomeLine(
+        first.way,
+        first.outcome,
+        first.status,
+        len(group),
+        sum(len(one.crashes) for one in group),
+        shortened(first.why),
+        tuple(_more(first, group)),
+        str(first.crashes[0]),
+        first.folder,
+    )
+
+
+def _more(first: Switched, group: Sequence[Switched]) -> Iterator[str]:
+    yield from first.rows[:_ROWS]
+    if len(first.rows) > _ROWS:
+        yield f"and more rows: {first.folder}"
+    if first.outcome is UpgradeOutcome.REFUSED:
+        if first.clean:
+            yield "nothing was written: every file is as it was"
+        else:
+            shown = ", ".join(first.changed[:3])
+            more = f" and {len(first.changed) - 3:,} more" if len(first.changed) > 3 else ""
+            yield f"it left something behind: {shown}{more}"
+    elif first.changed:
+        yield f"it changed {counted(len(first.changed), 'file')}: {', '.join(first.changed[:3])}"
+    if first.aside is not None:
+        yield _beside(first.aside)
+    yield from first.notes
+
+
+def _beside(aside: Aside) -> str:
+    what = "the old version, from what it left" if aside.after else "without the change, from the same state"
+    why = f": {shortened(aside.why)}" if aside.why else ""
+    return f"{what}: {aside.outcome}{why} ({aside.folder})"
+
+
+def shortened(text: str) -> str:
+    one = _OF_STREAM.sub("", " ".join(text.split()))
+    return one if len(one) <= _LONGEST else f"{one[:_LONGEST]}..."
+
+
+def caveats(record: UpgradeRecord) -> Iterator[str]:
+    """What would fool whoever reads no more than the outcomes."""
+    continued = [one for one in record.switched if one.outcome is UpgradeOutcome.CONTINUES]
+    if record.same_table and "code" in record.differ_in:
+        yield "OLD and NEW make the same table of this input: the change was not exercised by what they compute"
+    if continued and not record.on_state:
+        yield "it continues only where nothing had been committed: no state of the old version was taken over"
+    kept = sum(1 for one in continued if any("of before the change" in note for note in one.notes))
+    if kept:
+        yield f"in {counted(kept, 'state')}, rows of the table are of before the change: no later input touched them"
+    if record.not_tried:
+        yield f"{counted(len(record.not_tried), 'crash point')} not tried; the first: {record.not_tried[0]}"
+    yield (
+        f"crashes in batches 0 to {record.last_changed} of {record.batches}: each key comes again in those up to "
+        f"{record.last_counting}, for the version that goes on"
+    )
+    yield from record.not_looked_at

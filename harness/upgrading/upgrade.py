@@ -1,0 +1,549 @@
+"""Upgrades a query from every state that a crash of it can leave.
+
+1. The old version runs alone, watched: at every crash point what is durable is known. Then again, unwatched; and the
+   new version twice. These are the references.
+2. The new version goes on from each of these states, and what it comes to is judged by its references. What cannot be
+   told apart by anything that it has looked at is tried once.
+3. Where it was refused and has left something behind, the old version goes on from that; where it was silently wrong,
+   or fell into a crash loop, the old version goes on from the same state: who is wrong without any change is not made
+   wrong by it.
+4. Where that is asked for, the new version goes on from one state, watched, and the old one from each of its states.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from ..certifying.attempts import Attempt, Passed
+from ..certifying.budget import CampaignProgress
+from ..certifying.campaign import EMPTY_ON_START
+from ..certifying.coming_back import stated_in, with_stated_time
+from ..certifying.continuing import versions_here
+from ..certifying.covering import all_looks, split_group
+from ..certifying.folders import check_unused
+from ..certifying.lane import Lane
+from ..certifying.plan import Victim
+from ..certifying.planning import crash_at, points_of_the_driver
+from ..certifying.profile import STEADY, Profile, batch_of, profile_of
+from ..certifying.recovering import Crashed, crashed_again, crashed_in_profile, mate_of, offered, write_run
+from ..certifying.request import CampaignRequest
+from ..certifying.waiting import Group, LifeStates, Waiting, by_worth
+from ..contracts.query import Query
+from ..contracts.registry import Registry
+from ..contracts.scenario import Scenario, check
+from ..core.addresses import DRIVER, Point, Side
+from ..core.errors import InvalidOperator, InvalidScenario, MissingTool, StreamproofError
+from ..core.guarantees import Guarantee, exactly_once, recovers
+from ..core.places import Places
+from ..core.verdicts import Status
+from ..core.workload import Workload
+from ..crash_points.inside_spark.agent import fetch_agent
+from ..crash_points.inside_spark.checking import check_rules
+from ..crash_points.inside_spark.versions import supported
+from ..install.machine import find_java
+from ..install.spark_choice import chosen_spark, chosen_version
+from ..judging.references import REFERENCES, SINK
+from ..recording.claims_and_faults import SavedClaim
+from ..recording.history import History
+from ..recording.records import Stamped
+from ..running.run import new_run_id
+from ..worlds.embedded.options import EmbeddedOptions
+from ..worlds.embedded.processes import SparkProcesses
+from .again import touched_again
+from .outcomes import Aside, Basis, Switched, UpgradeOutcome, Way
+from .record import FORMAT, SideRecord, UpgradeRecord, judge_switched, with_judgement, write_upgrade
+from .switch_judging import Sides, committed_before, table_alone
+from .switching import Version, WentOn, go_on_in, put_back
+
+MINUTES: Final = 10.0
+"""For trying states, unless somebody says otherwise."""
+LIFE_SECONDS: Final = 120.0
+"""How long a life alone may give no sign of work. One that goes on from a state has the time that a certificate would
+state."""
+ASIDES: Final = 2
+"""How often the version before is tried beside, for what looks the same."""
+ROOT: Final = Path("upgrades")
+NO_TIME: Final = "no time was left"
+_SINK: Final = "sink/"
+_NUMBER: Final = re.compile(r"\d+|[0-9a-f]{8}-[0-9a-f-]{27}")
+_SETTINGS: Final = {
+    # As certify has them: a short stream sees a file sink's log compacted, and a checkpoint with its first file alone
+    # refuses nobody.
+    "spark.sql.streaming.fileSink.log.compactInterval": "3",
+    EMPTY_ON_START: "false",
+}
+
+
+@dataclass(frozen=True)
+class UpgradeSide:
+    """One version, as it is handed over."""
+
+    query: Query
+    origin: str = ""
+
+
+@dataclass(frozen=True)
+class UpgradeRequest:
+    """What is asked for."""
+
+    old: UpgradeSide
+    new: UpgradeSide
+    workload: Workload
+    registry: Registry
+    claims: tuple[Guarantee, ...] = ()
+    """What must hold across the change; exactly-once where nothing is said."""
+    basis: Basis = Basis.ALL
+    and_back: bool = False
+    minutes: float = MINUTES
+    states: int | None = None
+    """How many states to try at most, each way; None: as many as there is time for."""
+    seed: int = 7
+
+
+def upgrade(
+    request: UpgradeRequest,
+    folder: Path | None = None,
+    show: Callable[[CampaignProgress], None] = lambda progress: None,
+) -> tuple[Path, UpgradeRecord]:
+    """Try it, and leave the record in a folder. Raises a UserMistake for what cannot be tried (InvalidOperator for a
+    version that fails alone), and OwnFailure for what is neither version's fault; then nothing is left."""
+    old, new = (replace(side, query=_prepared(side.query)) for side in (request.old, request.new))
+    new = replace(new, query=replace(new.query, batch_events=old.query.batch_events))
+    claims = request.claims or tuple(c.guarantee for c in new.query.claims if c.guarantee.name in _ONCE)
+    request = replace(request, old=old, new=new, claims=claims or (exactly_once(),))
+    for query in (old.query, new.query):
+        _check(query, request)
+    name = new_run_id(new.query.name)
+    path = ROOT / name if folder is None else folder
+    check_unused(path)
+    there = path.exists()
+    try:
+        record = _Upgrade(name, request, path, show).run()
+        write_upgrade(path, record)
+        return path, record
+    except BaseException:
+        shutil.rmtree(path, ignore_errors=True)
+        if there:
+            path.mkdir(parents=True, exist_ok=True)
+        raise
+    finally:
+        shutil.rmtree(path / "work", ignore_errors=True)
+
+
+_ONCE: Final = frozenset({"exactly-once", "at-least-once", "at-most-once"})
+
+
+def _prepared(query: Query) -> Query:
+    return replace(query, settings={**_SETTINGS, **query.settings})
+
+
+def _check(query: Query, request: UpgradeRequest) -> None:
+    scenario = Scenario(query, request.workload, claims=request.claims)
+    check(scenario, Places(()), request.registry.faults, request.registry.oracles)
+    if not query.copyable:
+        raise InvalidScenario(
+            f"query {query.name!r} keeps something outside of its folders (stores, or a source of its own), which "
+            "cannot be put back as it was at a crash: an upgrade is tried from hundreds of states, so give it the "
+            "harness's source, and a sink in its folders"
+        )
+    if query.read is not None and request.basis is Basis.SINCE:
+        raise InvalidScenario(
+            f"query {query.name!r} has a table that a consumer reads, of which nobody can say what is of the time "
+            "since the change: compare with --reference all, or leave write and read out"
+        )
+    supported(chosen_version(query.spark))
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """One state, from which the other version went on."""
+
+    crashed: Crashed
+    went: WentOn
+    switched: Switched
+
+
+@dataclass
+class _Upgrade:
+    name: str
+    request: UpgradeRequest
+    folder: Path
+    show: Callable[[CampaignProgress], None]
+    began: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="milliseconds"))
+    not_tried: list[str] = field(default_factory=list)
+    not_looked_at: list[str] = field(default_factory=list)
+    durations: dict[str, float] = field(default_factory=dict)
+    runs: int = 0
+    since: dict[tuple[str, int], list[Stamped]] = field(default_factory=dict)
+    """What a version makes of the input from a batch on: its two lives alone."""
+
+    def run(self) -> UpgradeRecord:
+        self.input = touched_again(self.request.workload)
+        self.batches = self.request.old.query.batches(self.input.workload)
+        self.offered = offered(self.batches)
+        (self.folder / "runs").mkdir(parents=True, exist_ok=True)
+        work = (self.folder / "work").resolve()
+        self.contents = work / "left"
+        with ExitStack() as stack:
+            old, new, lane = self._open(stack, work)
+            with self._timed("references"):
+                life, self.alone = self._references(lane, old, new)
+            profile = _until(profile_of(life), self.last_changed)
+            same = self._same_table()
+            self.until = time.monotonic() + 60 * self.request.minutes
+            with self._timed("upgrades"):
+                tried = self._go_on(lane, Way.UPGRADE, new, LifeStates(life), profile, self._in_profile(life))
+            with self._timed("the old version beside"):
+                tried = self._beside(lane, old, tried)
+            if self.request.and_back:
+                with self._timed("rollbacks"):
+                    tried += self._back(lane, old, new, tried)
+        return self._record(lane, profile, [one.switched for one in tried], same)
+
+    # What it is made of
+
+    def _open(self, stack: ExitStack, work: Path) -> tuple[Version, Version, Lane]:
+        old, new = self.request.old, self.request.new
+        sparks = {side.query.spark: None for side in (old, new)}
+        watches = True
+        processes: dict[str, SparkProcesses] = {}
+        for number, wanted in enumerate(sparks):
+            spark = chosen_spark(wanted)
+            name = f"{self.name}-{number}"
+            options = EmbeddedOptions(workers=0)
+            there = stack.enter_context(
+                SparkProcesses(name, work / f"spark-{number}", options, spark if wanted else None)
+            )
+            processes[wanted] = there
+            try:
+                check_rules(supported(spark.version), fetch_agent(), spark=spark if wanted else None)
+            except MissingTool as error:
+                watches = False
+                self.not_looked_at.append(f"Crash points inside Spark, since the agent is missing: {error}.")
+
+        def version(side: UpgradeSide) -> Version:
+            query = side.query
+            return Version(query, processes[query.spark], supported(chosen_version(query.spark)), side.origin)
+
+        first, second = version(old), version(new)
+        lane = Lane(0, first.processes, first.query, self.batches, work, first.spark, LIFE_SECONDS, watches)
+        stack.enter_context(lane)
+        if lane.no_journal:
+            self.not_looked_at.append(f"What lies between two crash points, operation by operation: {lane.no_journal}.")
+        lane.await_ready()
+        return first, second, lane
+
+    @property
+    def last_changed(self) -> int:
+        """The last batch in which a change is made: all of the input as it was asked for is before it, and each of its
+        keys comes again after it."""
+        return self.input.last_before(self.request.old.query)
+
+    @property
+    def last_counting(self) -> int:
+        return self.input.last_batch(self.request.old.query)
+
+    def _references(self, lane: Lane, old: Version, new: Version) -> tuple[Attempt, dict[str, list[Stamped]]]:
+        """The watched life of the old version, and the records of each version's two lives alone."""
+        self._show("each version alone", 0, 4)
+        lives: dict[str, list[Attempt]] = {}
+        for number, (which, version) in enumerate((("old", old), ("new", new))):
+            version.lives_in(lane)
+            lives[which] = []
+            for place, actor in enumerate(REFERENCES):
+                lane.store.clear()
+                life = lane.live(actor, actor, 1, watched=which == "old" and place == 0)
+                if life.failure is not None:
+                    raise _alone(version.query, which, life.failure)
+                lives[which].append(life)
+                self._show("each version alone", 2 * number + place + 1, 4)
+        records = {which: [one for life in some for one in life.records] for which, some in lives.items()}
+        spans = [(one.records[-1].at - one.records[0].at) / 1e6 for some in lives.values() for one in some]
+        lane.patience = stated_in(with_stated_time((recovers(),), spans)).seconds
+        return lives["old"][0], records
+
+    def _same_table(self) -> bool | None:
+        """Whether both versions make the same of all input, where that can be said."""
+        old, new = self.request.old.query.shape, self.request.new.query.shape
+        if (old.reads, old.keyed_outputs) != (new.reads, new.keyed_outputs):
+            return None
+        return table_alone(self.alone["old"], old) == table_alone(self.alone["new"], new)
+
+    def _in_profile(self, life: Attempt) -> Callable[[Passed, Waiting], Crashed]:
+        return lambda here, one: crashed_in_profile(life, here, one.crash)
+
+    # From each state
+
+    def _go_on(
+        self,
+        lane: Lane,
+        way: Way,
+        version: Version,
+        states: LifeStates,
+        profile: Profile,
+        made: Callable[[Passed, Waiting], Crashed],
+    ) -> list[_Tried]:
+        """The version goes on from each of the states."""
+        waiting = []
+        for passed in points_of_the_driver(profile, every_batch=True):
+            crash = crash_at(profile, passed, Victim.DRIVER)
+            if passed.state is None:
+                self.not_tried.append(f"{way}: {crash}: {passed.why_not or 'what was durable then is not known'}")
+            elif passed.state.files:
+                waiting.append(Waiting(crash, passed))
+        groups = by_worth(states.groups(waiting), _SINK, self.request.seed)[::-1]
+        version.lives_in(lane)
+        tried: list[_Tried] = []
+        everything = len(groups)
+        while groups:
+            self._show(f"{way}s", everything - len(groups), everything)
+            most = self.request.states
+            if time.monotonic() >= self.until or (most is not None and len(tried) >= most):
+                why = NO_TIME if most is None or len(tried) < most else f"{most:,} were asked for"
+                self.not_tried += [f"{way}: {one.crash}: {why}" for group in groups for one in group]
+                break
+            group = groups.pop()
+            here = states.passed(group[0])
+            assert here is not None
+            crashed = made(here, group[0])
+            lane.store.restore(crashed.state)
+            went = go_on_in(lane, crashed.life, self.contents)
+            group += _alike(states, here, went.life, groups)
+            mates = [mate_of(crashed, one.crash, there) for one in group if (there := states.passed(one)) is not None]
+            tried.append(self._enter(lane, way, version, crashed, mates, went))
+        return tried
+
+    def _enter(
+        self, lane: Lane, way: Way, version: Version, crashed: Crashed, mates: Sequence[Crashed], went: WentOn
+    ) -> _Tried:
+        run = self._next_run(str(way))
+        since = crashed.life
+        references = self._reference(lane, way, version, went.life)
+        self._write(run, version, lane, crashed, mates, went.life, references)
+        sides = self._sides(way, since)
+        judged = judge_switched(
+            self.folder / run, sides, self.request.claims, self.request.registry.oracles, went.changed
+        )
+        crashes = tuple(dict.fromkeys(one.crashes[-1] for one in mates))
+        switched = Switched(way, crashes, run, since, UpgradeOutcome.UNKNOWN, changed=went.changed)
+        return _Tried(crashed, went, with_judgement(switched, judged, None))
+
+    def _reference(self, lane: Lane, way: Way, version: Version, life: Attempt) -> list[Stamped]:
+        """What the version makes alone: of all input, or of what was left of it when it was started."""
+        which = "new" if way is Way.UPGRADE else "old"
+        if self.request.basis is Basis.ALL or life.failure is not None:
+            return self.alone[which]
+        first = life.before[0] if life.before else life
+        begun = committed_before(History(first.records, ()), first.incarnation) + 1
+        if (which, begun) not in self.since:
+            found: list[Stamped] = []
+            with lane.fed(version.query, self.batches[begun:]):
+                for actor in REFERENCES:
+                    lane.store.clear()
+                    one = lane.live(actor, actor, 1, watched=False)
+                    if one.failure is not None:
+                        raise _alone(version.query, which, one.failure)
+                    found += one.records
+            self.since[which, begun] = found
+        return self.since[which, begun]
+
+    def _sides(self, way: Way, since: int) -> Sides:
+        old, new = self.request.old.query.shape, self.request.new.query.shape
+        before, after = (old, new) if way is Way.UPGRADE else (new, old)
+        return Sides(before, after, since, self.request.basis, self.last_counting)
+
+    def _write(
+        self,
+        run: str,
+        version: Version,
+        lane: Lane,
+        crashed: Crashed,
+        mates: Sequence[Crashed],
+        life: Attempt,
+        references: Sequence[Stamped],
+    ) -> None:
+        request = self.request
+        asked = CampaignRequest(
+            version.query, self.input.workload, request.claims, request.registry, request.seed, version.origin
+        )
+        before = [*self.offered, *references]
+        write_run(self.folder / run, asked.named, lane, crashed, mates, life, before, request.seed)
+
+    # The version before, beside
+
+    def _beside(self, lane: Lane, old: Version, tried: list[_Tried]) -> list[_Tried]:
+        """Where the new version has not continued: what the old one comes to."""
+        times: dict[object, int] = {}
+        chosen: dict[int, bool] = {}
+        for place, one in enumerate(tried):
+            switched = one.switched
+            refused = switched.outcome is UpgradeOutcome.REFUSED
+            if switched.status is Status.HOLDS or (refused and switched.clean):
+                continue
+            kind = _kind(switched)
+            if times.get(kind, 0) < ASIDES:
+                times[kind] = times.get(kind, 0) + 1
+                chosen[place] = refused
+        if not chosen:
+            return tried
+        old.lives_in(lane)
+        found = list(tried)
+        for number, (place, after) in enumerate(chosen.items()):
+            self._show("the old version beside", number, len(chosen))
+            found[place] = self._aside(lane, old, tried[place], after)
+        return found
+
+    def _aside(self, lane: Lane, old: Version, one: _Tried, after: bool) -> _Tried:
+        crashed, went = one.crashed, one.went
+        if after:
+            assert went.left is not None
+            put_back(lane, went.left, self.contents)
+            number = crashed.life + len(went.life.before) + 1
+        else:
+            lane.store.restore(crashed.state)
+            number = crashed.life
+        beside = go_on_in(lane, number, self.contents)
+        last = beside.life
+        if after:
+            # The whole story: those of the new version that failed, and then the old one.
+            last.before = (*went.life.before, went.life, *last.before)
+        run = self._next_run("beside")
+        self._write(run, old, lane, crashed, [crashed], last, self.alone["old"])
+        shape = old.query.shape
+        sides = Sides(shape, shape, number, Basis.ALL, self.last_counting)
+        judged = judge_switched(
+            self.folder / run, sides, self.request.claims, self.request.registry.oracles, beside.changed
+        )
+        aside = Aside(run, judged.outcome, judged.why, after)
+        return replace(one, switched=msgspec.structs.replace(one.switched, aside=aside))
+
+    # And back
+
+    def _back(self, lane: Lane, old: Version, new: Version, tried: Sequence[_Tried]) -> list[_Tried]:
+        start = _where_to_turn_back(tried)
+        if start is None:
+            self.not_looked_at.append("Rollbacks: the new version continues from no state with a committed batch.")
+            return []
+        new.lives_in(lane)
+        lane.store.restore(start.state)
+        life = lane.live(DRIVER, SINK, start.life, watched=True)
+        if life.failure is not None:
+            self.not_looked_at.append(f"Rollbacks: watched, the new version did not come to its end: {life.failure}.")
+            return []
+        profile = _until(profile_of(life), self.last_changed)
+
+        def made(here: Passed, one: Waiting) -> Crashed:
+            return crashed_again(start, life, here, one.crash)
+
+        return self._go_on(lane, Way.ROLLBACK, old, LifeStates(life), profile, made)
+
+    # Small things
+
+    def _next_run(self, kind: str) -> str:
+        self.runs += 1
+        return f"runs/{kind}-{self.runs:04d}"
+
+    def _show(self, phase: str, done: int, planned: int) -> None:
+        until = getattr(self, "until", time.monotonic() + 60 * self.request.minutes)
+        self.show(CampaignProgress(phase, done, planned, max(0.0, until - time.monotonic())))
+
+    @contextmanager
+    def _timed(self, part: str) -> Iterator[None]:
+        before = time.monotonic()
+        try:
+            yield
+        finally:
+            self.durations[part] = round(time.monotonic() - before, 1)
+
+    def _record(self, lane: Lane, profile: Profile, switched: Sequence[Switched], same: bool | None) -> UpgradeRecord:
+        request, workload = self.request, self.input.workload
+        java = find_java().version
+
+        def side(one: UpgradeSide) -> SideRecord:
+            return SideRecord(one.origin, one.query.describe(), versions_here(java, one.query))
+
+        old, new = side(request.old), side(request.new)
+        return UpgradeRecord(
+            version=FORMAT,
+            name=self.name,
+            began=self.began,
+            old=old,
+            new=new,
+            basis=request.basis,
+            workload={
+                "name": workload.name,
+                "events": workload.events,
+                "seed": workload.seed,
+                "again": self.input.again,
+            },
+            batches=len(self.batches),
+            last_counting=self.last_counting,
+            last_changed=self.last_changed,
+            claims=tuple(map(SavedClaim.of, request.claims)),
+            seed=request.seed,
+            settings=lane.settings,
+            minutes=request.minutes,
+            points=len(points_of_the_driver(profile, every_batch=True)),
+            switched=tuple(switched),
+            not_tried=tuple(self.not_tried),
+            not_looked_at=tuple(self.not_looked_at),
+            same_table=same,
+            differ_in=tuple(sorted(name for name in old.subject if old.subject.get(name) != new.subject.get(name))),
+            durations=self.durations,
+        )
+
+
+def _until(profile: Profile, last: int) -> Profile:
+    """What is passed after this batch is committed leaves nothing that counts to whoever goes on."""
+    return replace(profile, passed=tuple(one for one in profile.passed if batch_of(one.address) <= last))
+
+
+def _alike(states: LifeStates, here: Passed, life: Attempt, groups: list[Group]) -> Group:
+    """Take from what waits what this life could not have told from what it began with."""
+    looks = all_looks(life)
+    if looks is None:
+        return []
+    found: Group = []
+    left: list[Group] = []
+    for group in groups:
+        alike, others = split_group(group, lambda one: states.alike(here, one, looks), states)
+        found += alike
+        left += [others] if others else []
+    groups[:] = left
+    return found
+
+
+def _kind(one: Switched) -> object:
+    """What looks the same but for numbers."""
+    crash = one.crashes[0]
+    changed = frozenset(_NUMBER.sub("N", path) for path in one.changed)
+    place = () if one.outcome is UpgradeOutcome.REFUSED else (crash.point, crash.side)
+    return one.outcome, place, changed, one.committed < 0
+
+
+def _where_to_turn_back(tried: Sequence[_Tried]) -> Crashed | None:
+    """A state from which the new version has continued: of a batch like most, where it was committed."""
+
+    def worth(one: _Tried) -> tuple[bool, bool, int]:
+        crash = one.switched.crashes[0]
+        after = (crash.point, crash.side) == (Point.COMMIT_LOG, Side.AFTER)
+        return after, STEADY in crash.kinds, -crash.batch
+
+    fit = [one for one in tried if one.switched.outcome is UpgradeOutcome.CONTINUES and one.switched.committed >= 0]
+    return max(fit, key=worth).crashed if fit else None
+
+
+def _alone(query: Query, which: str, error: StreamproofError) -> StreamproofError:
+    if isinstance(error, InvalidOperator):
+        return InvalidOperator(f"the {which} version fails alone, without any change: {error}")
+    return error

@@ -1,0 +1,265 @@
+"""What became of an upgrade is judged from its record: rows, and never the word of the version that went on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from certified import JUDGES
+from streamproof.harness.core.guarantees import Guarantee, at_least_once, exactly_once
+from streamproof.harness.core.model import Event
+from streamproof.harness.judging.references import DRIVER, REFERENCES, SINK, row_number
+from streamproof.harness.judging.shapes import OutputMode, OutputShape
+from streamproof.harness.recording.history import (
+    Aborted,
+    Bite,
+    Drained,
+    FaultStruck,
+    History,
+    LifeFailed,
+    Proof,
+    Stamp,
+    TimelineEntry,
+)
+from streamproof.harness.recording.records import Delivered, Ended, Kept, Offered, Record, Stamped, Started
+from streamproof.harness.upgrading.outcomes import Basis, UpgradeOutcome
+from streamproof.harness.upgrading.switch_judging import Sides, SwitchJudgement, judge_switch
+
+Rows = Mapping[str, Any]
+Given = Mapping[int, Rows]
+"""Batch -> key -> value."""
+
+COUNTS = OutputShape(OutputMode.UPDATE, ("word",))
+LINES = OutputShape(OutputMode.APPEND)
+READ = OutputShape(OutputMode.APPEND, reads=True)
+ALONE: Given = {0: {"a": 1, "b": 1}, 1: {"a": 2, "c": 1}, 2: {"a": 3, "b": 2, "c": 2}}
+"""What the new version makes of all input."""
+SINCE = 2
+"""The first incarnation of the version that went on."""
+
+
+def judged(
+    old: Given,
+    new: Given,
+    *,
+    alone: Given = ALONE,
+    other: Given | None = None,
+    committed: int = 0,
+    before: OutputShape = COUNTS,
+    after: OutputShape = COUNTS,
+    basis: Basis = Basis.ALL,
+    failed: Sequence[int] = (),
+    gave_up: str = "",
+    silent: int | None = None,
+    bit: bool = True,
+    changed: Sequence[str] = (),
+    claims: Sequence[Guarantee] = (exactly_once(),),
+    read: Mapping[str, int] | None = None,
+) -> SwitchJudgement:
+    """`failed` are the incarnations that ended by an error, `other` is what the second reference run gave."""
+    records: list[Stamped] = []
+
+    def note(record: Record) -> None:
+        records.append(Stamped(len(records), record))
+
+    note(Offered("source", [Event("source", n, "k", "v", n) for n in range(1, 7)]))
+    for name, given in zip(REFERENCES, (alone, alone if other is None else other), strict=True):
+        for batch, rows in given.items():
+            note(delivered(name, batch, rows, 1))
+        if read is not None:
+            note(Kept(name, 1, dict.fromkeys(("x", "y"), 1)))
+        note(Ended(name, 1, {"source": [1]}))
+    note(Started(DRIVER, 1, None, 0))
+    for batch, rows in old.items():
+        note(delivered(SINK, batch, rows, 1))
+    restored = (1, committed) if committed >= 0 else None
+    number = SINCE
+    for number in range(SINCE, SINCE + max(1, len(failed))):
+        note(Started(DRIVER, number, restored, row_number(committed + 1, 0)))
+    for batch, rows in new.items():
+        note(delivered(SINK, batch, rows, number))
+    timeline: list[TimelineEntry] = [struck(bit)]
+    timeline += [LifeFailed(Stamp(50), DRIVER, one, 1, "query 'q' failed: [STATE_SCHEMA] no") for one in failed]
+    if gave_up:
+        timeline.append(Aborted(Stamp(90), gave_up, silent))
+    else:
+        if read is not None:
+            note(Kept(DRIVER, number, dict(read)))
+        note(Ended(DRIVER, number, {"source": [1]}))
+        timeline.append(Drained(Stamp(100)))
+    return judge_switch(History(records, timeline), Sides(before, after, SINCE, basis, 2), claims, JUDGES, changed)
+
+
+def delivered(sink: str, batch: int, rows: Rows, incarnation: int) -> Delivered:
+    events = [Event("q", row_number(batch, n), key, rows[key], 0) for n, key in enumerate(sorted(rows))]
+    return Delivered(sink, "q", incarnation, 0, events)
+
+
+def struck(bit: bool) -> FaultStruck:
+    bite = Bite(DRIVER, "lane-0", (DRIVER,), True, proof=Proof(3 if bit else 0, "files put back"))
+    return FaultStruck(Stamp(10), 0, "crash", "driver#1 after commit-log 0", bite)
+
+
+OLD: Given = {0: {"a": 1, "b": 1}}
+REST: Given = {1: {"a": 2, "c": 1}, 2: {"a": 3, "b": 2, "c": 2}}
+
+
+def test_one_that_ends_with_the_table_of_all_input_continues() -> None:
+    found = judged(OLD, REST)
+
+    assert (found.outcome, found.committed, found.notes) == (UpgradeOutcome.CONTINUES, 0, ())
+
+
+def test_one_whose_counts_begin_anew_is_silently_wrong_and_the_rows_say_so() -> None:
+    found = judged(OLD, {1: {"a": 1, "c": 1}, 2: {"a": 2, "b": 1, "c": 2}})
+
+    assert found.outcome is UpgradeOutcome.WRONG
+    assert found.rows[0] == '{"key":"a","values":2} where it should be {"key":"a","values":3}'
+
+
+def test_one_whose_table_is_right_although_the_rows_of_before_were_others_continues() -> None:
+    found = judged({0: {"a": 7, "b": 9}}, REST)
+
+    assert found.outcome is UpgradeOutcome.CONTINUES
+
+
+def test_rows_that_nobody_touched_since_the_change_are_counted() -> None:
+    alone = {**ALONE, 2: {"a": 3, "c": 2}}
+
+    found = judged(OLD, {1: {"a": 2, "c": 1}, 2: {"a": 3, "c": 2}}, alone=alone)
+
+    assert found.outcome is UpgradeOutcome.CONTINUES
+    assert found.notes == ("1 rows of its table are of before the change: no later input touched them",)
+
+
+def test_one_for_which_no_input_was_left_is_unknown() -> None:
+    found = judged(ALONE, {}, committed=2)
+
+    assert found.outcome is UpgradeOutcome.UNKNOWN
+    assert "no input that counts was left" in found.why
+
+
+def test_one_whose_crash_is_not_proven_is_unknown() -> None:
+    assert judged(OLD, REST, bit=False).outcome is UpgradeOutcome.UNKNOWN
+
+
+def test_nothing_is_said_where_the_new_version_alone_gives_another_table_each_time() -> None:
+    found = judged(OLD, REST, other={**ALONE, 2: {"a": 4, "b": 2, "c": 2}})
+
+    assert found.outcome is UpgradeOutcome.UNKNOWN
+    assert "disagree" in found.why
+
+
+def test_a_table_without_rows_shows_nothing() -> None:
+    empty: Given = {0: {}, 1: {}, 2: {}}
+
+    assert judged({}, {}, alone=empty).outcome is UpgradeOutcome.UNKNOWN
+
+
+def test_one_that_fails_at_each_start_before_it_has_done_anything_is_refused() -> None:
+    found = judged(OLD, {}, failed=(2, 3), gave_up="stall: it did not recover")
+
+    assert (found.outcome, found.why) == (UpgradeOutcome.REFUSED, "query 'q' failed: [STATE_SCHEMA] no")
+
+
+def test_one_that_has_written_no_more_than_the_checkpoint_is_refused_too() -> None:
+    found = judged(OLD, {}, failed=(2, 3), gave_up="stall", changed=("checkpoint/offsets/1",))
+
+    assert found.outcome is UpgradeOutcome.REFUSED
+
+
+def test_one_that_failed_once_and_was_not_started_again_is_unknown() -> None:
+    assert judged(OLD, {}, failed=(2,), gave_up="stall").outcome is UpgradeOutcome.UNKNOWN
+
+
+def test_one_that_fails_after_it_has_given_rows_is_in_a_crash_loop() -> None:
+    found = judged(OLD, {1: {"a": 2, "c": 1}}, failed=(2, 3, 4), gave_up="stall")
+
+    assert found.outcome is UpgradeOutcome.CRASH_LOOP
+    assert "given rows to the sink" in found.why
+
+
+def test_one_that_has_committed_or_written_to_its_own_sink_is_no_refusal() -> None:
+    for path in ("checkpoint/commits/1", "sink/part-0.json"):
+        found = judged(OLD, {}, failed=(2, 3), gave_up="stall", changed=(path,))
+        assert found.outcome is UpgradeOutcome.CRASH_LOOP, path
+
+
+def test_one_that_gives_no_sign_of_work_is_in_a_crash_loop() -> None:
+    found = judged(OLD, {}, gave_up="stall: waited", silent=90_000_000)
+
+    assert found.outcome is UpgradeOutcome.CRASH_LOOP
+    assert "no sign of work for 90 s" in found.why
+
+
+def test_what_was_ended_by_no_fault_of_its_own_is_unknown() -> None:
+    assert judged(OLD, {}, gave_up="stall: the machine had no memory").outcome is UpgradeOutcome.UNKNOWN
+
+
+def test_one_that_failed_and_then_came_to_its_end_continues_and_that_is_said() -> None:
+    found = judged(OLD, REST, failed=(2,))
+
+    assert found.outcome is UpgradeOutcome.CONTINUES
+    assert "failed once before it went on" in found.notes[0]
+
+
+def test_since_the_change_only_what_was_made_then_is_compared() -> None:
+    alone = {0: {"a": 1, "c": 1}, 1: {"a": 2, "b": 1, "c": 2}}
+    anew = {1: {"a": 1, "c": 1}, 2: {"a": 2, "b": 1, "c": 2}}
+
+    assert judged(OLD, anew, alone=alone, basis=Basis.SINCE).outcome is UpgradeOutcome.CONTINUES
+    assert judged(OLD, REST, alone=alone, basis=Basis.SINCE).outcome is UpgradeOutcome.WRONG
+
+
+def test_rows_under_other_keys_make_no_common_table() -> None:
+    wider = OutputShape(OutputMode.UPDATE, ("word", "length"))
+
+    found = judged(OLD, REST, after=wider)
+
+    assert found.outcome is UpgradeOutcome.UNKNOWN
+    assert "--reference since" in found.why
+
+
+def test_in_complete_mode_nothing_is_left_of_what_the_version_before_gave() -> None:
+    whole = OutputShape(OutputMode.COMPLETE, ("word",))
+
+    assert judged({0: {"z": 1}}, ALONE, after=whole, committed=-1).outcome is UpgradeOutcome.CONTINUES
+
+
+def test_rows_that_the_new_version_would_not_have_made_are_silently_wrong() -> None:
+    found = judged(
+        {0: {"x": 1, "dropped": 1}}, {1: {"y": 1}}, alone={0: {"x": 1}, 1: {"y": 1}}, before=LINES, after=LINES
+    )
+
+    assert found.outcome is UpgradeOutcome.WRONG
+    assert found.rows == ("dropped once; it should be there not at all",)
+
+
+def test_a_batch_that_both_versions_gave_counts_once() -> None:
+    found = judged(
+        {0: {"x": 1}, 1: {"y": 1}}, {1: {"y": 1}}, alone={0: {"x": 1}, 1: {"y": 1}}, before=LINES, after=LINES
+    )
+
+    assert found.outcome is UpgradeOutcome.CONTINUES
+
+
+def test_what_a_consumer_reads_is_compared_row_by_row() -> None:
+    rows = {"x": 1, "y": 1}
+
+    right = judged({}, {}, before=READ, after=READ, read=rows)
+    double = judged({}, {}, before=READ, after=READ, read={**rows, "y": 2})
+    allowed = judged({}, {}, before=READ, after=READ, read={**rows, "y": 2}, claims=[at_least_once()])
+
+    assert [one.outcome for one in (right, double, allowed)] == [
+        UpgradeOutcome.CONTINUES,
+        UpgradeOutcome.WRONG,
+        UpgradeOutcome.CONTINUES,
+    ]
+    assert allowed.rows == ("y twice; it should be there once",)
+
+
+def test_one_that_began_with_the_first_batch_is_known_as_that() -> None:
+    found = judged({}, ALONE, committed=-1)
+
+    assert (found.outcome, found.committed) == (UpgradeOutcome.CONTINUES, -1)
+    assert "nothing was committed by then" in found.notes[0]
