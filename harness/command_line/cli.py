@@ -29,6 +29,16 @@ from .commands.upgrade import upgrade_command
 from .ending import INTERRUPTED, Session, failed
 from .output import complain, print_text
 
+TO_BEGIN = """To begin:
+  streamproof doctor                        what this machine can run, and the command that adds the rest
+  streamproof run word-count.passive-replication --cluster simulated --report
+                                            a first run, judged, and drawn as a page: a second, and no Java
+  streamproof explore word-count.gap        what breaks a scheme's claim, made small; replay and report take the file
+  streamproof certify file-sink-by-listing --minutes 5
+                                            a sink that loses nothing? on Spark; yours as module:attribute
+"""
+"""Of commands that run as they stand."""
+
 app = typer.Typer(
     name="streamproof",
     help="Proves, or refutes, what a stream processor promises about failure.",
@@ -58,7 +68,7 @@ def _streamproof(
 ) -> None:
     """Proves, or refutes, what a stream processor promises about failure."""
     if context.invoked_subcommand is None:
-        print_text(context.get_help() + "\n")
+        print_text(f"{context.get_help()}\n\n{TO_BEGIN}")
         # Nothing was asked for, so that nothing can be said to hold: a script that has lost its command must not pass.
         raise typer.Exit(ExitStatus.USER_MISTAKE)
 

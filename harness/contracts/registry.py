@@ -11,6 +11,7 @@ import importlib
 import importlib.util
 import inspect
 import os
+import pkgutil
 import sys
 import traceback
 from collections.abc import Iterable, Sequence
@@ -21,7 +22,7 @@ from types import ModuleType
 from typing import Any, Protocol
 
 from ..core.error_text import described_error
-from ..core.errors import InvalidScenario, NotImportable, StreamproofError, UnknownName
+from ..core.errors import InvalidScenario, NotImportable, StreamproofError, UnknownName, nearest
 from ..core.guarantees import Guarantee
 from ..core.library import Entry, entries, listed_by
 from ..core.model import Topology
@@ -245,13 +246,23 @@ def _imported(module_name: str) -> ModuleType:
         return importlib.import_module(module_name)
     except ImportError as error:
         raise NotImportable(
-            f"cannot import {module_name!r} ({error}); "
+            f"cannot import {module_name!r} ({error}); {_meant(module_name, error)}"
             "is its folder on PYTHONPATH, and everything that it needs installed?"
         ) from error
     except (Exception, SystemExit) as error:
         raise NotImportable(f"cannot import {module_name!r}: {described_error(error)}{_hint(error)}") from error
     finally:
         sys.argv = arguments
+
+
+def _meant(module_name: str, error: ImportError) -> str:
+    """Where there is no such module: those here and installed whose names are nearly that."""
+    package, _, name = module_name.rpartition(".")
+    if error.name != module_name or (package and package not in sys.modules):
+        return ""
+    folders = list(sys.modules[package].__path__) if package else None
+    meant = nearest(name, {one.name for one in pkgutil.iter_modules(folders)}, 0.7)
+    return f"the nearest are: {', '.join(f'{package}.{one}' if package else one for one in meant)}; " if meant else ""
 
 
 def _hint(error: BaseException) -> str:

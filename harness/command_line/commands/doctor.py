@@ -11,6 +11,7 @@ from rich.text import Text
 from ...core.errors import ExitStatus
 from ..options import Json
 from ..output import print_json, show
+from ..progress_line import working
 
 if TYPE_CHECKING:
     from ..diagnosis import Diagnosis
@@ -22,7 +23,8 @@ def doctor_command(as_json: Json = False) -> ExitStatus:
     """Show what this machine can run, and the command that adds the rest."""
     from ..diagnosis import diagnose
 
-    found = diagnose()
+    with working("looking at this machine"):
+        found = diagnose()
     if as_json:
         print_json(
             {

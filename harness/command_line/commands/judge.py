@@ -12,6 +12,7 @@ import typer
 from ...core.errors import ExitStatus, StorageFailed
 from ..options import Json
 from ..output import print_json, show
+from ..progress_line import working
 from ..registered import registered
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ def judge_command(
         return _judge_upgrade(folder, as_json)
     if is_certificate(folder):
         return _judge_certificate(folder, as_json)
-    description, history, judgement = judge_folder(folder, registered())
+    with working(f"judging {folder}"):
+        description, history, judgement = judge_folder(folder, registered())
     # What a certificate lists must stay as it is.
     if not in_use(folder) and not is_certificate(folder.resolve().parent.parent):
         # A folder that cannot be written can be judged all the same.
@@ -60,7 +62,8 @@ def _judge_certificate(folder: Path, as_json: bool) -> ExitStatus:
     from ...certifying.telling import view_of_rejudged
     from ...reporting.screen import rejudged_screen
 
-    judged = judge_certificate(folder, registered().oracles)
+    with working(f"judging every run of {folder}"):
+        judged = judge_certificate(folder, registered().oracles)
     if as_json:
         print_json(_document(judged, folder))
     else:

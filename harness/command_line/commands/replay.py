@@ -15,6 +15,7 @@ from ..ending import Session
 from ..leftovers import reap_silently
 from ..options import Json
 from ..output import print_json, show
+from ..progress_line import working
 from ..registered import registered
 
 if TYPE_CHECKING:
@@ -149,7 +150,8 @@ def _replay_saved(file: Path, cluster: str, workload: str | None, folder: Path |
     path = folder or Path("runs") / new_run_id("replay")
     check_unused(path)
     reap_silently()
-    judged = replay_file(file, chosen, registry, path, workload=fed)
+    with working(f"replaying {file}"):
+        judged = replay_file(file, chosen, registry, path, workload=fed)
     if as_json:
         print_json({**_saved_document(judged, path), "exit_status": int(status_of(judged))})
     else:

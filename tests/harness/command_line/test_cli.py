@@ -1,5 +1,6 @@
 """The command line, in the simulator: exit statuses, messages, JSON, and what is left behind."""
 
+import io
 import json
 import os
 import pty
@@ -20,8 +21,11 @@ import pytest
 from asking import Ask
 from readme import example
 from streamproof.harness.command_line import clusters, diagnosis
+from streamproof.harness.command_line.cli import TO_BEGIN
+from streamproof.harness.command_line.progress_line import WorkingLine
 from streamproof.harness.contracts.registry import Registry
-from streamproof.harness.core.errors import MissingTool
+from streamproof.harness.core.errors import MissingTool, UnknownName
+from streamproof.harness.core.waiting import wait_until
 from streamproof.harness.crash_points.inside_spark.agent import FETCH
 from streamproof.harness.install import machine
 from streamproof.harness.install.class_archive import BUILD_ARCHIVE, archive_path
@@ -633,8 +637,67 @@ def test_a_name_that_there_is_not_is_answered_with_the_three_nearest(ask: Ask) -
 def test_streamproof_alone_shows_its_help_and_holds_nothing_for_proved(ask: Ask) -> None:
     answer = ask()
     assert (answer.status, answer.err) == (3, "")
-    assert answer.out == ask("--help").out
-    assert "certify" in answer.out
+    assert answer.out.startswith(ask("--help").out)
+    assert "To begin:\n  streamproof doctor " in answer.out
+
+
+def test_what_it_shows_first_can_be_asked_for_as_it_stands(ask: Ask) -> None:
+    registry = Registry()
+    commands = [line.split("  ")[1].split() for line in TO_BEGIN.splitlines() if line.startswith("  streamproof")]
+    assert [command[1] for command in commands] == ["doctor", "run", "explore", "certify"]
+    for _, name, *rest in commands:
+        known = {"run": registry.scenarios, "explore": registry.scenarios, "certify": registry.subjects}.get(name)
+        assert known is None or rest[0] in known
+        flags = ask(name, "--help").out
+        assert all(flag in flags for flag in rest if flag.startswith("--"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "nearest"),
+    [
+        (["run", "user_of_nms:x"], "the nearest are: user_of_names"),
+        (
+            ["judge", "runs/kpt"],
+            "runs/kpt is the folder of no run, and of no certificate: there is none (the nearest are:",
+        ),
+        (["report", "runs/kpt"], "(the nearest are: runs/kept, runs/swept)"),
+        (["replay", "countrexample.json"], "(the nearest are: counterexample.json)"),
+    ],
+)
+def test_what_is_not_there_is_answered_with_what_is_nearly_called_so(
+    ask: Ask, tmp_path: Path, arguments: list[str], nearest: str
+) -> None:
+    for folder in ("kept", "swept", "other"):
+        (tmp_path / "runs" / folder).mkdir(parents=True)
+    (tmp_path / "user_of_names.py").touch()
+    (tmp_path / "counterexample.json").touch()
+    answer = ask(*arguments)
+    assert answer.status == 3
+    assert nearest in answer.err
+
+
+def test_of_many_names_that_no_command_lists_all_are_said_and_the_nearest_first() -> None:
+    many = [f"count-{number}" for number in range(40)]
+    said = str(UnknownName("slice", "cout-7", many))
+    assert "the nearest are: count-7, " in said
+    assert "All 40: count-0, count-1, " in said
+    assert said.endswith("count-29, ...")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_what_takes_long_says_what_it_is_and_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    terminal, pipe = Terminal(), io.StringIO()
+    with WorkingLine(terminal, "judging runs/one", after=0.01):
+        wait_until(lambda: "judging runs/one · 0 s" in terminal.getvalue(), 30, "a line")
+    assert terminal.getvalue().endswith("\r\x1b[K")
+    with WorkingLine(pipe, "judging runs/one", after=0.0):
+        pass
+    assert pipe.getvalue() == ""
 
 
 @pytest.fixture
