@@ -102,10 +102,11 @@ class SearchPower:
         how = ", ".join(f"{self.by[one]} {said}" for one, said in _SAID.items() if self.by[one])
         sample = "" if self.tried == self.measured.places else f", drawn from {self.measured.places}"
         return (
-            f"{counted(self.schedules, 'such schedule')} find {self.found} of {self.tried} changes of one token in the "
-            f"code of {self.measured.kind} that runs{sample} ({how or 'none'}), {self.calm} of them without any "
-            f"failure; measured on {self.measured.scenario} with {counted(self.measured.events, 'event')}, "
-            f"{self.measured.day}"
+            f"{counted(self.schedules, 'such schedule')} find {self.found} of {self.tried} small changes to the code "
+            f"of {self.measured.kind} that runs{sample} ({how or 'none'}): {self.calm} show without any failure, and "
+            f"{self.found - self.calm} of the other {self.tried - self.calm}, of which some change nothing that is "
+            f"claimed, in crashes; measured on {self.measured.scenario} with "
+            f"{counted(self.measured.events, 'event')}, {self.measured.day}"
         )
 
 

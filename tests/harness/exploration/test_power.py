@@ -90,8 +90,9 @@ def known(subject: SchemeSubject, schedules: int = 100, events: int = 30, scenar
 class TestWhatWasMeasured:
     def test_is_said_of_the_very_scheme_with_how_each_was_found(self) -> None:
         said = str(known(subject_of()))
-        assert said.startswith("100 such schedules find 3 of 4 changes of one token in the code of gap that runs")
-        assert "drawn from 9 (1 by a violation, 1 by an error, 1 by a run without end), 1 of them without any" in said
+        assert said.startswith("100 such schedules find 3 of 4 small changes to the code of gap that runs")
+        assert "drawn from 9 (1 by a violation, 1 by an error, 1 by a run without end): 1 show without any" in said
+        assert "and 2 of the other 3, of which" in said
 
     def test_counts_no_more_than_a_shorter_search_finds(self) -> None:
         assert [known(subject_of(), count).found for count in (3, 4, 89, 90, 5_000)] == [1, 2, 2, 3, 3]
