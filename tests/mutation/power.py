@@ -7,8 +7,8 @@
 A change is cosmic-ray's, of one operator, number or the like, in a line of `reference_impls/` that runs while schedules
 are tried; at each place that has any, one is drawn. What is made only once, when a module or a scheme is loaded, is not
 changed. The search is that of `explore`, on one core. What stands in `harness/exploration/power.json` comes with the
-package; `explore` says it as long as the sources are the very same. Changes that change nothing count as not found. Ends with 1
-where a scheme could not be measured, as the search does not say that it holds as it is.
+package; `explore` says it as long as the sources are the very same. Changes that change nothing count as not found.
+Ends with 1 where a scheme could not be measured, as the search does not say that it holds as it is.
 """
 
 from __future__ import annotations
