@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from ..harness.core.guarantees import AMNESIA, AT_MOST_ONCE, GAP, OPENS_WITHIN, WITHIN, Guarantee
@@ -10,6 +10,7 @@ from ..harness.core.parameters import Parameter
 from ..harness.core.quantities import Duration, Events, ms
 from ..harness.core.reasons import Reason, Why
 from ..harness.core.verdicts import Anomaly, Evidence, Tally, Verdict, tally, unknown
+from ..harness.judging.changes import checkpoint_interval
 from ..harness.judging.collation import seen
 from ..harness.judging.contiguity import find_flaws
 from ..harness.judging.long_lineages import both_in, not_in
@@ -18,6 +19,7 @@ from ..harness.judging.reexecution import Reexecution
 from ..harness.judging.reruns import Derivation, Rerun
 from ..harness.judging.stalls import STATED
 from ..harness.recording.history import FaultHealed, FaultStruck, History, NodeGone
+from ..harness.recording.records import Changed
 
 OPENS_WITHIN_SIMULATED = ms(20)
 """After its start a slice has opened its channels by then on virtual time, where a message takes some milliseconds at
@@ -30,11 +32,13 @@ def judge_gap(case: Case, guarantee: Guarantee) -> Verdict:
     slice hears again, and no more.
 
     What it takes back comes after the newest checkpoint that was durable, and is no more than 2n events: a slice takes
-    a checkpoint every n events and never lets a second interval pass while one is not durable. What comes until the
+    a checkpoint every n events and never lets a second interval pass while one is not durable. Where a coordinator has
+    changed the interval, n is the one that was in force there, if no amount is claimed. What comes until the
     slice hears again ends when it opens its channels, and that follows its start, and the last fault before, within a
     declared time. Its length depends on the outage and is not bounded by n. A checkpoint gives back the state that it
     was taken of. (StreamMine3G, section 2.2.2 and table 7.1.)
     """
+    stated = isinstance(guarantee.within, Events)
     every = guarantee.within.count if isinstance(guarantee.within, Events) else case.checkpoint_every
     collation = case.collation
     reexecution = collation.reexecution
@@ -47,7 +51,8 @@ def judge_gap(case: Case, guarantee: Guarantee) -> Verdict:
     late = list(_opened_late(case, guarantee, reexecution)) if gone and not collation.passed_over.count else []
     if late:
         found += (tally(Anomaly.LOST_INPUT, len(late), late),)
-    rolled_back = list(_rolled_back(reexecution, 2 * every)) if gone else []
+    changes = {} if stated else reexecution.changes
+    rolled_back = list(_rolled_back(reexecution, every, changes)) if gone else []
     if rolled_back:
         found += (tally(Anomaly.STATE_ROLLBACK, len(rolled_back), rolled_back),)
     return decide(case, guarantee, found, _holds(case), goes_on=True)
@@ -103,7 +108,7 @@ def _opens_by(
     return max([*started, *(at for at in disturbances if at <= opened)]) + allowed.micros
 
 
-def _rolled_back(reexecution: Reexecution, allowed: int) -> Iterator[Evidence]:
+def _rolled_back(reexecution: Reexecution, every: int, changes: Mapping[str, Sequence[Changed]]) -> Iterator[Evidence]:
     for slice_id, reruns in reexecution.reruns.items():
         if len(reruns) < 2 or slice_id in reexecution.doubtful:
             continue
@@ -113,6 +118,7 @@ def _rolled_back(reexecution: Reexecution, allowed: int) -> Iterator[Evidence]:
             if rerun in survivors:
                 continue
             lost = not_in(rerun.took, survived)
+            allowed = 2 * checkpoint_interval(changes.get(slice_id, ()), every, len(rerun.lineage()))
             if len(lost) > allowed:
                 yield Evidence(
                     f"{len(lost):,} events that incarnation {number} had taken are not in the final state, "

@@ -15,7 +15,7 @@ from ..harness.judging.oracle import Case, Oracle, decide
 from ..harness.judging.references import BATCH_JOB, REFERENCES
 from ..harness.judging.stalls import ATTEMPTS, STATED
 from ..harness.recording.history import Aborted, FaultHealed, FaultStruck, History, LifeFailed, Placed
-from ..harness.recording.records import Decided, Offered, Record, Refused, Started, whose
+from ..harness.recording.records import Changed, Decided, Offered, Record, Refused, Started, whose
 
 
 def judge(case: Case, guarantee: Guarantee) -> Verdict:
@@ -127,7 +127,7 @@ def _waits(history: History, struck: list[FaultStruck]) -> Iterator[tuple[int, F
 
 def _is_sign(record: Record) -> bool:
     """Whether it is work of the subject's, not of its references, and more than that it was started."""
-    if isinstance(record, Offered | Refused | Started | Decided):
+    if isinstance(record, Offered | Refused | Started | Decided | Changed):
         return False
     return slice_of(whose(record)) not in (*REFERENCES, BATCH_JOB)
 

@@ -129,9 +129,10 @@ def rollback_recovery(*, divergent: bool = False, converges_within: Duration | E
     return Guarantee(ROLLBACK_DIVERGENT if divergent else ROLLBACK_REPEATING)
 
 
-def gap_recovery(checkpoint_every: Events, opens_within: Duration | None = None) -> Guarantee:
+def gap_recovery(checkpoint_every: Events | None = None, opens_within: Duration | None = None) -> Guarantee:
     """What a crash takes back is bounded by the checkpoint interval, and what passes by until the slice hears again
-    ends `opens_within` after its start: 30 s where that is not said, 20 ms in the simulator."""
+    ends `opens_within` after its start: 30 s where that is not said, 20 ms in the simulator. Without an interval, that
+    of the subject, where it changes the one that was in force."""
     return Guarantee(GAP, checkpoint_every, () if opens_within is None else ((OPENS_WITHIN, opens_within),))
 
 

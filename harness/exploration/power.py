@@ -100,12 +100,14 @@ class SearchPower:
         if not self.tried:
             return f"no code of {self.measured.kind} itself runs in this search, so nothing of it could be changed"
         how = ", ".join(f"{self.by[one]} {said}" for one, said in _SAID.items() if self.by[one])
-        sample = "" if self.tried == self.measured.places else f", drawn from {self.measured.places}"
+        sample = "" if self.tried == self.measured.places else f", drawn from {self.measured.places},"
+        measured = self.measured
         return (
-            f"{counted(self.schedules, 'such schedule')} find {self.found} of {self.tried} changes of one token in the "
-            f"code of {self.measured.kind} that runs{sample} ({how or 'none'}), {self.calm} of them without any "
-            f"failure; measured on {self.measured.scenario} with {counted(self.measured.events, 'event')}, "
-            f"{self.measured.day}"
+            f"{self.found} of {self.tried} small changes to the code of {measured.kind} that runs{sample} are found by "
+            f"{counted(self.schedules, 'such schedule')}: {self.calm} without any failure, and of the other "
+            f"{self.tried - self.calm}, of which some change nothing that is claimed, {self.found - self.calm} in "
+            f"crashes ({how or 'none'}); measured on {measured.scenario} with {counted(measured.events, 'event')}, "
+            f"{measured.day}"
         )
 
 

@@ -8,11 +8,13 @@ that survives.
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ..core.model import Event, Role, carried, channel_name, operator_of, processor_of
 from ..core.verdicts import Evidence
 from ..protocol.merging import ChannelRun, Merge, Order, epoch_of, sequencer
+from ..recording.records import Changed
 from .expected import Expected, made_by
 from .made import all_of, derivations_of, is_long
 from .reexecution import Reexecution
@@ -149,8 +151,10 @@ def _missing(inputs: OutputsMade, survivor: Rerun) -> bool:
     return not among(due, had).all()
 
 
-def merged(merge: Merge, slice_id: str, channels: Iterable[OutputsMade]) -> list[Derivation]:
-    """The one order in which a deterministic merge takes these channels."""
+def merged(
+    merge: Merge, slice_id: str, channels: Iterable[OutputsMade], changes: Sequence[Changed] = ()
+) -> list[Derivation]:
+    """The one order in which a deterministic merge takes these channels, where what it goes by changes like this."""
     inputs = [list(channel.items()) for channel in channels]
     waiting = sequencer(merge, slice_id, len(inputs))
     for number, events in enumerate(inputs):
@@ -159,8 +163,11 @@ def merged(merge: Merge, slice_id: str, channels: Iterable[OutputsMade]) -> list
         waiting.end(number, True)
     order: list[Derivation] = []
     taken = [0] * len(inputs)
+    to_come = deque(changes)
     while True:
-        run = waiting.next(sys.maxsize)
+        while to_come and to_come[0].since <= len(order):
+            waiting.changed(to_come.popleft().settings)
+        run = waiting.next(to_come[0].since - len(order) if to_come else sys.maxsize)
         if run is None:
             if waiting.closing() is None:
                 return order
@@ -182,7 +189,7 @@ def find_unmerged(rerun: Reexecution, wanted: Expected) -> Iterator[Evidence]:
         if slice_id in rerun.doubtful or merge.order is not Order.TOTAL:
             continue
         channels = (wanted.channels[channel_name(up, slice_id)] for up in rerun.topology.upstream(slice_id))
-        order = merged(merge, slice_id, channels)
+        order = merged(merge, slice_id, channels, rerun.changes.get(slice_id, ()))
         for number, one in rerun.reruns[slice_id].items():
             lineage = one.lineage()
             if lineage == order[: len(lineage)]:

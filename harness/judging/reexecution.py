@@ -14,12 +14,12 @@ end of an epoch, from that.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from ..core.model import Event, Role, Topology, Value, channel_name, operator_of
 from ..protocol.merging import Merge, Order, end_of
-from ..recording.records import Closed, Fired, Started, Taken
+from ..recording.records import Changed, Closed, Fired, Started, Taken
 from .execution import Book, BookEntry
 from .faithfulness import Unfaithful
 from .made import is_long
@@ -62,6 +62,8 @@ class Reexecution:
     """The checkpoints that do not give back the state that they were taken of."""
     epochs: Mapping[str, int]
     """Slice that knows epochs -> how many milliseconds of event time each has."""
+    changes: Mapping[str, Sequence[Changed]] = field(default_factory=dict)
+    """Slice -> the changes of what its mechanisms go by, in their order."""
 
     def order(self, slice_id: str) -> Order:
         """How much of the order in which a slice takes its input does not depend on when it arrives."""

@@ -12,6 +12,7 @@ from ..core.model import Event, Role, Topology, Value, channel_name
 from ..protocol.spec import SliceSpec
 from ..recording.history import of
 from ..recording.records import (
+    Changed,
     CheckpointDurable,
     CheckpointTaken,
     Closed,
@@ -28,6 +29,7 @@ from ..recording.records import (
     Started,
     Taken,
 )
+from .changes import in_order
 from .commuting import find_false_commutative
 from .exactness import same_events
 from .execution import Book, BookEntry, Execution
@@ -114,10 +116,11 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
     openings: list[Opening] = []
     durable: dict[str, set[tuple[int, int]]] = {spec.slice_id: set() for spec in specs}
     unexplained: dict[str, str] = {}
+    changes: list[Changed] = []
     for stamped in of(
         records,
         *_BOOKED,
-        *(Offered, Kept, InStep, Opened, CheckpointDurable),
+        *(Offered, Kept, InStep, Opened, CheckpointDurable, Changed),
     ):
         record = stamped.record
         try:
@@ -135,6 +138,8 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
                 in_step.setdefault(record.slice, set()).add(record.incarnation)
             elif isinstance(record, CheckpointDurable):
                 durable[record.slice].add((record.incarnation, record.number))
+            elif isinstance(record, Changed):
+                changes.append(record)
             elif isinstance(record, Opened):
                 before = len(offered[record.slice] if record.slice in offered else books[record.slice])
                 openings.append(Opening(record, stamped.at, before))
@@ -208,6 +213,7 @@ def reexecute(specs: Sequence[SliceSpec], records: Sequence[Stamped], recall: Re
         {name: frozenset(known) for name, known in durable.items()},
         unfaithful,
         {s.slice_id: s.epoch for s in specs if s.epoch is not None},
+        in_order(changes),
     )
 
 

@@ -7,11 +7,11 @@ of them; it names the mechanisms that are attached. No thread, socket, clock or 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
 from ..core.errors import OwnFailure
-from ..core.model import NUMBERING_SPAN, Event, replica_name
+from ..core.model import NUMBERING_SPAN, Event, Value, replica_name
 from ..recording.records import Ended, Opened, Record, Refused, Started, Worked
 from .channels import InLink, InputChannel, OutputChannel
 from .effects import (
@@ -178,6 +178,12 @@ class Machine:
 
     def ready(self) -> None:
         self.effects.append(Ready())
+
+    def change(self, settings: Mapping[str, Value]) -> None:
+        """Let all mechanisms go by these settings; what is not named is as it was declared. Whoever asks for it says
+        since when, and sees to it that whatever takes the same input again does so by the same settings."""
+        for changed in self.hooks("changed"):
+            changed(settings)
 
     def acknowledge(self, up: str, upto: int) -> None:
         """Tell all who speak on a channel that events up to this number will not be asked for again."""

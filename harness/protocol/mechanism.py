@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..core.model import Event, Topology
+from ..core.model import Event, Topology, Value
 from ..core.quantities import Duration, Events
 from .messages import Checkpoint, Items, Message, Tie
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 NO_LIMIT = 1 << 62
 """More events than there ever are."""
+CHECKPOINT_EVERY = "checkpoint_every"
+"""The setting that says, while a run goes on, how many events are taken between two checkpoints: a number."""
 Made = tuple[Event, tuple[int, ...]]
 """An output, and the places in `spec.downstream` that it goes to."""
 
@@ -165,6 +167,11 @@ class AtWork:
 
     def handled(self) -> None:
         """What came in has been dealt with, as far as it could be."""
+
+    def changed(self, settings: Mapping[str, Value]) -> None:
+        """What comes from now on is to be dealt with by these settings; what is not named is as it was declared. It
+        comes between two inputs, or while a checkpoint is restored that was taken under other settings
+        (`Machine.change`)."""
 
     # Channels
 

@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Protocol, TypeVar, runtime_checkable
 
 from ..core.errors import OwnFailure
-from ..core.model import Event, operator_of
+from ..core.model import Event, Value, operator_of
 from .messages import Tie, after
 
 Setting = TypeVar("Setting")
@@ -114,6 +114,10 @@ class Sequencer(Protocol):
     def advance(self) -> None:
         """That epoch has been closed."""
 
+    def changed(self, settings: Mapping[str, Value]) -> None:
+        """What is taken from now on is taken by these settings; what is not named is as it was declared. What is taken
+        next follows from them, from `turn` and from what has come in, and not from when they came."""
+
     def end(self, channel: int, ended: bool, time: int = -1) -> None:
         """Whether no more is known to come on a channel, and how far event time had come then."""
 
@@ -140,13 +144,16 @@ def sequencer(merge: Merge | None, slice_id: str, channels: int) -> Sequencer:
 
 
 class _WithoutEpochs:
-    """What never closes anything."""
+    """What never closes anything, and has nothing that changes."""
 
     def closing(self) -> int | None:
         return None
 
     def advance(self) -> None:
         raise OwnFailure("what knows no epochs closes none")
+
+    def changed(self, settings: Mapping[str, Value]) -> None:
+        """Nothing here goes by settings."""
 
 
 class AsTheyCome(_WithoutEpochs):

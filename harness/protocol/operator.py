@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import msgspec
 
 from ..core.errors import InvalidOperator, InvalidTopology, OwnFailure
-from ..core.model import PLAIN, Event, Operator, Output, carried, operator_of, processor_of, rows_of
+from ..core.model import PLAIN, Event, Operator, Output, Value, carried, operator_of, processor_of, rows_of
 from ..recording.records import CheckpointTaken, Closed, Compensated, Kept, PartialTaken, Taken
 from .channels import InputChannel
 from .effects import Durable, Inspect, Reroute, Start
@@ -86,6 +86,10 @@ class OperatorSlice(Machine):
         with user_code(self.spec.slice_id, f"compensate({missing})"):
             self.state = self.operator.compensate(self.state, missing)
         self.note(Compensated(self.spec.slice_id, self.incarnation, missing))
+
+    def change(self, settings: Mapping[str, Value]) -> None:
+        self.waiting.changed(settings)
+        super().change(settings)
 
     # Life
 

@@ -216,15 +216,43 @@ class BatchDone(msgspec.Struct, frozen=True, tag="batch-done", array_like=True):
 
 
 class Decided(msgspec.Struct, frozen=True, tag="decided", array_like=True):
-    """A coordinator has decided something, or a slice has changed a setting at its word: a step of a scheme's own
-    protocol that no other record shows."""
+    """A coordinator has decided something: a step of a scheme's own protocol that no other record shows."""
 
     actor: str
-    """The coordinator or the slice."""
+    """The coordinator."""
     incarnation: int
     what: str
     """A word of the scheme's, such as "complete"."""
     details: dict[str, Value] = {}
+
+
+class Changed(msgspec.Struct, frozen=True, tag="changed", array_like=True):
+    """A coordinator has changed what the mechanisms of a slice go by, and that is durable. Its successors note it
+    again."""
+
+    actor: str
+    """The coordinator."""
+    incarnation: int
+    member: str
+    """The slice."""
+    number: int
+    """Of the change, among those of this slice: from 1."""
+    since: int
+    """So many inputs make up the state of the slice, of every incarnation and replica alike, where it begins to hold:
+    it holds for all that comes after them."""
+    settings: dict[str, Value]
+    """Of all that can be changed what is other than declared, from then on."""
+
+
+class Adopted(msgspec.Struct, frozen=True, tag="adopted", array_like=True):
+    """An incarnation of a slice goes by a change from now on."""
+
+    slice: str
+    incarnation: int
+    number: int
+    """Of the change."""
+    position: int
+    """How many inputs make up its state."""
 
 
 Record = (
@@ -249,6 +277,8 @@ Record = (
     | Kept
     | BatchDone
     | Decided
+    | Changed
+    | Adopted
 )
 
 

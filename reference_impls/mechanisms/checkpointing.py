@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from ...harness.core.errors import OwnFailure
-from ...harness.core.model import Event
+from ...harness.core.model import Event, Value
 from ...harness.core.proper import proper
 from ...harness.core.quantities import Events
 from ...harness.protocol.channels import InputChannel
 from ...harness.protocol.effects import Durable, Persist
-from ...harness.protocol.mechanism import AtWork, Mechanism
+from ...harness.protocol.mechanism import CHECKPOINT_EVERY, AtWork, Mechanism
 from ...harness.protocol.messages import CheckpointId, Tie
 from ...harness.protocol.operator import STATE, OperatorSlice
 from ...harness.recording.records import CheckpointDurable
@@ -131,6 +131,11 @@ class Taking(AtWork):
 class _Checkpointing(Taking):
     def __init__(self, machine: OperatorSlice, policy: Checkpointing) -> None:
         super().__init__(machine, policy.every.count, policy.without, policy.acknowledge)
+        self._declared = policy.every
+
+    def changed(self, settings: Mapping[str, Value]) -> None:
+        """Raises InvalidScenario for what is no interval."""
+        self.every = Events(settings.get(CHECKPOINT_EVERY, self._declared.count)).count
 
     def left(self) -> int:
         return self.every - self.since

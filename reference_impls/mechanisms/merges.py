@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ...harness.core.errors import InvalidTopology
+from ...harness.core.errors import InvalidScenario, InvalidTopology
+from ...harness.core.model import Value
 from ...harness.core.proper import positive, proper
 from ...harness.protocol.merging import ChannelRun, Order, Queues, Sequencer, of_slice
+
+WEIGHTS = "weights"
+"""The setting that changes those of `RoundRobin` while a run goes on: one for each channel of the slice."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +90,17 @@ class _ByTurns(Queues):
 
     def __init__(self, weights: Sequence[int]) -> None:
         super().__init__(len(weights))
-        self._weights = weights
+        self._declared = self._weights = weights
+
+    def changed(self, settings: Mapping[str, Value]) -> None:
+        """Raises InvalidScenario for weights that do not fit. A turn that has had more than it has by them is over."""
+        weights = settings.get(WEIGHTS, self._declared)
+        if len(weights) != len(self.queues) or not all(isinstance(one, int) and one > 0 for one in weights):
+            raise InvalidScenario(
+                f"the weights of {len(self.queues)} channels are changed to {weights!r}; each of them needs a whole "
+                "number from 1 up"
+            )
+        self._weights = tuple(weights)
 
     def next(self, most: int) -> ChannelRun | None:
         if self.empty:
@@ -94,13 +108,18 @@ class _ByTurns(Queues):
         while True:
             channel, taken = self.turn
             left = self._weights[channel] - taken
-            if left and self.queues[channel]:
+            if left > 0 and self.queues[channel]:
                 run = self.take(channel, min(most, left))
-                self.turn = (channel, taken + len(run.events))
+                # At once, so that nothing hangs on whether it was asked for more before the weights changed.
+                over = len(run.events) == left
+                self.turn = self._next(channel) if over else (channel, taken + len(run.events))
                 return run
-            if left and not self.clocks[channel].ended:
+            if left > 0 and not self.clocks[channel].ended:
                 return None
-            self.turn = ((channel + 1) % len(self._weights), 0)
+            self.turn = self._next(channel)
+
+    def _next(self, channel: int) -> tuple[int, int]:
+        return (channel + 1) % len(self._weights), 0
 
 
 class _ByTimes(Queues):

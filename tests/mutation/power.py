@@ -8,6 +8,7 @@ A change is cosmic-ray's, of one operator, number or the like, in a line of `ref
 are tried; at each place that has any, one is drawn. What is made only once, when a module or a scheme is loaded, is not
 changed. The search is that of `explore`, on one core. What stands in `harness/exploration/power.json` comes with the
 package; `explore` says it as long as the sources are the very same. Changes that change nothing count as not found.
+Ends with 1 where a scheme could not be measured, as the search does not say that it holds as it is.
 """
 
 from __future__ import annotations
@@ -63,17 +64,23 @@ def main() -> int:
     asked = _asked()
     known = {one.scenario: one for one in msgspec.json.decode(KEPT.read_bytes(), type=list[PowerMeasured])}
     ends = None if asked.minutes is None else time.monotonic() + asked.minutes * 60
+    failed: list[str] = []
     for name in asked.names or SCENARIOS:
         if ends is not None and time.monotonic() > ends:
             print(f"{name}: not begun, {asked.minutes:g} minutes are over", flush=True)
             continue
-        measured = _measured(PowerSearch(name, asked.schedules, asked.seed), asked.sample)
+        try:
+            measured = _measured(PowerSearch(name, asked.schedules, asked.seed), asked.sample)
+        except RuntimeError as error:
+            print(f"{name}: {error}", flush=True)
+            failed.append(name)
+            continue
         known[name] = measured
         print(f"{name}: {of_so_many(measured, asked.schedules)}; {measured.all_cpu:.0f} s of CPU", flush=True)
         # A line for each, so that a difference shows which were measured anew.
         kept = sorted(known.values(), key=lambda one: one.scenario)
         KEPT.write_bytes(b"[\n" + b",\n".join(map(msgspec.json.encode, kept)) + b"\n]\n")
-    return 0
+    return int(bool(failed))
 
 
 def _asked() -> argparse.Namespace:

@@ -14,6 +14,8 @@ from ...judging.lives import in_time, losses
 from ...judging.recovery import when_caught_up
 from ...recording.history import FaultHealed, FaultStruck, History, LifeFailed, NodeGone, NodeUp, Placed
 from ...recording.records import (
+    Adopted,
+    Changed,
     CheckpointDurable,
     CheckpointTaken,
     Decided,
@@ -271,10 +273,19 @@ def _books(history: History) -> Mapping[tuple[str, int], _Book]:
         elif isinstance(record, Decided):
             said = f"{record.actor}#{record.incarnation} decides: {record.what}"
             books[record.actor, record.incarnation].checkpoints.append(LaneSign(Sign.DECIDED, at, said))
+        elif isinstance(record, Changed):
+            settings = ", ".join(f"{name}={value}" for name, value in record.settings.items()) or "what was declared"
+            said = f"{record.actor} changes {record.member} to {settings}, after {record.since:,} inputs"
+            books[record.actor, record.incarnation].checkpoints.append(LaneSign(Sign.DECIDED, at, said))
+        elif isinstance(record, Adopted):
+            said = (
+                f"{record.slice}#{record.incarnation} goes by change {record.number} after {record.position:,} inputs"
+            )
+            books[record.slice, record.incarnation].signs.append(LaneSign(Sign.DECIDED, at, said))
     return books
 
 
-_TOLD = (Started, CheckpointTaken, CheckpointDurable, Promoted, InStep, Restored, Decided)
+_TOLD = (Started, CheckpointTaken, CheckpointDurable, Promoted, InStep, Restored, Decided, Changed, Adopted)
 
 
 def thinned(signs: Sequence[LaneSign]) -> Sequence[LaneSign]:

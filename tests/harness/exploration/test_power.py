@@ -90,8 +90,9 @@ def known(subject: SchemeSubject, schedules: int = 100, events: int = 30, scenar
 class TestWhatWasMeasured:
     def test_is_said_of_the_very_scheme_with_how_each_was_found(self) -> None:
         said = str(known(subject_of()))
-        assert said.startswith("100 such schedules find 3 of 4 changes of one token in the code of gap that runs")
-        assert "drawn from 9 (1 by a violation, 1 by an error, 1 by a run without end), 1 of them without any" in said
+        assert said.startswith("3 of 4 small changes to the code of gap that runs, drawn from 9, are found by 100 such")
+        assert "1 without any failure, and of the other 3, of which some change nothing that is claimed, 2 in" in said
+        assert "(1 by a violation, 1 by an error, 1 by a run without end); measured on word-count.gap" in said
 
     def test_counts_no_more_than_a_shorter_search_finds(self) -> None:
         assert [known(subject_of(), count).found for count in (3, 4, 89, 90, 5_000)] == [1, 2, 2, 3, 3]
@@ -142,7 +143,7 @@ def test_it_stands_beside_each_holds(tmp_path: Path) -> None:
     found = searched(tmp_path, named)
     assert found.findings.statuses[Status.HOLDS] > 0
     (told,) = [fact.text for fact in view_of_search(found).facts if fact.label == "power"]
-    assert told.startswith("20 such schedules find 2 of 4")
+    assert told.startswith("2 of 4 small changes")
     for other in ({"pairs": True}, {"kinds": ("crash", "pause")}, {"corpus": tmp_path / "corpus"}):
         (told,) = [f.text for f in view_of_search(searched(tmp_path, named, **other)).facts if f.label == "power"]
         assert told.startswith("not measured: it was measured for searches of crashes"), other
