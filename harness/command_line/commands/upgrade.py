@@ -90,7 +90,7 @@ def upgrade_command(
     ] = None,
     minutes: Annotated[
         float | None,
-        typer.Option(help="Time for trying states, 10 unless told otherwise.", show_default=False),
+        typer.Option(help="Time for trying states, each way; 10 unless told otherwise.", show_default=False),
     ] = None,
     states: Annotated[
         int | None, typer.Option(min=1, help="States to try, each way; all there is time for.", show_default=False)
